@@ -1,11 +1,10 @@
 //! `epguard breaker`: lists the agent's pending denials, and confirms them by hand.
 
 use crate::shared::args::{RunArgs, name};
-use crate::shared::output::Output;
+use crate::shared::output::{Output, table_of_nodes};
 use crate::shared::status::{self, Held, Request};
 use anyhow::Result;
 use clap::Args;
-use comfy_table::{Table, presets::NOTHING};
 
 /// Options of `epguard breaker`.
 #[derive(Debug, Args)]
@@ -49,23 +48,16 @@ pub fn table(breaker: &[Held], nodes: Option<&[String]>) -> String {
     if breaker.is_empty() {
         return "no denial is pending".to_owned();
     }
-    let mut table = Table::new();
-    let mut header = vec!["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"];
-    header.extend(nodes.map(|_| "NODES"));
-    table.load_preset(NOTHING).set_header(header);
-    table.add_rows(breaker.iter().enumerate().map(|(number, held)| {
-        let seconds = held.since_ms / 1000;
-        let mut row = vec![
+    let rows = breaker.iter().map(|held| {
+        vec![
             held.service.clone(),
             held.held.to_string(),
             held.ready_recently.to_string(),
-            format!("{seconds} s"),
+            format!("{} s", held.since_ms / 1000),
             held.why.to_string(),
-        ];
-        row.extend(nodes.and_then(|nodes| nodes.get(number).cloned()));
-        row
-    }));
-    table.trim_fmt()
+        ]
+    });
+    table_of_nodes(&["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"], rows, nodes)
 }
 
 #[cfg(test)]

@@ -67,17 +67,12 @@ const COMMANDS: [(&str, &[&str]); 6] = [
 pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let status = status::ask(&args.run.run_dir, &Request::Status);
     let node = status.as_ref().map_or("node", |status| &status.node).to_owned();
-    let path = args.file.clone().unwrap_or_else(|| {
-        let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        format!("epguard-sysdump-{node}-{time}.tar").into()
-    });
+    let path = args.file.clone().unwrap_or_else(|| file_of(&format!("{node}-")));
     let shown = path.display().to_string();
     let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
     let mut archive = Archive::new(file);
-    let dump = Dump::read(
-        &args.pins.pin_dir,
-        status.as_ref().unwrap_or(&status::Status::default()),
-    );
+    let nothing = status::Status::default();
+    let dump = Dump::read(&args.pins.pin_dir, status.as_ref().unwrap_or(&nothing));
     archive.add("status.json", status.and_then(|status| json(&status)))?;
     let drops = status::ask(&args.run.run_dir, &Request::Drops);
     archive.add("drops.json", drops.and_then(|status| json(&status.drops)))?;
@@ -85,20 +80,16 @@ pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let ips = dump.as_ref().map(suspects).unwrap_or_default();
     archive.add("maps.json", dump.and_then(|dump| json(&dump)))?;
     let log = status::ask(&args.run.run_dir, &Request::Log);
-    archive.add(
-        "log.txt",
-        log.map(|status| status.log.unwrap_or_default().join("\n").into_bytes()),
-    )?;
+    let log = log.map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
+    archive.add("log.txt", log)?;
     archive.add("why.json", histories(&args.run.run_dir, &ips))?;
     let audit = audit::collect(&args.pins.pin_dir, &args.run.run_dir);
     archive.add("audit.json", audit.and_then(|report| json(&report)))?;
     archive.add("version.txt", Ok(env!("CARGO_PKG_VERSION").into()))?;
     for path in FILES {
         let name = format!("{}.txt", path.trim_start_matches('/').replace('/', "-"));
-        archive.add(
-            &name,
-            fs::read(path).with_context(|| format!("cannot read {path}")),
-        )?;
+        let content = fs::read(path).with_context(|| format!("cannot read {path}"));
+        archive.add(&name, content)?;
     }
     for (name, content) in node::parts().await {
         archive.add(&name, content)?;
@@ -132,7 +123,7 @@ impl Archive {
         match content {
             Ok(content) => {
                 self.parts += 1;
-                self.write(name, &content)
+                add(&mut self.tar, Path::new(name), &content)
             }
             Err(error) => {
                 self.missing.push(format!("{name}: {error:#}\n"));
@@ -141,22 +132,27 @@ impl Archive {
         }
     }
 
-    fn write(&mut self, name: &str, content: &[u8]) -> Result<()> {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        let path = Path::new("epguard-sysdump").join(name);
-        self.tar
-            .append_data(&mut header, path, content)
-            .with_context(|| format!("cannot write {name} to the archive"))
-    }
-
     fn finish(mut self) -> Result<(usize, usize)> {
         let missing = self.missing.concat();
-        self.write("missing.txt", missing.as_bytes())?;
+        add(&mut self.tar, Path::new("missing.txt"), missing.as_bytes())?;
         self.tar.finish().context("cannot finish the archive")?;
         Ok((self.parts, self.missing.len()))
     }
+}
+
+/// Adds a file to the folder of an archive.
+pub(crate) fn add(to: &mut tar::Builder<File>, name: &Path, content: &[u8]) -> Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    to.append_data(&mut header, Path::new("epguard-sysdump").join(name), content)
+        .with_context(|| format!("cannot write {} to the archive", name.display()))
+}
+
+/// The archive's default name, with the time.
+pub(crate) fn file_of(node: &str) -> PathBuf {
+    let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    format!("epguard-sysdump-{node}{time}.tar").into()
 }
 
 /// The IPs that packets are, or were, denied to.
@@ -177,7 +173,7 @@ fn histories(run_dir: &Path, ips: &BTreeSet<IpAddr>) -> Result<Vec<u8>> {
     json(&histories)
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(value).context("cannot write JSON")
 }
 

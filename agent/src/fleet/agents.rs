@@ -4,7 +4,7 @@ use super::missing::Missing;
 use super::scope::{Form, Scope};
 use crate::shared::plain;
 use crate::watch::{Refusal, refusal};
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt as _};
@@ -27,9 +27,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// An agent, as the API shows its pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Name of its node.
     pub node: String,
-    /// Name of its pod.
     pub pod: String,
     /// The container that the agent runs in.
     pub container: String,
@@ -48,9 +46,7 @@ pub struct Agent {
 /// A cluster, and its agents in the order in which they are asked.
 #[derive(Clone)]
 pub struct Fleet {
-    /// The connection.
     pub client: Client,
-    /// The flags.
     pub scope: Scope,
     /// The agents that the flags choose.
     pub agents: Vec<Agent>,
@@ -64,15 +60,14 @@ impl Fleet {
         let client = scope.client().await?;
         let namespace = &scope.agents_namespace;
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let pods = all(&pods, "pods", ListParams::default().labels(LABEL), scope.output).await?;
+        let pods = all(pods, ListParams::default().labels(LABEL), scope.output).await?;
         let mut agents = by_node(&pods);
         ensure!(
             !agents.is_empty(),
             "no agent runs: namespace {namespace} has no pod with the label {LABEL} on a node; install epguard, or pass --agents-namespace"
         );
-        let chosen = chosen(&client, scope).await?;
         let mut without = Vec::new();
-        if let Some(chosen) = chosen {
+        if let Some(chosen) = chosen(&client, scope).await? {
             without.extend(chosen.iter().filter(|node| !agents.contains_key(*node)).cloned());
             agents.retain(|node, _| chosen.contains(node));
         }
@@ -97,26 +92,18 @@ impl Fleet {
     }
 
     /// Chosen nodes without an agent, as those that do not answer.
-    #[must_use]
     pub fn without(&self) -> Vec<Missing> {
-        let nodes = self.without.iter();
-        nodes.map(|node| Missing::without_agent(node)).collect()
+        let nodes = self.without.iter().cloned();
+        let why = || "no agent runs there".to_owned();
+        nodes.map(|node| Missing { node, why: why() }).collect()
     }
 
-    /// Whether the flags name a single node.
-    #[must_use]
-    pub fn is_one(&self) -> bool {
-        self.scope.nodes.len() == 1
-    }
-
-    /// Whether the flags choose all nodes.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.scope.nodes.is_empty() && self.scope.selector.is_none()
+    /// Names of the nodes whose agents the flags choose.
+    pub fn nodes(&self) -> Vec<&str> {
+        self.agents.iter().map(|agent| agent.node.as_str()).collect()
     }
 
     /// The `ConfigMap` of modes that most agents watch; none if they watch none.
-    #[must_use]
     pub fn config_map(&self) -> Option<String> {
         let mut names: BTreeMap<&String, usize> = BTreeMap::new();
         for name in self.agents.iter().filter_map(|agent| agent.config_map.as_ref()) {
@@ -128,7 +115,6 @@ impl Fleet {
     }
 
     /// Whether the node has an agent's pod.
-    #[must_use]
     pub fn has(&self, node: &str) -> bool {
         self.agents.iter().any(|agent| agent.node == node)
     }
@@ -140,25 +126,18 @@ async fn chosen(client: &Client, scope: &Scope) -> Result<Option<BTreeSet<String
         let named = !scope.nodes.is_empty();
         return Ok(named.then(|| scope.nodes.iter().cloned().collect()));
     };
-    let nodes: Api<Node> = Api::all(client.clone());
-    let nodes = all(
-        &nodes,
-        "nodes",
-        ListParams::default().labels(selector),
-        scope.output,
-    )
-    .await?;
-    if nodes.is_empty() {
-        bail!("no node has the labels {selector}");
-    }
+    let labels = ListParams::default().labels(selector);
+    let nodes: Vec<Node> = all(Api::all(client.clone()), labels, scope.output).await?;
+    ensure!(!nodes.is_empty(), "no node has the labels {selector}");
     Ok(Some(nodes.iter().map(kube::ResourceExt::name_any).collect()))
 }
 
 /// Lists everything, page by page. For people, each text is made plain. Errors name the cause and the remedy.
-pub async fn all<K>(api: &Api<K>, resource: &str, params: ListParams, form: Form) -> Result<Vec<K>>
+pub async fn all<K>(api: Api<K>, params: ListParams, form: Form) -> Result<Vec<K>>
 where
-    K: Resource + Clone + Serialize + DeserializeOwned + Debug,
+    K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
 {
+    let resource = &K::plural(&());
     let mut params = params.limit(PAGE);
     let mut objects = Vec::new();
     loop {
@@ -208,13 +187,14 @@ fn agent(pod: &Pod) -> Option<Agent> {
     let container = { containers }
         .find(|container| container.name == CONTAINER)
         .or(spec.containers.first())?;
+    let status = status_of(pod, &container.name);
     Some(Agent {
         node: spec.node_name.clone()?,
         pod: pod.name_any(),
         container: container.name.clone(),
         ready: is_ready(pod),
         obstacle: obstacle(pod, &container.name),
-        restarts: status_of(pod, &container.name).map_or(0, |status| status.restart_count),
+        restarts: status.map_or(0, |status| status.restart_count),
         flags: flags(container),
         config_map: config_map(container),
     })
@@ -267,9 +247,8 @@ fn config_map(container: &Container) -> Option<String> {
     };
     // As the kubelet does.
     let variables = container.env.iter().flatten();
-    let replaced = variables.fold(value.to_owned(), |text, one| match &one.value {
+    Some(variables.fold(value.to_owned(), |text, one| match &one.value {
         Some(value) => text.replace(&format!("$({})", one.name), value),
         None => text,
-    });
-    Some(replaced)
+    }))
 }

@@ -14,16 +14,22 @@ use std::time::Duration;
 
 /// Exit code if a node did not answer.
 pub const UNKNOWN: u8 = 2;
+/// Seconds to wait for a node, unless it has much to read.
+pub const PATIENCE: u64 = 5;
 
 /// The answer of a node.
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
-    /// The agent.
     pub agent: Agent,
-    /// What it printed.
     pub value: T,
     /// The command's exit code there; 2 for one that no verb has.
     pub code: u8,
+}
+
+impl<T> Answer<T> {
+    pub fn node(&self) -> &str {
+        &self.agent.node
+    }
 }
 
 /// The answers of all nodes that answered, by name, and the others.
@@ -37,7 +43,6 @@ pub struct Asked<T> {
 
 impl<T> Asked<T> {
     /// The exit code of the worst node.
-    #[must_use]
     pub fn code(&self) -> u8 {
         let worst = self.answers.iter().map(|answer| answer.code).max();
         let missing = if self.missing.is_empty() { 0 } else { UNKNOWN };
@@ -48,7 +53,10 @@ impl<T> Asked<T> {
 /// Runs `epguard` with these arguments on each node, and reads what it prints as JSON.
 pub async fn ask<T: DeserializeOwned>(fleet: &Fleet, arguments: &[&str], patience: Duration) -> Asked<T> {
     let read = |_: &Agent, done: Done| {
-        let value = decode(&done.stdout, fleet.scope.output).map_err(|why| failure(&done).unwrap_or(why))?;
+        let value = decode(&done.stdout, fleet.scope.output).map_err(|why| match &done.stdout[..] {
+            [] => failure(&done.stderr).unwrap_or(why),
+            _ => why,
+        })?;
         Ok((value, done.code))
     };
     each(fleet, arguments, patience, read).await
@@ -91,10 +99,10 @@ pub async fn each<T>(
                 value,
                 code: code.min(UNKNOWN),
             }),
-            Err(why) => asked.missing.push(Missing {
-                node: agent.node,
-                why,
-            }),
+            Err(why) => {
+                let node = agent.node;
+                asked.missing.push(Missing { node, why });
+            }
         }
         progress.step();
     }
@@ -104,12 +112,6 @@ pub async fn each<T>(
 }
 
 /// Why a command that prints no document failed.
-#[must_use]
 pub fn failed(done: &Done, otherwise: &str) -> Unread {
-    let silent = Done {
-        stdout: Vec::new(),
-        stderr: done.stderr.clone(),
-        code: done.code,
-    };
-    failure(&silent).unwrap_or_else(|| Unread::Because(otherwise.to_owned()))
+    failure(&done.stderr).unwrap_or_else(|| Unread::Because(otherwise.to_owned()))
 }

@@ -64,8 +64,7 @@ pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
         }
     }
     let wide = scope.output == Form::Wide;
-    document::print(scope.output, &asked, Nothing {}, |answers| text(answers, wide))?;
-    Ok(asked.code().into())
+    document::print(scope.output, &asked, Nothing {}, |answers| text(answers, wide))
 }
 
 /// Nodes with findings one after the other, as their own command shows them; the others share a line.
@@ -74,7 +73,7 @@ fn text(answers: &[Answer<Audited>], wide: bool) -> String {
     let (clean, others): (Vec<_>, Vec<_>) =
         { answers.iter() }.partition(|answer| !wide && is_clean(&answer.value.0));
     let mut parts: Vec<String> = others.iter().map(|answer| answer.value.0.text()).collect();
-    let nodes: Vec<&str> = clean.iter().map(|answer| answer.agent.node.as_str()).collect();
+    let nodes: Vec<&str> = clean.iter().map(|answer| answer.node()).collect();
     if !nodes.is_empty() {
         parts.push(format!("{}: nothing is stale", names(&nodes)));
     }

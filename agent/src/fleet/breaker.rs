@@ -13,9 +13,6 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Seconds to wait for a node.
-const PATIENCE: u64 = 5;
-
 /// Options of `kubectl epguard breaker`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -50,7 +47,7 @@ pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
         Some(service) => command.extend(["--release", service]),
         None => {}
     }
-    let mut asked = ask::ask::<Vec<Held>>(&fleet, &command, scope.patience(PATIENCE)).await;
+    let mut asked = ask::ask::<Vec<Held>>(&fleet, &command, scope.patience(ask::PATIENCE)).await;
     for answer in &mut asked.answers {
         answer.value.retain(|held| scope.wants(Some(&held.service)));
     }
@@ -60,8 +57,7 @@ pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
         }
         let (held, nodes) = merged(answers);
         local::table(&held, Some(&nodes))
-    })?;
-    Ok(asked.code().into())
+    })
 }
 
 /// One row for each Service and cause, with the most of any node.

@@ -2,7 +2,6 @@
 //!
 //! For people, each of its texts is made plain: a node must not write to their terminal.
 
-use super::exec::Done;
 use super::scope::Form;
 use crate::shared::plain;
 use crate::shared::status;
@@ -36,11 +35,11 @@ pub fn decode<T: DeserializeOwned>(content: &[u8], form: Form) -> Result<T, Unre
     serde_json::from_value(document).map_err(foreign)
 }
 
-/// Why a command printed no document, if it printed none.
-pub fn failure(done: &Done) -> Option<Unread> {
-    let stderr = String::from_utf8_lossy(&done.stderr);
+/// Why a command printed no document, by what it printed on standard error.
+pub fn failure(stderr: &[u8]) -> Option<Unread> {
+    let stderr = String::from_utf8_lossy(stderr);
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-    let last = lines().next_back().filter(|_| done.stdout.is_empty())?;
+    let last = lines().next_back()?;
     // An older version does not know the verb, or one of its flags.
     if last.starts_with("For more information, try") {
         let first = lines().next().unwrap_or(last);
@@ -55,13 +54,10 @@ pub fn failure(done: &Done) -> Option<Unread> {
 /// Names version and form of a status that only a later version reads.
 fn newer(document: &Value) -> Option<String> {
     let own = status::Form::default();
-    let statuses = STATUSES.iter().filter_map(|at| document.pointer(at));
-    let newer = statuses.filter_map(|status| {
+    let mut statuses = STATUSES.iter().filter_map(|at| document.pointer(at));
+    statuses.find_map(|status| {
         let form: status::Form = serde_json::from_value(status.get("form")?.clone()).ok()?;
-        let version = status
-            .get("version")
-            .and_then(Value::as_str)
-            .unwrap_or("of another version");
+        let version = status["version"].as_str().unwrap_or("of another version");
         (form > own).then(|| {
             format!(
                 "epguard {version} answers in form {}, this plugin reads {}: use the plugin of that version",
@@ -69,8 +65,7 @@ fn newer(document: &Value) -> Option<String> {
                 own.number()
             )
         })
-    });
-    newer.into_iter().next()
+    })
 }
 
 #[cfg(test)]
@@ -119,13 +114,7 @@ mod tests {
 
     #[test]
     fn the_usage_of_an_older_version_is_no_error_of_the_agent() {
-        let failed = |stderr: &str| {
-            failure(&Done {
-                stdout: vec![],
-                stderr: stderr.into(),
-                code: 2,
-            })
-        };
+        let failed = |stderr: &str| failure(stderr.as_bytes());
         let usage = "error: unexpected argument '--output' found\n\nUsage: epguard top\n\nFor more information, try '--help'.\n";
         assert_eq!(
             failed(usage),

@@ -6,6 +6,7 @@ use super::output;
 use super::scope::Form;
 use anyhow::Result;
 use serde::Serialize;
+use std::process::ExitCode;
 
 /// All answers.
 #[derive(Debug, Serialize)]
@@ -31,14 +32,14 @@ struct Of<'a, T> {
 #[derive(Debug, Serialize)]
 pub struct Nothing {}
 
-/// Prints the document, or the text for people and below it the nodes that did not answer. Errors: none for documents
-/// of this program.
+/// Prints the document, or the text for people and below it the nodes that did not answer. Returns the exit code of the
+/// worst node. Errors: none for documents of this program.
 pub fn print<T: Serialize, X: Serialize>(
     form: Form,
     asked: &Asked<T>,
     more: X,
     table: impl FnOnce(&[Answer<T>]) -> String,
-) -> Result<()> {
+) -> Result<ExitCode> {
     let nodes = asked.answers.iter().map(|answer| Of {
         node: &answer.agent.node,
         pod: &answer.agent.pod,
@@ -54,5 +55,6 @@ pub fn print<T: Serialize, X: Serialize>(
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join("\n\n")
     });
-    output::line(&text?)
+    output::line(&text?)?;
+    Ok(asked.code().into())
 }

@@ -1,6 +1,8 @@
 //! A command in an agent's pod.
 
 use super::agents::{Agent, Fleet};
+use futures::FutureExt as _;
+use futures::future::OptionFuture;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::Api;
@@ -18,11 +20,8 @@ const BUFFER: usize = 64 * 1024;
 /// What a command printed, and its exit code.
 #[derive(Debug)]
 pub struct Done {
-    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
     pub stderr: Vec<u8>,
-    /// Exit code; 0 is success.
     pub code: u8,
 }
 
@@ -69,12 +68,12 @@ pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<A
             next: Next::Successor,
         });
     }
-    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), &fleet.scope.agents_namespace);
+    let namespace = &fleet.scope.agents_namespace;
+    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
     let params = AttachParams::default()
         .container(&agent.container)
         .stdin(false)
         .max_stdout_buf_size(BUFFER);
-    let namespace = &fleet.scope.agents_namespace;
     let started = pods.exec(&agent.pod, command, &params).await;
     started.map_err(|error| refused(error, namespace))
 }
@@ -82,13 +81,8 @@ pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<A
 /// Runs a command to its end. Errors: it could not run, or the connection ended before it did.
 pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Done, Refused> {
     let mut process = start(fleet, agent, command).await?;
-    let (status, stdout, stderr) = (process.take_status(), process.stdout(), process.stderr());
-    let mut status = pin!(async {
-        match status {
-            Some(status) => status.await,
-            None => None,
-        }
-    });
+    let (stdout, stderr) = (process.stdout(), process.stderr());
+    let mut status = pin!(status(&mut process));
     let mut output = pin!(async { tokio::join!(read(stdout), read(stderr)) });
     let ((stdout, stderr), status) = tokio::select! {
         output = &mut output => (output, status.await),
@@ -103,6 +97,11 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Don
         stderr,
         code: code(status.as_ref())?,
     })
+}
+
+/// The status of a command once it has ended; none if the connection ended before.
+pub fn status(process: &mut AttachedProcess) -> impl Future<Output = Option<Status>> + use<> {
+    OptionFuture::from(process.take_status()).map(Option::flatten)
 }
 
 async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
@@ -147,12 +146,8 @@ fn refused(error: kube::Error, namespace: &str) -> Refused {
         kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => code.as_u16(),
         kube::Error::Api(status) => status.code,
         _ => {
-            let error = anyhow::Error::from(error);
-            return format!(
-                "the connection broke: {}",
-                one_line(&error.root_cause().to_string())
-            )
-            .into();
+            let cause = anyhow::Error::from(error).root_cause().to_string();
+            return format!("the connection broke: {}", one_line(&cause)).into();
         }
     };
     let why = match code {

@@ -32,7 +32,7 @@ pub fn left_out<T>(answers: &[Answer<Vec<Line<T>>>]) -> Option<String> {
     };
     let nodes: Vec<&str> = { answers.iter() }
         .filter(|answer| others(answer) > 0)
-        .map(|answer| answer.agent.node.as_str())
+        .map(Answer::node)
         .collect();
     let count: usize = answers.iter().map(others).sum();
     (count > 0).then(|| {

@@ -2,6 +2,7 @@
 
 use super::scope::Scope;
 use crate::commands::lint::{self, LintArgs};
+use crate::shared::args::seconds;
 use clap::Args;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub struct Options {
     #[arg(long)]
     pub strict: bool,
     /// Check again after this time, and report only findings of both checks; 0: check once
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = lint::pause())]
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds(0..=60))]
     pub confirm_after: Duration,
 }
 

@@ -2,7 +2,6 @@
 
 use crate::shared::plain::plain;
 use serde::Serialize;
-use std::borrow::Cow;
 
 /// The most nodes that a line names.
 const NAMED: usize = 5;
@@ -13,25 +12,11 @@ const LENGTH: usize = 500;
 /// A node that did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Missing {
-    /// Its name.
     pub node: String,
-    /// The cause.
     pub why: String,
 }
 
-impl Missing {
-    /// A node without an agent.
-    #[must_use]
-    pub fn without_agent(node: &str) -> Self {
-        Self {
-            node: node.to_owned(),
-            why: "no agent runs there".to_owned(),
-        }
-    }
-}
-
 /// A line for each cause; empty if every node answered.
-#[must_use]
 pub fn text(missing: &[Missing]) -> String {
     let lines = { causes(missing).into_iter() }
         .map(|(why, nodes)| format!("no answer from {}: {why}", names(&nodes)));
@@ -39,23 +24,18 @@ pub fn text(missing: &[Missing]) -> String {
 }
 
 /// All of them in one line, the nodes first; none if every node answered.
-#[must_use]
 pub fn summary(missing: &[Missing]) -> Option<String> {
     let nodes: Vec<&str> = missing.iter().map(|one| one.node.as_str()).collect();
-    let causes: Vec<Cow<'_, str>> = causes(missing).into_iter().map(|(why, _)| why).collect();
+    let causes: Vec<String> = causes(missing).into_iter().map(|(why, _)| why).collect();
     (!nodes.is_empty()).then(|| format!("no answer from {}: {}", names(&nodes), causes.join("; ")))
 }
 
 /// Each cause with its nodes.
-fn causes(missing: &[Missing]) -> Vec<(Cow<'_, str>, Vec<&str>)> {
-    let mut causes: Vec<(Cow<'_, str>, Vec<&str>)> = Vec::new();
+fn causes(missing: &[Missing]) -> Vec<(String, Vec<&str>)> {
+    let mut causes: Vec<(String, Vec<&str>)> = Vec::new();
     for one in missing {
-        let end = one
-            .why
-            .char_indices()
-            .nth(LENGTH)
-            .map_or(one.why.len(), |(at, _)| at);
-        let why = plain(&one.why[..end]);
+        let cut: String = one.why.chars().take(LENGTH).collect();
+        let why = plain(&cut).into_owned();
         match causes.iter_mut().find(|(known, _)| *known == why) {
             Some((_, nodes)) => nodes.push(&one.node),
             None => causes.push((why, vec![&one.node])),
@@ -65,8 +45,8 @@ fn causes(missing: &[Missing]) -> Vec<(Cow<'_, str>, Vec<&str>)> {
 }
 
 /// Names nodes, at most [`NAMED`], and counts the others.
-#[must_use]
-pub fn names(nodes: &[&str]) -> String {
+pub fn names(nodes: &[impl AsRef<str>]) -> String {
+    let nodes: Vec<&str> = nodes.iter().map(AsRef::as_ref).collect();
     if nodes.len() <= NAMED {
         return nodes.join(", ");
     }

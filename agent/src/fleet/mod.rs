@@ -30,7 +30,6 @@ mod scope;
 mod status;
 mod stream;
 mod sysdump;
-mod table;
 mod top;
 mod version;
 mod why;

@@ -25,9 +25,9 @@ pub struct Nodes {
 impl Nodes {
     /// Lists them. Errors: the cause and the remedy, in one line.
     pub async fn list(fleet: &Fleet) -> Result<Self, String> {
-        let api: Api<Node> = Api::all(fleet.client.clone());
-        let listed = all(&api, "nodes", ListParams::default(), fleet.scope.output).await;
-        let nodes = listed.map_err(|why| short(&why))?;
+        let api = Api::all(fleet.client.clone());
+        let listed = all(api, ListParams::default(), fleet.scope.output).await;
+        let nodes: Vec<Node> = listed.map_err(|why| short(&why))?;
         let canaries = nodes
             .iter()
             .filter(|node| node.labels().get(CANARY).is_some_and(|is| is == "true"));

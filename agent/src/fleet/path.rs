@@ -3,7 +3,6 @@
 use super::agents::{Fleet, all};
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Client;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,31 +22,22 @@ pub async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Stri
     };
     let words = format!("asked {from}, where {client} is{end}");
     let way: BTreeSet<String> = to.into_iter().chain([from]).collect();
-    fleet.without.extend(
-        way.iter()
-            .filter(|node| !fleet.has(node))
-            .cloned()
-            .collect::<Vec<_>>(),
-    );
+    let without: Vec<String> = way.iter().filter(|node| !fleet.has(node)).cloned().collect();
+    fleet.without.extend(without);
     fleet.agents.retain(|agent| way.contains(&agent.node));
     words
 }
 
 /// The node of the pod with this IP, or the node with it. Errors: they may not be listed.
 async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
-    let client: &Client = &fleet.client;
-    let pods: Api<Pod> = Api::all(client.clone());
+    let (client, form) = (&fleet.client, fleet.scope.output);
     let with_ip = ListParams::default().fields(&format!("status.podIP={ip}"));
-    let pods = all(&pods, "pods", with_ip, fleet.scope.output).await?;
-    if let Some(node) = pods
-        .iter()
-        .filter(|pod| lives(pod))
-        .find_map(|pod| pod.spec.as_ref()?.node_name.clone())
-    {
+    let pods: Vec<Pod> = all(Api::all(client.clone()), with_ip, form).await?;
+    let mut living = pods.iter().filter(|pod| lives(pod));
+    if let Some(node) = living.find_map(|pod| pod.spec.as_ref()?.node_name.clone()) {
         return Ok(Some(node));
     }
-    let nodes: Api<Node> = Api::all(client.clone());
-    let nodes = all(&nodes, "nodes", ListParams::default(), fleet.scope.output).await?;
+    let nodes: Vec<Node> = all(Api::all(client.clone()), ListParams::default(), form).await?;
     let mut with_ip = nodes.iter().filter(|node| has(node, ip));
     Ok(with_ip.next().map(kube::ResourceExt::name_any))
 }

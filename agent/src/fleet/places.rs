@@ -20,7 +20,6 @@ pub struct Places {
 
 impl Places {
     /// So many places, for work that takes no longer than `patience`.
-    #[must_use]
     pub fn new(count: u16, patience: Duration) -> Self {
         Self {
             free: Semaphore::new(count.max(1).into()),
@@ -30,7 +29,6 @@ impl Places {
     }
 
     /// The same, and no place is kept for longer than this.
-    #[must_use]
     pub fn kept_for(mut self, longest: Duration) -> Self {
         self.kept = self.kept.min(longest);
         self
@@ -51,7 +49,6 @@ impl Places {
 }
 
 /// A node that took too long.
-#[must_use]
 pub fn late(patience: Duration) -> String {
     format!("no answer within {} s", patience.as_secs())
 }

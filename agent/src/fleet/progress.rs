@@ -12,7 +12,6 @@ pub struct Progress {
 
 impl Progress {
     /// Begins with no node asked.
-    #[must_use]
     pub fn new(all: usize) -> Self {
         let progress = Self {
             done: 0,

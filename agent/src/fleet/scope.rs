@@ -1,10 +1,11 @@
 //! The flags of all verbs: the cluster, the nodes, and how long to wait for them.
 
 use crate::commands::lint;
+use crate::shared::args::seconds;
 use crate::shared::output::Output;
 use crate::watch;
 use anyhow::{Result, ensure};
-use clap::{Args, ValueEnum, builder::TypedValueParser as _};
+use clap::{Args, ValueEnum};
 use kube::Client;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub struct Scope {
     )]
     pub selector: Option<String>,
     /// Longest wait for a node, 1 to 600
-    #[arg(long, value_name = "SECONDS", global = true, value_parser = seconds())]
+    #[arg(long, value_name = "SECONDS", global = true, value_parser = seconds(1..=600))]
     pub timeout: Option<Duration>,
     /// How many nodes are asked at a time
     #[arg(long, value_name = "COUNT", default_value = "64", global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -69,13 +70,11 @@ pub enum Form {
 
 impl Form {
     /// Whether it is text, and no document.
-    #[must_use]
     pub const fn is_for_people(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 
     /// The form of a document.
-    #[must_use]
     pub const fn output(self) -> Output {
         match self {
             Self::Table | Self::Wide => Output::Table,
@@ -105,8 +104,12 @@ impl Scope {
         Ok(())
     }
 
+    /// Whether the flags choose all nodes.
+    pub fn is_whole(&self) -> bool {
+        self.nodes.is_empty() && self.selector.is_none()
+    }
+
     /// Whether a Service, `namespace/name`, is of the chosen namespace.
-    #[must_use]
     pub fn wants(&self, service: Option<&str>) -> bool {
         self.namespace.as_deref().is_none_or(|wanted| {
             let namespace = service.and_then(|service| service.split_once('/'));
@@ -121,12 +124,7 @@ impl Scope {
     }
 
     /// The longest wait for a node, if the flag does not say.
-    #[must_use]
     pub fn patience(&self, seconds: u64) -> Duration {
         self.timeout.unwrap_or(Duration::from_secs(seconds))
     }
-}
-
-fn seconds() -> impl clap::builder::TypedValueParser<Value = Duration> {
-    clap::value_parser!(u64).range(1..=600).map(Duration::from_secs)
 }

@@ -4,7 +4,7 @@
 
 use super::agents::{Agent, Fleet};
 use super::decode::{Unread, decode, failure};
-use super::exec::{self, Done, Next, Refused};
+use super::exec::{self, Next, Refused};
 use super::places::{Places, late};
 use super::version;
 use crate::commands::top::Document;
@@ -49,7 +49,6 @@ struct Streams {
 
 /// Follows all nodes, and names the node with each of its updates. A node that is lost is asked again, or the pod that
 /// replaces its agent is, unless the cause stays: after the last node the channel ends.
-#[must_use]
 pub fn documents(fleet: Fleet) -> Receiver<(String, Update)> {
     let (to, receiver) = channel(fleet.agents.len().max(1));
     let (patience, parallel) = (fleet.scope.patience(PATIENCE), fleet.scope.parallel);
@@ -139,24 +138,15 @@ impl Streams {
 
     /// Why a command ended.
     async fn end(&self, agent: &Agent, mut process: AttachedProcess) -> Refused {
-        let status = process.take_status();
+        let status = exec::status(&mut process);
         let mut stderr = Vec::new();
         if let Some(mut from) = process.stderr() {
             let _ = timeout(self.patience, from.read_to_end(&mut stderr)).await;
         }
-        let done = Done {
-            stdout: Vec::new(),
-            stderr,
-            code: 0,
-        };
-        if let Some(unread) = failure(&done) {
+        if let Some(unread) = failure(&stderr) {
             return self.unread(agent, unread).await;
         }
-        let status = match status {
-            Some(status) => status.await,
-            None => None,
-        };
-        match exec::code(status.as_ref()) {
+        match exec::code(status.await.as_ref()) {
             Ok(code) => format!("its command ended with exit code {code}").into(),
             Err(refused) => refused,
         }
@@ -164,17 +154,13 @@ impl Streams {
 
     /// An answer in another form stays, as long as the pod does.
     async fn unread(&self, agent: &Agent, unread: Unread) -> Refused {
-        match unread {
-            Unread::Because(why) => why.into(),
-            Unread::Newer(why) => Refused {
-                why,
-                next: Next::Nothing,
-            },
-            Unread::Foreign(why) => Refused {
-                why: version::explain(&self.fleet, agent, self.patience, why).await,
-                next: Next::Nothing,
-            },
-        }
+        let why = match unread {
+            Unread::Because(why) => return why.into(),
+            Unread::Newer(why) => why,
+            Unread::Foreign(why) => version::explain(&self.fleet, agent, self.patience, why).await,
+        };
+        let next = Next::Nothing;
+        Refused { why, next }
     }
 
     /// Whether the update has a receiver.

@@ -8,13 +8,10 @@ use tokio::time::timeout;
 /// Names the agent's version if it is not that of this program; else repeats the cause.
 pub async fn explain(fleet: &Fleet, agent: &Agent, patience: Duration, why: String) -> String {
     let command = ["epguard", "--version"].map(str::to_owned);
-    let asked = timeout(patience, exec::run(fleet, agent, &command)).await;
-    let printed = asked
-        .ok()
-        .and_then(Result::ok)
-        .map(|done| done.stdout)
-        .unwrap_or_default();
-    let printed = String::from_utf8_lossy(&printed);
+    let Ok(Ok(done)) = timeout(patience, exec::run(fleet, agent, &command)).await else {
+        return why;
+    };
+    let printed = String::from_utf8_lossy(&done.stdout);
     let own = env!("CARGO_PKG_VERSION");
     match printed.trim().strip_prefix("epguard ") {
         Some(version) if version != own => {

@@ -14,9 +14,6 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
-/// Seconds to wait for a node.
-const PATIENCE: u64 = 5;
-
 /// Options of `kubectl epguard why`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -47,7 +44,7 @@ pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
     let mut fleet = Fleet::find(scope).await?;
     // The parser sees only flags on the same side of the verb.
     ensure!(
-        args.client.is_none() || fleet.is_whole(),
+        args.client.is_none() || scope.is_whole(),
         "--client chooses the nodes: leave out --node and --selector"
     );
     let mut command = vec!["why", &args.subject, "-o", "json"];
@@ -57,34 +54,26 @@ pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
     let subject: Subject = args.subject.parse().map_err(Error::msg)?;
     let nodes = match args.client {
         Some(client) => path::narrow(&mut fleet, client, subject.ip).await,
-        None if fleet.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
-        None => format!("asked {}", names(&chosen(&fleet))),
+        None if scope.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
+        None => format!("asked {}", names(&fleet.nodes())),
     };
-    let mut asked = ask::ask::<Explanation>(&fleet, &command, scope.patience(PATIENCE)).await;
+    let mut asked = ask::ask::<Explanation>(&fleet, &command, scope.patience(ask::PATIENCE)).await;
     for answer in &mut asked.answers {
-        answer
-            .value
-            .verdicts
-            .retain(|verdict| scope.wants(verdict.service.as_deref()));
+        let verdicts = &mut answer.value.verdicts;
+        verdicts.retain(|verdict| scope.wants(verdict.service.as_deref()));
     }
     let who = Who { asked: nodes };
     document::print(scope.output, &asked, &who, |answers| {
-        [who.asked.clone(), text(answers)]
-            .join("\n\n")
+        format!("{}\n\n{}", who.asked, text(answers))
             .trim_end()
             .to_owned()
-    })?;
-    Ok(asked.code().into())
+    })
 }
 
 /// Which nodes were asked, and why these.
 #[derive(Debug, Serialize)]
 struct Who {
     asked: String,
-}
-
-fn chosen(fleet: &Fleet) -> Vec<&str> {
-    fleet.agents.iter().map(|agent| agent.node.as_str()).collect()
 }
 
 fn text(answers: &[Answer<Explanation>]) -> String {
@@ -100,7 +89,7 @@ fn text(answers: &[Answer<Explanation>]) -> String {
     }
     groups.sort_by_key(|group| severity(&group[0].value));
     let parts = groups.iter().map(|group| {
-        let nodes: Vec<&str> = group.iter().map(|answer| answer.agent.node.as_str()).collect();
+        let nodes: Vec<&str> = group.iter().map(|answer| answer.node()).collect();
         format!("{}:\n{}", names(&nodes), group[0].value.text())
     });
     parts.collect::<Vec<_>>().join("\n\n")

@@ -4,7 +4,9 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use epguard_common::{OneOf, Reason};
 use epguard_core::facts::Name;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where the datapath is pinned.
 #[derive(Debug, Args)]
@@ -20,6 +22,11 @@ pub struct RunArgs {
     /// Directory with the agent's status socket
     #[arg(long, value_name = "PATH", default_value = "/run/epguard")]
     pub run_dir: PathBuf,
+}
+
+/// A parser for a time in whole seconds.
+pub fn seconds(range: RangeInclusive<u64>) -> impl TypedValueParser<Value = Duration> {
+    clap::value_parser!(u64).range(range).map(Duration::from_secs)
 }
 
 /// A parser for one of a list, by its name; `--help` explains each.

@@ -1,9 +1,11 @@
-//! One value in the form that was asked for: `-o table|json|yaml`.
+//! How commands print: one value in the form that was asked for (`-o table|json|yaml`), tables and lists.
 
 use anyhow::Context as _;
 use clap::ValueEnum;
+use comfy_table::{Table, presets::NOTHING};
 use serde::Serialize;
 use std::io;
+use std::process::ExitCode;
 
 /// Form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,6 +32,60 @@ impl Output {
             }
         })
     }
+}
+
+/// A table without lines. An empty header is left out.
+#[must_use]
+pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).add_rows(rows);
+    if !header.is_empty() {
+        table.set_header(header);
+    }
+    table.trim_fmt()
+}
+
+/// The same; if `nodes` is given, a last column names the nodes of each row.
+#[must_use]
+pub fn table_of_nodes(
+    header: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    nodes: Option<&[String]>,
+) -> String {
+    let Some(nodes) = nodes else {
+        return table(header, rows);
+    };
+    let rows = rows
+        .zip(nodes)
+        .map(|(row, nodes)| [row, vec![nodes.clone()]].concat());
+    table(&[header, &["NODES"]].concat(), rows)
+}
+
+/// A number of things: `1 node`, `2 nodes`.
+#[must_use]
+pub fn count(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
+
+/// `a, b and c`.
+#[must_use]
+pub fn listed(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The exit code of a command that says more than success and failure: an error is printed, and ends it with `failed`.
+#[must_use]
+pub fn exit(done: anyhow::Result<u8>, failed: u8) -> ExitCode {
+    let code = done.unwrap_or_else(|error| {
+        eprintln!("epguard: {error:#}");
+        failed
+    });
+    code.into()
 }
 
 /// Whether an error is only that the reader of the output has left (`epguard lint | head`).

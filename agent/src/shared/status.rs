@@ -6,7 +6,6 @@ mod latency;
 pub(crate) mod lenient;
 mod mode;
 mod socket;
-mod socket_lb;
 mod sockets;
 mod trust;
 mod unproven;
@@ -16,13 +15,12 @@ pub use form::Form;
 pub use latency::{Latency, LatencyFigures};
 pub use mode::ModeSource;
 pub use socket::{Question, ask, read, serve};
-pub use socket_lb::SocketLb;
-pub use sockets::{CgroupHooks, NodeSockets};
+pub use sockets::{CgroupHooks, NodeSockets, SocketLb};
 pub use trust::{Held, Request};
 pub use unproven::{PossibleHolder, UnprovenDeaths};
 
 use crate::shared::drops::Dropped;
-use epguard_common::{Mode, Reason};
+use epguard_common::{Mode, Reason, Slot, Uid};
 use epguard_core::carrier::Decision;
 use epguard_core::facts::Watched;
 use epguard_core::freshness::Proof;
@@ -138,6 +136,26 @@ impl Status {
     #[must_use]
     pub fn mode_name(&self) -> &'static str {
         self.mode.map_or(mode::known::UNKNOWN, Mode::as_str)
+    }
+
+    /// The name of a pod; its UID if the agent does not know it.
+    #[must_use]
+    pub fn pod(&self, uid: Uid) -> String {
+        let uid = uid.to_string();
+        self.pods.get(&uid).cloned().unwrap_or(uid)
+    }
+
+    /// The name of a slot's Service, if the agent knows it.
+    #[must_use]
+    pub fn service(&self, slot: Slot) -> Option<String> {
+        self.services.get(&slot.number.to_string()).cloned()
+    }
+
+    /// The name of a slot's Service, or `slot NUMBER`.
+    #[must_use]
+    pub fn service_or_slot(&self, slot: Slot) -> String {
+        let name = self.service(slot);
+        name.unwrap_or_else(|| format!("slot {}", slot.number))
     }
 
     /// True if the agent has denials, or would have.

@@ -118,15 +118,12 @@ fn denied(slot: Slot, denial: &Denial, status: &Status) -> Denied {
         UidState::Dead => State::Stale,
         _ => State::AllowedToEnd,
     };
-    let number = slot.number.to_string();
-    let service = status.services.get(&number).cloned();
+    let owner = denial.owner_uid;
     Denied {
         slot,
-        service: service.unwrap_or_else(|| format!("slot {number}")),
+        service: status.service_or_slot(slot),
         proof: Proof {
-            hit: Some(denial.owner_uid)
-                .filter(|uid| *uid != Uid::NONE)
-                .map(|uid| name(uid, status)),
+            hit: (owner != Uid::NONE).then(|| status.pod(owner)),
             ..proof(denial.reason, state, denial.dead_uid, status)
         },
     }
@@ -137,14 +134,9 @@ fn proof(reason: Reason, state: State, dead: Uid, status: &Status) -> Proof {
         reason,
         state,
         dead,
-        meant: name(dead, status),
+        meant: status.pod(dead),
         hit: None,
     }
-}
-
-fn name(uid: Uid, status: &Status) -> String {
-    let text = uid.to_string();
-    status.pods.get(&text).cloned().unwrap_or(text)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Rules of legacy iptables, which the kernel keeps apart from nftables (`linux/netfilter_ipv4/ip_tables.h`,
 //! `ip6_tables.h`).
 
+use super::elsewhere;
 use super::finding::Kind;
 use super::netfilter::consistent;
 use super::rules::{Rule, service};
@@ -26,6 +27,7 @@ const HOOKS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTI
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     v6: bool,
+    table: &'static str,
     protocol: usize,
     offsets: usize,
     packets: usize,
@@ -34,6 +36,7 @@ struct Layout {
 
 const V4: Layout = Layout {
     v6: false,
+    table: "legacy ip nat",
     protocol: 80,
     offsets: 88,
     packets: 96,
@@ -41,15 +44,22 @@ const V4: Layout = Layout {
 };
 const V6: Layout = Layout {
     v6: true,
+    table: "legacy ip6 nat",
     protocol: 128,
     offsets: 140,
     packets: 152,
     size: 168,
 };
 
-/// Reads the rules of table `nat` that send packets to other addresses. The request makes the kernel load the table, so
-/// make it only where it is in use. Errors: the kernel's.
-pub fn read(v6: bool) -> anyhow::Result<Vec<Rule>> {
+/// Reads the rules of both families' table `nat` that send packets to other addresses. The request makes the kernel load
+/// the table, so it is made only where that is in use. Errors: the kernel's.
+pub fn read() -> anyhow::Result<Vec<Rule>> {
+    let families = elsewhere::legacy()?.into_iter();
+    let rules: Vec<Vec<Rule>> = families.map(of_family).collect::<anyhow::Result<_>>()?;
+    Ok(rules.concat())
+}
+
+fn of_family(v6: bool) -> anyhow::Result<Vec<Rule>> {
     let family = if v6 {
         AddressFamily::Inet6
     } else {
@@ -150,12 +160,7 @@ fn rule(layout: Layout, chain: &str, entry: &[u8], target: usize, revision: u8, 
     let protocol = half(entry, layout.protocol).and_then(|number| u8::try_from(number).ok());
     Some(Rule {
         kind: Kind::IptablesRule,
-        table: if layout.v6 {
-            "legacy ip6 nat"
-        } else {
-            "legacy ip nat"
-        }
-        .to_owned(),
+        table: layout.table.to_owned(),
         chain: chain.to_owned(),
         service,
         port: port.flatten(),

@@ -27,16 +27,14 @@ pub use report::Report;
 pub use since::Since;
 
 use crate::shared::args::{PinArgs, RunArgs};
-use crate::shared::output::Output;
+use crate::shared::output::{Output, exit};
 use crate::shared::status::{self, Request};
 use anyhow::{Result, ensure};
 use clap::Args;
-use epguard_common::Uid;
 use known::Known;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
-use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use strum::{EnumMessage as _, VariantArray as _};
@@ -82,18 +80,13 @@ fn states() -> String {
 /// Compares, prints, and returns the exit code.
 #[must_use]
 pub fn run(args: &AuditArgs) -> ExitCode {
-    let report = collect(&args.pins.pin_dir, &args.run.run_dir);
-    let text = report.and_then(|report| Ok((args.output.text(&report, Report::text)?, report)));
-    match text {
-        Ok((text, report)) => {
-            println!("{text}");
-            verdict(&report).into()
-        }
-        Err(error) => {
-            eprintln!("epguard: {error:#}");
-            FAILED.into()
-        }
-    }
+    exit(show(args), FAILED)
+}
+
+fn show(args: &AuditArgs) -> Result<u8> {
+    let report = collect(&args.pins.pin_dir, &args.run.run_dir)?;
+    println!("{}", args.output.text(&report, Report::text)?);
+    Ok(verdict(&report))
 }
 
 /// The exit code for a report.
@@ -121,27 +114,14 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     );
     let known = Known::read(pin_dir, &status)?;
     let mut not_looked_at = Vec::new();
-    let mut missing = |kind: Kind, error: &anyhow::Error| {
-        let Source { name, module, .. } = kind.source();
-        let line = format!("{name}: {error:#}: {}", remedy(module, error));
-        not_looked_at.push(line);
-    };
-    let flows = conntrack::read(|flow| judge::flow(&known, flow).is_some())
-        .inspect_err(|error| missing(Kind::Conntrack, error))
-        .ok();
-    let rules = rules::read()
-        .inspect_err(|error| missing(Kind::NftablesRule, error))
-        .ok();
-    let legacy = elsewhere::legacy()
-        .map_err(anyhow::Error::from)
-        .and_then(|families| families.into_iter().map(legacy::read).collect::<Result<Vec<_>>>())
-        .inspect_err(|error| missing(Kind::IptablesRule, error));
-    let rules = rules.map(|rules| [rules, legacy.unwrap_or_default().concat()].concat());
-    let destinations = elsewhere::ipvs().then(ipvs::read).and_then(|destinations| {
-        destinations
-            .inspect_err(|error| missing(Kind::IpvsDestination, error))
-            .ok()
-    });
+    let missing = &mut not_looked_at;
+    let flows = conntrack::read(|flow| judge::flow(&known, flow).is_some());
+    let flows = read(Kind::Conntrack, flows, missing);
+    let rules = read(Kind::NftablesRule, rules::read(), missing);
+    let legacy = read(Kind::IptablesRule, legacy::read(), missing);
+    let rules = rules.map(|rules| [rules, legacy.unwrap_or_default()].concat());
+    let destinations = elsewhere::ipvs().then(ipvs::read);
+    let destinations = destinations.and_then(|all| read(Kind::IpvsDestination, all, missing));
     // Reading may have taken seconds: a denial that was lifted meanwhile proves nothing.
     let known = Known::read(pin_dir, &status)?;
     let wanted = flows.iter().flat_map(|flows| &flows.wanted);
@@ -164,22 +144,26 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     })
 }
 
+/// What was read, or a line in `missing` with the cause and the remedy.
+fn read<T>(kind: Kind, result: Result<T>, missing: &mut Vec<String>) -> Option<T> {
+    let Source { name, module, .. } = kind.source();
+    let failed = |error| missing.push(format!("{name}: {error:#}: {}", remedy(module, &error)));
+    result.map_err(failed).ok()
+}
+
 /// Adds since when each pod has ended: one request for each pod at an IP, as long as the agent answers. What its
 /// history does not contain stays open.
 fn date(findings: &mut [Finding], run_dir: &Path) {
-    let mut dated: BTreeMap<(IpAddr, Uid), Option<Since>> = BTreeMap::new();
+    let mut dated = BTreeMap::new();
     for finding in findings {
-        let key = (finding.endpoint.ip(), finding.dead);
-        let since = match dated.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => {
-                let Ok(answer) = status::ask(run_dir, &Request::History(key.0)) else {
-                    return;
-                };
-                place.insert(answer.history.and_then(|history| since::since(&history, key.1)))
-            }
-        };
-        finding.since.clone_from(since);
+        let (ip, dead) = (finding.endpoint.ip(), finding.dead);
+        if let Entry::Vacant(place) = dated.entry((ip, dead)) {
+            let Ok(answer) = status::ask(run_dir, &Request::History(ip)) else {
+                return;
+            };
+            place.insert(answer.history.and_then(|history| since::since(&history, dead)));
+        }
+        finding.since.clone_from(&dated[&(ip, dead)]);
     }
 }
 

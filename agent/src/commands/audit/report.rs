@@ -1,8 +1,8 @@
 //! All findings, as a document and for people.
 
 use super::finding::{Finding, Kind, State};
+use crate::shared::output::{listed, table};
 use crate::shared::status::lenient;
-use comfy_table::{Table, presets::NOTHING};
 use serde::{Deserialize, Serialize};
 
 /// The output of `epguard audit`.
@@ -44,7 +44,7 @@ impl Report {
     pub fn text(&self) -> String {
         let mut parts = vec![self.summary()];
         if !self.findings.is_empty() {
-            parts.push(table(&self.findings));
+            parts.push(rows(&self.findings));
         }
         if !self.not_looked_at.is_empty() {
             let lines = self.not_looked_at.iter();
@@ -90,22 +90,12 @@ impl Report {
     }
 }
 
-/// Lists parts with commas, and a word before the last one.
-fn listed(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-fn table(findings: &[Finding]) -> String {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header([
+fn rows(findings: &[Finding]) -> String {
+    const HEADER: [&str; 11] = [
         "STATE", "KIND", "FLOWS", "SERVICE", "ENDPOINT", "MEANT", "HIT", "REASON", "SINCE", "PACKETS",
         "WHERE",
-    ]);
-    table.add_rows(findings.iter().map(|finding| {
+    ];
+    let rows = findings.iter().map(|finding| {
         let since = finding.since.as_ref().map_or("unknown".to_owned(), |since| {
             let earlier = if since.or_earlier { " or earlier" } else { "" };
             format!("{}{earlier}", since.at)
@@ -114,10 +104,9 @@ fn table(findings: &[Finding]) -> String {
         vec![
             finding.state.to_string(),
             kind(finding),
-            if finding.kind == Kind::Conntrack {
-                finding.count.to_string()
-            } else {
-                "-".to_owned()
+            match finding.kind {
+                Kind::Conntrack => finding.count.to_string(),
+                _ => "-".to_owned(),
             },
             service(finding),
             format!("{} {}", finding.endpoint, finding.protocol),
@@ -128,17 +117,16 @@ fn table(findings: &[Finding]) -> String {
             packets.unwrap_or_else(|| "not counted".to_owned()),
             finding.at.clone(),
         ]
-    }));
-    table.trim_fmt()
+    });
+    table(&HEADER, rows)
 }
 
 /// The kind of a finding, with the state of a TCP flow.
 fn kind(finding: &Finding) -> String {
-    let kind = finding.kind;
-    finding
-        .connection
-        .as_ref()
-        .map_or_else(|| kind.to_string(), |state| format!("{kind} {state}"))
+    match &finding.connection {
+        Some(state) => format!("{} {state}", finding.kind),
+        None => finding.kind.to_string(),
+    }
 }
 
 /// `namespace/name:port`

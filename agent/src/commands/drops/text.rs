@@ -1,7 +1,7 @@
 //! Denied flows for people.
 
 use crate::shared::drops::{Dropped, clients};
-use comfy_table::{Table, presets::NOTHING};
+use crate::shared::output::table_of_nodes;
 
 /// The text in place of an empty table; `narrowed`: others may have been left out.
 #[must_use]
@@ -13,11 +13,7 @@ pub fn nothing(narrowed: bool) -> String {
 /// One row for each kind; `narrowed` as for [`nothing`]. With nodes, a column that names those of each row.
 #[must_use]
 pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> String {
-    if all.is_empty() {
-        return nothing(narrowed);
-    }
-    let mut table = Table::new();
-    let mut header = vec![
+    const HEADER: [&str; 10] = [
         "LAST",
         "SERVICE",
         "ENDPOINT",
@@ -29,11 +25,12 @@ pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> Strin
         "OPENED",
         "PACKETS",
     ];
-    header.extend(nodes.map(|_| "NODES"));
-    table.load_preset(NOTHING).set_header(header);
-    table.add_rows(all.iter().enumerate().map(|(number, dropped)| {
+    if all.is_empty() {
+        return nothing(narrowed);
+    }
+    let rows = all.iter().map(|dropped| {
         let kind = &dropped.kind;
-        let mut row = vec![
+        vec![
             ago(dropped.last_ms_ago),
             kind.service.clone(),
             format!("{} {}", kind.endpoint, kind.protocol),
@@ -44,11 +41,9 @@ pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> Strin
             clients(&dropped.clients),
             dropped.openings.to_string(),
             dropped.packets.to_string(),
-        ];
-        row.extend(nodes.and_then(|nodes| nodes.get(number).cloned()));
-        row
-    }));
-    table.trim_fmt()
+        ]
+    });
+    table_of_nodes(&HEADER, rows, nodes)
 }
 
 /// One line for the new packets of one kind.

@@ -1,13 +1,14 @@
 //! The pinned maps as one document.
 
-use super::action::Chosen;
+use super::action::action;
 use crate::kernel::maps::{self, KeyedMap};
 use crate::shared::status::{Ranges, Status};
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
 use epguard_common::{
-    Addr, Affected, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Terminated, Uid, Vip,
+    Action, Addr, Affected, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Reason, Slot, Suspect,
+    Terminated, Uid, Vip,
 };
 use epguard_core::facts::Protocol;
 use serde::Serialize;
@@ -17,7 +18,6 @@ use std::path::Path;
 
 /// All pinned maps, with names where the maps have a number or a UID.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Dump {
     pub(super) mode: &'static str,
     pub(super) ranges: Ranges,
@@ -30,7 +30,6 @@ pub struct Dump {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct OwnerRow {
     pub(super) ip: IpAddr,
     pub(super) uid: String,
@@ -48,7 +47,6 @@ pub(super) struct SuspectRow {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct ServiceRow {
     pub(super) vip: IpAddr,
     pub(super) port: u16,
@@ -58,7 +56,6 @@ pub(super) struct ServiceRow {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct DeniedRow {
     pub(super) service: String,
     pub(super) ip: IpAddr,
@@ -88,7 +85,6 @@ pub(super) struct TerminatedRow {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct CounterRow {
     pub(super) reason: &'static str,
     pub(super) outcome: &'static str,
@@ -99,14 +95,8 @@ pub(super) struct CounterRow {
 impl Dump {
     /// Reads the pinned maps; `names` is the agent's status. Errors: no datapath is pinned there.
     pub fn read(pin_dir: &Path, names: &Status) -> Result<Self> {
-        let pod = |uid: Uid| match names.pods.get(&uid.to_string()) {
-            _ if uid == Uid::NONE => None,
-            Some(name) => Some(name.clone()),
-            None => Some(uid.to_string()),
-        };
+        let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
         let config = maps::configuration(pin_dir)?;
-        let chosen = Chosen(config.actions);
-        let service = |slot: Slot| names.services.get(&slot.number.to_string()).cloned();
         let owners = sorted(entries::<Addr, Owner>(pin_dir, "OWNERS")?, |(ip, owner)| {
             OwnerRow {
                 ip: ip.ip(),
@@ -115,7 +105,7 @@ impl Dump {
                 generation: owner.generation,
                 flags: flags(
                     owner.flags,
-                    &[(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")],
+                    [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")],
                 ),
             }
         });
@@ -127,7 +117,7 @@ impl Dump {
                 ip: ip.ip(),
                 flags: flags(
                     suspect.flags,
-                    &[(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")],
+                    [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")],
                 ),
                 dead_pod: pod(suspect.dead_uid),
             }
@@ -137,10 +127,10 @@ impl Dump {
             port: vip.port,
             protocol: protocol(vip.protocol),
             slot: slot.number,
-            service: service(slot),
+            service: names.service(slot),
         });
         let denied = sorted(denials, |(target, denial)| DeniedRow {
-            service: service(target.slot).unwrap_or_else(|| format!("slot {}", target.slot.number)),
+            service: names.service_or_slot(target.slot),
             ip: target.addr.ip(),
             port: target.port,
             protocol: protocol(target.protocol),
@@ -148,7 +138,7 @@ impl Dump {
             state: format!("{:?}", denial.uid_state),
             bound: denial.mode.as_str(),
             held: denial.held != 0,
-            action: chosen.of_denial(&denial),
+            action: action(denial.action, denial.reason, config.actions),
             meant: pod(denial.dead_uid).unwrap_or_default(),
             hit: pod(denial.owner_uid).unwrap_or_default(),
         });
@@ -158,10 +148,21 @@ impl Dump {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
                 bound: Mode::from_raw(terminated.mode).as_str(),
-                action: chosen.of_terminated(&terminated),
+                action: action(
+                    Action::from_raw(terminated.action),
+                    Reason::Terminated,
+                    config.actions,
+                ),
                 lifted: terminated.lifted_ns != 0,
             },
         );
+        let counters = maps::counters(pin_dir)?.into_iter();
+        let counters = counters.map(|((reason, outcome), count)| CounterRow {
+            reason: reason.as_str(),
+            outcome: outcome.as_str(),
+            packets: count.packets,
+            bytes: count.bytes,
+        });
         Ok(Self {
             mode: config.mode.as_str(),
             ranges: names.ranges.clone(),
@@ -170,20 +171,9 @@ impl Dump {
             services: affected,
             denied,
             terminated,
-            counters: counters(pin_dir)?,
+            counters: counters.collect(),
         })
     }
-}
-
-fn counters(pin_dir: &Path) -> Result<Vec<CounterRow>> {
-    let counters = maps::counters(pin_dir)?.into_iter();
-    let rows = counters.map(|((reason, outcome), count)| CounterRow {
-        reason: reason.as_str(),
-        outcome: outcome.as_str(),
-        packets: count.packets,
-        bytes: count.bytes,
-    });
-    Ok(rows.collect())
 }
 
 /// All denials of the pinned maps; entries that no epguard wrote are left out.
@@ -228,19 +218,14 @@ fn sorted<K: Ord + Copy, V, R>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V))
 /// IPs whose denials are all pending, so that nothing there is stopped.
 fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
     let (held, carried_out): (Vec<_>, Vec<_>) = denials.iter().partition(|(_, denial)| denial.held != 0);
-    let mut ips: BTreeSet<Addr> = held.iter().map(|(target, _)| target.addr).collect();
-    for (target, _) in carried_out {
-        ips.remove(&target.addr);
-    }
-    ips
+    let ips =
+        |of: Vec<&(DenialKey, Denial)>| of.iter().map(|(target, _)| target.addr).collect::<BTreeSet<_>>();
+    &ips(held) - &ips(carried_out)
 }
 
-fn flags(bits: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
-    names
-        .iter()
-        .filter(|(bit, _)| bits & bit != 0)
-        .map(|(_, name)| *name)
-        .collect()
+fn flags(bits: u32, names: [(u32, &'static str); 2]) -> Vec<&'static str> {
+    let set = names.into_iter().filter(|(bit, _)| bits & bit != 0);
+    set.map(|(_, name)| name).collect()
 }
 
 fn protocol(number: u8) -> &'static str {

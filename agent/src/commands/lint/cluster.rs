@@ -34,27 +34,25 @@ impl<'a> Cluster<'a> {
     /// Builds the indexes.
     #[must_use]
     pub fn new(listed: &'a Listed) -> Self {
+        let Listed {
+            services,
+            pods,
+            nodes,
+            ..
+        } = listed;
         let mut by_ip: BTreeMap<Addr, Vec<&Pod>> = BTreeMap::new();
-        for pod in &listed.pods {
+        for pod in pods {
             for ip in pod.addresses() {
                 by_ip.entry(ip).or_default().push(pod);
             }
         }
         let mut cluster = Self {
             listed,
-            services: listed
-                .services
-                .iter()
-                .map(|service| (&service.name, service))
-                .collect(),
-            by_uid: listed.pods.iter().map(|pod| (pod.uid, pod)).collect(),
-            by_name: listed.pods.iter().map(|pod| (&pod.name, pod)).collect(),
+            services: services.iter().map(|service| (&service.name, service)).collect(),
+            by_uid: pods.iter().map(|pod| (pod.uid, pod)).collect(),
+            by_name: pods.iter().map(|pod| (&pod.name, pod)).collect(),
             by_ip,
-            nodes: listed
-                .nodes
-                .iter()
-                .map(|node| (node.name.as_str(), node))
-                .collect(),
+            nodes: nodes.iter().map(|node| (node.name.as_str(), node)).collect(),
             ranges_are_used: false,
         };
         cluster.ranges_are_used = cluster.most_are_in_ranges();

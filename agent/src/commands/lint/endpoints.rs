@@ -1,9 +1,9 @@
 //! Checks each endpoint of each slice: does the pod that it names have the address?
 
 use super::cluster::Cluster;
-use super::controller::{self, ENDPOINTSLICE, controller};
-use super::finding::{Finding, Object, Problem, Severity};
-use super::words::pods;
+use super::controller::{self, ENDPOINTSLICE};
+use super::finding::{Finding, Problem, Severity};
+use super::pods::pods;
 use epguard_common::{Uid, UidState};
 use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, named};
 
@@ -15,17 +15,17 @@ pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoi
         slice,
         endpoint,
     };
-    match &endpoint.target {
-        None => case.anonymous(),
-        Some(target) => match target.uid {
-            None => Some(case.without_uid(target)),
-            Some(uid) => match cluster.pod(uid) {
-                None => Some(case.unknown(target, uid)),
-                Some(pod) if pod.uid_state != UidState::Live => Some(case.terminal(pod)),
-                Some(pod) if !pod.addresses().any(|ip| ip == endpoint.ip) => Some(case.elsewhere(pod)),
-                Some(pod) => case.outside(pod),
-            },
-        },
+    let Some(target) = &endpoint.target else {
+        return case.anonymous();
+    };
+    let Some(uid) = target.uid else {
+        return Some(case.without_uid(target));
+    };
+    match cluster.pod(uid) {
+        None => Some(case.unknown(target, uid)),
+        Some(pod) if pod.uid_state != UidState::Live => Some(case.terminal(pod)),
+        Some(pod) if !pod.addresses().any(|ip| ip == endpoint.ip) => Some(case.elsewhere(pod)),
+        Some(pod) => case.outside(pod),
     }
 }
 
@@ -50,20 +50,15 @@ impl<'a> Case<'a> {
         if finished.is_empty() && !self.cluster.is_in_a_range(ip) {
             return None;
         }
-        let what = if finished.is_empty() {
-            "is in a node's pod range, and no pod has it".to_owned()
-        } else {
-            format!(
+        let what = match &finished[..] {
+            [] => "is in a node's pod range, and no pod has it".to_owned(),
+            _ => format!(
                 "was that of {}, finished; the endpoint names no pod",
                 pods(finished)
-            )
+            ),
         };
-        Some(self.finding(
-            Problem::NobodysAddress,
-            self.severity(),
-            what,
-            self.correct("remove the endpoint"),
-        ))
+        let fix = self.correct("remove the endpoint");
+        Some(self.finding(Problem::NobodysAddress, self.severity(), what, fix))
     }
 
     fn without_uid(&self, target: &PodRef) -> Finding {
@@ -125,10 +120,9 @@ impl<'a> Case<'a> {
 
     fn elsewhere(&self, pod: &Pod) -> Finding {
         let shown: Vec<String> = pod.addresses().map(|ip| ip.to_string()).collect();
-        let shown = if shown.is_empty() {
-            "no address".to_owned()
-        } else {
-            shown.join(", ")
+        let shown = match &shown[..] {
+            [] => "no address".to_owned(),
+            shown => shown.join(", "),
         };
         let name = named(&pod.name);
         let fix = self.correct("list the pod's present address, or remove the endpoint");
@@ -190,13 +184,8 @@ impl<'a> Case<'a> {
 
     fn finding(&self, problem: Problem, severity: Severity, what: String, fix: String) -> Finding {
         Finding {
-            object: Object::new("EndpointSlice", &self.slice.name),
-            controller: controller(self.slice),
             address: Some(self.endpoint.ip.ip()),
-            problem,
-            severity,
-            what,
-            fix,
+            ..Finding::of_slice(self.slice, problem, severity, what, fix)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A problem of an object, its writer, and its remedy.
 
-use epguard_core::facts::Name;
+use super::controller::controller;
+use epguard_core::facts::{ListedSlice, Name};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -92,6 +93,28 @@ pub enum Problem {
     Mirrored,
     /// A Service with pods of the host network, which are never judged, beside others
     HostNetworkMix,
+}
+
+impl Finding {
+    /// A problem of a whole slice.
+    #[must_use]
+    pub fn of_slice(
+        slice: &ListedSlice,
+        problem: Problem,
+        severity: Severity,
+        what: String,
+        fix: String,
+    ) -> Self {
+        Self {
+            object: Object::new("EndpointSlice", &slice.name),
+            controller: controller(slice),
+            address: None,
+            problem,
+            severity,
+            what,
+            fix,
+        }
+    }
 }
 
 impl Object {

@@ -14,7 +14,6 @@ mod finding;
 mod pods;
 mod report;
 mod services;
-mod words;
 
 pub use check::findings;
 pub use cluster::Listed;
@@ -22,11 +21,12 @@ pub use fetch::kubeconfig;
 pub use finding::{Finding, Object, Problem, Severity};
 pub use report::Report;
 
+use crate::shared::args::seconds;
 use crate::shared::output::{Output, is_unread};
 use crate::shared::plain::plain;
 use crate::watch;
 use anyhow::Result;
-use clap::{Args, builder::TypedValueParser as _};
+use clap::Args;
 use std::io::{Write as _, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,13 +62,8 @@ pub struct LintArgs {
     #[arg(long)]
     pub strict: bool,
     /// Check again after this time, and report only findings of both checks, as lists are not of one moment; 0: check once
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = pause())]
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds(0..=60))]
     pub confirm_after: Duration,
-}
-
-/// A parser for the time between two checks.
-pub fn pause() -> impl clap::builder::TypedValueParser<Value = Duration> {
-    clap::value_parser!(u64).range(0..=60).map(Duration::from_secs)
 }
 
 /// Checks, prints, and returns the exit code.

@@ -2,7 +2,8 @@
 
 use super::cluster::Cluster;
 use super::finding::{Finding, Object, Problem, Severity};
-use super::words::pods;
+use crate::shared::output::listed;
+use epguard_core::facts::{Pod, named};
 use std::collections::BTreeSet;
 
 /// One finding per address, on the first of the pods. `namespace`: only addresses that concern one of its pods.
@@ -31,4 +32,11 @@ pub fn check(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// Names of pods: `a/b, a/c and a/d`.
+#[must_use]
+pub fn pods<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> String {
+    let names: Vec<String> = pods.into_iter().map(|pod| named(&pod.name)).collect();
+    listed(&names)
 }

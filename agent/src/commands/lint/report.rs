@@ -1,6 +1,6 @@
 //! All findings, as a document and for people.
 
-use super::finding::{Finding, Object, Severity};
+use super::finding::{Finding, Severity};
 use crate::shared::plain::plain;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -31,32 +31,24 @@ impl Report {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let mut object: Option<(&Object, &str)> = None;
-        for finding in &self.findings {
-            let of = (&finding.object, finding.controller.as_str());
-            if object != Some(of) {
-                let gap = if object.is_some() { "\n" } else { "" };
-                let head = format!("{}, controller: {}", of.0, of.1);
-                let _ = writeln!(text, "{gap}{}", plain(&head));
-                object = Some(of);
+        let block = |a: &Finding, b: &Finding| (&a.object, &a.controller) == (&b.object, &b.controller);
+        for findings in self.findings.chunk_by(block) {
+            let head = format!("{}, controller: {}", findings[0].object, findings[0].controller);
+            let _ = writeln!(text, "{}", plain(&head));
+            for finding in findings {
+                let (severity, problem) = (finding.severity, finding.problem);
+                let address = finding.address.map(|ip| format!(" {ip}")).unwrap_or_default();
+                let [what, fix] = [&finding.what, &finding.fix].map(|text| plain(text));
+                let _ = writeln!(text, "  {severity:7} {problem}{address}: {what}");
+                let _ = writeln!(text, "          fix: {fix}");
             }
-            let (severity, problem) = (finding.severity, finding.problem);
-            let address = finding.address.map(|ip| format!(" {ip}")).unwrap_or_default();
-            let [what, fix] = [&finding.what, &finding.fix].map(|text| plain(text));
-            let _ = writeln!(text, "  {severity:7} {problem}{address}: {what}");
-            let _ = writeln!(text, "          fix: {fix}");
-        }
-        if object.is_some() {
             text.push('\n');
         }
         for what in &self.unchecked {
             let _ = writeln!(text, "not checked: {}", plain(what));
         }
-        let errors = self
-            .findings
-            .iter()
-            .filter(|f| f.severity == Severity::Error)
-            .count();
+        let findings = self.findings.iter();
+        let errors = findings.filter(|f| f.severity == Severity::Error).count();
         let _ = write!(
             text,
             "{} EndpointSlices and {} pods: {errors} errors, {} warnings",

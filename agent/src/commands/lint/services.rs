@@ -56,7 +56,13 @@ fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Find
         ),
         _ => return None,
     };
-    Some(finding(slice, Problem::ForeignController, what, fix))
+    Some(Finding::of_slice(
+        slice,
+        Problem::ForeignController,
+        Severity::Warning,
+        what,
+        fix,
+    ))
 }
 
 /// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no pod's end.
@@ -74,7 +80,13 @@ fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     );
     let fix = "give the Service a selector, or have the writer make EndpointSlices with targetRef and UID"
         .to_owned();
-    Some(finding(slice, Problem::Mirrored, what, fix))
+    Some(Finding::of_slice(
+        slice,
+        Problem::Mirrored,
+        Severity::Warning,
+        what,
+        fix,
+    ))
 }
 
 fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice]) -> Option<Finding> {
@@ -116,17 +128,5 @@ fn count(pods: &[&Pod]) -> String {
         [pod] => format!("pod {}", named(&pod.name)),
         [first, ..] => format!("{} pods ({}, ...)", pods.len(), named(&first.name)),
         [] => "no pod".to_owned(),
-    }
-}
-
-fn finding(slice: &ListedSlice, problem: Problem, what: String, fix: String) -> Finding {
-    Finding {
-        object: Object::new("EndpointSlice", &slice.name),
-        controller: controller(slice),
-        address: None,
-        problem,
-        severity: Severity::Warning,
-        what,
-        fix,
     }
 }

@@ -1,22 +1,22 @@
 //! Whether packets of pods can carry the Service that they are aimed at. Pure.
 
+use super::problem::Problem;
 use epguard_core::carrier::{Carrier, Decision};
 
 /// The problem, and its remedy, if packets cannot carry the Service that they are aimed at.
-pub(super) fn uncarried(carrier: &Decision) -> Option<(String, &'static str)> {
+pub(super) fn uncarried(carrier: &Decision) -> Option<Problem> {
     let by = carrier.decided_by.join(", ");
     match (carrier.in_use, carrier.services_without_room) {
-        (Carrier::None, _) if !carrier.why.is_empty() => Some((
+        (Carrier::None, _) if !carrier.why.is_empty() => Some(Problem::new(
             format!(
                 "packets of pods carry no intent, so stale ones pass: {} {by}",
                 carrier.why
             )
-            .trim_end()
-            .to_owned(),
+            .trim_end(),
             "only the node's own processes and direct packets are judged; rejected and redirected packets are dropped. \
              See \"Neighbours\" in docs/neighbours.md",
         )),
-        (Carrier::TcIndexHigh, services @ 1..) => Some((
+        (Carrier::TcIndexHigh, services @ 1..) => Some(Problem::new(
             format!("{services} Services have no number that fits beside {by}, so their stale packets pass"),
             "there are 1,015 such numbers, shared among the namespaces; exclude ranges that need no protection \
              (--protect-cidr, --exclude-cidr)",
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     fn what(carrier: &Decision) -> Option<String> {
-        uncarried(carrier).map(|(what, _)| what)
+        uncarried(carrier).map(|problem| problem.what)
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Objects of tenants that leave Services without protection.
 
-use super::problem::Problem;
-use super::problem::largest;
+use super::problem::{Problem, largest};
 use crate::shared::status::Status;
 
 /// How many Services are named.
@@ -12,15 +11,14 @@ pub fn crowded(status: &Status) -> Vec<Problem> {
     let mut found = Vec::new();
     let left_out: usize = status.left_out.values().sum();
     if left_out > 0 {
-        found.push(Problem {
-            what: format!(
-                "{left_out} EndpointSlices or Services are too large for the index, so those Services have no denials{}",
-                largest(&status.left_out)
+        let largest = largest(&status.left_out);
+        found.push(Problem::new(
+            format!(
+                "{left_out} EndpointSlices or Services are too large for the index, so those Services have no denials{largest}"
             ),
-            remedy: "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a \
-                     namespace half of the index: split them, or have their owner remove them"
-                .to_owned(),
-        });
+            "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a \
+             namespace half of the index: split them, or have their owner remove them",
+        ));
     }
     if !status.rivals.is_empty() {
         let mut rivals: Vec<String> = (status.rivals.iter().take(NAMED))
@@ -29,10 +27,10 @@ pub fn crowded(status: &Status) -> Vec<Problem> {
         if let more @ 1.. = status.rivals.len().saturating_sub(NAMED) {
             rivals.push(format!("and {more} more"));
         }
-        found.push(Problem {
-            what: format!("packets to a VIP of two Services pass: {}", rivals.join(", ")),
-            remedy: "check the externalIPs and load-balancer IPs of both Services".to_owned(),
-        });
+        found.push(Problem::new(
+            format!("packets to a VIP of two Services pass: {}", rivals.join(", ")),
+            "check the externalIPs and load-balancer IPs of both Services",
+        ));
     }
     found
 }

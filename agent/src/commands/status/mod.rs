@@ -16,10 +16,10 @@ mod unproven;
 pub use problem::Problem;
 pub use problems::problems;
 pub use text::text;
-pub(crate) use text::{lease, view};
+pub(crate) use text::{BAD, GOOD, bullet, lease, view};
 
 use crate::shared::args::RunArgs;
-use crate::shared::output::Output;
+use crate::shared::output::{Output, exit};
 use crate::shared::status::{self, Request, Status};
 use anyhow::Result;
 use clap::Args;
@@ -62,25 +62,17 @@ pub struct Condition {
 /// Asks the agent, prints, and returns the exit code.
 #[must_use]
 pub fn run(args: &StatusArgs) -> ExitCode {
-    match show(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(DEGRADED),
-        Err(error) => {
-            eprintln!("epguard: {error:#}");
-            ExitCode::from(UNKNOWN)
-        }
-    }
+    exit(show(args), UNKNOWN)
 }
 
-/// Prints the status; true if there is no problem.
-fn show(args: &StatusArgs) -> Result<bool> {
+fn show(args: &StatusArgs) -> Result<u8> {
     let status = status::ask(&args.run.run_dir, &Request::Figures)?;
     let problems = problems(&status);
-    let well = problems.is_empty();
+    let code = if problems.is_empty() { 0 } else { DEGRADED };
     let condition = Condition { problems, status };
     let table = |condition: &Condition| text(&condition.status, &condition.problems);
     anstream::println!("{}", args.output.text(&condition, table)?);
-    Ok(well)
+    Ok(code)
 }
 
 #[cfg(test)]

@@ -15,45 +15,37 @@ const NEARLY_FULL: usize = 80;
 #[must_use]
 pub fn problems(status: &Status) -> Vec<Problem> {
     let mut found = Vec::new();
-    let mut add = |what: String, remedy: &str| {
-        let remedy = remedy.to_owned();
-        found.push(Problem { what, remedy });
-    };
     if !status.synced {
-        add(
-            "not every watch has shown a list yet, so there are no new denials".into(),
+        found.push(Problem::new(
+            "not every watch has shown a list yet, so there are no new denials",
             "wait; the lines of watches that are down below show the cause",
-        );
+        ));
     }
     for what in down(status) {
-        add(
+        found.push(Problem::new(
             what,
             "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
-        );
+        ));
     }
     if let Some(what) = &status.config_map {
-        add(
-            what.clone(),
+        found.push(Problem::new(
+            what,
             "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard)",
-        );
+        ));
     }
     if status.denies() && status.lease_ms <= 0 {
         let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
-        add(
+        found.push(Problem::new(
             format!("the lease has ended (age of the view: {age}), so denied packets pass"),
             "the agent renews it with a fresh view: see the watches' ages, and the log for `lease lost`",
-        );
+        ));
     }
     for interface in &status.interfaces {
-        if let Some((what, remedy)) = unhooked(interface).or_else(|| bypassed(interface)) {
-            add(what, remedy);
-        }
+        found.extend(unhooked(interface).or_else(|| bypassed(interface)));
     }
-    if let Some((what, remedy)) = uncarried(&status.carrier) {
-        add(what, remedy);
-    }
+    found.extend(uncarried(&status.carrier));
     if status.refused > 0 {
-        add(
+        found.push(Problem::new(
             format!(
                 "{} denials did not fit into a map, those packets pass{}",
                 status.refused,
@@ -61,25 +53,25 @@ pub fn problems(status: &Status) -> Vec<Problem> {
             ),
             "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
              (--protect-cidr, --exclude-cidr)",
-        );
+        ));
     }
     for (name, fill) in &status.figures.maps {
         if fill.entries * 100 > fill.capacity * NEARLY_FULL {
-            add(
+            found.push(Problem::new(
                 format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity),
                 "exclude ranges that need no protection (--protect-cidr, --exclude-cidr)",
-            );
+            ));
         }
     }
     for reason in &status.demoted {
         let count = status.wrong_denies.get(reason).copied().unwrap_or_default();
-        add(
+        found.push(Problem::new(
             format!("{reason} is only observed, because a denial was wrong ({count} since the start)"),
             "search the log for `wrong deny` and report it; `epguard mode --reason REASON enforce` ends this",
-        );
+        ));
     }
     for held in &status.breaker {
-        add(
+        found.push(Problem::new(
             format!(
                 "{} denials of {} have waited {} for confirmation ({}; {} endpoints were ready recently)",
                 held.held,
@@ -89,24 +81,24 @@ pub fn problems(status: &Status) -> Vec<Problem> {
                 held.ready_recently
             ),
             "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
-        );
+        ));
     }
     for conflict in &status.conflicts {
-        add(
+        found.push(Problem::new(
             format!(
                 "{} is claimed by live pods {}, so its traffic passes",
                 conflict.ip,
                 conflict.pods.join(" and ")
             ),
             "one of them cannot be reached: check the CNI's IPAM on their nodes",
-        );
+        ));
     }
     let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
     if skipped > 0 {
-        add(
+        found.push(Problem::new(
             format!("{skipped} objects, or annotations of some, could not be read and are ignored"),
             "the log names each (`skipped`)",
-        );
+        ));
     }
     found.extend(crowded(status));
     found.extend(unproven(status));
@@ -118,37 +110,33 @@ pub fn problems(status: &Status) -> Vec<Problem> {
 /// The watches that are down. If all are, one line has the cause of the first.
 fn down(status: &Status) -> Vec<String> {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
-    let mut told: Vec<(&str, &str)> = down
-        .map(|(name, watch)| {
-            let why = watch.error.as_deref();
-            (name.as_str(), why.unwrap_or("it has not connected yet"))
-        })
-        .collect();
-    if told.len() > 1 && told.len() == status.watches.len() {
-        told.truncate(1);
-        return told
+    let down = down.map(|(name, watch)| {
+        let why = watch.error.as_deref();
+        (name.as_str(), why.unwrap_or("it has not connected yet"))
+    });
+    let down: Vec<(&str, &str)> = down.collect();
+    match &down[..] {
+        [(_, why), _, ..] if down.len() == status.watches.len() => vec![format!("no watch is up: {why}")],
+        down => down
             .iter()
-            .map(|(_, why)| format!("no watch is up: {why}"))
-            .collect();
+            .map(|(name, why)| format!("watch {name} is down: {why}"))
+            .collect(),
     }
-    told.iter()
-        .map(|(name, why)| format!("watch {name} is down: {why}"))
-        .collect()
 }
 
-fn unhooked(interface: &Attachment) -> Option<(String, &'static str)> {
+fn unhooked(interface: &Attachment) -> Option<Problem> {
+    let why = interface.error.as_deref().unwrap_or("not attached yet");
     (!interface.attached && !interface.waiting).then(|| {
-        let why = interface.error.as_deref().unwrap_or("not attached yet");
-        (
+        Problem::new(
             format!("{} ({}) has no hooks: {why}", interface.name, interface.role),
             "nothing is denied there; it is tried again every second",
         )
     })
 }
 
-fn bypassed(interface: &Attachment) -> Option<(String, &'static str)> {
+fn bypassed(interface: &Attachment) -> Option<Problem> {
     let first = interface.before.first()?;
-    Some((
+    Some(Problem::new(
         format!("{first} runs before epguard on {}", interface.name),
         "packets that it accepts are not judged: start it before epguard, which then attaches first",
     ))

@@ -9,46 +9,39 @@ pub fn unjudged(lb: &SocketLb) -> Vec<Problem> {
         return vec![];
     };
     let mut problems = Vec::new();
-    let mut add = |what: String, remedy: &str| {
-        let remedy = remedy.to_owned();
-        problems.push(Problem { what, remedy });
-    };
     if let Some(problem) = &lb.problem {
         let which = if lb.in_force { "some calls" } else { "calls" };
-        add(
+        problems.push(Problem::new(
             format!("{which} that {program} translates are not judged: {problem}"),
             "a load balancer that attaches with links or BPF_F_ALLOW_MULTI runs beside others. Cilium up to 1.13 does not, and \
              a later one that took over from it only once the node has rebooted; list the programs: bpftool cgroup tree",
-        );
+        ));
     }
     if lb.in_force && !lb.refuses {
-        add(
-            "refused calls fail with EPERM instead of ECONNREFUSED".to_owned(),
+        problems.push(Problem::new(
+            "refused calls fail with EPERM instead of ECONNREFUSED",
             "Linux 6.1 lets programs set the error",
-        );
+        ));
     }
-    if !lb.netkit.is_empty() {
-        add(
-            format!(
-                "{} netkit devices, such as {}: their programs may redirect packets before epguard sees them",
-                lb.netkit.len(),
-                lb.netkit[0]
-            ),
+    if let [first, ..] = &lb.netkit[..] {
+        let count = lb.netkit.len();
+        problems.push(Problem::new(
+            format!("{count} netkit devices, such as {first}: their programs may redirect packets before epguard sees them"),
             "calls are judged when they connect, and `drop` refuses them; connections from before a denial go on. Cilium with \
              bpf.datapathMode=veth has no such devices",
-        );
+        ));
     }
     // A program that has translated nothing, such as a tracer, is no load balancer.
     if lb.not_translated > 0 && lb.translated > 0 {
-        add(
+        let packets = lb.not_translated;
+        problems.push(Problem::new(
             format!(
-                "{} packets were aimed at a Service with a denial, although {program} should have translated their calls",
-                lb.not_translated
+                "{packets} packets were aimed at a Service with a denial, although {program} should have translated their calls"
             ),
             "pods in a sandbox of their own (gVisor, Kata), calls from outside (NodePort), sockets from before the load balancer, or \
              one for the node's own sockets only (Cilium: socketLB.hostNamespaceOnly=false): what translates these packets later \
              may hide them from epguard",
-        );
+        ));
     }
     problems
 }

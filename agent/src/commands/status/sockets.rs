@@ -1,6 +1,6 @@
 //! Problems that keep the sockets of the node's own processes from being followed.
 
-use super::problem::Problem;
+use super::problem::{Problem, first};
 use crate::shared::status::NodeSockets;
 
 /// How many processes are named.
@@ -13,68 +13,48 @@ pub fn unfollowed(sockets: &NodeSockets) -> Vec<Problem> {
         return vec![];
     }
     if let Some(program) = &sockets.exclusive {
-        return vec![Problem {
-            what: format!(
+        return vec![Problem::new(
+            format!(
                 "sockets of the node's own processes are not followed: {program} was attached without \
                  BPF_F_ALLOW_MULTI, so it runs only where no other program is"
             ),
-            remedy: "traffic of pods is judged all the same; a newer version of that program's project attaches it \
-                     beside others (Cilium: from 1.14 on)"
-                .to_owned(),
-        }];
+            "traffic of pods is judged all the same; a newer version of that program's project attaches it \
+             beside others (Cilium: from 1.14 on)",
+        )];
     }
+    let below = format!(
+        "start processes in a cgroup below it, as systemd does; or pass --cgroup {root}, which some versions of Cilium \
+         do not tolerate (docs/troubleshooting.md)"
+    );
     if sockets.cgroups.is_empty() {
-        return vec![Problem {
-            what: format!("sockets of the node's own processes are not followed: {root} has no cgroups"),
-            remedy: below(root),
-        }];
+        let what = format!("sockets of the node's own processes are not followed: {root} has no cgroups");
+        return vec![Problem::new(what, below)];
     }
-    let failed = sockets.cgroups.iter().filter(|cgroup| !cgroup.attached);
-    let mut problems: Vec<Problem> = failed
-        .map(|cgroup| Problem {
-            what: format!(
-                "sockets of processes in {} are not followed: {}",
-                cgroup.path,
-                cgroup.error.as_deref().unwrap_or("not attached yet")
-            ),
-            remedy: format!(
-                "it is tried again every 10 seconds; see the programs there: bpftool cgroup show {}",
-                cgroup.path
-            ),
-        })
-        .collect();
+    let mut problems = Vec::new();
+    for cgroup in sockets.cgroups.iter().filter(|cgroup| !cgroup.attached) {
+        let path = &cgroup.path;
+        let why = cgroup.error.as_deref().unwrap_or("not attached yet");
+        problems.push(Problem::new(
+            format!("sockets of processes in {path} are not followed: {why}"),
+            format!("it is tried again every 10 seconds; see the programs there: bpftool cgroup show {path}"),
+        ));
+    }
     if !sockets.outside.is_empty() {
-        let named = sockets.outside.iter().take(NAMED).cloned().collect::<Vec<_>>();
-        let more = match sockets.outside.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        problems.push(Problem {
-            what: format!(
-                "sockets of processes in the root cgroup are not followed: {}{more}",
-                named.join(", ")
-            ),
-            remedy: below(root),
-        });
+        let named = first(&sockets.outside, NAMED);
+        let what = format!("sockets of processes in the root cgroup are not followed: {named}");
+        problems.push(Problem::new(what, below));
     }
     if sockets.left_out > 0 {
-        problems.push(Problem {
-            what: format!(
+        problems.push(Problem::new(
+            format!(
                 "{} sockets of the node's own processes were connected to a Service before it had a denial, and were too \
                  many to be followed",
                 sockets.left_out
             ),
-            remedy: "their packets pass; traffic of pods and newer connections are judged all the same".to_owned(),
-        });
+            "their packets pass; traffic of pods and newer connections are judged all the same",
+        ));
     }
     problems
-}
-
-fn below(root: &str) -> String {
-    format!(
-        "start processes in a cgroup below it, as systemd does; or pass --cgroup {root}, which some versions of Cilium \
-         do not tolerate (docs/troubleshooting.md)"
-    )
 }
 
 #[cfg(test)]

@@ -1,35 +1,33 @@
 //! The status for people: problems first, then the rest.
 
-use super::problem::Problem;
-use super::problem::seconds;
+use super::problem::{Problem, seconds};
+use crate::shared::output::{count, table};
 use crate::shared::status::{Attachment, SocketLb, Status};
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Table, presets::NOTHING};
 use epguard_core::carrier::Decision;
 
-const GOOD: Style = AnsiColor::Green.on_default().bold();
-const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// The whole text, with colours; the caller removes them for a pipe.
 #[must_use]
 pub fn text(status: &Status, problems: &[Problem]) -> String {
     let mut parts = vec![headline(status, problems)];
-    parts.extend(
-        problems
-            .iter()
-            .map(|problem| format!("  {BAD}!{BAD:#} {}\n      {}", problem.what, problem.remedy)),
-    );
-    let facts = facts(status);
-    let parts_after = [facts, watches(status), interfaces(status), maps(status)];
-    parts.extend(parts_after.into_iter().map(|part| format!("\n{part}")));
+    parts.extend(problems.iter().map(|problem| bullet("", problem)));
+    let tables = [facts(status), watches(status), interfaces(status), maps(status)];
+    parts.extend(tables.map(|table| format!("\n{table}")));
     parts.join("\n")
+}
+
+/// A problem with its remedy, in two lines; `place` stands before it.
+pub(crate) fn bullet(place: &str, Problem { what, remedy }: &Problem) -> String {
+    format!("  {BAD}!{BAD:#} {place}{what}\n      {remedy}")
 }
 
 fn headline(status: &Status, problems: &[Problem]) -> String {
     let how = match problems.len() {
         0 => format!("{GOOD}all is well{GOOD:#}"),
-        1 => format!("{BAD}degraded{BAD:#}, 1 problem"),
-        many => format!("{BAD}degraded{BAD:#}, {many} problems"),
+        some => format!("{BAD}degraded{BAD:#}, {}", count(some, "problem")),
     };
     format!(
         "epguard {} on {}: {} (by {}), {how}",
@@ -46,7 +44,7 @@ fn facts(status: &Status) -> String {
         .iter()
         .map(|(reason, mode)| format!("{reason} {mode}"));
     let wrong: u64 = status.wrong_denies.values().sum();
-    let rows = [
+    let mut rows = vec![
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
         ("LEASE", lease(status)),
         ("VIEW", view(status)),
@@ -61,11 +59,11 @@ fn facts(status: &Status) -> String {
             ),
         ),
     ];
-    let mut rows: Vec<Vec<String>> = rows.map(|(name, value)| vec![name.to_owned(), value]).into();
     if !status.socket_lb.programs.is_empty() {
-        rows.push(vec!["SOCKET LB".to_owned(), socket_lb(&status.socket_lb)]);
+        rows.push(("SOCKET LB", socket_lb(&status.socket_lb)));
     }
-    table(&[], rows)
+    let rows = rows.into_iter();
+    table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]))
 }
 
 fn socket_lb(lb: &SocketLb) -> String {
@@ -111,7 +109,7 @@ fn watches(status: &Status) -> String {
             watch.rv.to_string(),
         ]
     });
-    table(&["WATCH", "STATE", "FRESH AS OF", "VERSION"], rows.collect())
+    table(&["WATCH", "STATE", "FRESH AS OF", "VERSION"], rows)
 }
 
 fn interfaces(status: &Status) -> String {
@@ -128,34 +126,18 @@ fn interfaces(status: &Status) -> String {
             at.role.clone(),
             hooks(at),
             xdp.unwrap_or("-").to_owned(),
-            if at.after.is_empty() {
-                "-".to_owned()
-            } else {
-                at.after.join(",")
+            match &at.after[..] {
+                [] => "-".to_owned(),
+                after => after.join(","),
             },
         ]
     });
-    table(
-        &["INTERFACE", "ROLE", "HOOKS", "XDP", "MAY WIPE INTENTS"],
-        rows.collect(),
-    )
+    table(&["INTERFACE", "ROLE", "HOOKS", "XDP", "MAY WIPE INTENTS"], rows)
 }
 
 fn maps(status: &Status) -> String {
-    let rows = status
-        .figures
-        .maps
-        .iter()
-        .map(|(name, fill)| vec![name.clone(), fill.entries.to_string(), fill.capacity.to_string()]);
-    table(&["MAP", "ENTRIES", "ROOM FOR"], rows.collect())
-}
-
-fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
-    if !header.is_empty() {
-        table.set_header(header);
-    }
-    table.add_rows(rows);
-    table.trim_fmt()
+    let maps = status.figures.maps.iter();
+    let rows =
+        maps.map(|(name, fill)| vec![name.clone(), fill.entries.to_string(), fill.capacity.to_string()]);
+    table(&["MAP", "ENTRIES", "ROOM FOR"], rows)
 }

@@ -1,7 +1,6 @@
 //! Problems that keep denials from being proven: finished pods without a proof, and pods that may hold any IP.
 
-use super::problem::Problem;
-use super::problem::seconds;
+use super::problem::{Problem, first, seconds};
 use crate::shared::status::Status;
 use epguard_common::Reason;
 
@@ -10,28 +9,22 @@ const NAMED: usize = 3;
 
 /// All problems of this kind, one for each cause.
 pub fn unproven(status: &Status) -> Vec<Problem> {
-    let only = format!(
-        "only `{}` and `{}` are judged there",
-        Reason::RetiredBackend,
-        Reason::Reused
-    );
+    let (retired, reused) = (Reason::RetiredBackend, Reason::Reused);
+    let only = format!("only `{retired}` and `{reused}` are judged there");
     let deaths = status.unproven.iter().map(|deaths| {
-        let mut nodes = deaths.nodes.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        if let more @ 1.. = deaths.nodes.len().saturating_sub(NAMED) {
-            nodes = format!("{nodes} and {more} more");
-        }
-        let finished = format!("{} pods have finished on {nodes} and none is proven dead there", deaths.pods);
+        let (pods, nodes) = (deaths.pods, first(&deaths.nodes, NAMED));
+        let finished = format!("{pods} pods have finished on {nodes} and none is proven dead there");
         match &deaths.manager {
-            Some(manager) => Problem {
-                what: format!("{finished}: the manager {manager} writes their phase, and is not known to be a kubelet"),
-                remedy: format!(
+            Some(manager) => Problem::new(
+                format!("{finished}: the manager {manager} writes their phase, and is not known to be a kubelet"),
+                format!(
                     "report the distribution with `kubectl get pod POD -o yaml --show-managed-fields`; until then {only}"
                 ),
-            },
-            None => Problem {
-                what: format!("{finished}: their kubelet does not report PodReadyToStartContainers"),
-                remedy: format!("kubelets report it from 1.29 on; until then {only}"),
-            },
+            ),
+            None => Problem::new(
+                format!("{finished}: their kubelet does not report PodReadyToStartContainers"),
+                format!("kubelets report it from 1.29 on; until then {only}"),
+            ),
         }
     });
     let holders = status.possible_holders.iter().map(|holder| {
@@ -41,17 +34,16 @@ pub fn unproven(status: &Status) -> Vec<Problem> {
         let services = holder.blocks_services.iter();
         let services = services.map(|service| format!("{} of {service}", Reason::DeadBackend));
         let blocked: Vec<String> = terminated.into_iter().chain(services).collect();
-        Problem {
-            what: format!(
+        Problem::new(
+            format!(
                 "{} on {} may hold an IP that it has not shown for {}, so nothing is denied as {}",
                 holder.pod,
                 holder.node,
                 seconds(holder.since_ms),
                 blocked.join(", ")
             ),
-            remedy: "let its containers start (`kubectl describe pod` shows the cause), or delete it"
-                .to_owned(),
-        }
+            "let its containers start (`kubectl describe pod` shows the cause), or delete it",
+        )
     });
     deaths.chain(holders).collect()
 }

@@ -20,15 +20,11 @@ const DATA: u16 = 2;
 
 /// Names of parts, with their content.
 pub(super) async fn parts() -> Vec<(String, Result<Vec<u8>>)> {
-    let tables = netlink::tables().await.into_iter();
-    let mut parts: Vec<(String, Result<Vec<u8>>)> = tables
-        .map(|(name, messages)| {
-            (
-                format!("netlink-{name}.txt"),
-                messages.map(|messages| lines(&messages)),
-            )
-        })
-        .collect();
+    let mut parts = Vec::new();
+    for (name, messages) in netlink::tables().await {
+        let messages = messages.map(|messages| lines(&messages));
+        parts.push((format!("netlink-{name}.txt"), messages));
+    }
     parts.push(("bpf-programs.txt".into(), programs()));
     parts.push(("bpf-maps.txt".into(), maps()));
     parts.push(("bpf-neighbours.txt".into(), neighbours()));

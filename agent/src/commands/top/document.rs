@@ -46,14 +46,9 @@ pub struct Counted {
 impl From<Sample> for Document {
     fn from(sample: Sample) -> Self {
         let mut errors = Vec::new();
-        let agent = sample
-            .agent
-            .map_err(|error| errors.push(format!("{error:#}")))
-            .ok();
-        let counters = sample
-            .counters
-            .map_err(|error| errors.push(format!("{error:#}")))
-            .ok();
+        let mut failed = |error| errors.push(format!("{error:#}"));
+        let agent = sample.agent.map_err(&mut failed).ok();
+        let counters = sample.counters.map_err(&mut failed).ok();
         let counted = |((reason, outcome), count): ((Reason, Outcome), epguard_common::Count)| Counted {
             reason,
             outcome,

@@ -8,7 +8,6 @@
 mod columns;
 mod controls;
 mod document;
-mod keys;
 mod model;
 mod palette;
 mod rates;
@@ -20,7 +19,7 @@ mod view;
 pub use document::{Answers, Counted, Document};
 pub use sample::{Agent, Sample};
 
-use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::args::{PinArgs, RunArgs, seconds};
 use crate::shared::output::Output;
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -44,7 +43,7 @@ Examples:
   epguard top --batch -n 10 --interval 5    ten snapshots, five seconds apart")]
 pub struct TopArgs {
     /// Seconds between refreshes, 1 to 60
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds())]
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds(1..=60))]
     pub interval: Duration,
     /// Print plain text instead of a screen; this is the default without a terminal
     #[arg(short, long)]
@@ -61,11 +60,6 @@ pub struct TopArgs {
     /// The agent's status socket.
     #[command(flatten)]
     pub run: RunArgs,
-}
-
-fn seconds() -> impl clap::builder::TypedValueParser<Value = Duration> {
-    use clap::builder::TypedValueParser as _;
-    clap::value_parser!(u64).range(1..=60).map(Duration::from_secs)
 }
 
 /// Shows the screen until a key or a signal ends it, or prints text. Errors: no agent answers, no datapath is pinned,

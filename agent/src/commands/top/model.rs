@@ -3,28 +3,19 @@
 use super::controls::Controls;
 use super::rates::{History, Meter};
 use super::sample::{Agent, Sample};
-use crate::commands::status::Problem;
 use crate::kernel::maps::Counters;
 use crate::shared::drops::{Dropped, Kind};
-use crate::shared::status::Status;
 use anyhow::{Error, Result};
 use epguard_common::{Effect, Mode, Outcome, Reason};
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
 /// All that the screen is made of.
 #[derive(Debug)]
 pub(super) struct Model {
-    /// Which node or nodes, and their modes.
-    pub(super) who: String,
-    /// What keeps the agent from its work.
-    pub(super) problems: Vec<Problem>,
-    /// The agent's last status, aged up to now.
-    pub(super) status: Status,
-    /// The agent's last drops, aged up to now.
-    pub(super) drops: Vec<Dropped>,
-    /// Whether other drops are left out.
-    pub(super) narrowed: bool,
+    /// The agent's last answers, aged up to now.
+    pub(super) agent: Agent,
     /// Packets by verdict.
     pub(super) verdicts: Meter<(Reason, Outcome)>,
     /// Packets by flow.
@@ -42,11 +33,7 @@ impl Model {
     /// Makes a model of the first sample. Errors: a part of it could not be read.
     pub(super) fn new(first: Sample) -> Result<Self> {
         let mut model = Self {
-            who: String::new(),
-            problems: Vec::new(),
-            status: Status::default(),
-            drops: Vec::new(),
-            narrowed: false,
+            agent: first.agent?,
             verdicts: Meter::new(),
             flows: Meter::new(),
             history: History::default(),
@@ -54,7 +41,7 @@ impl Model {
             controls: Controls::default(),
             at: first.at,
         };
-        model.update(first.at, first.agent?);
+        model.flows.read(first.at, packets(&model.agent.drops));
         model.count(first.at, &first.counters?);
         Ok(model)
     }
@@ -92,7 +79,7 @@ impl Model {
 
     /// Whether denied packets are stopped here.
     pub(super) fn enforces(&self) -> bool {
-        self.status.mode == Some(Mode::Enforce)
+        self.agent.status.mode == Some(Mode::Enforce)
     }
 
     /// Whether the curve shows packets of this outcome: stopped packets, or where nothing is stopped, observed ones.
@@ -105,12 +92,9 @@ impl Model {
     }
 
     fn update(&mut self, at: Duration, agent: Agent) {
-        let counts = agent.drops.iter();
-        let counts = counts.map(|dropped| (dropped.kind.clone(), dropped.packets));
-        self.flows.read(at, counts.collect());
+        self.flows.read(at, packets(&agent.drops));
         let enforced = self.enforces();
-        (self.who, self.problems) = (agent.who, agent.problems);
-        (self.status, self.drops, self.narrowed) = (agent.status, agent.drops, agent.narrowed);
+        self.agent = agent;
         if self.enforces() != enforced {
             // The curve shows another kind of packets now.
             self.history = History::default();
@@ -125,13 +109,20 @@ impl Model {
     /// Ages the agent's last answers: without the agent, the lease runs on and the view grows old.
     fn age(&mut self, by: Duration) {
         let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-        self.status.lease_ms = self.status.lease_ms.saturating_sub_unsigned(ms);
-        let view = &mut self.status.view_age_ms;
-        *view = view.map(|age| age.saturating_add(ms));
-        for dropped in &mut self.drops {
+        let Agent { status, drops, .. } = &mut self.agent;
+        status.lease_ms = status.lease_ms.saturating_sub_unsigned(ms);
+        status.view_age_ms = status.view_age_ms.map(|age| age.saturating_add(ms));
+        for dropped in drops {
             dropped.last_ms_ago = dropped.last_ms_ago.saturating_add(ms);
         }
     }
+}
+
+fn packets(drops: &[Dropped]) -> BTreeMap<Kind, u64> {
+    let counts = drops
+        .iter()
+        .map(|dropped| (dropped.kind.clone(), dropped.packets));
+    counts.collect()
 }
 
 /// The part of an error that is new to the reader, who knows the socket and has read the remedy.
@@ -173,15 +164,15 @@ mod tests {
     #[test]
     fn after_an_agent_stops_its_last_status_and_the_kernels_rates_stay() {
         let mut model = model();
-        let (lease, seen) = (model.status.lease_ms, model.drops[0].last_ms_ago);
+        let (lease, seen) = (model.agent.status.lease_ms, model.agent.drops[0].last_ms_ago);
         model.refresh(sample(4, Err(refused()), Ok(counters(50))));
         assert_eq!(
             model.trouble.as_deref(),
             Some("agent does not answer: connection refused")
         );
-        assert_eq!(model.status.lease_ms, lease - 2000);
-        assert_eq!(model.drops[0].last_ms_ago, seen + 2000);
-        assert_eq!(model.flows.rate(&model.drops[0].kind), None);
+        assert_eq!(model.agent.status.lease_ms, lease - 2000);
+        assert_eq!(model.agent.drops[0].last_ms_ago, seen + 2000);
+        assert_eq!(model.flows.rate(&model.agent.drops[0].kind), None);
         let dropped = model.verdicts.rate(&(Reason::Reused, Outcome::Dropped));
         assert_eq!(dropped.unwrap().tenths, 150);
     }
@@ -194,7 +185,7 @@ mod tests {
         anew.drops[0].packets = 4;
         model.refresh(sample(4, Ok(anew), Ok(counters(20))));
         assert_eq!(model.trouble, None);
-        assert_eq!(model.flows.rate(&model.drops[0].kind).unwrap().tenths, 20);
+        assert_eq!(model.flows.rate(&model.agent.drops[0].kind).unwrap().tenths, 20);
     }
 
     #[test]

@@ -44,6 +44,11 @@ impl fmt::Display for Rate {
     }
 }
 
+/// A rate for people; a dash where none is known.
+pub(super) fn shown(rate: Option<Rate>) -> String {
+    rate.map_or("-".to_owned(), |rate| rate.to_string())
+}
+
 /// Counters that grow, and how fast they did between the last two readings.
 #[derive(Debug)]
 pub(super) struct Meter<K> {

@@ -3,9 +3,9 @@
 use super::columns::{self, Column, Form, column};
 use super::controls::Sort;
 use super::model::Model;
-use super::rates::Rate;
+use super::rates::{Rate, shown};
 use crate::commands::drops::{self, ago};
-use crate::shared::drops::Dropped;
+use crate::shared::drops::{Dropped, Kind};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,19 +74,25 @@ impl Rows {
 pub(super) fn rows(model: &Model) -> Rows {
     let (columns, mut all): (&[Column], Vec<Row>) = if model.controls.services {
         let mut services: BTreeMap<&str, Vec<&Dropped>> = BTreeMap::new();
-        for flow in &model.drops {
+        for flow in &model.agent.drops {
             services.entry(&flow.kind.service).or_default().push(flow);
         }
-        let rows = services.values().map(|flows| row(model, flows, of_service));
+        let rows = services
+            .values()
+            .map(|flows| row(model, flows, of_service(flows)));
         (&SERVICES, rows.collect())
     } else {
-        let rows = model.drops.iter().map(|flow| row(model, &[flow], of_flow));
+        let rows = model
+            .agent
+            .drops
+            .iter()
+            .map(|flow| row(model, &[flow], of_flow(&flow.kind)));
         (&FLOWS, rows.collect())
     };
     all.sort_by(|a, b| order(model.controls.sort, a, b));
     Rows {
         columns,
-        narrowed: model.narrowed,
+        narrowed: model.agent.narrowed,
         all,
     }
 }
@@ -98,43 +104,39 @@ fn order(by: Sort, a: &Row, b: &Row) -> Ordering {
         Sort::Total => b.packets.cmp(&a.packets),
         Sort::Last => a.last_ms_ago.cmp(&b.last_ms_ago),
     };
-    let names = |row: &Row| row.cells[1..].to_vec();
-    chosen
-        .then(b.packets.cmp(&a.packets))
-        .then_with(|| names(a).cmp(&names(b)))
+    let packets = b.packets.cmp(&a.packets);
+    chosen.then(packets).then_with(|| a.cells[1..].cmp(&b.cells[1..]))
 }
 
-fn row(model: &Model, flows: &[&Dropped], words: fn(&[&Dropped]) -> Vec<String>) -> Row {
-    let rates = flows.iter().map(|flow| model.flows.rate(&flow.kind));
-    let last = flows.iter().map(|flow| flow.last_ms_ago).min();
-    let mut row = Row {
-        rate: rates.sum(),
-        packets: flows.iter().map(|flow| flow.packets).sum(),
-        last_ms_ago: last.unwrap_or_default(),
-        cells: words(flows),
-    };
-    let rate = row.rate.map_or("-".to_owned(), |rate| rate.to_string());
-    row.cells.insert(0, rate);
-    row.cells.push(row.packets.to_string());
-    row.cells.push(ago(row.last_ms_ago));
-    row
+/// A row for these flows; `words` are the cells between rate and packets.
+fn row(model: &Model, flows: &[&Dropped], words: Vec<String>) -> Row {
+    let rate: Option<Rate> = flows.iter().map(|flow| model.flows.rate(&flow.kind)).sum();
+    let packets: u64 = flows.iter().map(|flow| flow.packets).sum();
+    let last_ms_ago = flows
+        .iter()
+        .map(|flow| flow.last_ms_ago)
+        .min()
+        .unwrap_or_default();
+    let numbers = vec![packets.to_string(), ago(last_ms_ago)];
+    let cells = [vec![shown(rate)], words, numbers].concat();
+    Row {
+        rate,
+        packets,
+        last_ms_ago,
+        cells,
+    }
 }
 
 /// The cells between rate and packets, for a flow.
-fn of_flow(flows: &[&Dropped]) -> Vec<String> {
-    let kinds = flows.iter().map(|flow| &flow.kind);
-    kinds
-        .flat_map(|kind| {
-            [
-                kind.service.clone(),
-                format!("{} {}", kind.endpoint, kind.protocol),
-                kind.reason.to_string(),
-                kind.outcome.to_string(),
-                kind.meant.clone(),
-                kind.hit.clone(),
-            ]
-        })
-        .collect()
+fn of_flow(kind: &Kind) -> Vec<String> {
+    vec![
+        kind.service.clone(),
+        format!("{} {}", kind.endpoint, kind.protocol),
+        kind.reason.to_string(),
+        kind.outcome.to_string(),
+        kind.meant.clone(),
+        kind.hit.clone(),
+    ]
 }
 
 /// The cells between rate and packets, for a Service.

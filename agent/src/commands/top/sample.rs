@@ -65,8 +65,10 @@ impl Agent {
 impl Source {
     /// Reads once. Blocks, for seconds if the agent hangs.
     pub(super) fn sample(&self) -> Sample {
+        let status = status::ask(&self.run_dir, &Request::Figures);
+        let agent = status.and_then(|status| Ok(Agent::of_node(status, drops::ask(&self.run_dir)?)));
         Sample {
-            agent: self.ask(),
+            agent,
             counters: maps::counters(&self.pin_dir),
             at: clock::boot(),
             renewed: false,
@@ -85,10 +87,5 @@ impl Source {
             }
         });
         told
-    }
-
-    fn ask(&self) -> Result<Agent> {
-        let status = status::ask(&self.run_dir, &Request::Figures)?;
-        Ok(Agent::of_node(status, drops::ask(&self.run_dir)?))
     }
 }

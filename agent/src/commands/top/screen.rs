@@ -1,6 +1,6 @@
 //! The terminal: draws after each event, and restores the terminal however it ends.
 
-use super::keys::{Then, press};
+use super::controls::{Then, press};
 use super::model::Model;
 use super::palette::Palette;
 use super::sample::Sample;

@@ -7,7 +7,7 @@ mod head;
 mod tests;
 mod verdicts;
 
-use super::keys;
+use super::controls::HELP;
 use super::model::Model;
 use super::palette::{BAR, FAINT, Palette};
 use super::rates::REMEMBERED;
@@ -20,64 +20,46 @@ use ratatui::widgets::{RenderDirection, Sparkline, Widget as _};
 
 /// Draws the screen, as far as there is room.
 pub(super) fn draw(model: &Model, palette: Palette, area: Rect, buffer: &mut Buffer) {
-    let (parts, rows) = (Parts::of(area), rows(model));
-    put(&head::head(model, palette), parts.head, buffer);
-    put(&verdicts::verdicts(model, palette), parts.verdicts, buffer);
-    curve(model, palette, parts.curve, buffer);
-    table(model, &rows, parts.table, buffer);
-    put(&[foot(model, rows.all.len())], parts.foot, buffer);
+    let [above, by_verdict, over_time, flows, below] = parts(area);
+    let rows = rows(model);
+    put(&head::head(model, palette), above, buffer);
+    put(&verdicts::verdicts(model, palette), by_verdict, buffer);
+    curve(model, palette, over_time, buffer);
+    table(model, &rows, flows, buffer);
+    put(&[foot(model, rows.all.len())], below, buffer);
 }
 
 /// How many rows there are, and how many of them fit.
 pub(super) fn extent(model: &Model, area: Rect) -> (usize, usize) {
-    let below_titles = Parts::of(area).table.height.saturating_sub(1);
+    let [_, _, _, table, _] = parts(area);
+    let below_titles = table.height.saturating_sub(1);
     (rows(model).all.len(), below_titles.into())
 }
 
 /// The model as plain text: every row and every name whole, without the parts that only a screen needs.
 pub(super) fn text(model: &Model) -> String {
     let palette = Palette { colours: false };
-    let above = [
-        &head::head(model, palette)[..],
-        &verdicts::verdicts(model, palette),
-    ]
-    .concat();
-    let mut lines: Vec<String> = above.iter().map(ToString::to_string).collect();
-    lines.push(String::new());
+    let head = head::head(model, palette).into_iter();
+    let above = head
+        .chain(verdicts::verdicts(model, palette))
+        .map(|line| line.to_string());
     let (titles, rows) = rows(model).lines(usize::MAX);
-    lines.extend([titles].into_iter().chain(rows));
-    let lines = lines.iter().map(|line| format!("{}\n", line.trim_end()));
+    let lines = above.chain([String::new(), titles]).chain(rows);
+    let lines = lines.map(|line| format!("{}\n", line.trim_end()));
     lines.collect()
 }
 
-/// The areas of the screen. On a short screen the table matters most.
-struct Parts {
-    head: Rect,
-    verdicts: Rect,
-    curve: Rect,
-    table: Rect,
-    foot: Rect,
-}
-
-impl Parts {
-    fn of(area: Rect) -> Self {
-        let from = |height, lines| if area.height >= height { lines } else { 0 };
-        let [head, verdicts, curve, table, foot] = Layout::vertical([
-            Constraint::Length(2),
-            Constraint::Length(from(18, verdicts::HEIGHT)),
-            Constraint::Length(from(9, 3)),
-            Constraint::Fill(1),
-            Constraint::Length(from(4, 1)),
-        ])
-        .areas(area);
-        Self {
-            head,
-            verdicts,
-            curve,
-            table,
-            foot,
-        }
-    }
+/// The areas of the screen: head, verdicts, curve, table, foot. On a short screen the table matters most.
+fn parts(area: Rect) -> [Rect; 5] {
+    let from = |height, lines| if area.height >= height { lines } else { 0 };
+    let parts = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(from(18, verdicts::HEIGHT)),
+        Constraint::Length(from(9, 3)),
+        Constraint::Fill(1),
+        Constraint::Length(from(4, 1)),
+    ]);
+    parts.areas(area)
 }
 
 fn put(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
@@ -121,13 +103,13 @@ fn table(model: &Model, rows: &Rows, area: Rect, buffer: &mut Buffer) {
 fn foot(model: &Model, rows: usize) -> Line<'static> {
     let controls = &model.controls;
     if controls.help {
-        return Line::styled(keys::HELP, FAINT);
+        return Line::styled(HELP, FAINT);
     }
     let of = if controls.services { "Services" } else { "flows" };
     let first = controls.scroll.saturating_add(1).min(rows);
     let last = controls.scroll.saturating_add(controls.page).min(rows);
     let paused = if controls.paused { "   PAUSED" } else { "" };
-    let sort = controls.sort.as_str();
+    let sort = controls.sort;
     Line::styled(
         format!("{of} by {sort}: {first} to {last} of {rows}{paused}   ? keys  q quit"),
         FAINT,

@@ -1,10 +1,10 @@
 //! The events in the history of an IP: the differences from one view to the next, in words.
 
+use super::text::after;
 use super::time::wall;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;
-use epguard_core::state::NotProven;
-use epguard_core::state::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
+use epguard_core::state::{DenialView, EndpointView, NotProven, PodView, ServiceView, TargetView, View};
 use serde::{Deserialize, Serialize};
 
 /// A change that became known.
@@ -41,21 +41,21 @@ pub(super) fn events(chronicle: &Chronicle, until_ms: u64) -> Vec<Event> {
 fn changes(old: &View, new: &View) -> Vec<String> {
     let mut lines = Vec::new();
     if old.synced != new.synced {
-        lines.push(
-            if new.synced {
-                "everything is listed again"
-            } else {
-                "the API went back in time: nothing is known"
-            }
-            .to_owned(),
-        );
+        let what = if new.synced {
+            "everything is listed again"
+        } else {
+            "the API went back in time: nothing is known"
+        };
+        lines.push(what.to_owned());
     }
+    let unknown = PodView {
+        uid_state: UidState::Live,
+        present: true,
+        ..PodView::default()
+    };
     for pod in &new.pods {
-        pod_changes(
-            old.pods.iter().find(|known| known.uid == pod.uid),
-            pod,
-            &mut lines,
-        );
+        let known = old.pods.iter().find(|known| known.uid == pod.uid);
+        pod_changes(known.unwrap_or(&unknown), pod, &mut lines);
     }
     for pod in &old.pods {
         if !new.pods.iter().any(|known| known.uid == pod.uid) {
@@ -95,20 +95,10 @@ fn changes(old: &View, new: &View) -> Vec<String> {
     lines
 }
 
-fn pod_changes(old: Option<&PodView>, new: &PodView, lines: &mut Vec<String>) {
+fn pod_changes(old: &PodView, new: &PodView, lines: &mut Vec<String>) {
     let mut say = |what: &str| lines.push(format!("pod {} {what}", new.name));
-    let unknown = PodView {
-        uid_state: UidState::Live,
-        present: true,
-        ..PodView::default()
-    };
-    let Some(old) = old.or(Some(&unknown)) else { return };
     if !old.shows && new.shows {
-        let node = new
-            .node
-            .as_deref()
-            .map(|node| format!(" on {node}"))
-            .unwrap_or_default();
+        let node = after(" on ", new.node.as_ref());
         say(&format!("({}){node} shows the IP", new.uid));
     }
     if !old.deleting && new.deleting {
@@ -169,23 +159,21 @@ fn service_changes(
 }
 
 fn possible_holder(service: &ServiceView) -> Option<&String> {
-    let mut why = service
+    service
         .endpoints
         .iter()
-        .filter_map(|endpoint| endpoint.not_proven.as_ref());
-    why.find_map(|why| match why {
-        NotProven::PossibleHolder(pod) => Some(pod),
-        _ => None,
-    })
+        .find_map(|endpoint| match &endpoint.not_proven {
+            Some(NotProven::PossibleHolder(pod)) => Some(pod),
+            _ => None,
+        })
 }
 
 /// Whether the proof has passed the step of possible holders. If it fails earlier, there may be one, or not.
 fn has_no_possible_holder(service: &ServiceView) -> bool {
-    let is_past = |endpoint: &EndpointView| {
-        let why = endpoint.not_proven.as_ref();
-        why.is_none_or(|why| matches!(why, NotProven::OwnPod(_) | NotProven::NotLater(_)))
-    };
-    service.endpoints.iter().any(is_past)
+    service.endpoints.iter().any(|endpoint| {
+        let why = &endpoint.not_proven;
+        matches!(why, None | Some(NotProven::OwnPod(_) | NotProven::NotLater(_)))
+    })
 }
 
 fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {
@@ -194,31 +182,30 @@ fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {
         (false, true) if new.ready => Some("lists it, ready,"),
         (false, true) => Some("lists it, not ready,"),
         (true, false) => Some("lists it no more"),
-        (true, true) if old.is_some_and(|old| old.ready != new.ready) => Some(if new.ready {
-            "has it ready"
-        } else {
-            "has it not ready"
-        }),
-        _ => None,
+        (true, true) if old.is_some_and(|old| old.ready == new.ready) => None,
+        (true, true) if new.ready => Some("has it ready"),
+        (true, true) => Some("has it not ready"),
+        (false, false) => None,
     }
 }
 
 fn denial(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> {
     match (old, new) {
         (_, Some(new)) if old != Some(new) => {
-            let held = if new.held {
-                ", pending until a second list agrees"
-            } else {
-                ""
-            };
-            let which = if new.openers_only {
-                "new connections"
-            } else {
-                "every packet"
-            };
+            let held = new.held.then_some(", pending until a second list agrees");
+            let (held, which) = (held.unwrap_or_default(), packets(new));
             Some(format!("denied as {}{held}: {which}", new.reason))
         }
         (Some(_), None) => Some("denied no more".to_owned()),
         _ => None,
+    }
+}
+
+/// Which packets a denial is about.
+pub(super) fn packets(denial: &DenialView) -> &'static str {
+    if denial.openers_only {
+        "new connections"
+    } else {
+        "every packet"
     }
 }

@@ -38,11 +38,9 @@ pub struct Explanation {
 #[must_use]
 pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
     // A time in the future counts as now.
-    let at_ms = question
-        .at
-        .map_or(chronicle.now_ms, |at| at.on(chronicle))
-        .min(chronicle.now_ms);
-    let now = at_ms >= chronicle.now_ms;
+    let at_ms = question.at.map_or(u64::MAX, |at| at.on(chronicle));
+    let at_ms = at_ms.min(chronicle.now_ms);
+    let now = at_ms == chronicle.now_ms;
     let view = if now {
         Some(chronicle.view.clone())
     } else {
@@ -67,11 +65,9 @@ fn known_at(chronicle: &Chronicle, at_ms: u64) -> Option<View> {
         return None;
     }
     let step = chronicle.steps.iter().rev().find(|step| step.at_ms <= at_ms);
-    Some(step.map_or_else(
-        || View {
-            synced: true,
-            ..View::default()
-        },
-        |step| step.view.clone(),
-    ))
+    let nothing = View {
+        synced: true,
+        ..View::default()
+    };
+    Some(step.map_or(nothing, |step| step.view.clone()))
 }

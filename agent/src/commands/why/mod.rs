@@ -5,7 +5,6 @@
 //! ```
 
 mod evidence;
-mod exempt;
 mod explain;
 mod owners;
 mod pass;

@@ -6,7 +6,6 @@ use epguard_core::history::Chronicle;
 use epguard_core::state::{PodView, View};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The time in which a pod had the IP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,25 +30,28 @@ pub struct Span {
 /// All spans of the steps up to a time, in the order of their beginning.
 pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
-    let mut open: BTreeMap<String, usize> = BTreeMap::new();
     let steps = chronicle.steps.iter().take_while(|step| step.at_ms <= until_ms);
-    let mut first = true;
-    for step in steps {
+    for (number, step) in steps.enumerate() {
         let at = wall(chronicle, step.at_ms);
-        let mut held = std::mem::take(&mut open);
-        for pod in step.view.pods.iter().filter(|pod| holds(pod)) {
-            let known = held.remove(&pod.uid);
-            let span = known.unwrap_or_else(|| {
-                let or_earlier = first && step.at_ms <= chronicle.since_ms();
-                spans.push(span(pod, at.clone(), or_earlier));
-                spans.len() - 1
-            });
-            open.insert(pod.uid.clone(), span);
+        let owners = || step.view.pods.iter().filter(|pod| holds(pod));
+        for span in spans.iter_mut().filter(|span| span.to.is_none()) {
+            if !owners().any(|pod| pod.uid == span.uid) {
+                span.to = Some(at.clone());
+                span.ended = Some(end(&step.view, &span.uid).into());
+            }
         }
-        first = false;
-        for (uid, span) in held {
-            spans[span].to = Some(at.clone());
-            spans[span].ended = Some(end(&step.view, &uid).into());
+        for pod in owners() {
+            if !spans.iter().any(|span| span.to.is_none() && span.uid == pod.uid) {
+                spans.push(Span {
+                    pod: pod.name.clone(),
+                    uid: pod.uid.clone(),
+                    node: pod.node.clone(),
+                    from: at.clone(),
+                    or_earlier: number == 0 && step.at_ms <= chronicle.since_ms(),
+                    to: None,
+                    ended: None,
+                });
+            }
         }
     }
     spans
@@ -57,18 +59,6 @@ pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
 
 fn holds(pod: &PodView) -> bool {
     pod.shows && pod.present && pod.uid_state == UidState::Live
-}
-
-fn span(pod: &PodView, from: String, or_earlier: bool) -> Span {
-    Span {
-        pod: pod.name.clone(),
-        uid: pod.uid.clone(),
-        node: pod.node.clone(),
-        from,
-        or_earlier,
-        to: None,
-        ended: None,
-    }
 }
 
 fn end(view: &View, uid: &str) -> &'static str {

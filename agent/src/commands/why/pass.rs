@@ -1,9 +1,12 @@
 //! Why packets pass, in words, and what would change that.
 
-use super::exempt::exempt;
 use epguard_common::UidState;
-use epguard_core::state::{EndpointView, Exemption, PodView, ServiceView, View};
-use epguard_core::state::{NotProven, NotStale};
+use epguard_core::state::{EndpointView, Exemption, NotProven, NotStale, PodView, ServiceView, View};
+
+/// The annotation of a Service, pod or Namespace that has opted out.
+const OPTED_OUT: &str = "opted out (epguard.io/mode: off)";
+const NO_OPT_OUT: &str = "another value of that annotation";
+const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
 
 /// The reason why packets pass, and what would end it.
 pub(super) struct Pass {
@@ -18,22 +21,29 @@ pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pas
     }
 }
 
+/// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
 fn exempted(pod: &str, why: Exemption) -> Pass {
-    let (because, change) = exempt(pod, why);
-    pass(because, change)
+    let (cause, change) = match why {
+        Exemption::OptedOut => (&*format!("it or its Namespace has {OPTED_OUT}"), NO_OPT_OUT),
+        Exemption::StaticIp => (
+            "its IP outlives it by design: the next pod of its workload has it, too",
+            ANOTHER_OWNER,
+        ),
+        Exemption::HostNetwork => ("its IP is its node's", ANOTHER_OWNER),
+        Exemption::VirtualKubelet => ("on a virtual kubelet, whose status proves nothing", ANOTHER_OWNER),
+    };
+    pass(format!("{pod} has ended, but {cause}"), change)
 }
 
 /// Why packets to an endpoint of a Service pass.
 pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
-    endpoint.not_proven.as_ref().map_or_else(
-        || {
-            pass(
-                "the agent is of another version, which does not send the cause",
-                "the epguard binary of the agent's version",
-            )
-        },
-        |why| through(&service.name, why),
-    )
+    match &endpoint.not_proven {
+        Some(why) => through(&service.name, why),
+        None => pass(
+            "the agent is of another version, which does not send the cause",
+            "the epguard binary of the agent's version",
+        ),
+    }
 }
 
 /// The reason that holds for every packet to the IP, if any.
@@ -47,10 +57,8 @@ pub(super) fn anything(view: &View) -> Option<Pass> {
 pub(super) fn direct(view: &View) -> Pass {
     let live = |pod: &&PodView| pod.shows && pod.present && pod.uid_state == UidState::Live;
     if let Some(owner) = view.pods.iter().find(live) {
-        return pass(
-            format!("{} shows the IP", owner.name),
-            format!("the end of {}", owner.name),
-        );
+        let name = &owner.name;
+        return pass(format!("{name} shows the IP"), format!("the end of {name}"));
     }
     let shown = view.pods.iter().filter(|pod| pod.order.is_some());
     let last = shown.max_by_key(|pod| pod.order);
@@ -64,7 +72,6 @@ pub(super) fn direct(view: &View) -> Pass {
 }
 
 fn through(name: &str, why: &NotProven<String>) -> Pass {
-    let opted_out = "another value of that annotation";
     match why {
         NotProven::NotSynced => pass(
             "not every watch has shown a list yet",
@@ -89,13 +96,10 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
             ),
             "the end of one of them",
         ),
-        NotProven::ServiceOptedOut => pass(
-            format!("{name} or its Namespace has opted out (epguard.io/mode: off)"),
-            opted_out,
-        ),
+        NotProven::ServiceOptedOut => pass(format!("{name} or its Namespace has {OPTED_OUT}"), NO_OPT_OUT),
         NotProven::OwnerOptedOut(pod) => pass(
-            format!("{pod} shows the IP, and it or its Namespace has opted out (epguard.io/mode: off)"),
-            opted_out,
+            format!("{pod} shows the IP, and it or its Namespace has {OPTED_OUT}"),
+            NO_OPT_OUT,
         ),
         NotProven::Target { why, listed: true } => listed(name, why),
         NotProven::Target { why, listed: false } => remembered(name, why),

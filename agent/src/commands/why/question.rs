@@ -28,17 +28,15 @@ impl FromStr for Subject {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bare = text
-            .strip_prefix('[')
-            .and_then(|text| text.strip_suffix(']'))
-            .unwrap_or(text);
-        let ip = bare.parse::<IpAddr>().map(|ip| (ip, None));
-        let (ip, port) = ip
-            .or_else(|_| {
-                text.parse::<SocketAddr>()
-                    .map(|socket| (socket.ip(), Some(socket.port())))
-            })
-            .map_err(|_| "neither an IP nor IP:PORT; with a port, IPv6 stands in brackets: [fd00::a]:8080")?;
+        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        let (ip, port) = if let Ok(ip) = bare.unwrap_or(text).parse::<IpAddr>() {
+            (ip, None)
+        } else if let Ok(endpoint) = text.parse::<SocketAddr>() {
+            (endpoint.ip(), Some(endpoint.port()))
+        } else {
+            let form = "neither an IP nor IP:PORT; with a port, IPv6 stands in brackets: [fd00::a]:8080";
+            return Err(form.to_owned());
+        };
         let ip = ip.to_canonical();
         Ok(Self { ip, port })
     }

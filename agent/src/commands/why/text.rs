@@ -3,7 +3,7 @@
 use super::Explanation;
 use super::owners::Span;
 use super::verdict::Verdict;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::net::SocketAddr;
 
 impl Explanation {
@@ -20,23 +20,13 @@ impl Explanation {
             let _ = writeln!(text, "  because: {}", verdict.because);
             let _ = writeln!(text, "  what would change it: {}", verdict.change);
         }
-        let _ = writeln!(
-            text,
-            "\nOWNERS{}",
-            if self.owners.is_empty() {
-                ": none that the API showed"
-            } else {
-                ""
-            }
-        );
+        let none = self.owners.is_empty().then_some(": none that the API showed");
+        let _ = writeln!(text, "\nOWNERS{}", none.unwrap_or_default());
         for span in &self.owners {
             let _ = writeln!(text, "  {}", owner(span, self.now));
         }
-        let truncated = if self.truncated {
-            "; earlier events were dropped"
-        } else {
-            ""
-        };
+        let truncated = self.truncated.then_some("; earlier events were dropped");
+        let truncated = truncated.unwrap_or_default();
         let _ = writeln!(text, "\nEVIDENCE since {}{truncated}", self.since);
         for event in &self.evidence {
             let _ = writeln!(text, "  {}  {}", event.at, event.what);
@@ -54,44 +44,29 @@ impl Explanation {
     }
 
     fn verdict(&self, verdict: &Verdict) -> String {
-        let endpoint = verdict.port.map_or_else(
-            || self.ip.to_string(),
-            |port| SocketAddr::new(self.ip, port).to_string(),
-        );
-        let protocol = verdict
-            .protocol
-            .as_ref()
-            .map(|protocol| format!(" {protocol}"))
-            .unwrap_or_default();
+        let endpoint = match verdict.port {
+            Some(port) => SocketAddr::new(self.ip, port).to_string(),
+            None => self.ip.to_string(),
+        };
         let aim = match &verdict.service {
-            Some(service) => format!("{service} -> {endpoint}{protocol}"),
+            Some(service) => format!("{service} -> {endpoint}{}", after(" ", verdict.protocol.as_ref())),
             None => format!("{endpoint} itself"),
         };
-        let reason = verdict
-            .reason
-            .as_ref()
-            .map(|reason| format!(" ({reason})"))
-            .unwrap_or_default();
-        format!("{aim}: {}{reason}", verdict.verdict)
+        let reason = verdict.reason.map(|reason| format!(" ({reason})"));
+        format!("{aim}: {}{}", verdict.verdict, reason.unwrap_or_default())
     }
 }
 
 fn owner(span: &Span, now: bool) -> String {
-    let from = if span.or_earlier {
-        format!("{} or earlier", span.from)
-    } else {
-        span.from.clone()
-    };
+    let Span { pod, uid, from, .. } = span;
+    let earlier = if span.or_earlier { " or earlier" } else { "" };
     let to = span.to.as_deref().unwrap_or(if now { "now" } else { "then" });
-    let node = span
-        .node
-        .as_deref()
-        .map(|node| format!(" on {node}"))
-        .unwrap_or_default();
-    let ended = span
-        .ended
-        .as_ref()
-        .map(|ended| format!(", {ended}"))
-        .unwrap_or_default();
-    format!("{from} to {to}{ended}: {} ({}){node}", span.pod, span.uid)
+    let ended = after(", ", span.ended.as_ref());
+    let node = after(" on ", span.node.as_ref());
+    format!("{from}{earlier} to {to}{ended}: {pod} ({uid}){node}")
+}
+
+/// The text with words before it; empty without one.
+pub(super) fn after(words: &str, text: Option<impl Display>) -> String {
+    text.map(|text| format!("{words}{text}")).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! The verdicts about packets, from a view.
 
-use super::pass;
+use super::evidence::packets;
+use super::pass::{self, Pass};
 use super::question::Question;
 use crate::shared::status::lenient;
 use epguard_common::{Mode, Reason};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// The verdict about packets of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// The Service that the packets are aimed at: `shop/web`; none: the IP itself.
@@ -31,43 +32,39 @@ pub struct Verdict {
 
 /// All verdicts that the question is about; the IP itself comes last.
 pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
-    let asked = |service: &&ServiceView| {
-        question
-            .service
-            .as_ref()
-            .is_none_or(|asked| *asked == service.name)
-    };
-    let services = view.services.iter().filter(asked);
-    let endpoints =
-        services.flat_map(|service| service.endpoints.iter().map(move |endpoint| (service, endpoint)));
-    let port = question.subject.port;
-    let mut verdicts: Vec<Verdict> = endpoints
-        .filter(|(_, endpoint)| port.is_none_or(|port| port == endpoint.port))
-        .map(|(service, endpoint)| through(service, endpoint))
-        .collect();
-    if question.service.is_none() {
+    let (asked, port) = (question.service.as_ref(), question.subject.port);
+    let mut verdicts = Vec::new();
+    for service in view
+        .services
+        .iter()
+        .filter(|of| asked.is_none_or(|name| *name == of.name))
+    {
+        let endpoints = service.endpoints.iter();
+        let asked = endpoints.filter(|of| port.is_none_or(|port| port == of.port));
+        verdicts.extend(asked.map(|endpoint| through(service, endpoint)));
+    }
+    if asked.is_none() {
         verdicts.push(direct(view));
     }
     verdicts
 }
 
 fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
-    let (verdict, reason, because, change) = if let Some(denial) = &endpoint.denial {
-        let verdict = if denial.held { "hold" } else { "deny" };
-        let reason = Some(denial.reason);
-        (verdict, reason, proof(denial), lifting(service, denial))
-    } else {
-        let pass = pass::endpoint(service, endpoint);
-        ("pass", None, pass.because, pass.change)
+    let verdict = match &endpoint.denial {
+        Some(denial) => Verdict {
+            verdict: if denial.held { "hold" } else { "deny" }.into(),
+            reason: Some(denial.reason),
+            because: proof(denial),
+            change: lifting(service, denial),
+            ..Verdict::default()
+        },
+        None => passes(pass::endpoint(service, endpoint)),
     };
     Verdict {
         service: Some(service.name.clone()),
         port: Some(endpoint.port),
         protocol: Some(endpoint.protocol.clone()),
-        verdict: verdict.into(),
-        reason,
-        because,
-        change,
+        ..verdict
     }
 }
 
@@ -81,12 +78,7 @@ fn proof(denial: &DenialView) -> String {
         Some(hit) => format!("{hit} has the IP now"),
         None => "no pod has the IP".to_owned(),
     };
-    let which = if denial.openers_only {
-        "new connections"
-    } else {
-        "every packet"
-    };
-    let reason = denial.reason;
+    let (which, reason) = (packets(denial), denial.reason);
     let seldom = if reason.terms().default < Mode::Enforce {
         format!("; dropped only with --reason-mode {reason}={}", Mode::Enforce)
     } else {
@@ -104,47 +96,45 @@ fn proof(denial: &DenialView) -> String {
 
 fn lifting(service: &ServiceView, denial: &DenialView) -> String {
     let name = &service.name;
-    let mut ways = vec![
-        format!("{name} listing the IP for a live pod"),
-        format!("a live pod that {name} selects and that has, or may have, the IP"),
-    ];
+    let mut ways = Vec::new();
+    if denial.held {
+        ways.push(format!(
+            "carried out when a second list agrees, or by epguard breaker --release {name}"
+        ));
+    }
+    ways.push(format!("{name} listing the IP for a live pod"));
+    ways.push(format!(
+        "a live pod that {name} selects and that has, or may have, the IP"
+    ));
     if denial.openers_only {
         ways.push(format!("{} seen alive", denial.meant));
     }
     ways.push(format!(
         "10 minutes in which {name} does not list it and no packet comes"
     ));
-    if denial.held {
-        ways.insert(
-            0,
-            format!("carried out when a second list agrees, or by epguard breaker --release {name}"),
-        );
-    }
     ways.join("; ")
 }
 
 /// The verdict about packets to the IP itself.
 fn direct(view: &View) -> Verdict {
-    let (verdict, reason, because, change) = match (&view.terminated, pass::anything(view)) {
-        (_, Some(pass)) => ("pass", None, pass.because, pass.change),
-        (Some(dead), None) => (
-            "deny",
-            Some(Reason::Terminated),
-            format!("{dead} had it, which is dead, and the IP is unused on this node: every packet"),
-            "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
-        ),
-        (None, None) => {
-            let pass = pass::direct(view);
-            ("pass", None, pass.because, pass.change)
-        }
-    };
+    match (&view.terminated, pass::anything(view)) {
+        (_, Some(pass)) => passes(pass),
+        (Some(dead), None) => Verdict {
+            verdict: "deny".into(),
+            reason: Some(Reason::Terminated),
+            because: format!("{dead} had it, which is dead, and the IP is unused on this node: every packet"),
+            change: "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
+            ..Verdict::default()
+        },
+        (None, None) => passes(pass::direct(view)),
+    }
+}
+
+fn passes(Pass { because, change }: Pass) -> Verdict {
     Verdict {
-        service: None,
-        port: None,
-        protocol: None,
-        verdict: verdict.into(),
-        reason,
+        verdict: "pass".into(),
         because,
         change,
+        ..Verdict::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Log lines and counts of denied packets, grouped by what they have in common. A line has the counts per kind in ten
 //! seconds, and the names of the Service, the pod that was meant and the pod that was hit.
 
-use crate::daemon::report::tally::{Due, Tally};
+use crate::daemon::report::tally::Tally;
 use crate::kernel::maps::{Denied, Lift};
 use crate::shared::drops::{Dropped, Kind, clients};
 use epguard_common::{Addr, Count, DenialKey, Event, Outcome, Reason, Uid};
@@ -46,9 +46,13 @@ impl Report {
     fn kind(&self, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
         let target = &denied.target;
         Kind {
-            service: named_or_unknown(state.service_name(target.slot)),
+            service: state
+                .service_name(target.slot)
+                .map_or("unknown".to_owned(), named),
             endpoint: SocketAddr::new(target.addr.ip(), target.port),
-            protocol: protocol(target.protocol).to_owned(),
+            protocol: Protocol::from_number(target.protocol)
+                .map_or("other", Protocol::as_str)
+                .to_owned(),
             reason: denied.reason,
             outcome,
             meant: self.pod(state, denied.dead),
@@ -58,19 +62,15 @@ impl Report {
 
     /// Logs what was counted since the last line about the same kind.
     pub fn log(&mut self, now: Duration) {
-        for Due {
-            kind,
-            count,
-            clients: seen,
-        } in self.tally.due(now)
-        {
+        for due in self.tally.due(now) {
+            let (kind, count) = (&due.kind, due.count);
             tracing::warn!(
                 reason = kind.reason.as_str(),
                 outcome = kind.outcome.as_str(),
                 service = kind.service,
                 meant = kind.meant,
                 hit = kind.hit,
-                client = clients(&seen),
+                client = clients(&due.clients),
                 endpoint = %kind.endpoint,
                 protocol = kind.protocol,
                 packets = count.packets,
@@ -105,11 +105,8 @@ impl Report {
     /// Logs IPs that two live pods claim, once.
     pub fn conflicts<'a>(&mut self, state: &State, changed: impl Iterator<Item = &'a Addr>) {
         for ip in changed {
-            let claimants: Vec<Uid> = state
-                .live_claimants(*ip)
-                .filter(|record| !record.pod.deleting)
-                .map(|record| record.pod.uid)
-                .collect();
+            let pods = state.live_claimants(*ip).map(|record| &record.pod);
+            let claimants: Vec<Uid> = pods.filter(|pod| !pod.deleting).map(|pod| pod.uid).collect();
             if claimants.len() < 2 {
                 self.conflicts.remove(ip);
             } else if self.conflicts.get(ip) != Some(&claimants) {
@@ -124,10 +121,8 @@ impl Report {
     #[must_use]
     pub fn open_conflicts(&self, state: &State) -> Vec<(Addr, Vec<String>)> {
         let names = |uids: &Vec<Uid>| uids.iter().map(|uid| self.pod(state, *uid)).collect();
-        self.conflicts
-            .iter()
-            .map(|(ip, uids)| (*ip, names(uids)))
-            .collect()
+        let conflicts = self.conflicts.iter();
+        conflicts.map(|(ip, uids)| (*ip, names(uids))).collect()
     }
 
     /// Adds the names that changed denials refer to.
@@ -188,10 +183,6 @@ fn message(outcome: Outcome) -> &'static str {
     }
 }
 
-fn named_or_unknown(name: Option<&Name>) -> String {
-    name.map_or_else(|| "unknown".to_owned(), named)
-}
-
 /// The key of the denial that a packet was reported for.
 #[must_use]
 pub fn target(event: &Event) -> DenialKey {
@@ -205,10 +196,6 @@ pub fn target(event: &Event) -> DenialKey {
         protocol: event.protocol,
         reserved: [0; 3],
     }
-}
-
-fn protocol(number: u8) -> &'static str {
-    Protocol::from_number(number).map_or("other", Protocol::as_str)
 }
 
 #[cfg(test)]

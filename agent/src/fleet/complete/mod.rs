@@ -28,12 +28,8 @@ pub async fn run(args: &CompleteArgs, mut plugin: Command) -> Result<()> {
         (candidates, directive) = (names, NO_FILES);
     }
     for (name, help) in candidates {
-        let help = if help.is_empty() {
-            help
-        } else {
-            format!("\t{help}")
-        };
-        output::line(&format!("{name}{help}"))?;
+        let gap = if help.is_empty() { "" } else { "\t" };
+        output::line(&format!("{name}{gap}{help}"))?;
     }
     output::line(&format!(":{directive}"))
 }
@@ -49,44 +45,38 @@ fn complete(plugin: &Command, words: &[String]) -> (Candidates, u32) {
         .iter()
         .find_map(|word| plugin.find_subcommand(word).filter(|verb| !verb.is_hide_set()));
     let command = verb.unwrap_or(plugin);
-    let (mut candidates, directive) = if let Some(flag) = before.last().and_then(|word| flag(command, word)) {
+    let flag = before.last().and_then(|word| flag(command, word));
+    let mut candidates = if let Some(flag) = flag {
         values(flag)
     } else if word.starts_with('-') {
-        (flags(command), NO_FILES)
+        flags(command)
     } else if verb.is_none() {
-        (verbs(plugin), NO_FILES)
+        verbs(plugin)
     } else {
-        (
-            command.get_positionals().flat_map(|arg| values(arg).0).collect(),
-            NO_FILES,
-        )
+        command.get_positionals().flat_map(values).collect()
     };
+    let any = flag.is_some() && candidates.is_empty();
     candidates.retain(|(name, _)| name.starts_with(word));
-    (candidates, directive)
+    (candidates, if any { FILES } else { NO_FILES })
 }
 
 /// The flag that a word names, if it takes a value.
 fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
-    let named = |arg: &&Arg| {
-        let long = arg
-            .get_long()
-            .is_some_and(|long| word.strip_prefix("--") == Some(long));
-        let short = arg.get_short().is_some_and(|short| word == format!("-{short}"));
-        long || short
-    };
-    command
+    let mut with_value = command
         .get_arguments()
-        .filter(|arg| arg.get_action().takes_values())
-        .find(named)
+        .filter(|arg| arg.get_action().takes_values());
+    with_value.find(|arg| {
+        let long = arg.get_long().map(|long| format!("--{long}"));
+        let short = arg.get_short().map(|short| format!("-{short}"));
+        [long, short].iter().flatten().any(|name| name == word)
+    })
 }
 
-fn values(arg: &Arg) -> (Candidates, u32) {
-    let values = arg.get_possible_values();
-    let directive = if values.is_empty() { FILES } else { NO_FILES };
-    let named = values
-        .iter()
-        .map(|value| (value.get_name().to_owned(), help(value.get_help())));
-    (named.collect(), directive)
+fn values(arg: &Arg) -> Candidates {
+    let values = arg.get_possible_values().into_iter();
+    values
+        .map(|value| (value.get_name().to_owned(), help(value.get_help())))
+        .collect()
 }
 
 fn flags(command: &Command) -> Candidates {

@@ -19,9 +19,6 @@ use clap::Args;
 use epguard_common::Reason;
 use std::process::ExitCode;
 
-/// Seconds to wait for a node.
-const PATIENCE: u64 = 5;
-
 /// Options of `kubectl epguard drops`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,34 +51,31 @@ pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
         return follow::run(fleet, filter).await;
     }
     let command = ["drops", "-o", "json"];
-    let mut asked = ask::ask::<Vec<Line<Dropped>>>(&fleet, &command, scope.patience(PATIENCE)).await;
+    let mut asked = ask::ask::<Vec<Line<Dropped>>>(&fleet, &command, scope.patience(ask::PATIENCE)).await;
     for answer in &mut asked.answers {
         answer.value.retain(|line| match line {
             Line::Known(dropped) => filter.wants(&dropped.kind),
             Line::Other(_) => !filter.is_narrowed(),
         });
     }
-    document::print(scope.output, &asked, Nothing {}, |answers| text(answers, filter))?;
-    Ok(asked.code().into())
+    document::print(scope.output, &asked, Nothing {}, |answers| text(answers, filter))
 }
 
 fn text(answers: &[Answer<Vec<Line<Dropped>>>], filter: &Filter) -> String {
     if answers.is_empty() {
         return String::new();
     }
-    let all = answers.iter();
-    let all: Vec<(&str, Vec<Dropped>)> = all
-        .map(|answer| (answer.agent.node.as_str(), lines::known(&answer.value)))
-        .collect();
+    let all = answers
+        .iter()
+        .map(|answer| (answer.node(), lines::known(&answer.value)));
+    let all: Vec<(&str, Vec<Dropped>)> = all.collect();
     let rows = merged(all.iter().map(|(node, drops)| (*node, &drops[..])));
     let nodes: Vec<String> = rows.iter().map(|(_, nodes)| names(nodes)).collect();
     let drops: Vec<Dropped> = rows.into_iter().map(|(dropped, _)| dropped).collect();
-    match (
-        table(&drops, Some(&nodes), filter.is_narrowed()),
-        lines::left_out(answers),
-    ) {
-        (_, Some(others)) if drops.is_empty() => others,
-        (table, Some(others)) => format!("{table}\n\n{others}"),
-        (table, None) => table,
+    let table = table(&drops, Some(&nodes), filter.is_narrowed());
+    match lines::left_out(answers) {
+        Some(others) if drops.is_empty() => others,
+        Some(others) => format!("{table}\n\n{others}"),
+        None => table,
     }
 }

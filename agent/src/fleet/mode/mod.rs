@@ -6,7 +6,6 @@
 //! ```
 
 mod chosen;
-mod key;
 mod plan;
 mod policy;
 
@@ -21,9 +20,8 @@ use crate::shared::args::one_of;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use clap::Args;
 use epguard_common::{Mode, Reason};
-use key::Key;
 use plan::Plan;
-use policy::Policy;
+use policy::{Key, Policy};
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 use std::process::ExitCode;
 
@@ -61,17 +59,16 @@ pub struct ModeArgs {
 
 /// Shows or changes. Errors: the cluster cannot be asked, the change is refused, or the answer was not yes.
 pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
-    let is_whole = scope.nodes.is_empty() && scope.selector.is_none();
     // The parser sees only flags on the same side of the verb.
     ensure!(
-        is_whole || !(args.canary || args.unset),
+        scope.is_whole() || !(args.canary || args.unset),
         "nothing is changed: --canary and --unset change the ConfigMap of all nodes; leave out --node and --selector"
     );
     let fleet = Fleet::find(scope).await?;
     let Some(change) = args.mode.map(Some).or(args.unset.then_some(None)) else {
         return show(&fleet).await;
     };
-    if let (Some(mode), false) = (change, fleet.is_whole()) {
+    if let (Some(mode), false) = (change, scope.is_whole()) {
         return chosen::switch(&fleet, mode, args).await;
     }
     let policy = Policy::read(&fleet).await?;
@@ -84,7 +81,13 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
             "epguard: canaries are those whose agents follow canary-mode now: {why}"
         ));
     }
-    let plan = Plan::new(key, change, &policy, &asked, nodes.as_ref().ok());
+    let plan = Plan {
+        key,
+        to: change,
+        policy: &policy,
+        asked: &asked,
+        nodes: nodes.as_ref().ok(),
+    };
     output::line(&plan.text()).map_err(|error| unseen(&error))?;
     let code = known(&asked);
     if plan.is_done() {
@@ -99,16 +102,13 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
 /// Prints the `ConfigMap`'s modes, and counts the nodes in each mode.
 async fn show(fleet: &Fleet) -> Result<ExitCode> {
     let asked = status::conditions(fleet).await;
-    let policy = if fleet.is_whole() {
-        Some(Policy::read(fleet).await?)
-    } else {
-        None
-    };
-    if let Some(policy) = &policy {
+    let mut name = None;
+    if fleet.scope.is_whole() {
+        let policy = Policy::read(fleet).await?;
         output::line(&policy.text())?;
+        name = Some(policy.name);
     }
-    let name = policy.as_ref().map(|policy| policy.name.as_str());
-    output::line(&plan::counts(&asked, name))?;
+    output::line(&plan::counts(&asked, name.as_deref()))?;
     if !asked.missing.is_empty() {
         output::line(&super::missing::text(&asked.missing))?;
     }

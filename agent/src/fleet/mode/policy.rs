@@ -1,11 +1,10 @@
 //! The `ConfigMap` of modes that the agents watch.
 
-use super::key::Key;
 use crate::fleet::agents::{Fleet, PATIENCE};
 use crate::fleet::status::read_modes;
 use crate::shared::plain::plain;
 use anyhow::{Context as _, Result, anyhow};
-use epguard_common::Mode;
+use epguard_common::{Mode, Reason};
 use epguard_core::facts::ModePolicy;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -14,6 +13,37 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::collections::BTreeMap;
 use tokio::time::timeout;
+
+/// A key of the `ConfigMap`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// `mode`.
+    Mode,
+    /// `canary-mode`.
+    CanaryMode,
+    /// The reason's name.
+    Reason(Reason),
+}
+
+impl Key {
+    /// The key that the flags mean.
+    pub const fn of(canary: bool, reason: Option<Reason>) -> Self {
+        match (canary, reason) {
+            (true, _) => Self::CanaryMode,
+            (false, Some(reason)) => Self::Reason(reason),
+            (false, None) => Self::Mode,
+        }
+    }
+
+    /// As the `ConfigMap` has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mode => "mode",
+            Self::CanaryMode => "canary-mode",
+            Self::Reason(reason) => reason.as_str(),
+        }
+    }
+}
 
 /// The `ConfigMap`, as it was read.
 #[derive(Debug)]
@@ -40,21 +70,18 @@ impl Policy {
     }
 
     /// The value of a key; none if it is not set.
-    #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {
         let data = self.map.as_ref()?.data.as_ref()?;
         data.get(key).map(String::as_str)
     }
 
     /// Whether canaries have a mode of their own.
-    #[must_use]
     pub fn has_canary_mode(&self) -> bool {
         let modes = self.modes.as_ref();
         modes.is_some_and(|modes| modes.wanted.canary_mode.is_some())
     }
 
     /// Its keys for people.
-    #[must_use]
     pub fn text(&self) -> String {
         let data = self.map.as_ref().and_then(|map| map.data.as_ref());
         let keys = { data.into_iter().flatten() }

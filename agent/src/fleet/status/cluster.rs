@@ -22,7 +22,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// The node's kernel, if it is known.
-    #[must_use]
     pub fn kernel(&self, node: &str) -> Option<String> {
         self.nodes.as_ref()?.kernels.get(node).cloned()
     }
@@ -32,7 +31,7 @@ impl Cluster {
         let mut cluster = Self::default();
         match Nodes::list(fleet).await {
             Ok(nodes) => {
-                if fleet.is_whole() {
+                if fleet.scope.is_whole() {
                     let without = nodes.kernels.keys().filter(|node| !fleet.has(node));
                     cluster.without_agent = without.cloned().collect();
                 }

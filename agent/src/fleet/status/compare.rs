@@ -32,10 +32,9 @@ pub struct Difference {
 }
 
 /// Compares all nodes that answered.
-#[must_use]
 pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
     let of = |what, value: &dyn Fn(&Answer<Condition>) -> Option<String>| difference(what, answers, value);
-    let kernel = |answer: &Answer<Condition>| cluster.kernel(&answer.agent.node);
+    let config_map = |agent: &Agent| agent.config_map.clone().unwrap_or_else(|| "none".to_owned());
     let common = common_words(answers);
     let flags = |answer: &Answer<Condition>| {
         let words = answer
@@ -48,8 +47,8 @@ pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
     let differences = [
         of("version", &|answer| Some(answer.value.status.version.clone())),
         of("flags", &flags),
-        of("ConfigMap of modes", &|answer| Some(followed(&answer.agent))),
-        of("kernel", &kernel),
+        of("ConfigMap of modes", &|answer| Some(config_map(&answer.agent))),
+        of("kernel", &|answer| cluster.kernel(&answer.agent.node)),
         of("neighbours", &|answer| Some(neighbours(&answer.value.status))),
     ];
     Comparison {
@@ -63,11 +62,12 @@ pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
 
 /// Nodes without a pod of the `DaemonSet`.
 fn without_agent(cluster: &Cluster) -> Option<Problem> {
-    let without: Vec<&str> = cluster.without_agent.iter().map(String::as_str).collect();
-    (!without.is_empty()).then(|| Problem {
-        what: format!("no agent runs on {}", names(&without)),
-        remedy: "packets pass there: see the Events of the DaemonSet, and its nodeSelector and tolerations"
-            .into(),
+    let without = &cluster.without_agent;
+    (!without.is_empty()).then(|| {
+        Problem::new(
+            format!("no agent runs on {}", names(without)),
+            "packets pass there: see the Events of the DaemonSet, and its nodeSelector and tolerations",
+        )
     })
 }
 
@@ -84,21 +84,15 @@ fn other_modes(answers: &[Answer<Condition>], cluster: &Cluster) -> Vec<Problem>
             nodes.entry(deviation).or_default().push(&agent.node);
         }
     }
-    let problems = nodes.iter().map(|(deviation, nodes)| Problem {
-        what: format!("{} not in the ConfigMap's modes: {deviation}", are(nodes)),
-        remedy: "a mode was set there by hand: `kubectl epguard mode --node NODE MODE` sets it".into(),
+    let problems = nodes.iter().map(|(deviation, nodes)| {
+        let are = if nodes.len() == 1 { "is" } else { "are" };
+        let what = format!("{} {are} not in the ConfigMap's modes: {deviation}", names(nodes));
+        Problem::new(
+            what,
+            "a mode was set there by hand: `kubectl epguard mode --node NODE MODE` sets it",
+        )
     });
     problems.collect()
-}
-
-/// The `ConfigMap` that an agent watches.
-fn followed(agent: &Agent) -> String {
-    agent.config_map.clone().unwrap_or_else(|| "none".to_owned())
-}
-
-fn are(nodes: &[&str]) -> String {
-    let verb = if nodes.len() == 1 { "is" } else { "are" };
-    format!("{} {verb}", names(nodes))
 }
 
 /// The values of a thing, if nodes differ in it.

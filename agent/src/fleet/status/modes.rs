@@ -6,33 +6,25 @@ use epguard_common::{Mode, Reason};
 use epguard_core::facts::ModePolicy;
 
 /// Whether the Node has the label of canaries. The agent only counts where nodes may not be listed.
-#[must_use]
 pub fn is_canary(nodes: Option<&Nodes>, node: &str, status: &Status) -> bool {
     let claimed = || status.mode_source == ModeSource::Canary;
     nodes.map_or_else(claimed, |nodes| nodes.canaries.contains(node))
 }
 
-/// The node's mode by the `ConfigMap`; none if that leaves it to the flags.
-fn wanted(modes: &ModePolicy, canary: bool) -> Option<Mode> {
-    let wanted = &modes.wanted;
-    wanted.canary_mode.filter(|_| canary).or(wanted.mode)
-}
-
 /// How the node's modes differ from the `ConfigMap`'s; none if they do not, or if the node reports a problem with it.
-#[must_use]
 pub fn deviation(modes: &ModePolicy, status: &Status, canary: bool) -> Option<String> {
     if status.config_map.is_some() || !modes.errors.is_empty() {
         return None;
     }
-    let mode = wanted(modes, canary);
-    if let (Some(wanted), Some(is)) = (mode, status.mode)
+    // None leaves the mode to the flags.
+    let by_canary_mode = modes.wanted.canary_mode.filter(|_| canary);
+    if let (Some(wanted), Some(is)) = (by_canary_mode.or(modes.wanted.mode), status.mode)
         && wanted != is
     {
         return Some(format!("mode {is} instead of {wanted}"));
     }
-    let reasons = modes.wanted.reasons.iter();
-    let mut differing = reasons.filter_map(|(reason, wanted)| of_reason(*reason, *wanted, status));
-    differing.next()
+    let mut reasons = modes.wanted.reasons.iter();
+    reasons.find_map(|(reason, wanted)| of_reason(*reason, *wanted, status))
 }
 
 /// A wrong denial may have lowered the reason's mode.

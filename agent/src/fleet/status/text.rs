@@ -2,19 +2,14 @@
 
 use super::cluster::Cluster;
 use super::compare::{Comparison, Difference};
-use crate::commands::status::{Condition, Problem, lease};
+use crate::commands::status::{BAD, Condition, GOOD, Problem, bullet, lease};
 use crate::fleet::ask::Answer;
 use crate::fleet::missing::names;
-use crate::fleet::table::table;
+use crate::shared::output::{count, table};
 use crate::shared::status::Status;
-use anstyle::{AnsiColor, Style};
 use epguard_core::state::IpState;
 
-const GOOD: Style = AnsiColor::Green.on_default().bold();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-
 /// The whole text, with colours; the caller removes them for a pipe. With a cluster, more columns.
-#[must_use]
 pub fn text(
     answers: &[Answer<Condition>],
     missing: usize,
@@ -42,18 +37,12 @@ fn headline(answers: &[Answer<Condition>], missing: usize, comparison: &Comparis
         .iter()
         .filter(|answer| !answer.value.problems.is_empty())
         .count();
-    let nodes = answers.len() + missing;
-    let nodes = if nodes == 1 {
-        "1 node".to_owned()
-    } else {
-        format!("{nodes} nodes")
-    };
+    let nodes = count(answers.len() + missing, "node");
     if degraded == 0 && missing == 0 && comparison.problems.is_empty() {
         return format!("{nodes}: {GOOD}all is well{GOOD:#}");
     }
-    let well = answers.len() - degraded;
     let counts = [
-        (well, "well"),
+        (answers.len() - degraded, "well"),
         (degraded, "degraded"),
         (missing, "without an answer"),
     ];
@@ -61,14 +50,13 @@ fn headline(answers: &[Answer<Condition>], missing: usize, comparison: &Comparis
     let counts: Vec<String> = counts.map(|(count, how)| format!("{count} {how}")).collect();
     let more = match comparison.problems.len() {
         0 => String::new(),
-        1 => "; 1 problem of the cluster".to_owned(),
-        many => format!("; {many} problems of the cluster"),
+        some => format!("; {} of the cluster", count(some, "problem")),
     };
     format!("{nodes}: {BAD}{}{more}{BAD:#}", counts.join(", "))
 }
 
 fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
-    let mut header = vec![
+    const HEADER: [&str; 13] = [
         "NODE",
         "MODE",
         "BY",
@@ -78,10 +66,12 @@ fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
         "CARRIER",
         "WRONG DENIES",
         "PROBLEMS",
+        "LEASE",
+        "INTERFACES",
+        "KERNEL",
+        "POD",
     ];
-    if wide.is_some() {
-        header.extend(["LEASE", "INTERFACES", "KERNEL", "POD"]);
-    }
+    let columns = if wide.is_some() { 13 } else { 9 };
     let lines = answers.iter().map(|Answer { agent, value, .. }| {
         let status = &value.status;
         let mut cells = vec![
@@ -109,7 +99,7 @@ fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
         }
         cells
     });
-    table(header, lines)
+    table(&HEADER[..columns], lines)
 }
 
 /// IPs that packets are denied to, or would be.
@@ -132,24 +122,19 @@ fn problems(answers: &[Answer<Condition>], comparison: &Comparison) -> Vec<Strin
         }
     }
     let lines = found.iter().map(|(problem, nodes)| {
-        let place = if nodes.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", names(nodes))
+        let place = match &nodes[..] {
+            [] => String::new(),
+            nodes => format!("{}: ", names(nodes)),
         };
-        format!(
-            "  {BAD}!{BAD:#} {place}{}\n      {}",
-            problem.what, problem.remedy
-        )
+        bullet(&place, problem)
     });
     lines.collect()
 }
 
 fn difference(difference: &Difference) -> String {
     let values = difference.values.iter().map(|(value, nodes)| {
-        let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
         let value = if value.is_empty() { "none of these" } else { value };
-        format!("{value} on {}", names(&nodes))
+        format!("{value} on {}", names(nodes))
     });
     let values: Vec<String> = values.collect();
     format!("  different {}: {}", difference.what, values.join("; "))

@@ -8,13 +8,12 @@ use super::decode::Unread;
 use super::missing;
 use super::output;
 use super::scope::{Form, Scope};
+use crate::commands::sysdump::{add, file_of, json};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
-use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -26,8 +25,6 @@ use std::process::ExitCode;
 const PATIENCE: u64 = 60;
 /// The most nodes that are asked at a time, as the memory holds their archives.
 const PARALLEL: u16 = 8;
-/// The folder in the archive.
-const FOLDER: &str = "epguard-sysdump";
 
 /// Options of `kubectl epguard sysdump`.
 #[derive(Debug, Args)]
@@ -49,10 +46,7 @@ pub struct SysdumpArgs {
 pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     let mut fleet = Fleet::find(scope).await?;
     fleet.scope.parallel = fleet.scope.parallel.min(PARALLEL);
-    let path = args.file.clone().unwrap_or_else(|| {
-        let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        format!("epguard-sysdump-{time}.tar").into()
-    });
+    let path = args.file.clone().unwrap_or_else(|| file_of(""));
     let shown = path.display();
     let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
     let archive = RefCell::new(tar::Builder::new(file));
@@ -80,10 +74,8 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     }
     add(&mut archive, Path::new("missing.txt"), missing.as_bytes())?;
     archive.finish().context("cannot finish the archive")?;
-    let (nodes, parts) = (
-        asked.answers.len(),
-        asked.answers.iter().map(|answer| answer.value).sum::<usize>(),
-    );
+    let nodes = asked.answers.len();
+    let parts: usize = asked.answers.iter().map(|answer| answer.value).sum();
     output::error(&format!(
         "wrote {shown}: {parts} parts of {nodes} nodes, {} nodes missing",
         asked.missing.len()
@@ -105,10 +97,10 @@ fn copy(to: &mut tar::Builder<File>, agent: &Agent, content: &[u8]) -> Result<us
 async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
     let namespace = &fleet.scope.agents_namespace;
     let api: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
-    let pods = all(&api, "pods", ListParams::default().labels(LABEL), Form::Json).await;
+    let pods = all(api, ListParams::default().labels(LABEL), Form::Json).await;
     let names: BTreeSet<String> = pods.iter().flatten().map(Pod::name_any).collect();
     let api: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
-    let events = all(&api, "events", ListParams::default(), Form::Json).await;
+    let events = all(api, ListParams::default(), Form::Json).await;
     let about_them = |event: &Event| {
         let object = &event.involved_object;
         object.kind.as_deref() == Some("Pod") && object.name.as_ref().is_some_and(|name| names.contains(name))
@@ -136,16 +128,4 @@ fn without_values(mut pods: Vec<Pod>) -> Vec<Pod> {
         pod.metadata.annotations = None;
     }
     pods
-}
-
-fn json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec_pretty(value).context("cannot write JSON")
-}
-
-fn add(to: &mut tar::Builder<File>, name: &Path, content: &[u8]) -> Result<()> {
-    let mut header = tar::Header::new_gnu();
-    header.set_size(content.len() as u64);
-    header.set_mode(0o644);
-    to.append_data(&mut header, Path::new(FOLDER).join(name), content)
-        .with_context(|| format!("cannot write {} to the archive", name.display()))
 }

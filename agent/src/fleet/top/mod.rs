@@ -7,7 +7,7 @@
 mod sum;
 
 use super::agents::Fleet;
-use super::ask::UNKNOWN;
+use super::ask::{PATIENCE, UNKNOWN};
 use super::missing::{self, Missing};
 use super::places::late;
 use super::scope::Scope;
@@ -15,7 +15,7 @@ use super::stream::{self, Update};
 use crate::commands::top::{self, Document, Sample};
 use crate::shared::clock;
 use crate::shared::drops::Dropped;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -25,8 +25,6 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, interval_at, timeout_at};
 
-/// Longest wait for the first documents, in seconds.
-const PATIENCE: u64 = 5;
 /// Time between refreshes.
 const PACE: Duration = Duration::from_secs(1);
 
@@ -112,10 +110,8 @@ impl Latest {
     /// No node has answered yet.
     fn new(fleet: &Fleet, patience: Duration) -> Self {
         let silent = { fleet.agents.iter() }.map(|agent| (agent.node.clone(), Err(late(patience))));
-        let without = fleet
-            .without()
-            .into_iter()
-            .map(|missing| (missing.node, Err(missing.why)));
+        let without = fleet.without().into_iter();
+        let without = without.map(|Missing { node, why }| (node, Err(why)));
         Self {
             nodes: silent.chain(without).collect(),
             partial: Arc::default(),
@@ -150,10 +146,8 @@ impl Latest {
                 Ok(document) => document.errors.join("; "),
                 Err(why) => why.clone(),
             };
-            Some(Missing {
-                node: node.clone(),
-                why,
-            })
+            let node = node.clone();
+            Some(Missing { node, why })
         });
         missing.collect()
     }
@@ -162,12 +156,8 @@ impl Latest {
         let missing = self.missing();
         self.partial.store(!missing.is_empty(), Ordering::Relaxed);
         let silent = missing::text(&missing);
-        let none = || {
-            anyhow!(
-                "{}",
-                silent.lines().next().unwrap_or("no node has counts of packets")
-            )
-        };
+        let why = silent.lines().next().unwrap_or("no node has counts of packets");
+        let none = || why.to_owned();
         let documents = || {
             let nodes = self.nodes.iter();
             nodes.filter_map(|(node, one)| Some((node.as_str(), one.as_ref().ok()?)))

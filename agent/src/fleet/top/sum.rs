@@ -5,6 +5,7 @@ use crate::commands::top::{Agent, Answers, Counted, Document};
 use crate::fleet::drops::merged;
 use crate::fleet::missing::{self, Missing};
 use crate::kernel::maps::Counters;
+use crate::shared::output::count;
 use crate::shared::status::Status;
 use epguard_common::{Count, Mode};
 use epguard_core::state::IpState;
@@ -58,23 +59,16 @@ fn who(answers: &[(&str, &Answers)], silent: usize) -> String {
         .into_iter()
         .chain((silent > 0).then_some(("without an answer", silent)));
     let counts: Vec<String> = counts.map(|(mode, count)| format!("{count} {mode}")).collect();
-    let nodes = match answers.len() + silent {
-        1 => "1 node".to_owned(),
-        many => format!("{many} nodes"),
-    };
+    let nodes = count(answers.len() + silent, "node");
     format!("{nodes}: {}", counts.join(", "))
 }
 
 fn problems(answers: &[(&str, &Answers)], missing: &[Missing]) -> Vec<Problem> {
-    let silent = missing::summary(missing).map(|what| Problem {
-        what,
-        remedy: "what is denied there is not counted here: kubectl epguard status".to_owned(),
-    });
+    let remedy = "what is denied there is not counted here: kubectl epguard status";
+    let silent = missing::summary(missing).map(|what| Problem::new(what, remedy));
     let of_nodes = answers.iter().flat_map(|(node, answers)| {
-        answers.problems.iter().map(move |problem| Problem {
-            what: format!("{node}: {}", problem.what),
-            remedy: problem.remedy.clone(),
-        })
+        let problems = answers.problems.iter();
+        problems.map(move |problem| Problem::new(format!("{node}: {}", problem.what), &problem.remedy))
     });
     silent.into_iter().chain(of_nodes).collect()
 }

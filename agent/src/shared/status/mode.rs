@@ -2,11 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use strum::{Display, IntoStaticStr};
 
 /// The source of the modes in force. `epguard mode` may have been used since.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Display, IntoStaticStr, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ModeSource {
     /// A document without the modes, or of another version.
     #[default]
@@ -16,31 +19,21 @@ pub enum ModeSource {
     /// The lower of the command line and of the modes that an earlier agent left in the maps: the `ConfigMap` was not
     /// read yet. An operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
     #[serde(rename = "the lower of flags and maps")]
+    #[strum(serialize = "the lower of flags and maps")]
     Lower,
     /// The `ConfigMap`.
     ConfigMap,
     /// The `ConfigMap`, because the node is a canary.
     #[serde(rename = "configmap, canary")]
+    #[strum(serialize = "configmap, canary")]
     Canary,
 }
 
 impl ModeSource {
     /// The name in the status.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Flags => "flags",
-            Self::Lower => "the lower of flags and maps",
-            Self::ConfigMap => "configmap",
-            Self::Canary => "configmap, canary",
-        }
-    }
-}
-
-impl fmt::Display for ModeSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

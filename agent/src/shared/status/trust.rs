@@ -66,14 +66,14 @@ impl Request {
     /// Reads a line; an unknown one asks for the status.
     #[must_use]
     pub fn parse(line: &str) -> Self {
-        match line.trim_end().split_once(' ') {
-            Some((RELEASE, service)) => Self::ReleaseBreaker(service.to_owned()),
-            Some((HISTORY, ip)) => ip.parse().map_or(Self::Status, Self::History),
-            None if line.trim_end() == FIGURES => Self::Figures,
-            None if line.trim_end() == LOG => Self::Log,
-            None if line.trim_end() == ALIVE => Self::Alive,
-            None if line.trim_end() == DROPS => Self::Drops,
-            None if line.trim_end() == RELEASE => Self::ReleaseBreaker(String::new()),
+        let line = line.trim_end();
+        match line.split_once(' ').unwrap_or((line, "")) {
+            (FIGURES, "") => Self::Figures,
+            (LOG, "") => Self::Log,
+            (ALIVE, "") => Self::Alive,
+            (DROPS, "") => Self::Drops,
+            (RELEASE, service) => Self::ReleaseBreaker(service.to_owned()),
+            (HISTORY, ip) => ip.parse().map_or(Self::Status, Self::History),
             _ => Self::Status,
         }
     }

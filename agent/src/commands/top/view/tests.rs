@@ -122,7 +122,7 @@ fn every_screen_size_and_every_choice_can_be_drawn() {
             lines(&mut model, width, height);
             (model.controls.help, model.controls.paused) = (true, true);
             model.trouble = Some("agent does not answer: connection refused".into());
-            model.drops.clear();
+            model.agent.drops.clear();
             lines(&mut model, width, height);
         }
     }
@@ -144,9 +144,9 @@ fn services_are_rows_of_their_own_and_the_chosen_view_is_named() {
 #[test]
 fn problems_stand_in_the_second_line() {
     let mut model = model();
-    model.status.synced = false;
-    model.status.refused = 1;
-    model.problems = problems(&model.status);
+    model.agent.status.synced = false;
+    model.agent.status.refused = 1;
+    model.agent.problems = problems(&model.agent.status);
     assert_eq!(
         lines(&mut model, 100, 24)[1],
         "2 problems: not every watch has shown a list yet, so there are no new denials"
@@ -162,7 +162,7 @@ fn problems_stand_in_the_second_line() {
 fn an_observing_node_has_the_curve_of_what_it_would_deny() {
     let mut model = model();
     assert!(lines(&mut model, 80, 24)[9].starts_with("denied/s"));
-    model.status.mode = Some(Mode::Observe);
+    model.agent.status.mode = Some(Mode::Observe);
     assert!(lines(&mut model, 80, 24)[9].starts_with("observed/s"));
 }
 
@@ -187,6 +187,6 @@ fn plain_text_has_every_row_and_every_name_whole() {
 #[test]
 fn plain_text_states_that_nothing_was_denied() {
     let mut model = model();
-    model.drops.clear();
+    model.agent.drops.clear();
     assert!(text(&model).ends_with("\nnothing was denied, and nothing would have been\n"));
 }

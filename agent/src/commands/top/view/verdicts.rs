@@ -2,7 +2,7 @@
 
 use super::super::model::Model;
 use super::super::palette::{FAINT, Palette, TITLE};
-use super::super::rates::Rate;
+use super::super::rates::{Rate, shown};
 use epguard_common::{Effect, Outcome, Reason};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -80,8 +80,4 @@ fn number(rate: Option<Rate>, style: Style) -> Span<'static> {
         format!("{:>OTHERS$}", shown(rate)),
         if idle { FAINT } else { style },
     )
-}
-
-fn shown(rate: Option<Rate>) -> String {
-    rate.map_or("-".to_owned(), |rate| rate.to_string())
 }

@@ -21,10 +21,12 @@ const NAME: usize = 253 - 17;
 pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
     let at = |then| wall_time(wall, now.saturating_sub(then));
     let (namespace, name) = &due.topic.about.name;
+    // A label ends with a letter or a digit.
+    let label = cut(name, NAME).trim_end_matches(['-', '.']);
     Event {
         metadata: ObjectMeta {
             // Not generateName: API servers refuse a name that ends in a dot.
-            name: Some(format!("{}.{:016x}", whole(cut(name, NAME)), due.number)),
+            name: Some(format!("{label}.{:016x}", due.number)),
             namespace: Some(namespace.to_string()),
             ..ObjectMeta::default()
         },
@@ -62,11 +64,6 @@ fn wall_time(wall: Timestamp, ago: Duration) -> MicroTime {
 /// Cuts a text at a character boundary. Names and notes are ASCII, but a cut through a character would panic.
 fn cut(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
-}
-
-/// Trims a name's end: a label ends with a letter or a digit.
-fn whole(name: &str) -> &str {
-    name.trim_end_matches(['-', '.'])
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Announcer {
     pub fn tripped(&mut self, now: Duration, service: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
             self.series
-                .record(now, Topic::tripped(service), || topic::alarm(trip));
+                .record(now, Topic::tripped(service), 1, || topic::alarm(trip));
         }
     }
 
@@ -92,7 +92,7 @@ impl Announcer {
         }
         for topic in denial.topics() {
             self.series
-                .record_often(last, topic, packets, || denial.note(&self.node));
+                .record(last, topic, packets, || denial.note(&self.node));
         }
     }
 

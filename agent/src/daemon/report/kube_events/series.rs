@@ -31,19 +31,15 @@ pub struct Series {
     forgotten: u64,
 }
 
-/// The occurrences of a topic.
+/// A topic and its Event.
 #[derive(Debug)]
 struct Course {
-    number: u64,
-    note: String,
-    count: u64,
-    first: Duration,
-    last: Duration,
+    event: Due,
     /// When the Event was written last, and the count that it showed.
     written: Option<(Duration, u64)>,
 }
 
-/// An Event to write.
+/// The occurrences of a topic: an Event to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The topic of the Event.
@@ -73,27 +69,23 @@ impl Series {
         }
     }
 
-    /// Counts one occurrence of a topic. Beyond [`MAX`] topics, a new one counts only in [`Series::take_forgotten`].
-    pub fn record(&mut self, now: Duration, topic: Topic, note: impl FnOnce() -> String) {
-        self.record_often(now, topic, 1, note);
-    }
-
-    /// Counts so many occurrences of a topic.
-    pub fn record_often(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
-        if let Some(course) = self.topics.get_mut(&topic) {
-            course.count += times;
-            course.last = course.last.max(now);
+    /// Counts so many occurrences of a topic. Beyond [`MAX`] topics, a new one counts only in [`Series::take_forgotten`].
+    pub fn record(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
+        if let Some(Course { event, .. }) = self.topics.get_mut(&topic) {
+            event.count += times;
+            event.last = event.last.max(now);
         } else if self.topics.len() < MAX {
-            let course = Course {
+            let event = Due {
+                topic: topic.clone(),
                 number: self.next,
                 note: note(),
                 count: times,
                 first: now,
                 last: now,
-                written: None,
+                repeated: false,
             };
             self.next = self.next.wrapping_add(1);
-            self.topics.insert(topic, course);
+            self.topics.insert(topic, Course { event, written: None });
         } else {
             self.forgotten += times;
         }
@@ -103,27 +95,15 @@ impl Series {
     /// longest waiting comes first.
     pub fn due(&mut self, now: Duration) -> Vec<Due> {
         self.expire(now);
-        let mut waiting: Vec<_> = self
-            .topics
-            .iter_mut()
-            .filter(|(_, course)| course.is_due(now))
-            .collect();
-        waiting.sort_by_key(|(_, course)| (course.written, course.first));
+        let mut waiting: Vec<&mut Course> = self.topics.values_mut().collect();
+        waiting.retain(|course| course.is_due(now));
+        waiting.sort_by_key(|course| (course.written, course.event.first));
         let budget = &mut self.budget;
         let affordable = waiting.into_iter().take_while(|_| budget.take(now));
         affordable
-            .map(|(topic, course)| {
-                let repeated = course.written.is_some();
-                course.written = Some((now, course.count));
-                Due {
-                    topic: topic.clone(),
-                    number: course.number,
-                    note: course.note.clone(),
-                    count: course.count,
-                    first: course.first,
-                    last: course.last,
-                    repeated,
-                }
+            .map(|Course { event, written }| {
+                event.repeated = written.replace((now, event.count)).is_some();
+                event.clone()
             })
             .collect()
     }
@@ -135,10 +115,10 @@ impl Series {
 
     fn expire(&mut self, now: Duration) {
         self.topics.retain(|_, course| {
-            let remembered = now.saturating_sub(course.last) < MEMORY;
+            let remembered = now.saturating_sub(course.event.last) < MEMORY;
             if !remembered {
                 let written = course.written.map_or(0, |(_, count)| count);
-                self.forgotten += course.count - written;
+                self.forgotten += course.event.count - written;
             }
             remembered
         });
@@ -147,8 +127,9 @@ impl Series {
 
 impl Course {
     fn is_due(&self, now: Duration) -> bool {
+        let rested = |at| now.saturating_sub(at) >= REST;
         self.written
-            .is_none_or(|(at, count)| self.count > count && now.saturating_sub(at) >= REST)
+            .is_none_or(|(at, count)| self.event.count > count && rested(at))
     }
 }
 
@@ -170,7 +151,7 @@ mod tests {
 
     fn record(series: &mut Series, at: Duration, name: &str, times: usize) {
         for _ in 0..times {
-            series.record(at, topic(name), || format!("at {at:?}"));
+            series.record(at, topic(name), 1, || format!("at {at:?}"));
         }
     }
 

@@ -14,13 +14,8 @@ use tokio::time::{sleep, timeout};
 /// Longest wait for an answer of the API server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits between attempts, a minute in all.
-const RESTS: [Duration; 6] = {
-    const fn s(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-    [s(1), s(2), s(4), s(8), s(16), s(30)]
-};
+/// Waits between attempts in seconds, a minute in all.
+const RESTS: [u64; 6] = [1, 2, 4, 8, 16, 30];
 
 /// Pause after the API server forbids the account to create Events.
 const FORBIDDEN: Duration = Duration::from_mins(10);
@@ -56,7 +51,7 @@ impl Writer {
         if entry.repeated && !self.may_patch {
             return;
         }
-        let mut rests = RESTS.into_iter();
+        let mut rests = RESTS.map(Duration::from_secs).into_iter();
         loop {
             match (self.send(entry).await, rests.next()) {
                 (Ok(()), _) => return,

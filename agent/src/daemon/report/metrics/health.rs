@@ -3,67 +3,38 @@
 //! hooked.
 
 use crate::shared::status::Status;
-use std::fmt;
 
-/// One condition of readiness.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// `sync`, `hooks` or `lease`.
-    pub name: &'static str,
-    /// Why the condition does not hold; none if it does.
-    pub failure: Option<String>,
-}
+/// A condition of readiness: `sync`, `hooks` or `lease`, and why it does not hold; none if it does.
+pub type Check = (&'static str, Option<String>);
 
-impl fmt::Display for Check {
-    /// The format of the API server's own `/readyz?verbose`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.failure {
-            None => write!(f, "[+]{} ok", self.name),
-            Some(why) => write!(f, "[-]{} failed: {why}", self.name),
-        }
+/// The condition in the format of the API server's own `/readyz?verbose`.
+pub fn line((name, failure): &Check) -> String {
+    match failure {
+        None => format!("[+]{name} ok"),
+        Some(why) => format!("[-]{name} failed: {why}"),
     }
 }
 
 /// The conditions of readiness: everything was listed, every selected interface is hooked, and denials are under a
 /// lease.
-#[must_use]
-pub fn readiness(status: &Status) -> Vec<Check> {
-    let bare = status
-        .interfaces
-        .iter()
-        .find(|interface| !interface.attached && !interface.waiting);
-    let down: Vec<&str> = status
-        .watches
-        .iter()
-        .filter(|(_, watch)| !watch.up)
-        .map(|(name, _)| name.as_str())
-        .collect();
-    let check = |name, failure| Check { name, failure };
-    vec![
-        check(
-            "sync",
-            (!status.synced).then(|| match down.as_slice() {
-                [] => "everything is listed anew".to_owned(),
-                down => format!("not listed yet: {}", down.join(", ")),
-            }),
-        ),
-        check(
-            "hooks",
-            bare.map(|interface| {
-                let why = interface.error.as_deref().unwrap_or("not attached");
-                format!("{}: {why}", interface.name)
-            }),
-        ),
-        check(
-            "lease",
-            (status.denies() && status.lease_ms <= 0).then(|| {
-                let age = status
-                    .view_age_ms
-                    .map_or("unknown".to_owned(), |ms| format!("{} s", ms / 1000));
-                format!("the view is too old ({age}), so nothing is denied")
-            }),
-        ),
-    ]
+pub fn readiness(status: &Status) -> [Check; 3] {
+    let down = status.watches.iter().filter(|(_, watch)| !watch.up);
+    let down: Vec<&str> = down.map(|(name, _)| name.as_str()).collect();
+    let unsynced = (!status.synced).then(|| match &down[..] {
+        [] => "everything is listed anew".to_owned(),
+        down => format!("not listed yet: {}", down.join(", ")),
+    });
+    let mut bare = { status.interfaces.iter() }.filter(|at| !at.attached && !at.waiting);
+    let unhooked = bare.next().map(|at| {
+        let why = at.error.as_deref().unwrap_or("not attached");
+        format!("{}: {why}", at.name)
+    });
+    let ended = (status.denies() && status.lease_ms <= 0).then(|| {
+        let age = status.view_age_ms.map(|ms| format!("{} s", ms / 1000));
+        let age = age.as_deref().unwrap_or("unknown");
+        format!("the view is too old ({age}), so nothing is denied")
+    });
+    [("sync", unsynced), ("hooks", unhooked), ("lease", ended)]
 }
 
 #[cfg(test)]
@@ -90,7 +61,7 @@ mod tests {
     }
 
     fn told(status: &Status) -> Vec<String> {
-        readiness(status).iter().map(ToString::to_string).collect()
+        readiness(status).iter().map(line).collect()
     }
 
     #[test]

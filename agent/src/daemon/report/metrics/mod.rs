@@ -18,7 +18,6 @@ mod text;
 mod timings;
 
 pub use args::MetricsArgs;
-pub use health::{Check, readiness};
 pub use metric::{Kind, Metric};
 pub use server::{Pages, bind, serve};
 pub use table::METRICS;

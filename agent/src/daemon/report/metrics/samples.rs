@@ -50,11 +50,9 @@ impl Moment {
 
     /// Only what occurred.
     pub(super) fn passed(&self, of: fn(Count) -> u64) -> Vec<Sample<'_>> {
-        let passed = self
-            .counters
-            .iter()
-            .filter(|((_, outcome), count)| count.packets > 0 && outcome.effect() == Effect::Passed);
-        passed
+        let counted = self.counters.iter().filter(|(_, count)| count.packets > 0);
+        counted
+            .filter(|((_, outcome), _)| outcome.effect() == Effect::Passed)
             .map(|((reason, outcome), count)| (vec![reason.as_str(), outcome.as_str()], of(*count).into()))
             .collect()
     }
@@ -110,16 +108,8 @@ impl Moment {
     }
 
     pub(super) fn interfaces(&self) -> Vec<Sample<'_>> {
-        let hooked = |attached: bool| {
-            let selected = self
-                .status
-                .interfaces
-                .iter()
-                .filter(|interface| !interface.waiting);
-            selected
-                .filter(|interface| interface.attached == attached)
-                .count()
-        };
-        each([("yes", hooked(true)), ("no", hooked(false))])
+        let selected = { self.status.interfaces.iter() }.filter(|interface| !interface.waiting);
+        let (hooked, bare): (Vec<_>, Vec<_>) = selected.partition(|interface| interface.attached);
+        each([("yes", hooked.len()), ("no", bare.len())])
     }
 }

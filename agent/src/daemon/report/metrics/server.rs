@@ -138,8 +138,8 @@ fn stuck() -> Answer {
 
 fn readyz(status: &Status) -> Answer {
     let checks = health::readiness(status);
-    let ready = checks.iter().all(|check| check.failure.is_none());
-    let lines: Vec<String> = checks.iter().map(ToString::to_string).collect();
+    let ready = checks.iter().all(|(_, failure)| failure.is_none());
+    let lines: Vec<String> = checks.iter().map(health::line).collect();
     let code = if ready {
         StatusCode::OK
     } else {
