@@ -60,30 +60,26 @@ impl Default for Store {
 
 impl Store {
     /// An empty cluster.
-    #[must_use]
     pub fn new() -> Self {
         Self::starting_at(FIRST_REVISION, KEPT_CHANGES, false)
     }
 
     /// An empty cluster that keeps only the last `changes` of each kind.
-    #[must_use]
     pub fn keeping(changes: usize) -> Self {
         Self::starting_at(FIRST_REVISION, changes, false)
     }
 
     /// An empty cluster to [`ingest`](Store::ingest) a recording into.
-    #[must_use]
     pub fn recording() -> Self {
         Self::starting_at(1, KEPT_CHANGES, true)
     }
 
     fn starting_at(revision: u64, keep: usize, recording: bool) -> Self {
         let collections = Kind::ALL
-            .into_iter()
-            .map(|kind| (kind, Collection::new(revision, keep)))
-            .collect();
+            .iter()
+            .map(|kind| (*kind, Collection::new(revision, keep)));
         let state = Mutex::new(State {
-            collections,
+            collections: collections.collect(),
             revision,
             recording,
         });
@@ -116,13 +112,11 @@ impl Store {
     }
 
     /// Reads one object.
-    #[must_use]
     pub fn get(&self, target: &ObjectRef) -> Option<Value> {
         self.lock().get(target).map(|o| o.value())
     }
 
     /// Reads every object of a kind, ordered by namespace and name.
-    #[must_use]
     pub fn list(&self, kind: Kind) -> Vec<Value> {
         self.lock()
             .of(kind)
@@ -130,13 +124,11 @@ impl Store {
     }
 
     /// resourceVersion of the last change of a kind.
-    #[must_use]
     pub fn resource_version(&self, kind: Kind) -> u64 {
         self.lock().of(kind).map_or(0, |c| c.last)
     }
 
     /// resourceVersion of the last change of any kind.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }
@@ -161,7 +153,6 @@ impl Store {
     }
 
     /// Counts up at every change. Await `changed()` on it instead of polling the store.
-    #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
