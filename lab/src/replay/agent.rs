@@ -35,7 +35,6 @@ fn recorded(watched: Watched) -> Option<Kind> {
 
 impl Agent {
     /// An agent on one of the recording's nodes.
-    #[must_use]
     pub fn new(recording: &Recording) -> Self {
         let settings = Settings {
             node: recording.a_node().unwrap_or_default(),

@@ -35,10 +35,7 @@ enum Output {
     Json,
 }
 
-/// Replays with the agent's state machine.
-///
-/// # Errors
-/// If a recording can't be read, the state machine can't take it, or a story failed.
+/// Replays with the agent's state machine, or to a whole agent. An error if a story failed.
 pub async fn run(args: &Args) -> Result<()> {
     if args.agent {
         return run_whole(args).await;
@@ -63,10 +60,7 @@ async fn run_whole(args: &Args) -> Result<()> {
 }
 
 /// Replays with a new subject for each recording.
-///
-/// # Errors
-/// If a recording can't be read, a subject can't take it, or a story failed.
-pub fn run_with(args: &Args, subject: impl Fn(&Recording) -> Box<dyn Subject>) -> Result<()> {
+fn run_with(args: &Args, subject: impl Fn(&Recording) -> Box<dyn Subject>) -> Result<()> {
     let mut stories = Vec::new();
     for dir in recordings(&args.dirs)? {
         let recording = Recording::read(&dir)?;

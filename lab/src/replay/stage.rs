@@ -14,7 +14,6 @@ use crate::{
     scenario::{
         agent::{Agent, AgentOptions},
         format,
-        process::output,
         workdir::Workdir,
     },
     wait::PATIENCE,
@@ -32,10 +31,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 /// Performs a recording to a whole agent, `speed` times as fast as it happened. Returns the result and the agent's
-/// figures.
-///
-/// # Errors
-/// Without root, or if the agent or the API server fails.
+/// figures. Needs root.
 pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status)> {
     let mut theatre = Theatre::new(recording)?;
     let story = live::perform(recording, &mut theatre, speed).await?;
@@ -62,9 +58,7 @@ struct Theatre {
 impl Theatre {
     fn new(recording: &Recording) -> Result<Self> {
         let netns = NetNs::new("replay")?;
-        for arguments in ["link set lo up", "link add eth0 type veth peer name eth1"] {
-            output(netns.command("ip").args(arguments.split(' ')))?;
-        }
+        netns.ip(&["link set lo up", "link add eth0 type veth peer name eth1"])?;
         let store = Store::recording();
         for namespace in recording.namespaces() {
             store.ensure_namespace(namespace)?;

@@ -11,6 +11,7 @@ mod outcome;
 mod sctp;
 mod server;
 mod sniffer;
+mod tcp;
 mod udp;
 
 pub use abort::abort;

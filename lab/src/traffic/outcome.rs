@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a request ended, by the result of the client's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,18 @@ pub struct Answer {
     pub latency: Duration,
     /// The source address and port, if the socket had one.
     pub local: Option<SocketAddr>,
+}
+
+impl Answer {
+    /// The answer to a request that began then and ends now.
+    pub(super) fn now(outcome: Outcome, start: Instant, local: Option<SocketAddr>) -> Self {
+        let latency = start.elapsed();
+        Self {
+            outcome,
+            latency,
+            local,
+        }
+    }
 }
 
 impl From<Error> for Outcome {

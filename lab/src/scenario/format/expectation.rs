@@ -7,13 +7,9 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Entries {
-    /// Each matches some entry.
     pub has: Vec<Value>,
-    /// None matches any entry.
     pub lacks: Vec<Value>,
-    /// The number of entries.
     pub count: Option<usize>,
-    /// What that means, for readers.
     pub claim: Option<String>,
 }
 

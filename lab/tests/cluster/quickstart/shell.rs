@@ -34,7 +34,7 @@ impl Shell {
         program(&folder, "kubectl", &kubectl);
         // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
         program(&folder, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
-        let epguard = epguard_lab::scenario::process::epguard().unwrap();
+        let epguard = epguard_lab::process::epguard().unwrap();
         for name in ["epguard", "kubectl-epguard"] {
             std::os::unix::fs::symlink(&epguard, folder.join(name)).unwrap();
         }
