@@ -26,6 +26,8 @@ mod processor;
 mod setup;
 #[path = "stack/stale.rs"]
 mod stale;
+#[path = "support/mod.rs"]
+mod support;
 
 fn main() {
     processor::stay();

@@ -2,6 +2,7 @@
 
 use super::bed::Bed;
 use super::stale;
+use super::support::own_cgroup;
 use ::epguard::kernel::datapath::{Datapath, Hooks, Scope, Xdp, netns_cookie};
 use ::epguard::kernel::maps::{self, Writer, default_modes};
 use aya::programs::Xdp as Program;
@@ -114,10 +115,4 @@ impl Epguard {
         let program = self.datapath.ebpf.program_mut("epguard_xdp").unwrap();
         program.try_into().unwrap()
     }
-}
-
-fn own_cgroup() -> PathBuf {
-    let all = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
-    ::epguard::daemon::args::cgroup2_mount().unwrap().join(own)
 }
