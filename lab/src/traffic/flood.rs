@@ -34,9 +34,7 @@ impl Client {
 
 fn pour(flood: Flood) -> io::Result<Duration> {
     const PAUSE: Duration = Duration::from_millis(1);
-    let mut here = CpuSet::new();
-    here.set(sched_getcpu()?)?;
-    sched_setaffinity(Pid::from_raw(0), &here)?;
+    stay()?;
     let socket = Socket::new(Domain::for_address(flood.to), Type::RAW, Some(Protocol::TCP))?;
     socket.connect(&SocketAddr::new(flood.to.ip(), 0).into())?;
     let local = socket.local_addr()?.as_socket();
@@ -52,6 +50,13 @@ fn pour(flood: Flood) -> io::Result<Duration> {
         thread::sleep(PAUSE);
     }
     Ok(start.elapsed())
+}
+
+/// Keeps the calling thread on the processor that it is on. Threads that it starts stay there, too.
+pub fn stay() -> io::Result<()> {
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu()?)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &here)?)
 }
 
 /// The header of the SYN with this number.

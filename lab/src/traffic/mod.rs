@@ -1,7 +1,6 @@
 //! Real clients and servers in the lab's namespaces. A server answers every request with its pod's name.
 
 mod abort;
-mod call;
 mod client;
 mod flood;
 mod flow;
@@ -15,9 +14,8 @@ mod tcp;
 mod udp;
 
 pub use abort::abort;
-pub use call::Call;
-pub use client::Client;
-pub use flood::Flood;
+pub use client::{Call, Client};
+pub use flood::{Flood, stay};
 pub use flow::Flow;
 pub use forge::Forged;
 pub use outcome::{Answer, Outcome};

@@ -8,7 +8,6 @@ mod managed_fields;
 mod namespaces;
 mod snapshot;
 mod write;
-mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +23,7 @@ pub(crate) use collection::Change;
 use collection::Collection;
 pub(crate) use deletion::{DeleteOptions, Deletion};
 pub(crate) use list::Batch;
-pub(crate) use writer::Writer;
+pub(crate) use managed_fields::Writer;
 
 /// resourceVersion of an empty store.
 const FIRST_REVISION: u64 = 300;

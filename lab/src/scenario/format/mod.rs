@@ -4,10 +4,8 @@
 mod burst;
 mod call;
 mod cast;
-mod expectation;
 mod neighbour;
 mod runs;
-mod show;
 mod socket_lb;
 mod step;
 
@@ -21,13 +19,12 @@ use serde_saphyr::Spanned;
 pub use burst::{Burst, Caller as BurstCaller, Group};
 pub use call::{Action, Call, Sees};
 pub use cast::{Kubelet, Namespace, Pod, Service, Wire};
-pub use expectation::{Entries, LogLines};
 pub use neighbour::{First, Forbidden, ForbiddenIn, Neighbour, NeighbourStep};
 pub use runs::{Caller, Family, Runs};
-pub use show::Show;
 pub use socket_lb::{CgroupEvent, CgroupStep, SocketLbStep};
 pub use step::{
-    AgentStep, ApiStep, Condition, LeaseStep, Patch, PodEvent, PodStep, ProxyStep, Rounds, Step, Writers,
+    AgentStep, ApiStep, Condition, Entries, LeaseStep, LogLines, Patch, PodEvent, PodStep, ProxyStep, Rounds,
+    Show, Step, Writers,
 };
 
 /// One story.

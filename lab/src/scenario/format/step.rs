@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::{Burst, Call, CgroupStep, Entries, LogLines, NeighbourStep, Show, SocketLbStep, word};
+use super::{Burst, Call, CgroupStep, NeighbourStep, SocketLbStep, word};
 use crate::api::Kind;
 
 /// One step of a story.
@@ -68,6 +68,31 @@ impl Step {
             _ => &[],
         }
     }
+}
+
+/// Expected entries of a table. An expected object matches an entry that has at least its fields.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Entries {
+    pub has: Vec<Value>,
+    pub lacks: Vec<Value>,
+    pub count: Option<usize>,
+    pub claim: Option<String>,
+}
+
+/// Each is a list of texts that one line of the agent's log contains, in any order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct LogLines(pub Vec<Vec<String>>);
+
+/// What readers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Show {
+    Objects,
+    Calls,
+    Maps,
+    Fleet,
 }
 
 /// An event of the agent's process.
