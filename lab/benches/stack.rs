@@ -20,8 +20,6 @@ mod generator;
 mod loads;
 #[path = "stack/pairs.rs"]
 mod pairs;
-#[path = "stack/processor.rs"]
-mod processor;
 #[path = "stack/setup.rs"]
 mod setup;
 #[path = "stack/stale.rs"]
@@ -30,7 +28,7 @@ mod stale;
 mod support;
 
 fn main() {
-    processor::stay();
+    epguard_lab::traffic::stay().unwrap();
     let mut stage = setup::Stage::new();
     let only = std::env::var("ONLY").unwrap_or_default();
     let mut tables = Vec::new();

@@ -5,6 +5,7 @@ pub(crate) mod changes;
 pub(crate) mod denied;
 
 use comfy_table::{Table, presets::NOTHING};
+use nix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -40,6 +41,12 @@ pub(crate) fn print(header: [&str; 3], rows: impl IntoIterator<Item = (String, V
         table.add_row([name, all[all.len() / 2].clone(), all.join(", ")]);
     }
     println!("{table}");
+}
+
+/// Time that the calling thread has used of a processor. The kernel adds the packets that it handles for the thread, and leaves
+/// out the time of other processes.
+pub(crate) fn used() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }
 
 /// A line of `/proc/PROCESS/status`, in octets. None if there is no such process.
