@@ -63,7 +63,8 @@ impl Cluster {
             cgroup_root: None,
             flags: &flags,
         };
-        let mut agent = Agent::start(node, &workdir, &server.kubeconfig(), &options).unwrap();
+        let mut agent = Agent::prepare(node, &workdir, &server.kubeconfig(), &options).unwrap();
+        agent.start_again().unwrap();
         let links = ["shop/client", "shop/dying"].map(|pod| &*lab.pod(pod).unwrap().host_ifname);
         agent.catch_up(&store, &links).unwrap();
         let socket = || UdpSocket::bind("0.0.0.0:0");

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result};
 use epguard::daemon::args::cgroup2_mount;
 
+use super::socket_root::remove;
 use crate::own;
 
 /// The directory above the cgroup that the process was moved to; none if it already was in one below the root.
@@ -72,11 +73,6 @@ extern "C" fn return_to_root() {
 fn move_to(cgroup: &Path) -> Result<()> {
     fs::write(cgroup.join("cgroup.procs"), std::process::id().to_string())
         .with_context(|| format!("cannot move this process to {}", cgroup.display()))
-}
-
-fn remove(cgroup: &Path) {
-    let _ = fs::remove_dir(cgroup.join(PROCESSES));
-    let _ = fs::remove_dir(cgroup);
 }
 
 #[cfg(test)]

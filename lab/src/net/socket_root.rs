@@ -148,8 +148,8 @@ fn with_message<T>(work: impl FnOnce(&mut libc::msghdr) -> io::Result<T>) -> io:
     work(&mut message)
 }
 
-/// With those in it.
-fn remove(cgroup: &Path) {
+/// Removes a cgroup and those in it, as far as they hold no process.
+pub(super) fn remove(cgroup: &Path) {
     for entry in fs::read_dir(cgroup).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove(&entry.path());

@@ -1,6 +1,7 @@
 //! The environment of a whole agent: process, network namespace, maps, and watches at a real API server.
 
 use super::{
+    agent::Uids,
     live::{self, Stage},
     recording::{Recording, What},
     story::Story,
@@ -51,8 +52,7 @@ struct Theatre {
     awaited: BTreeSet<Kind>,
     /// Kinds whose watch was recorded as ended; the server is away while there is one.
     closed: BTreeSet<Kind>,
-    /// UIDs as the API writes them.
-    uids: BTreeMap<Uid, String>,
+    uids: Uids,
 }
 
 impl Theatre {
@@ -71,7 +71,6 @@ impl Theatre {
             }) => Some(*kind),
             _ => None,
         });
-        let uids = recording.pod_names().into_keys();
         Ok(Self {
             agent: None,
             server: ApiServer::start(listener, store.clone())?,
@@ -81,7 +80,7 @@ impl Theatre {
             node: recording.a_node().context("the recording shows no node")?,
             awaited: lists.collect(),
             closed: BTreeSet::new(),
-            uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
+            uids: Uids::of(recording),
         })
     }
 
@@ -117,12 +116,10 @@ impl Theatre {
                 flags: &flags,
                 cgroup_root: None,
             };
-            self.agent = Some(Agent::start(
-                &self.netns,
-                &self.workdir,
-                &self.server.kubeconfig(),
-                &options,
-            )?);
+            let kubeconfig = self.server.kubeconfig();
+            let mut agent = Agent::prepare(&self.netns, &self.workdir, &kubeconfig, &options)?;
+            agent.start_again()?;
+            self.agent = Some(agent);
             self.watching().await?;
         }
         Ok(())
@@ -162,7 +159,6 @@ impl Theatre {
             "a denial for {:?}",
             entry.reason
         );
-        let uid = |uid: Uid| self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string());
         let slot = target.slot.number.to_string();
         Ok(Denial {
             key: Key {
@@ -183,8 +179,8 @@ impl Theatre {
                 reason: entry.reason,
                 openers_only: entry.uid_state == UidState::Retired,
             },
-            meant: uid(entry.dead_uid),
-            owner: (entry.owner_uid != Uid::NONE).then(|| uid(entry.owner_uid)),
+            meant: self.uids.text(entry.dead_uid),
+            owner: (entry.owner_uid != Uid::NONE).then(|| self.uids.text(entry.owner_uid)),
         })
     }
 }

@@ -40,19 +40,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts the agent in `netns`. Returns once it is running, before it has seen all objects.
-    pub fn start(
-        netns: &NetNs,
-        workdir: &Workdir,
-        kubeconfig: &str,
-        options: &AgentOptions<'_>,
-    ) -> Result<Self> {
-        let mut agent = Self::prepare(netns, workdir, kubeconfig, options)?;
-        agent.start_again()?;
-        Ok(agent)
-    }
-
-    /// One that is not started yet.
+    /// One for this network namespace, not started yet.
     pub fn prepare(
         netns: &NetNs,
         workdir: &Workdir,
@@ -79,7 +67,8 @@ impl Agent {
         })
     }
 
-    /// Starts it, or starts it again with the same command line after [`Agent::kill`].
+    /// Starts it, or starts it again with the same command line after [`Agent::kill`]. Returns once it is running, before it has
+    /// seen all objects.
     pub fn start_again(&mut self) -> Result<()> {
         let mut command = self.netns.command(&self.program);
         command.args(&self.arguments);
