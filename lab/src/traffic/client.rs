@@ -9,23 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Flow, UdpPeer, abort, sctp};
+use super::{Answer, Call, Flow, UdpPeer, abort, sctp};
 use crate::net::{NetNs, socket_in};
 use crate::proxy::Protocol;
-
-/// A request of a client.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// TCP (connect, request, reply), UDP (request, reply) or SCTP (INIT, INIT ACK).
-    pub protocol: Protocol,
-    /// The destination.
-    pub to: SocketAddr,
-    /// The source; the kernel chooses for port 0 and an unspecified address. Several flows to different destinations may use
-    /// a port at once, and a port is free again at once after a call.
-    pub from: Option<SocketAddr>,
-    /// Time limit for the whole call.
-    pub timeout: Duration,
-}
 
 /// Clients in one namespace: a pod, a node or the external host.
 #[derive(Clone, Debug)]

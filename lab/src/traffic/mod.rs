@@ -14,11 +14,11 @@ mod tcp;
 mod udp;
 
 pub use abort::abort;
-pub use client::{Call, Client};
+pub use client::Client;
 pub use flood::{Flood, stay};
 pub use flow::Flow;
 pub use forge::Forged;
-pub use outcome::{Answer, Outcome};
+pub use outcome::{Answer, Call, Outcome};
 pub use server::{Port, Server};
 pub use sniffer::Sniffer;
 pub use udp::UdpPeer;
