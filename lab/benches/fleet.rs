@@ -43,26 +43,25 @@ mod scenes;
 #[path = "scale/size.rs"]
 #[allow(dead_code, reason = "the benchmark of scale uses the rest")]
 mod size;
+#[path = "support/mod.rs"]
+mod support;
 
 use cluster::Cluster;
 use size::{BIG, Size};
-use std::env;
+use support::number;
 use tokio::runtime::Builder;
 
 /// Pods that a node has IPs for.
 const IPS: u32 = 250;
 
 fn main() {
-    fastrand::seed(number("SEED", 1).into());
+    fastrand::seed(number("SEED", 1));
     let agents = number("AGENTS", if form::is_quick() { 50 } else { 200 });
     let pods = number("PODS", if form::is_quick() { 6_000 } else { 20_000 });
     assert!(pods > BIG, "PODS={pods}: one Service alone has {BIG}");
     let numbers = pods + BIG + 200;
-    assert!(
-        numbers / agents < IPS,
-        "AGENTS={agents}: PODS={pods} need {}",
-        numbers / IPS + 1
-    );
+    let least = numbers / IPS + 1;
+    assert!(least <= agents, "AGENTS={agents}: PODS={pods} need {least}");
     let size = Size {
         name: "",
         pods,
@@ -82,9 +81,4 @@ fn main() {
         rows::tables(size, &played)
     });
     form::hand_over(&tables).unwrap();
-}
-
-fn number(name: &str, default: u32) -> u32 {
-    let set = env::var(name).ok().and_then(|text| text.parse().ok());
-    set.unwrap_or(default)
 }

@@ -4,11 +4,12 @@
 //! plugin, of its connections and of this server. `NODES=5000` and `ROUNDS=9` take other sizes.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
+#[path = "support/mod.rs"]
+mod support;
 #[path = "../tests/rootless/fleet/world.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod world;
 
-use comfy_table::{Table, presets::NOTHING};
 use epguard::shared::status::Status;
 use epguard_lab::api::{Exec, Run};
 use std::time::{Duration, Instant};
@@ -16,51 +17,33 @@ use world::{World, condition, node_of, status};
 
 /// Pods of a node, each with an interface in the status.
 const PODS: usize = 30;
-/// What a connection of the plugin to its node is given, in seconds.
-const TIMEOUT: &str = "2";
 
 fn main() {
-    let nodes = number("NODES", 500);
-    let rounds = number("ROUNDS", 5);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let nodes: usize = support::number("NODES", 500);
+    let rounds = support::number("ROUNDS", 5);
+    let runtime = support::runtime();
     let _context = runtime.enter();
     let world = World::empty("bench");
     for number in 0..nodes {
         world.node(&format!("worker-{number}"));
         world.agent(&format!("worker-{number}"));
     }
-    let mut table = Table::new();
-    table
-        .load_preset(NOTHING)
-        .set_header(["kubectl epguard status", "median", "all"]);
-    for (what, answer, code) in [
-        (format!("{nodes} nodes"), canned as fn(&Exec) -> Run, 0),
-        (
-            format!("{nodes} nodes, one hangs, --timeout {TIMEOUT}"),
-            one_hangs,
-            2,
-        ),
-        (
-            format!("{nodes} nodes, half hang, --timeout {TIMEOUT}"),
-            half_hang,
-            2,
-        ),
-    ] {
+    let rows = [
+        ("", canned as fn(&Exec) -> Run, 0),
+        (", one hangs, --timeout 2", one_hangs, 2),
+        (", half hang, --timeout 2", half_hang, 2),
+    ]
+    .map(|(which, answer, code)| {
         world.server.execs().answer(answer);
-        let mut took: Vec<Duration> = (0..rounds).map(|_| round(&world, code)).collect();
-        took.sort_unstable();
-        let all: Vec<String> = took.iter().map(|took| seconds(*took)).collect();
-        table.add_row([what, seconds(took[took.len() / 2]), all.join(", ")]);
-    }
-    println!("{table}");
+        let took = (0..rounds).map(|_| round(&world, code)).collect();
+        (format!("{nodes} nodes{which}"), took)
+    });
+    support::print(["kubectl epguard status", "median", "all"], rows);
 }
 
 fn round(world: &World, code: i32) -> Duration {
     let begun = Instant::now();
-    let output = world.command(&["status", "--timeout", TIMEOUT]).output().unwrap();
+    let output = world.command(&["status", "--timeout", "2"]).output().unwrap();
     let took = begun.elapsed();
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(code), "{text}");
@@ -86,13 +69,4 @@ fn one_hangs(exec: &Exec) -> Run {
 fn half_hang(exec: &Exec) -> Run {
     let odd = node_of(exec).ends_with(['1', '3', '5', '7', '9']);
     if odd { Run::Hangs } else { canned(exec) }
-}
-
-fn number(name: &str, default: usize) -> usize {
-    let set = std::env::var(name).ok().and_then(|text| text.parse().ok());
-    set.unwrap_or(default)
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.2} s", duration.as_secs_f64())
 }

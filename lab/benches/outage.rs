@@ -7,10 +7,11 @@
 
 #[path = "../tests/agent/world.rs"]
 mod agent;
+#[path = "support/mod.rs"]
+mod support;
 
 use agent::{World, dead_pod, service, slice};
 use aya::maps::{Array, Map};
-use comfy_table::{Table, presets::NOTHING};
 use epguard::kernel::maps;
 use epguard::shared::clock::boot;
 use epguard_common::View;
@@ -21,65 +22,40 @@ use std::time::{Duration, Instant};
 const AWAY: Duration = Duration::from_mins(1);
 
 fn main() {
-    let rounds = std::env::var("ROUNDS")
-        .ok()
-        .and_then(|rounds| rounds.parse().ok());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let rounds = support::number("ROUNDS", 5);
+    let runtime = support::runtime();
     let _context = runtime.enter();
-    let mut table = Table::new();
-    table
-        .load_preset(NOTHING)
-        .set_header(["after 60 s away", "lease back, median", "all"]);
-    for (what, forgets) in [("history kept", false), ("history gone", true)] {
-        let mut took: Vec<Duration> = (0..rounds.unwrap_or(5)).map(|_| round(forgets)).collect();
-        took.sort_unstable();
-        let all: Vec<String> = took.iter().map(|took| seconds(*took)).collect();
-        table.add_row([what.to_owned(), seconds(took[took.len() / 2]), all.join(", ")]);
-    }
-    println!("{table}");
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.2} s", duration.as_secs_f64())
+    let rows = [("history kept", false), ("history gone", true)].map(|(what, forgets)| {
+        let took = (0..rounds).map(|_| round(forgets)).collect();
+        (what.to_owned(), took)
+    });
+    support::print(["after 60 s away", "lease back, median", "all"], rows);
 }
 
 /// The time from the server's first accepted connection to a lease in the map.
 fn round(forgets: bool) -> Duration {
     let mut world = World::new("outage");
-    world
-        .store
-        .apply(
-            json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
-        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}}),
-        )
-        .unwrap();
+    let spec = json!({"podCIDRs": ["10.244.1.0/24"]});
+    let node =
+        json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "spec": spec, "status": {}});
+    world.store.apply(node).unwrap();
     world.store.apply(service("web", "10.96.0.1")).unwrap();
     let kubeconfig = world.server.kubeconfig();
     world.start(&kubeconfig, &[]);
     world.until("synced", |status| status.synced);
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    let listed = slice(
-        "web-1",
-        "web",
-        "10.244.1.10",
-        &dead["metadata"]["uid"],
-        &json!([{"port": 8080}]),
-    );
+    let (uid, ports) = (&dead["metadata"]["uid"], json!([{"port": 8080}]));
+    let listed = slice("web-1", "web", "10.244.1.10", uid, &ports);
     world.store.apply(listed).unwrap();
     world.until("denying", |status| {
         !status.services.is_empty() && status.lease_ms > 0
     });
     let port = world.server.address().port();
-    nft(
-        &world,
-        &format!(
-            "add table inet away; add chain inet away in {{ type filter hook input priority 0; }}; \
+    let refuse = format!(
+        "add table inet away; add chain inet away in {{ type filter hook input priority 0; }}; \
          add rule inet away in tcp dport {port} reject with tcp reset"
-        ),
     );
+    nft(&world, &refuse);
     world.server.faults(|faults| faults.outage = true);
     sleep(AWAY);
     assert!(!has_lease(&world), "the lease outlived the view");
@@ -101,16 +77,8 @@ fn round(forgets: bool) -> Duration {
 }
 
 fn nft(world: &World, command: &str) {
-    assert!(
-        world
-            .netns
-            .command("nft")
-            .arg(command)
-            .status()
-            .unwrap()
-            .success(),
-        "{command}"
-    );
+    let status = world.netns.command("nft").arg(command).status();
+    assert!(status.unwrap().success(), "{command}");
 }
 
 /// True if the map has a lease, by the same comparison as in the programs.

@@ -4,31 +4,30 @@
 //! container of a pod ends. The Service lists the pod still. `ROUNDS=10` is quicker.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
-#[path = "propagation/changes.rs"]
-mod changes;
 #[path = "propagation/cluster.rs"]
 mod cluster;
 #[path = "../../xtask/src/bench/form.rs"]
 mod form;
 #[path = "propagation/objects.rs"]
 mod objects;
+#[path = "support/mod.rs"]
+mod support;
 
-use changes::Changes;
 use cluster::{Cluster, PODS, Took};
 use form::{Better, Row, Table, is_quick};
 use std::thread::sleep;
 use std::time::Duration;
+use support::changes::Changes;
+use support::{number, percentile};
 
 /// Changes a second of objects that have nothing to do with the node.
 const PER_SECOND: u32 = 1_000;
+/// Objects that change in turn.
+const OBJECTS: u32 = 1_000;
 
 fn main() {
-    let rounds = std::env::var("ROUNDS")
-        .ok()
-        .and_then(|rounds| rounds.parse().ok());
-    let rounds = rounds.unwrap_or(if is_quick() { 3 } else { 60 }).min(PODS / 2);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.unwrap();
+    let rounds = number::<u16>("ROUNDS", if is_quick() { 3 } else { 60 }).min(PODS / 2);
+    let runtime = support::runtime();
     let _context = runtime.enter();
     let mut cluster = Cluster::start();
     let mut pods = 0..PODS;
@@ -42,7 +41,12 @@ fn main() {
         .collect()
     };
     let idle = measure(&mut cluster);
-    let changes = Changes::start(cluster.store(), PER_SECOND);
+    let store = cluster.store().clone();
+    let changes = Changes::start(PER_SECOND, move |made| {
+        store.apply(objects::other(made % OBJECTS, made)).unwrap();
+    });
+    // The first ones make the objects.
+    sleep(Duration::from_secs(2));
     let busy = measure(&mut cluster);
     let per_second = changes.stop();
     let busy_name = format!("{PER_SECOND} changes a second");
@@ -72,14 +76,7 @@ fn main() {
 }
 
 fn distribution(samples: &[f64]) -> String {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let at = |percent: usize| sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)];
-    format!(
-        "minimum {:.2}, median {:.2}, 99 % {:.2} ms of {} events",
-        at(0),
-        at(50),
-        at(99),
-        sorted.len()
-    )
+    let [least, median, most] = [0, 50, 99].map(|percent| percentile(samples, percent));
+    let events = samples.len();
+    format!("minimum {least:.2}, median {median:.2}, 99 % {most:.2} ms of {events} events")
 }

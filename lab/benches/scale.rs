@@ -8,8 +8,6 @@
 mod agent;
 #[path = "scale/cgroup.rs"]
 mod cgroup;
-#[path = "scale/changes.rs"]
-mod changes;
 #[path = "scale/cluster.rs"]
 mod cluster;
 #[path = "scale/effort.rs"]
@@ -24,8 +22,6 @@ mod form;
 mod measure;
 #[path = "scale/objects.rs"]
 mod objects;
-#[path = "scale/receipt.rs"]
-mod receipt;
 #[path = "scale/requests.rs"]
 mod requests;
 #[path = "scale/rolling.rs"]
@@ -34,6 +30,8 @@ mod rolling;
 mod rows;
 #[path = "scale/size.rs"]
 mod size;
+#[path = "support/mod.rs"]
+mod support;
 #[path = "scale/waits.rs"]
 mod waits;
 #[path = "../tests/agent/world.rs"]
@@ -46,8 +44,7 @@ use std::env;
 
 fn main() {
     at_low_priority();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.unwrap();
+    let runtime = support::runtime();
     let _context = runtime.enter();
     let wanted = env::var("SCALE").unwrap_or_default();
     let effort = if form::is_quick() {

@@ -13,43 +13,31 @@ mod epguard;
 mod form;
 #[path = "socket_lb/row.rs"]
 mod row;
+#[path = "support/mod.rs"]
+mod support;
 
 use calls::{COSTS, NAMES};
-use epguard::{Caller, Denials};
+use epguard::Caller::{Node, Pod};
+use epguard::Denials;
 use form::{Better, Comparison, Table};
-use row::{Beside, Row};
+use row::Beside::{self, Everything, LoadBalancer, Nothing, Sockets};
+use row::Row;
 use std::time::{Duration, Instant};
 
 /// The row that the others are compared with.
 const BASE: usize = 1;
 const ROWS: [(&str, Beside); 7] = [
-    ("no load balancer", Beside::Nothing),
-    ("load balancer, without epguard", Beside::LoadBalancer),
-    (
-        "epguard at sockets, nothing denied",
-        Beside::Sockets(Denials::None, Caller::Pod),
-    ),
-    (
-        "epguard at sockets, 1,000 denials",
-        Beside::Sockets(Denials::Many, Caller::Pod),
-    ),
-    (
-        "the same, a process on the node",
-        Beside::Sockets(Denials::Many, Caller::Node),
-    ),
-    (
-        "and at interfaces, nothing denied",
-        Beside::Everything(Denials::None),
-    ),
-    (
-        "and at interfaces, 1,000 denials",
-        Beside::Everything(Denials::Many),
-    ),
+    ("no load balancer", Nothing),
+    ("load balancer, without epguard", LoadBalancer),
+    ("epguard at sockets, nothing denied", Sockets(Denials::None, Pod)),
+    ("epguard at sockets, 1,000 denials", Sockets(Denials::Many, Pod)),
+    ("the same, a process on the node", Sockets(Denials::Many, Node)),
+    ("and at interfaces, nothing denied", Everything(Denials::None)),
+    ("and at interfaces, 1,000 denials", Everything(Denials::Many)),
 ];
 
 fn main() {
-    let seconds = std::env::var("SECONDS").ok();
-    let seconds = seconds.and_then(|seconds| seconds.parse().ok()).unwrap_or(60);
+    let seconds = support::number("SECONDS", 60);
     let rows = ROWS.map(|(_, beside)| Row::new(beside));
     let mut rounds: Vec<[[f64; COSTS]; ROWS.len()]> = Vec::new();
     let begun = Instant::now();

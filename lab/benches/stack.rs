@@ -20,15 +20,15 @@ mod generator;
 mod loads;
 #[path = "stack/pairs.rs"]
 mod pairs;
-#[path = "stack/processor.rs"]
-mod processor;
 #[path = "stack/setup.rs"]
 mod setup;
 #[path = "stack/stale.rs"]
 mod stale;
+#[path = "support/mod.rs"]
+mod support;
 
 fn main() {
-    processor::stay();
+    epguard_lab::traffic::stay().unwrap();
     let mut stage = setup::Stage::new();
     let only = std::env::var("ONLY").unwrap_or_default();
     let mut tables = Vec::new();

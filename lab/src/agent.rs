@@ -76,13 +76,11 @@ impl AgentProcess {
     }
 
     /// Process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The whole log so far, with that of earlier agents in the same run directory.
-    #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(log(&self.run_dir)).unwrap_or_default()
     }

@@ -1,4 +1,8 @@
 //! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and test epguard.
+#![allow(
+    clippy::must_use_candidate,
+    reason = "its users are the lab's own program, tests and benchmarks"
+)]
 
 pub mod agent;
 pub mod api;
@@ -6,6 +10,8 @@ pub mod demo;
 mod files;
 pub mod neighbour;
 pub mod net;
+mod own;
+pub mod process;
 pub mod proxy;
 pub mod replay;
 pub mod scenario;

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use epguard_lab::{api, demo, replay, scenario};
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 /// The lab of epguard: a real kernel datapath, real sockets and an embedded API server.
 #[derive(Parser)]
@@ -30,13 +31,12 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main]
-async fn execute(command: Command) -> Result<ExitCode> {
+fn execute(command: Command) -> Result<ExitCode> {
     match command {
         Command::Demo(args) => return demo::run(&args),
         Command::Scenario(args) => return scenario::run(&args),
-        Command::Replay(args) => replay::cli::run(&args).await?,
-        Command::Api(args) => api::cli::run(&args).await?,
+        Command::Replay(args) => Runtime::new()?.block_on(replay::cli::run(&args))?,
+        Command::Api(args) => Runtime::new()?.block_on(api::cli::run(&args))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
 //! What a request asks for.
 
+use super::support::parameter;
 use hyper::Uri;
 
 /// A request, as far as its cost depends on it.
@@ -55,8 +56,7 @@ impl Asked {
     }
 
     fn parameter(&self, name: &str) -> Option<u32> {
-        let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(own, _)| *own == name)?.1.parse().ok()
+        parameter(&self.query, name)
     }
 }
 

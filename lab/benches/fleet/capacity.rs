@@ -3,7 +3,6 @@
 //! Seats, queue and wait are those that API Priority and Fairness gives all service accounts together by default (priority level
 //! `workload-low`: 100 of 245 shares of 600 seats), and one account of them: 6 queues of 50.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -22,7 +21,8 @@ const AHEAD: Duration = Duration::from_millis(10);
 
 pub(crate) struct Capacity {
     seats: Arc<Semaphore>,
-    queued: AtomicUsize,
+    /// Places to wait for seats.
+    queue: Semaphore,
     /// When the link will have sent everything.
     free: Mutex<Instant>,
 }
@@ -33,7 +33,7 @@ impl Capacity {
     pub(crate) fn new() -> Self {
         Self {
             seats: Arc::new(Semaphore::new(SEATS)),
-            queued: AtomicUsize::new(0),
+            queue: Semaphore::new(QUEUE),
             free: Mutex::new(Instant::now()),
         }
     }
@@ -43,7 +43,7 @@ impl Capacity {
         if let Ok(free) = Arc::clone(&self.seats).try_acquire_many_owned(seats) {
             return Some(free);
         }
-        let _place = Place::new(&self.queued)?;
+        let _place = self.queue.try_acquire().ok()?;
         let wait = Arc::clone(&self.seats).acquire_many_owned(seats);
         timeout(QUEUED, wait).await.ok()?.ok()
     }
@@ -60,23 +60,6 @@ impl Capacity {
         if !wait.is_zero() {
             sleep(wait).await;
         }
-    }
-}
-
-/// A place in the queue.
-struct Place<'a>(&'a AtomicUsize);
-
-impl<'a> Place<'a> {
-    fn new(queued: &'a AtomicUsize) -> Option<Self> {
-        let is_full = queued.fetch_add(1, Relaxed) >= QUEUE;
-        let place = Self(queued);
-        (!is_full).then_some(place)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::cluster::Cluster;
 use super::objects::{Pod, State};
+use super::support::changes::time;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{interval, sleep};
@@ -28,31 +29,22 @@ pub(crate) fn start(cluster: &Cluster) -> [JoinHandle<()>; 2] {
     let store = cluster.store.clone();
     let pods = tokio::spawn(async move {
         let mut tick = interval(PODS);
-        for made in 0.. {
+        for made in 0_u32.. {
             tick.tick().await;
             store.advance();
-            let index = made % pods.len();
+            let index = made as usize % pods.len();
             pods[index]["status"]["conditions"][2]["lastProbeTime"] = time(made).into();
             store.apply(pods[index].clone()).unwrap();
         }
     });
     let store = cluster.store.clone();
     let nodes = tokio::spawn(async move {
-        for made in 0.. {
+        for made in 0_u32.. {
             sleep(HEARTBEAT / size.nodes).await;
-            let index = made % nodes.len();
+            let index = made as usize % nodes.len();
             nodes[index]["status"]["conditions"][0]["lastHeartbeatTime"] = time(made).into();
             store.apply(nodes[index].clone()).unwrap();
         }
     });
     [pods, nodes]
-}
-
-fn time(made: usize) -> String {
-    format!(
-        "2026-11-21T{:02}:{:02}:{:02}Z",
-        made / 3600 % 24,
-        made / 60 % 60,
-        made % 60
-    )
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The lease of one agent, and its lapses since [`Lapse::begin`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Lapse {
     /// The end of the last lease.
     until: Duration,
@@ -23,11 +23,8 @@ impl Lapse {
     pub(crate) fn new(now: Duration) -> Self {
         Self {
             until: now,
-            longest: Duration::ZERO,
-            oldest: Duration::ZERO,
             as_of: now,
-            denied: 0,
-            pending: 0,
+            ..Self::default()
         }
     }
 

@@ -6,6 +6,7 @@ use super::cluster::Cluster;
 use super::meter::Counts;
 use super::network::Condition;
 use super::objects::State;
+use super::support::memory;
 use std::ops::AsyncFnOnce;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -157,10 +158,10 @@ async fn scene(cluster: &mut Cluster, name: &'static str, cause: impl AsyncFnOnc
     };
     let [fewest, most, pending] = cluster.denials();
     eprintln!(
-        "{name}, {:.0} s to {:.0} s: {fewest} to {most} denials of an agent, {pending} pending at most; {} MB in memory{}",
+        "{name}, {:.0} s to {:.0} s: {fewest} to {most} denials of an agent, {pending} pending at most; {:.0} MB in memory{}",
         begun.as_secs_f64(),
         end.as_secs_f64(),
-        resident(),
+        memory("self", "VmRSS").unwrap_or_default() / 1e6,
         if scene.whole > 0 {
             format!("; whole collections, the last one: {}", counts.last_whole)
         } else {
@@ -168,12 +169,4 @@ async fn scene(cluster: &mut Cluster, name: &'static str, cause: impl AsyncFnOnc
         }
     );
     scene
-}
-
-/// MB of this process.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.unwrap_or_default() / 1_000
 }

@@ -1,18 +1,15 @@
 //! A node with the agent, a client, and a pod with the IPs of many pods, each behind a Service of its own.
 
 use super::objects::{self, State};
-use aya::maps::{HashMap, Map, MapData};
-use epguard::kernel::maps;
-use epguard::shared::status::Status;
-use epguard_common::{Addr, DenialKey, Keyed, Outcome, RawDenial, Reason};
-use epguard_lab::agent::{AgentProcess, Place};
-use epguard_lab::api::{ApiServer, Store};
-use epguard_lab::net::{Topology, TopologyOptions, cgroup_root};
-use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
-use epguard_lab::scenario::process;
+use epguard::kernel::maps::{self, KeyedMap};
+use epguard_common::{Addr, DenialKey, Outcome, RawDenial, Reason};
+use epguard_lab::api::{ApiServer, Kind, Store};
+use epguard_lab::net::{Topology, TopologyOptions};
+use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
+use epguard_lab::scenario::agent::{Agent, AgentOptions};
+use epguard_lab::scenario::format;
 use epguard_lab::scenario::workdir::Workdir;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -30,9 +27,8 @@ pub(crate) struct Took {
 
 /// Dropped in this order: the agent before its network and its directory.
 pub(crate) struct Cluster {
-    agent: AgentProcess,
+    agent: Agent,
     client: UdpSocket,
-    pins: PathBuf,
     store: Store,
     _server: ApiServer,
     _lab: Topology,
@@ -48,44 +44,34 @@ impl Cluster {
         let ips: Vec<IpAddr> = (0..PODS).map(|pod| ip(pod).into()).collect();
         lab.add_pod("node-a", "shop/dying", &ips).unwrap();
         let node = lab.netns("node-a").unwrap();
-        let rules: Vec<_> = (0..PODS).map(rule).collect();
-        Proxy::new(node, ProxyOptions::default()).program(&rules).unwrap();
         let store = Store::new();
         fill(&store);
+        let [services, slices] = [Kind::Service, Kind::EndpointSlice].map(|kind| store.list(kind));
+        let rules = service_rules(&services, &slices, "node-a");
+        Proxy::new(node, ProxyOptions::default()).program(&rules).unwrap();
         let listener = node.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
         let workdir = Workdir::new().unwrap();
-        let pins = workdir.pins().join("epguard");
-        let place = Place {
+        let flags = format::Agent {
+            mode: Some("enforce".into()),
+            ..format::Agent::default()
+        };
+        let options = AgentOptions {
             node: "node-a",
-            kubeconfig: &server.kubeconfig(),
-            run_dir: workdir.path(),
-            pin_dir: &pins,
+            hooks: None,
+            action: None,
+            cgroup_root: None,
+            flags: &flags,
         };
-        let mut command = node.command(process::epguard().unwrap());
-        command
-            .args(place.arguments().unwrap())
-            .args(["--mode", "enforce"]);
-        if let Some(root) = cgroup_root() {
-            command.arg("--cgroup-root").arg(root);
-        }
-        let mut agent = AgentProcess::start(command, workdir.path()).unwrap();
-        let links = ["shop/client", "shop/dying"].map(|pod| lab.pod(pod).unwrap().host_ifname.clone());
-        let missing = |status: &Status| {
-            let hooked = |link: &String| {
-                let mut all = status.interfaces.iter();
-                all.any(|interface| interface.name == *link && interface.attached)
-            };
-            let ready = status.synced && links.iter().all(hooked);
-            (!ready).then(|| format!("{:?}", status.interfaces))
-        };
-        agent.until("is not ready", missing).unwrap();
+        let mut agent = Agent::prepare(node, &workdir, &server.kubeconfig(), &options).unwrap();
+        agent.start_again().unwrap();
+        let links = ["shop/client", "shop/dying"].map(|pod| &*lab.pod(pod).unwrap().host_ifname);
+        agent.catch_up(&store, &links).unwrap();
         let socket = || UdpSocket::bind("0.0.0.0:0");
-        let client = lab.netns("shop/client").unwrap().run(socket).unwrap();
+        let client = lab.netns("shop/client").unwrap().io(socket).unwrap();
         Self {
             agent,
-            client: client.unwrap(),
-            pins,
+            client,
             store,
             _server: server,
             _lab: lab,
@@ -99,21 +85,17 @@ impl Cluster {
 
     /// Ends the last container of a pod, and sends to its Service until a packet is dropped.
     pub(crate) fn kill(&mut self, number: u16) -> Took {
-        let map = Map::HashMap(maps::open(&self.pins, "DENIED").unwrap());
-        let denied: HashMap<MapData, DenialKey, Keyed<DenialKey, RawDenial>> = map.try_into().unwrap();
-        let dropped = || maps::packets(&self.pins, Reason::DeadBackend, Outcome::Dropped);
+        let pins = self.agent.pin_dir();
+        let denied = KeyedMap::<DenialKey, RawDenial>::pinned(pins, "DENIED").unwrap();
+        let dropped = || maps::packets(pins, Reason::DeadBackend, Outcome::Dropped);
         let before = dropped();
         let dead = objects::pod(&name(number), ip(number), State::Ended);
+        let addr = Addr::v4(ip(number).octets());
         let begun = Instant::now();
         self.store.apply(dead).unwrap();
         let mut in_map = None;
         loop {
-            let is_there = || {
-                denied
-                    .keys()
-                    .flatten()
-                    .any(|key| key.addr == Addr::from(IpAddr::from(ip(number))))
-            };
+            let is_there = || denied.keys().flatten().any(|key| key.addr == addr);
             if in_map.is_none() && is_there() {
                 in_map = Some(begun.elapsed());
             }
@@ -136,7 +118,7 @@ impl Cluster {
 }
 
 fn fill(store: &Store) {
-    store.apply(objects::namespace("shop")).unwrap();
+    store.ensure_namespace("shop").unwrap();
     store.apply(objects::node("node-a", "10.244.1.0/24")).unwrap();
     store.apply(objects::node("node-b", "10.244.2.0/24")).unwrap();
     for number in 0..PODS {
@@ -145,16 +127,6 @@ fn fill(store: &Store) {
         store.apply(objects::service(&name, vip(number))).unwrap();
         let uid = &pod["metadata"]["uid"];
         store.apply(objects::slice(&name, ip, uid)).unwrap();
-    }
-}
-
-fn rule(number: u16) -> ServiceRule {
-    ServiceRule {
-        name: format!("shop/{}:p", name(number)),
-        protocol: Protocol::Udp,
-        frontends: vec![Frontend::ClusterIp((vip(number), 80).into())],
-        backends: vec![(ip(number), 8080).into()],
-        ..ServiceRule::default()
     }
 }
 

@@ -65,11 +65,6 @@ pub(crate) fn slice(name: &str, ip: Ipv4Addr, uid: &Value) -> Value {
     })
 }
 
-/// A namespace. Until the agent has seen it, it denies nothing there.
-pub(crate) fn namespace(name: &str) -> Value {
-    json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
-}
-
 /// A node with its range of pod IPs.
 pub(crate) fn node(name: &str, range: &str) -> Value {
     json!({

@@ -1,10 +1,10 @@
 //! The agent's process: what it uses, and how far it is.
 
+use super::support::memory;
 use super::world::World;
-use aya::maps::{HashMap, Map, MapData};
-use epguard::kernel::maps;
-use epguard::shared::status::{self, Request, Status};
-use epguard_common::{Addr, DenialKey, Keyed, RawDenial, Suspect};
+use epguard::kernel::maps::KeyedMap;
+use epguard::shared::status::{self, Distribution, Request, Status};
+use epguard_common::{Addr, DenialKey, RawDenial, Suspect};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,8 +22,8 @@ pub(crate) struct Agent {
 }
 
 struct Maps {
-    suspects: HashMap<MapData, Addr, Keyed<Addr, Suspect>>,
-    denied: HashMap<MapData, DenialKey, Keyed<DenialKey, RawDenial>>,
+    suspects: KeyedMap<Addr, Suspect>,
+    denied: KeyedMap<DenialKey, RawDenial>,
 }
 
 impl Agent {
@@ -61,12 +61,7 @@ impl Agent {
 
     /// A line of `/proc/PID/status`, in octets.
     pub(crate) fn memory(&self, field: &str) -> Option<f64> {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
-        let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(kibibytes * 1024.0)
+        memory(&self.pid.to_string(), field)
     }
 
     /// Processor time of all threads so far, in seconds.
@@ -77,6 +72,11 @@ impl Agent {
             text.split(' ').next()?.parse::<u64>().ok()
         });
         Duration::from_nanos(times.sum()).as_secs_f64()
+    }
+
+    /// How long changes took from their receipt to the maps so far, by the agent's own record.
+    pub(crate) fn receipts(&self) -> Distribution {
+        self.figures().unwrap().figures.propagation
     }
 
     /// Waits until all these IPs are denied, and not only pending. Returns how long that took.
@@ -94,21 +94,35 @@ impl Agent {
 
 impl Maps {
     fn open(pins: &Path) -> Self {
-        let map = |name: &str| Map::HashMap(maps::open(pins, name).unwrap());
         Self {
-            suspects: map("SUSPECTS").try_into().unwrap(),
-            denied: map("DENIED").try_into().unwrap(),
+            suspects: KeyedMap::pinned(pins, "SUSPECTS").unwrap(),
+            denied: KeyedMap::pinned(pins, "DENIED").unwrap(),
         }
     }
 
     /// Whether all these IPs are in both maps. The first one is asked first, as that is quick.
     fn deny(&self, ips: &BTreeSet<Addr>) -> bool {
-        if !ips.iter().all(|ip| self.suspects.get(ip, 0).is_ok()) {
+        if !ips.iter().all(|ip| self.suspects.get(ip).is_ok()) {
             return false;
         }
-        let denied = self.denied.iter().flatten();
-        let denied = denied.filter(|(_, denial)| denial.value.held == 0);
+        let denied = self.denied.entries().unwrap_or_default().into_iter();
+        let denied = denied.filter(|(_, denial)| denial.held == 0);
         let denied: BTreeSet<Addr> = denied.map(|(key, _)| key.addr).collect();
         ips.is_subset(&denied)
     }
+}
+
+/// The upper end, in milliseconds, of the bucket in which the quantile of what came between two records lies.
+pub(crate) fn quantile(before: &Distribution, after: &Distribution, percent: u64) -> f64 {
+    let counts = after.buckets.iter().zip(&before.buckets);
+    let counts = counts.map(|((bound, after), (_, before))| (*bound, after - before));
+    let all: u64 = after.count - before.count;
+    let mut up_to = 0;
+    let within = counts.into_iter().find(|(_, count)| {
+        up_to += count;
+        up_to * 100 >= all * percent
+    });
+    within.map_or(f64::INFINITY, |(bound, _)| {
+        Duration::from_micros(bound).as_secs_f64() * 1e3
+    })
 }

@@ -5,12 +5,16 @@ use super::cgroup::Cgroup;
 use super::fill::{fill, job};
 use super::objects::{self, Objects, Pod, State};
 use super::requests::{self, Cost};
-use super::size::{self, Size};
+use super::size::{self, BIG, Size};
+use super::support::changes::{Changes, time};
 use super::world::World;
 use epguard_core::facts::Watched;
 use epguard_lab::api::{Kind, ObjectRef, Store};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
+/// Pods that change in turn. They are of many Services and nodes.
+const CHANGING: u32 = 1_000;
 /// Between two looks at the agent, which cost it some processor time.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -85,6 +89,22 @@ impl Cluster {
     pub(crate) fn remove(&self, pod: Pod) {
         let target = ObjectRef::pod(&size::namespace(pod.service), &objects::name(pod));
         self.store().remove(&target).unwrap();
+    }
+
+    /// Changes pods that nothing depends on, this many times a second: a condition of a pod changes its time.
+    pub(crate) fn change(&self, per_second: u32) -> Changes {
+        // The last pods: others die in other rows.
+        let last = (1..=CHANGING).map(|back| self.size.pods - back);
+        let pods = last.filter(|number| *number >= BIG);
+        let mut pods: Vec<Value> = pods
+            .map(|pod| self.objects.pod(self.own(pod), State::Running))
+            .collect();
+        let store = self.store().clone();
+        Changes::start(per_second, move |made| {
+            let index = made as usize % pods.len();
+            pods[index]["status"]["conditions"][2]["lastProbeTime"] = time(made).into();
+            store.apply(pods[index].clone()).unwrap();
+        })
     }
 
     /// A pod of the beginning.

@@ -1,15 +1,16 @@
 //! Rows of what happens in a cluster, and costs the agent something.
 
-use super::changes::Changes;
+use super::agent::quantile;
 use super::cluster::Cluster;
 use super::effort::Effort;
 use super::fill::{JOB_PODS, JOBS};
 use super::objects::State;
-use super::receipt::Receipts;
 use super::requests;
 use super::rolling;
-use super::rows::{Rows, Unit};
+use super::rows::Rows;
+use super::rows::Unit::{Kilobytes, Milliseconds, Requests, Seconds};
 use super::size::{self, BIG};
+use super::support::percentile;
 use super::waits::Waits;
 use epguard::shared::status::Status;
 use std::net::Ipv4Addr;
@@ -33,12 +34,8 @@ pub(crate) fn join(rows: &mut Rows, cluster: &Cluster, waits: &Waits, effort: &E
         }
     }
     let longest = samples.iter().copied().fold(0.0, f64::max);
-    rows.limit(
-        Unit::Milliseconds,
-        "longest wait after a Node joined or rebooted",
-        samples,
-        5.0,
-    );
+    let name = "longest wait after a Node joined or rebooted";
+    rows.limit(Milliseconds, name, samples, 5.0);
     longest
 }
 
@@ -62,19 +59,13 @@ pub(crate) fn finish(rows: &mut Rows, cluster: &mut Cluster) -> String {
         shown = asked;
     }
     let name = "for a second opinion on 3 of 4 Jobs of a Service";
-    rows.limit(Unit::Requests, name, counts, 4.0);
-    rows.limit(Unit::Kilobytes, name, octets, 100.0);
-    rows.show(
-        Unit::Seconds,
-        "until 3 of 4 finished Jobs of a Service are denied",
-        took,
-    );
+    rows.limit(Requests, name, counts, 4.0);
+    rows.limit(Kilobytes, name, octets, 100.0);
+    let name = "until 3 of 4 finished Jobs of a Service are denied";
+    rows.show(Seconds, name, took);
     shown.truncate(4);
-    format!(
-        "scale-requests Second opinion, {}: {}.",
-        cluster.size.name,
-        shown.join(", ")
-    )
+    let (size, shown) = (cluster.size.name, shown.join(", "));
+    format!("scale-requests Second opinion, {size}: {shown}.")
 }
 
 /// A pod of each of these Services dies. Returns the milliseconds until each was denied.
@@ -95,29 +86,22 @@ pub(crate) fn die(cluster: &mut Cluster, services: Range<u32>) -> Vec<f64> {
 /// Pods die, one of each Service. Returns the first Service after these.
 pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) -> u32 {
     let [first, second] = [1, 2].map(|time| 1 + time * effort.deaths);
-    let begun = Receipts::now(cluster);
+    let begun = cluster.agent.receipts();
     let idle = die(cluster, 1..first);
-    let idle = (idle, Receipts::now(cluster).quantile_since(&begun, 99));
-    let changes = Changes::start(cluster, 1_000);
+    let idle = (idle, quantile(&begun, &cluster.agent.receipts(), 99));
+    let changes = cluster.change(1_000);
     sleep(Duration::from_secs(2));
-    let begun = Receipts::now(cluster);
+    let begun = cluster.agent.receipts();
     let busy = die(cluster, first..second);
-    let busy = (busy, Receipts::now(cluster).quantile_since(&begun, 99));
+    let busy = (busy, quantile(&begun, &cluster.agent.receipts(), 99));
     let per_second = changes.stop();
     eprintln!("the changes came at {per_second:.0} a second");
     for (load, (samples, receipt), budget) in [("idle", idle, 2.0), ("1,000 changes a second", busy, 20.0)] {
-        rows.limit(
-            Unit::Milliseconds,
-            &format!("from receipt to map, p99 at most, {load}"),
-            vec![receipt],
-            budget,
-        );
+        let name = format!("from receipt to map, p99 at most, {load}");
+        rows.limit(Milliseconds, &name, [receipt], budget);
         for percent in [50, 99] {
-            rows.show(
-                Unit::Milliseconds,
-                &format!("from the change at the API server to the map, p{percent}, {load}"),
-                vec![percentile(&samples, percent)],
-            );
+            let name = format!("from the change at the API server to the map, p{percent}, {load}");
+            rows.show(Milliseconds, &name, [percentile(&samples, percent)]);
         }
     }
     second
@@ -125,41 +109,26 @@ pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) ->
 
 pub(crate) fn roll(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
     let slices = requests::SLICES_AND_SERVICES;
-    let (processor, all, shown) = (
-        cluster.agent.processor(),
-        cluster.cost(&[]),
-        cluster.cost(&slices),
-    );
+    let processor = cluster.agent.processor();
+    let (all, shown) = (cluster.cost(&[]), cluster.cost(&slices));
     rolling::replace(cluster, effort.watched..effort.watched + effort.replaced);
     let whole = f64::from(BIG) / f64::from(effort.replaced);
     let processor = (cluster.agent.processor() - processor) * whole;
     let [all, shown] =
         [cluster.cost(&[]) - all, cluster.cost(&slices) - shown].map(|cost| cost.octets / 1e3 * whole);
     let name = "rolling update of 5,000 pods";
-    rows.limit(
-        Unit::Seconds,
-        &format!("processor time, {name}"),
-        vec![processor],
-        2.0,
-    );
-    rows.show(Unit::Kilobytes, name, vec![all]);
-    rows.show(
-        Unit::Kilobytes,
-        &format!("{name}, of these slices and Services"),
-        vec![shown],
-    );
+    rows.limit(Seconds, &format!("processor time, {name}"), [processor], 2.0);
+    rows.show(Kilobytes, name, [all]);
+    let name = format!("{name}, of these slices and Services");
+    rows.show(Kilobytes, &name, [shown]);
 }
 
 /// All connections break. The server comes back with its history, then without it.
 pub(crate) fn restart(rows: &mut Rows, cluster: &Cluster) {
     for (name, forgets) in [("kept", false), ("gone", true)] {
         let restarts = |status: &Status| -> u64 {
-            status
-                .watches
-                .values()
-                .map(|watch| watch.restarts)
-                .min()
-                .unwrap_or_default()
+            let restarts = status.watches.values().map(|watch| watch.restarts);
+            restarts.min().unwrap_or_default()
         };
         let seen = cluster.agent.figures().map_or(0, |status| restarts(&status));
         let before = cluster.cost(&[]);
@@ -178,14 +147,8 @@ pub(crate) fn restart(rows: &mut Rows, cluster: &Cluster) {
         sleep(Duration::from_secs(3));
         let cost = cluster.cost(&[]) - before;
         let name = format!("after a restart of the API server, history {name}");
-        rows.show(Unit::Requests, &name, vec![cost.requests]);
-        rows.show(Unit::Kilobytes, &name, vec![cost.octets / 1e3]);
-        rows.show(Unit::Seconds, &name, vec![took]);
+        rows.show(Requests, &name, [cost.requests]);
+        rows.show(Kilobytes, &name, [cost.octets / 1e3]);
+        rows.show(Seconds, &name, [took]);
     }
-}
-
-fn percentile(samples: &[f64], percent: usize) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
 }

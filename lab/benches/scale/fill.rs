@@ -1,6 +1,6 @@
 //! The objects of the beginning.
 
-use super::objects::{self, Objects, Pod, State};
+use super::objects::{Objects, Pod, State};
 use super::size::{self, Size};
 use epguard_lab::api::Store;
 
@@ -11,7 +11,7 @@ pub(crate) const JOB_PODS: u32 = 4;
 /// Makes all objects of the beginning.
 pub(crate) fn fill(store: &Store, objects: &Objects, size: Size) {
     let apply = |object| drop(store.apply(object).unwrap());
-    size::namespaces().for_each(|name| apply(objects::namespace(&name)));
+    size::namespaces().for_each(|name| store.ensure_namespace(&name).unwrap());
     (0..size.nodes).for_each(|node| apply(objects.node(node)));
     (0..size.pods).for_each(|number| {
         let service = size.service_of(number);

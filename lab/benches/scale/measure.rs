@@ -1,13 +1,13 @@
 //! All rows of one size, in the order in which they are measured.
 
 use super::cgroup::Cgroup;
-use super::changes::Changes;
 use super::cluster::{Cluster, Started};
 use super::effort::Effort;
 use super::events::{deaths, die, finish, join, restart, roll};
 use super::requests::Cost;
 use super::rolling;
-use super::rows::{Rows, Unit};
+use super::rows::Rows;
+use super::rows::Unit::{Kilobytes, Megabytes, Milliseconds, Requests, Seconds, Share};
 use super::size::Size;
 use super::waits::Waits;
 use std::ops::Range;
@@ -49,12 +49,8 @@ pub(crate) fn measure(size: Size, effort: &Effort) -> (Rows, Vec<String>) {
     longest.push(while_busy(&mut cluster, alive..alive + effort.deaths, effort));
     roll(&mut rows, &cluster, effort);
     let longest = longest.into_iter().fold(0.0, f64::max);
-    rows.limit(
-        Unit::Milliseconds,
-        "longest wait of the lease, netlink or /healthz",
-        vec![longest],
-        10.0,
-    );
+    let name = "longest wait of the lease, netlink or /healthz";
+    rows.limit(Milliseconds, name, [longest], 10.0);
     eprintln!("{}: the API server restarts", size.name);
     restart(&mut rows, &cluster);
     memory(&mut rows, &cluster);
@@ -62,24 +58,12 @@ pub(crate) fn measure(size: Size, effort: &Effort) -> (Rows, Vec<String>) {
 }
 
 fn start(rows: &mut Rows, started: &Started) {
-    rows.limit(
-        Unit::Seconds,
-        "synced after",
-        vec![started.synced.as_secs_f64()],
-        5.0,
-    );
-    rows.show(
-        Unit::Seconds,
-        "processor time until synced",
-        vec![started.processor],
-    );
-    rows.show(Unit::Requests, "until synced", vec![started.cost.requests]);
-    rows.show(Unit::Kilobytes, "until synced", vec![started.cost.octets / 1e3]);
-    rows.show(
-        Unit::Kilobytes,
-        "until synced, of these slices and Services",
-        vec![started.shown.octets / 1e3],
-    );
+    rows.limit(Seconds, "synced after", [started.synced.as_secs_f64()], 5.0);
+    rows.show(Seconds, "processor time until synced", [started.processor]);
+    rows.show(Requests, "until synced", [started.cost.requests]);
+    rows.show(Kilobytes, "until synced", [started.cost.octets / 1e3]);
+    let name = "until synced, of these slices and Services";
+    rows.show(Kilobytes, name, [started.shown.octets / 1e3]);
 }
 
 /// What the agent costs the API server meanwhile, and how many minutes the period has.
@@ -93,23 +77,16 @@ fn cost_of_a_period(cluster: &Cluster, effort: &Effort) -> (Cost, f64) {
 fn at_rest(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
     sleep(Duration::from_secs(5));
     let (cost, minutes) = cost_of_a_period(cluster, effort);
-    rows.show(
-        Unit::Requests,
-        "a minute, without denials",
-        vec![cost.requests / minutes],
-    );
+    rows.show(Requests, "a minute, without denials", [cost.requests / minutes]);
     let [steady, _] = resident(cluster.size);
     let resident = cluster.agent.memory("VmRSS").unwrap();
-    rows.limit(Unit::Megabytes, "resident, steady", vec![resident / 1e6], steady);
-    in_cgroup(
-        rows,
-        "cgroup, steady, with maps",
-        cluster.cgroup.as_ref().and_then(Cgroup::now),
-    );
+    rows.limit(Megabytes, "resident, steady", [resident / 1e6], steady);
+    let octets = cluster.cgroup.as_ref().and_then(Cgroup::now);
+    in_cgroup(rows, "cgroup, steady, with maps", octets);
 }
 
 fn busy(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
-    let changes = Changes::start(cluster, 100);
+    let changes = cluster.change(100);
     sleep(Duration::from_secs(2));
     let (processor, before, begun) = (cluster.agent.processor(), cluster.cost(&[]), Instant::now());
     sleep(effort.period);
@@ -117,19 +94,16 @@ fn busy(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
     let seconds = begun.elapsed().as_secs_f64();
     let per_second = changes.stop();
     let share = processor / seconds * 100.0 * (100.0 / per_second);
-    rows.limit(Unit::Share, "at 100 pod changes a second", vec![share], 2.0);
-    rows.show(
-        Unit::Kilobytes,
-        "a second, at 100 pod changes a second",
-        vec![cost.octets / 1e3 / seconds],
-    );
+    rows.limit(Share, "at 100 pod changes a second", [share], 2.0);
+    let name = "a second, at 100 pod changes a second";
+    rows.show(Kilobytes, name, [cost.octets / 1e3 / seconds]);
 }
 
 /// The longest wait while pods of these Services die and others change 1,000 times a second, and during a rolling update. Delays
 /// are measured without the probes, which take an agent some tenths of each millisecond.
 fn while_busy(cluster: &mut Cluster, services: Range<u32>, effort: &Effort) -> f64 {
     let waits = Waits::start(&cluster.world.netns);
-    let changes = Changes::start(cluster, 1_000);
+    let changes = cluster.change(1_000);
     die(cluster, services);
     changes.stop();
     rolling::replace(cluster, 0..effort.watched);
@@ -138,39 +112,23 @@ fn while_busy(cluster: &mut Cluster, services: Range<u32>, effort: &Effort) -> f
 
 fn with_denials(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
     let (cost, minutes) = cost_of_a_period(cluster, effort);
-    rows.limit(
-        Unit::Requests,
-        "a minute, with denials",
-        vec![cost.requests / minutes],
-        12.0,
-    );
-    rows.show(
-        Unit::Kilobytes,
-        "a minute, with denials",
-        vec![cost.octets / 1e3 / minutes],
-    );
+    let name = "a minute, with denials";
+    rows.limit(Requests, name, [cost.requests / minutes], 12.0);
+    rows.show(Kilobytes, name, [cost.octets / 1e3 / minutes]);
 }
 
 fn memory(rows: &mut Rows, cluster: &Cluster) {
     let [_, most] = resident(cluster.size);
     let peak = cluster.agent.memory("VmHWM").unwrap();
-    rows.limit(
-        Unit::Megabytes,
-        "resident, peak of all rows",
-        vec![peak / 1e6],
-        most,
-    );
-    in_cgroup(
-        rows,
-        "cgroup, peak of all rows, with maps",
-        cluster.cgroup.as_ref().and_then(Cgroup::most),
-    );
+    rows.limit(Megabytes, "resident, peak of all rows", [peak / 1e6], most);
+    let octets = cluster.cgroup.as_ref().and_then(Cgroup::most);
+    in_cgroup(rows, "cgroup, peak of all rows, with maps", octets);
 }
 
 /// The octets that the agent's cgroup counts, if it has one.
 fn in_cgroup(rows: &mut Rows, name: &str, octets: Option<f64>) {
     match octets {
-        Some(octets) => rows.show(Unit::Megabytes, name, vec![octets / 1e6]),
-        None => rows.missing(Unit::Megabytes, name, "no memory cgroup here"),
+        Some(octets) => rows.show(Megabytes, name, [octets / 1e6]),
+        None => rows.missing(Megabytes, name, "no memory cgroup here"),
     }
 }

@@ -1,6 +1,7 @@
 //! The objects of the API, made from those of a recorded cluster, so that they are as large as a kubelet's.
 
 use super::size::{self, Size};
+use epguard_lab::api::end;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -139,14 +140,6 @@ impl Objects {
     }
 }
 
-/// A namespace.
-pub(crate) fn namespace(name: &str) -> Value {
-    json!({
-        "kind": "Namespace", "apiVersion": "v1",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-    })
-}
-
 pub(crate) fn name(Pod { number, service }: Pod) -> String {
     format!("{}-5d9-{number:06}", size::app(service))
 }
@@ -162,21 +155,7 @@ fn set(pod: &mut Value, state: State) {
             pod["metadata"]["deletionTimestamp"] = time;
             pod["metadata"]["deletionGracePeriodSeconds"] = 20.into();
         }
-        State::Ended => {
-            let status = &mut pod["status"];
-            status["phase"] = "Failed".into();
-            for condition in status["conditions"].as_array_mut().unwrap() {
-                let ended = ["Ready", "ContainersReady", "PodReadyToStartContainers"];
-                if ended.iter().any(|kind| condition["type"] == *kind) {
-                    condition["status"] = "False".into();
-                }
-            }
-            let container = &mut status["containerStatuses"][0];
-            container["ready"] = false.into();
-            container["started"] = false.into();
-            container["state"] = json!({"terminated": {
-                "exitCode": 1, "reason": "Error", "startedAt": time, "finishedAt": time}});
-        }
+        State::Ended => end(pod),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The requests of the agent, as the API server counts them.
 
+use super::support::parameter;
 use epguard_lab::api::{Audit, Load, Request};
 use std::time::Instant;
 
@@ -60,14 +61,12 @@ pub(crate) fn opinions(audit: &Audit, since: Instant, namespace: &str) -> (Cost,
 /// True if the request only shows whether a watch is up to date: it reads outside of this namespace, and few objects, a named
 /// one, or a watch of seconds.
 fn confirms(request: &Request, namespace: &str) -> bool {
-    let parameter = |name: &str| {
-        let mut pairs = request.query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find_map(|(own, value)| (own == name).then_some(value))
-    };
-    let number = |name: &str| parameter(name).and_then(|value| value.parse::<u32>().ok());
+    let number = |name: &str| parameter(&request.query, name);
     let is_small = number("limit").is_some_and(|limit| limit <= 51);
     let is_short = number("timeoutSeconds").is_some_and(|seconds| seconds <= 3);
-    let is_named = parameter("fieldSelector").is_some_and(|fields| fields.contains("metadata.name"));
+    let mut parameters = request.query.split('&');
+    let is_named =
+        parameters.any(|pair| pair.starts_with("fieldSelector=") && pair.contains("metadata.name"));
     let elsewhere = !request.path.contains(&format!("/namespaces/{namespace}/"));
     elsewhere && (is_small || is_short || is_named)
 }

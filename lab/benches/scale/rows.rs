@@ -54,12 +54,14 @@ impl Rows {
     }
 
     /// Adds figures without a budget.
-    pub(crate) fn show(&mut self, unit: Unit, name: &str, samples: Vec<f64>) {
-        self.rows.push((unit, Row::new(name, self.series, samples)));
+    pub(crate) fn show(&mut self, unit: Unit, name: &str, samples: impl Into<Vec<f64>>) {
+        self.rows
+            .push((unit, Row::new(name, self.series, samples.into())));
     }
 
     /// Adds figures with a budget, which times may miss by a margin.
-    pub(crate) fn limit(&mut self, unit: Unit, name: &str, samples: Vec<f64>, budget: f64) {
+    pub(crate) fn limit(&mut self, unit: Unit, name: &str, samples: impl Into<Vec<f64>>, budget: f64) {
+        let samples = samples.into();
         let is_time = matches!(unit, Unit::Milliseconds | Unit::Seconds | Unit::Share);
         let compare = Comparison {
             ratios: Some(samples.iter().map(|sample| sample / budget).collect()),

@@ -1,17 +1,14 @@
 //! epguard's hooks, with tables written by hand.
 
 use super::row::{PODS, SERVICE_PORT, VIPS};
+use super::support::denied::deny;
 use ::epguard::kernel::datapath::{Datapath, Hooks, Scope, netns_cookie};
 use ::epguard::kernel::maps::{Writer, default_modes};
-use epguard_common::{
-    Action, Addr, CARRIER_ALL, Denial, DenialKey, Mode, Reason, Role, Slot, Suspect, Uid, UidState, Vip,
-};
+use epguard_common::{CARRIER_ALL, Mode, Role, Slot};
 use epguard_core::state::Tables;
 use epguard_lab::net::Topology;
+use std::net::SocketAddrV4;
 use std::path::Path;
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 /// What is denied.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,44 +72,12 @@ impl Epguard {
 fn tables() -> Tables {
     let mut tables = Tables::default();
     for (vip, number) in VIPS.into_iter().zip([0x8020, 0x8040]) {
-        for protocol in [TCP, UDP] {
-            let slot = Slot { number };
-            let of = Vip {
-                addr: Addr::v4(vip),
-                port: SERVICE_PORT,
-                protocol,
-                reserved: 0,
-            };
-            tables.services.insert(of, slot);
-            for host in 0..500u16 {
-                let [high, low] = host.to_be_bytes();
-                let addr = Addr::v4([10, 245, vip[3] << 4 | high, low]);
-                tables.suspects.entry(addr).or_default().flags = Suspect::DENIED;
-                let key = DenialKey {
-                    addr,
-                    slot,
-                    port: 8080,
-                    protocol,
-                    reserved: [0; 3],
-                };
-                tables.denied.insert(key, denial());
-            }
+        for host in 0..500u16 {
+            let [high, low] = host.to_be_bytes();
+            let endpoint = SocketAddrV4::new([10, 245, vip[3] << 4 | high, low].into(), 8080);
+            let vip = SocketAddrV4::new(vip.into(), SERVICE_PORT);
+            deny(&mut tables, Slot { number }, vip, endpoint);
         }
     }
     tables
-}
-
-fn denial() -> Denial {
-    Denial {
-        dead_uid: Uid { octets: [0xdd; 16] },
-        owner_uid: Uid { octets: [0x0e; 16] },
-        boot_id: Uid::NONE,
-        reason: Reason::Reused,
-        uid_state: UidState::Dead,
-        mode: Mode::Enforce,
-        held: 0,
-        action: Action::Unset,
-        reserved: 0,
-        slot_since_ns: 0,
-    }
 }

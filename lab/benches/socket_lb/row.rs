@@ -2,6 +2,7 @@
 
 use super::calls::{COSTS, Server};
 use super::epguard::{Caller, Denials, Epguard};
+use super::support::own_cgroup;
 use epguard_lab::net::{SocketRoot, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, ServiceRule};
 use epguard_lab::scenario::workdir::Workdir;
@@ -96,12 +97,6 @@ impl Row {
         let [pod, itself] = costs;
         [pod[0], pod[1], pod[2], itself[0], itself[1], itself[2]]
     }
-}
-
-fn own_cgroup() -> PathBuf {
-    let all = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
-    ::epguard::daemon::args::cgroup2_mount().unwrap().join(own)
 }
 
 fn rules(endpoints: [SocketAddr; 2]) -> Vec<ServiceRule> {

@@ -7,9 +7,9 @@ use super::filters::Filter;
 use super::form::{Better, Comparison, Row, Table, is_quick};
 use super::generator::{Generator, Passing};
 use super::loads::requests;
-use super::processor::used;
 use super::setup::{Setup, Stage};
 use super::stale::orphan;
+use super::support::{number, used};
 use epguard_common::Mode;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -64,10 +64,7 @@ pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
 }
 
 fn rows(stage: &mut Stage, setups: &[(&str, Setup)], generator: &mut Generator) -> Vec<Row> {
-    let rounds = std::env::var("ROUNDS")
-        .ok()
-        .and_then(|rounds| rounds.parse().ok());
-    let rounds = rounds.unwrap_or(if is_quick() { 3 } else { 25 });
+    let rounds = number("ROUNDS", if is_quick() { 3 } else { 25 });
     let mut passing = Passing::load();
     let mut seen = vec![Vec::new(); setups.len()];
     for _ in 0..rounds {

@@ -2,6 +2,7 @@
 
 use super::stale::{ORPHANS, shares_bucket};
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
+use epguard_lab::process::output;
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -34,15 +35,11 @@ impl Bed {
         }
         let bed = Self { lab };
         bed.run("ip", &["route", "add", "blackhole", ORPHANS]);
-        bed.node()
-            .run(|| {
-                // Connections that ended do not fill the table.
-                fs::write("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close", "1").unwrap();
-            })
-            .unwrap();
-        Proxy::new(bed.node(), ProxyOptions::default())
-            .program(&services())
-            .unwrap();
+        // Connections that ended do not fill the table.
+        let timeout = "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close";
+        bed.node().io(|| fs::write(timeout, "1")).unwrap();
+        let proxy = Proxy::new(bed.node(), ProxyOptions::default());
+        proxy.program(&services()).unwrap();
         bed
     }
 
@@ -66,8 +63,7 @@ impl Bed {
 
     /// Runs a program on the node.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) {
-        let status = self.node().command(program).args(arguments).status();
-        assert!(status.unwrap().success(), "{program} {arguments:?}");
+        output(self.node().command(program).args(arguments)).unwrap();
     }
 }
 

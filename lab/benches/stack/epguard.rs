@@ -2,12 +2,14 @@
 
 use super::bed::Bed;
 use super::stale;
+use super::support::own_cgroup;
 use ::epguard::kernel::datapath::{Datapath, Hooks, Scope, Xdp, netns_cookie};
-use ::epguard::kernel::maps::{self, Writer, default_modes};
+use ::epguard::kernel::maps::{Writer, default_modes};
 use aya::programs::Xdp as Program;
 use epguard_common::{Mode, Outcome, Role};
 use epguard_core::state::Tables;
 use epguard_lab::net::{NetNs, SocketRoot};
+use epguard_lab::scenario::counters::Counters;
 use epguard_lab::scenario::workdir::Workdir;
 use nix::net::if_::if_nametoindex;
 use std::fs;
@@ -98,15 +100,8 @@ impl Epguard {
 
     /// Packets that the programs have dropped.
     pub(crate) fn dropped(&self) -> u64 {
-        let counters = maps::counters(&self.pins()).unwrap();
-        let dropped = counters
-            .iter()
-            .filter(|((_, outcome), _)| *outcome == Outcome::Dropped);
-        dropped.map(|(_, count)| count.packets).sum()
-    }
-
-    fn pins(&self) -> PathBuf {
-        self.workdir.pins().join("epguard")
+        let counters = Counters::read(&self.workdir.pins().join("epguard"));
+        counters.unwrap().with_outcome(Outcome::Dropped)
     }
 
     /// The XDP program. Without [`Epguard::hook`] it passes all frames.
@@ -114,10 +109,4 @@ impl Epguard {
         let program = self.datapath.ebpf.program_mut("epguard_xdp").unwrap();
         program.try_into().unwrap()
     }
-}
-
-fn own_cgroup() -> PathBuf {
-    let all = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
-    ::epguard::daemon::args::cgroup2_mount().unwrap().join(own)
 }

@@ -3,10 +3,9 @@
 use super::bed::Bed;
 use super::stale;
 use epguard_lab::net::NetNs;
+use epguard_lab::process::{cause, fed};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::process::Stdio;
 
 /// A packet filter that drops all packets to the stale IPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +75,6 @@ fn iptables(bed: &Bed, what: &str) {
 }
 
 fn input(node: &NetNs, program: &str, arguments: &[&str], input: &str) {
-    let mut command = node.command(program);
-    let child = command.args(arguments).stdin(Stdio::piped()).spawn();
-    let mut child = child.unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success(), "{program}: {input}");
+    let output = fed(node.command(program).args(arguments), input, program).unwrap();
+    assert!(output.status.success(), "{program}: {}: {input}", cause(&output));
 }

@@ -4,6 +4,7 @@
 use super::bed::Bed;
 use ::epguard::kernel::datapath::{Datapath, Hooks, Xdp};
 use aya::programs::{TestRun as _, TestRunAttrs, TestRunOptions, Xdp as Program};
+use epguard_lab::process::output;
 use epguard_lab::scenario::workdir::Workdir;
 use nix::net::if_::if_nametoindex;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -82,13 +83,11 @@ impl Generator {
 /// The link-layer address of the uplink.
 fn mac(bed: &Bed) -> [u8; 6] {
     let mut ip = bed.node().command("ip");
-    let listed = ip.args(["-json", "link", "show", "eth0"]).output().unwrap();
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let listed = output(ip.args(["-json", "link", "show", "eth0"])).unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let octets = listed[0]["address"].as_str().unwrap().split(':');
-    let octets: Vec<u8> = octets
-        .map(|octet| u8::from_str_radix(octet, 16).unwrap())
-        .collect();
-    octets.try_into().unwrap()
+    let octets = octets.map(|octet| u8::from_str_radix(octet, 16).unwrap());
+    octets.collect::<Vec<_>>().try_into().unwrap()
 }
 
 /// A frame of the least length, with a UDP datagram without a checksum.

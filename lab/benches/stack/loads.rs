@@ -2,7 +2,7 @@
 //! and the way of the packets through the node.
 
 use super::bed::{Bed, addresses};
-use super::processor::used;
+use super::support::used;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -3,7 +3,9 @@
 use super::filters::Filter;
 use super::form::{Better, Comparison, Row, Table, is_quick};
 use super::loads::Load;
-use super::setup::{Setup, Stage};
+use super::setup::Setup::{self, Active};
+use super::setup::Stage;
+use super::support::number;
 use epguard_common::Mode;
 use std::time::Duration;
 
@@ -11,16 +13,8 @@ use std::time::Duration;
 const WITHOUT: &str = "without epguard";
 const SETUPS: [(&str, Setup, bool); 5] = [
     ("epguard, idle", Setup::Idle, false),
-    (
-        "epguard, observe, 2,000 stale IPs",
-        Setup::Active(Mode::Observe),
-        true,
-    ),
-    (
-        "epguard, enforce, 2,000 stale IPs",
-        Setup::Active(Mode::Enforce),
-        true,
-    ),
+    ("epguard, observe, 2,000 stale IPs", Active(Mode::Observe), true),
+    ("epguard, enforce, 2,000 stale IPs", Active(Mode::Enforce), true),
     (
         "nftables set in prerouting, same IPs",
         Setup::Filter(Filter::Nftables),
@@ -37,10 +31,7 @@ type Rates = [f64; Load::ALL.len()];
 
 /// A table for each load.
 pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
-    let rounds = std::env::var("ROUNDS")
-        .ok()
-        .and_then(|rounds| rounds.parse().ok());
-    let rounds = rounds.unwrap_or(if is_quick() { 3 } else { 40 });
+    let rounds = number("ROUNDS", if is_quick() { 3 } else { 40 });
     // By setup and round: without, with, with, without.
     let mut seen = SETUPS.map(|_| Vec::<[Rates; 4]>::new());
     for round in 0..rounds {

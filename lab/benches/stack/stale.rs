@@ -1,9 +1,7 @@
 //! The stale IPs: 1,000 orphan IPs, and 1,000 suspects behind 20 Services. The measured traffic uses none of them.
 
-use epguard_common::{
-    Action, Addr, CARRIER_ALL, Denial, DenialKey, Gate, Mode, Reason, Slot, Suspect, Uid, UidState, Vip,
-    bucket,
-};
+use super::support::denied::deny;
+use epguard_common::{Addr, CARRIER_ALL, Gate, Mode, Slot, Uid, bucket};
 use epguard_core::state::{OrphanIp, Tables};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -11,7 +9,6 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 pub(crate) const ORPHANS: &str = "10.245.0.0/16";
 /// Bits of `tc_index` for the intent.
 pub(crate) const CARRIER: u16 = CARRIER_ALL;
-const PROTOCOLS: [u8; 2] = [6, 17];
 
 /// An unused IP of the node, whose last pod is dead.
 pub(crate) fn orphan(number: u16) -> Ipv4Addr {
@@ -44,15 +41,11 @@ pub(crate) fn tables(more: &[(SocketAddrV4, SocketAddrV4)]) -> Tables {
         tables.terminated.insert(addr(orphan(number)), orphan_ip);
         let [_, of] = (number % 20).to_be_bytes();
         let vip = SocketAddrV4::new(Ipv4Addr::new(10, 96, 1, of), 80);
-        deny(
-            &mut tables,
-            of.into(),
-            vip,
-            SocketAddrV4::new(suspect(number), 8080),
-        );
+        let endpoint = SocketAddrV4::new(suspect(number), 8080);
+        deny(&mut tables, slot(of.into()), vip, endpoint);
     }
     for (number, (vip, endpoint)) in (20..).zip(more) {
-        deny(&mut tables, number, *vip, *endpoint);
+        deny(&mut tables, slot(number), *vip, *endpoint);
     }
     tables
 }
@@ -67,45 +60,9 @@ pub(crate) fn shares_bucket(ip: Ipv4Addr) -> bool {
     gate.buckets[bucket(addr(ip).words())] != 0
 }
 
-fn deny(tables: &mut Tables, service: u16, vip: SocketAddrV4, endpoint: SocketAddrV4) {
-    let slot = Slot {
+fn slot(service: u16) -> Slot {
+    Slot {
         number: 0x8020 + 0x20 * service,
-    };
-    tables.suspects.entry(addr(*endpoint.ip())).or_insert(Suspect {
-        flags: Suspect::DENIED,
-        ..Suspect::default()
-    });
-    for protocol in PROTOCOLS {
-        let of = Vip {
-            addr: addr(*vip.ip()),
-            port: vip.port(),
-            protocol,
-            reserved: 0,
-        };
-        tables.services.insert(of, slot);
-        let key = DenialKey {
-            addr: addr(*endpoint.ip()),
-            slot,
-            port: endpoint.port(),
-            protocol,
-            reserved: [0; 3],
-        };
-        tables.denied.insert(key, denial());
-    }
-}
-
-fn denial() -> Denial {
-    Denial {
-        dead_uid: Uid { octets: [0xdd; 16] },
-        owner_uid: Uid { octets: [0x0e; 16] },
-        boot_id: Uid::NONE,
-        reason: Reason::Reused,
-        uid_state: UidState::Dead,
-        mode: Mode::Enforce,
-        held: 0,
-        action: Action::Unset,
-        reserved: 0,
-        slot_since_ns: 0,
     }
 }
 

@@ -61,7 +61,6 @@ impl Access {
     }
 
     /// The refused requests, as `verb group/resource`.
-    #[must_use]
     pub fn refused(&self) -> Vec<String> {
         self.state().refused.clone()
     }
@@ -133,19 +132,8 @@ impl Asked {
             [plural, name] => (plural, Some(name), None),
             [plural, name, sub, ..] => (plural, Some(name), Some(sub)),
         };
-        let verb = match (method.as_str(), name) {
-            ("GET" | "HEAD", _) if watch => "watch",
-            ("GET" | "HEAD", Some(_)) => "get",
-            ("GET" | "HEAD", None) => "list",
-            ("POST", _) => "create",
-            ("PUT", _) => "update",
-            ("PATCH", _) => "patch",
-            ("DELETE", Some(_)) => "delete",
-            ("DELETE", None) => "deletecollection",
-            (other, _) => other,
-        };
         Some(Self {
-            verb: verb.to_lowercase(),
+            verb: verb(method, name.is_some(), watch),
             group: group.into(),
             resource: sub.map_or((*plural).into(), |sub| format!("{plural}/{sub}")),
             namespace,
@@ -165,6 +153,22 @@ impl Asked {
                     .as_ref()
                     .is_some_and(|name| rule.resource_names.contains(name)))
     }
+}
+
+/// The verb of a request, as roles and Kubernetes' own audit log call it.
+pub(super) fn verb(method: &Method, is_named: bool, watch: bool) -> String {
+    let verb = match (method.as_str(), is_named) {
+        ("GET" | "HEAD", _) if watch => "watch",
+        ("GET" | "HEAD", true) => "get",
+        ("GET" | "HEAD", false) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", true) => "delete",
+        ("DELETE", false) => "deletecollection",
+        (other, _) => other,
+    };
+    verb.to_lowercase()
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ struct Logged {
 
 impl Audit {
     /// Every request so far, oldest first.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         let logged = self.logged();
         let shown = logged.iter().map(|logged| Request {
@@ -64,7 +63,6 @@ impl Audit {
     }
 
     /// How many requests so far had this verb and, somewhere in their path, this text.
-    #[must_use]
     pub fn count(&self, verb: &str, path: &str) -> usize {
         self.logged()
             .iter()
@@ -73,7 +71,6 @@ impl Audit {
     }
 
     /// Requests and octets so far by client, verb and resource, in this order.
-    #[must_use]
     pub fn loads(&self) -> Vec<Load> {
         let logged = self.logged();
         let mut loads = BTreeMap::new();

@@ -10,7 +10,7 @@ use hyper::{Request, Response};
 use tokio::sync::watch;
 
 use super::protocol::Api;
-use super::{Access, Audit, Execs, Faults, Logs, Store};
+use super::{Audit, Faults, Store};
 
 /// What every request is authorized by, and the token in it.
 const AUTHORIZED: HeaderValue = HeaderValue::from_static("Bearer direct");
@@ -20,28 +20,15 @@ const TOKEN: &str = "direct";
 #[derive(Debug)]
 pub struct Direct {
     api: Api,
-    audit: Audit,
     _faults: watch::Sender<Faults>,
 }
 
 impl Direct {
     /// Serves a store; several servers may share one.
-    #[must_use]
     pub fn new(store: Store) -> Self {
         let faults = watch::Sender::new(Faults::default());
-        let audit = Audit::default();
-        let access = (
-            audit.clone(),
-            Access::default(),
-            Execs::default(),
-            Logs::default(),
-        );
-        let api = Api::new(store, faults.subscribe(), access, TOKEN.to_owned());
-        Self {
-            api,
-            audit,
-            _faults: faults,
-        }
+        let api = Api::new(store, faults.subscribe(), TOKEN.to_owned());
+        Self { api, _faults: faults }
     }
 
     /// Answers one request.
@@ -54,9 +41,8 @@ impl Direct {
     }
 
     /// The requests received so far.
-    #[must_use]
     pub fn audit(&self) -> &Audit {
-        &self.audit
+        &self.api.audit
     }
 }
 

@@ -47,7 +47,6 @@ impl ApiError {
     }
 
     /// 504: a list or watch asked for a resourceVersion of the future.
-    #[must_use]
     pub fn too_large(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
         Self {
@@ -67,7 +66,6 @@ impl ApiError {
     }
 
     /// The `Status` object clients get.
-    #[must_use]
     pub fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
+use strum::{Display, IntoStaticStr, VariantArray};
 
 use super::ApiError;
 
 /// A resource kind served by the embedded API server: those that the agent reads or writes, and those of its manifests
 /// (`kubectl rollout undo` reads the revisions of a `DaemonSet`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[allow(missing_docs, reason = "they are Kubernetes' own names")]
 pub enum Kind {
     Pod,
@@ -54,22 +55,7 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 impl Kind {
     /// Every kind, in discovery order.
-    pub const ALL: [Kind; 14] = [
-        Kind::Pod,
-        Kind::Service,
-        Kind::Node,
-        Kind::Namespace,
-        Kind::ConfigMap,
-        Kind::Event,
-        Kind::ServiceAccount,
-        Kind::EndpointSlice,
-        Kind::DaemonSet,
-        Kind::ControllerRevision,
-        Kind::Role,
-        Kind::RoleBinding,
-        Kind::ClusterRole,
-        Kind::ClusterRoleBinding,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     #[rustfmt::skip]
     fn traits(self) -> Traits {
@@ -93,28 +79,11 @@ impl Kind {
     }
 
     /// The `kind` field of an object.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Pod => "Pod",
-            Kind::Service => "Service",
-            Kind::Node => "Node",
-            Kind::Namespace => "Namespace",
-            Kind::ConfigMap => "ConfigMap",
-            Kind::Event => "Event",
-            Kind::ServiceAccount => "ServiceAccount",
-            Kind::EndpointSlice => "EndpointSlice",
-            Kind::DaemonSet => "DaemonSet",
-            Kind::ControllerRevision => "ControllerRevision",
-            Kind::Role => "Role",
-            Kind::RoleBinding => "RoleBinding",
-            Kind::ClusterRole => "ClusterRole",
-            Kind::ClusterRoleBinding => "ClusterRoleBinding",
-        }
+        self.into()
     }
 
     /// The resource's name in URLs.
-    #[must_use]
     pub fn plural(self) -> &'static str {
         self.traits().plural
     }
@@ -125,13 +94,11 @@ impl Kind {
     }
 
     /// The API group; empty for core.
-    #[must_use]
     pub fn group(self) -> &'static str {
         self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
 
     /// The `apiVersion` field of an object.
-    #[must_use]
     pub fn api_version(self) -> &'static str {
         self.traits().api_version
     }
@@ -144,9 +111,15 @@ impl Kind {
     }
 
     /// False for kinds whose objects belong to no namespace.
-    #[must_use]
     pub fn namespaced(self) -> bool {
         self.traits().scope == Namespaced
+    }
+
+    /// The error for an object without a name.
+    pub(super) fn unnamed(self) -> ApiError {
+        ApiError::invalid(format!(
+            "{self}: metadata.name: Required value: name or generateName is required"
+        ))
     }
 
     pub(super) fn has_status(self) -> bool {
@@ -164,15 +137,8 @@ impl Kind {
         } else {
             group
         };
-        Self::ALL
-            .into_iter()
-            .find(|k| k.group() == group && k.plural() == plural)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        let mut all = Self::ALL.iter().copied();
+        all.find(|kind| kind.group() == group && kind.plural() == plural)
     }
 }
 
@@ -181,13 +147,13 @@ impl FromStr for Kind {
 
     /// Reads a `kind` ("Pod") or a plural ("pods").
     fn from_str(text: &str) -> Result<Self, ApiError> {
-        Self::ALL
-            .into_iter()
-            .find(|k| k.name() == text || k.plural() == text)
-            .ok_or_else(|| {
-                let known = Self::ALL.map(Self::name).join(", ");
-                ApiError::bad_request(format!("kind {text:?} is not served here; known: {known}"))
-            })
+        let mut all = Self::ALL.iter().copied();
+        let found = all.find(|kind| kind.name() == text || kind.plural() == text);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|kind| kind.name()).collect();
+            let known = known.join(", ");
+            ApiError::bad_request(format!("kind {text:?} is not served here; known: {known}"))
+        })
     }
 }
 
@@ -204,7 +170,6 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// Names an object; the namespace is dropped for cluster-scoped kinds, and `default` where it is empty for others.
-    #[must_use]
     pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
         let namespace = match (kind.namespaced(), namespace) {
             (false, _) => "",
@@ -219,28 +184,26 @@ impl ObjectRef {
     }
 
     /// Names a Pod.
-    #[must_use]
     pub fn pod(namespace: &str, name: &str) -> Self {
         Self::new(Kind::Pod, namespace, name)
     }
 
     /// Reads kind, namespace and name of an object.
     pub fn of(object: &Value) -> Result<Self, ApiError> {
-        let kind = object["kind"]
+        let kind: Kind = object["kind"]
             .as_str()
             .ok_or_else(|| ApiError::bad_request("object has no kind"))?
             .parse()?;
         let meta = &object["metadata"];
-        let name = meta["name"].as_str().filter(|n| !n.is_empty()).ok_or_else(|| {
-            ApiError::invalid(format!(
-                "{kind}: metadata.name: Required value: name or generateName is required"
-            ))
-        })?;
-        Ok(Self::new(
-            kind,
-            meta["namespace"].as_str().unwrap_or_default(),
-            name,
-        ))
+        let name = meta["name"].as_str().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| kind.unnamed())?;
+        let namespace = meta["namespace"].as_str().unwrap_or_default();
+        Ok(Self::new(kind, namespace, name))
+    }
+
+    /// The error for an object that does not exist.
+    pub(super) fn missing(&self) -> ApiError {
+        ApiError::not_found(format!("{} {:?}", self.kind.plural(), self.name))
     }
 
     /// The key objects are stored and ordered by, as in etcd.

@@ -23,7 +23,6 @@ pub struct Poison {
 
 impl Poison {
     /// Makes the next `lists` lists false.
-    #[must_use]
     pub fn new(lie: Lie, lists: u32) -> Self {
         let lists = Arc::new(AtomicU32::new(lists));
         Self { lie, lists }
@@ -42,24 +41,30 @@ impl Poison {
 impl Lie {
     /// The pod with the false status.
     pub(super) fn tell(self, mut pod: Value) -> Value {
-        let status = &mut pod["status"];
-        status["phase"] = "Failed".into();
-        if self == Self::Dead {
-            for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-                let ended = ["Ready", "ContainersReady", "PodReadyToStartContainers"];
-                if ended.iter().any(|kind| condition["type"] == *kind) {
-                    condition["status"] = "False".into();
-                }
-            }
-            for container in status["containerStatuses"].as_array_mut().into_iter().flatten() {
-                let since = container["state"]["running"]["startedAt"].clone();
-                container["ready"] = false.into();
-                container["started"] = false.into();
-                container["state"] = json!({"terminated": {
-                    "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": since,
-                }});
-            }
+        match self {
+            Self::Failed => pod["status"]["phase"] = "Failed".into(),
+            Self::Dead => end(&mut pod),
         }
         pod
+    }
+}
+
+/// Gives a running pod the status of a dead one: phase Failed, all containers ended, and the network gone.
+pub fn end(pod: &mut Value) {
+    let status = &mut pod["status"];
+    status["phase"] = "Failed".into();
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        let ended = ["Ready", "ContainersReady", "PodReadyToStartContainers"];
+        if ended.iter().any(|kind| condition["type"] == *kind) {
+            condition["status"] = "False".into();
+        }
+    }
+    for container in status["containerStatuses"].as_array_mut().into_iter().flatten() {
+        let since = container["state"]["running"]["startedAt"].clone();
+        container["ready"] = false.into();
+        container["started"] = false.into();
+        container["state"] = json!({"terminated": {
+            "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": since,
+        }});
     }
 }

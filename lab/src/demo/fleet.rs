@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::api::{Kind, ObjectRef, Run};
-use crate::scenario::process;
+use crate::process;
 use crate::scenario::stage::Stage;
 
 const NAMESPACE: &str = "epguard";

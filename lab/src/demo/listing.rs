@@ -6,7 +6,6 @@ use crate::api::Kind;
 use crate::scenario::cluster::Cluster;
 
 /// Pods with labels, then the first endpoint of each Service.
-#[must_use]
 pub fn listing(cluster: &Cluster) -> String {
     let pods = cluster.store.list(Kind::Pod);
     let slices = cluster.store.list(Kind::EndpointSlice);

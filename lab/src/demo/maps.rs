@@ -107,14 +107,9 @@ fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
     }
 }
 
-/// Numbers, or hexadecimal text in some versions of bpftool.
 fn octets(value: &Value) -> Option<[u8; 16]> {
-    let octet = |value: &Value| match value {
-        Value::String(text) => u8::from_str_radix(text.trim_start_matches("0x"), 16).ok(),
-        number => number.as_u64()?.try_into().ok(),
-    };
-    let octets: Option<Vec<u8>> = value.get("octets")?.as_array()?.iter().map(octet).collect();
-    octets?.try_into().ok()
+    let octets = value.get("octets")?.as_array()?;
+    bpftool::octets(octets)?.try_into().ok()
 }
 
 #[cfg(test)]

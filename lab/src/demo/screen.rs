@@ -31,7 +31,6 @@ pub struct Screen {
 
 impl Screen {
     /// Obeys `NO_COLOR` and similar variables.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             colours: AutoStream::choice(&stdout()) != ColorChoice::Never,

@@ -9,7 +9,6 @@ use crate::scenario::played::{Played, median, milliseconds};
 use crate::traffic::{Answer, Outcome};
 
 /// The table of callers and answers, act by act.
-#[must_use]
 pub fn table(played: &[Played<'_>]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);

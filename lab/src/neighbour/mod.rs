@@ -1,28 +1,30 @@
 //! Other programs at the hooks that epguard uses: those of `lab/neighbour`, attached as a CNI attaches its own.
 
 mod object;
+pub(crate) mod pinned;
 mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use aya::maps::MapData;
+use anyhow::Result;
 use aya::programs::tc::SchedClassifierLink;
 
 use crate::net::NetNs;
 use object::{Object, Place};
 
-pub(crate) use object::OBJECT;
+pub(crate) use object::{load, program};
 pub use tables::{Flow, Verdicts};
 
 /// The programs of a neighbour, and their hooks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     /// Policy at the egress of pod interfaces; bit 0 of `tc_index` switches it off for a packet.
     Policy,
     /// As `Policy`, behind a tail call.
+    #[strum(to_string = "tail-call")]
     PolicyBehindTailCall,
     /// Policy that any bit of `tc_index` switches off.
     Greedy,
@@ -57,7 +59,6 @@ impl Kind {
     }
 
     /// The carrier that the agent must choose beside this neighbour, as its status names it; none: any.
-    #[must_use]
     pub fn harmless_carriers(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Policy | Self::PolicyBehindTailCall | Self::HostRouting => Some(&["tc-index-high"]),
@@ -94,7 +95,6 @@ pub struct Neighbour {
 
 impl Neighbour {
     /// A neighbour that is not started yet; `pins` is a folder in a bpffs for its maps.
-    #[must_use]
     pub fn new(plan: Plan, node: &NetNs, pins: &Path) -> Self {
         Self {
             plan,
@@ -107,13 +107,11 @@ impl Neighbour {
     }
 
     /// Its programs.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.plan.kind
     }
 
     /// Whether its programs are attached, even after its process was killed.
-    #[must_use]
     pub fn is_attached(&self) -> bool {
         self.object.is_some()
     }
@@ -182,33 +180,22 @@ impl Neighbour {
 
     /// Makes the policy forbid these flows and no others.
     pub fn forbid(&self, flows: &[Flow]) -> Result<()> {
-        tables::forbid(self.map("FORBIDDEN")?, flows)
+        tables::forbid(&self.pins, flows)
     }
 
     /// Writes the node's interface of each endpoint, for [`Kind::HostRouting`].
     pub fn route(&self, endpoints: &BTreeMap<std::net::SocketAddr, u32>) -> Result<()> {
-        tables::route(self.map("PEERS")?, endpoints)
+        tables::route(&self.pins, endpoints)
     }
 
     /// Packets by verdict of the policy, since the beginning. All zero before the first start.
     pub fn verdicts(&self) -> Result<Verdicts> {
-        if !self.pins.join("VERDICTS").exists() {
-            return Ok(Verdicts::default());
-        }
-        tables::verdicts(self.map("VERDICTS")?)
+        tables::verdicts(&self.pins)
     }
 
     /// Packets that arrived in pods, by their `tc_index`. Only of [`Kind::Recorder`].
     pub fn arrived(&self) -> Result<BTreeMap<u32, u64>> {
-        if !self.pins.join("ARRIVED").exists() {
-            return Ok(BTreeMap::new());
-        }
-        tables::arrived(self.map("ARRIVED")?)
-    }
-
-    fn map(&self, name: &str) -> Result<MapData> {
-        let path = self.pins.join(name);
-        MapData::from_pin(&path).with_context(|| format!("cannot open {}", path.display()))
+        tables::arrived(&self.pins)
     }
 }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use aya::maps::ProgramArray;
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcError, qdisc_add_clsact};
-use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use aya::programs::{LinkOrder, Program, ProgramError, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader};
 
 use crate::wait;
 
 /// The object that `cargo xtask build` made; empty if this binary was built without it.
-pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
 
 /// The program for pods' own network namespaces.
 pub(super) const RECORDER: &str = "recorder";
@@ -34,6 +34,30 @@ const PROGRAMS: [&str; 8] = [
 
 const MAPS: [&str; 5] = ["FORBIDDEN", "VERDICTS", "PEERS", "ARRIVED", "CALLS"];
 
+/// Loads the object over these maps, each pinned in the folder under its second name. Maps that are not pinned yet are made.
+pub(crate) fn load(pins: &Path, maps: &[(&str, &str)]) -> Result<Ebpf> {
+    ensure!(
+        !OBJECT.is_empty(),
+        "this lab was built without the neighbours' object: run `cargo xtask build`"
+    );
+    fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
+    let mut loader = EbpfLoader::new();
+    for (name, pin) in maps {
+        loader.map_pin_path(name, pins.join(pin));
+    }
+    loader.load(OBJECT).context("cannot load the neighbours' object")
+}
+
+/// A program of the object.
+pub(crate) fn program<'a, P>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut P>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    let program = object.program_mut(name);
+    let program = program.with_context(|| format!("the neighbours' object has no program {name}"))?;
+    Ok(program.try_into()?)
+}
+
 /// A hook of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -48,20 +72,7 @@ pub(super) struct Object(Ebpf);
 impl Object {
     /// Loads all programs; the maps are made if they are not pinned yet.
     pub(super) fn load(pins: &Path) -> Result<Self> {
-        ensure!(
-            !OBJECT.is_empty(),
-            "this lab was built without the neighbours' object: run `cargo xtask build`"
-        );
-        fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
-        let mut loader = EbpfLoader::new();
-        for name in MAPS {
-            loader.map_pin_path(name, pins.join(name));
-        }
-        let mut object = Self(
-            loader
-                .load(OBJECT)
-                .context("cannot load the neighbours' object")?,
-        );
+        let mut object = Self(load(pins, &MAPS.map(|name| (name, name)))?);
         for name in PROGRAMS {
             let result = object.program(name)?.load();
             result.with_context(|| format!("cannot load the neighbour's program {name}"))?;
@@ -130,9 +141,7 @@ impl Object {
     }
 
     fn program(&mut self, name: &str) -> Result<&mut SchedClassifier> {
-        let program = self.0.program_mut(name);
-        let program = program.with_context(|| format!("the neighbours' object has no program {name}"))?;
-        Ok(program.try_into()?)
+        program(&mut self.0, name)
     }
 }
 

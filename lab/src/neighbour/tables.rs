@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use aya::maps::{HashMap, Map, MapData, PerCpuArray, PerCpuHashMap};
+use aya::maps::{Map, MapData, PerCpuArray, PerCpuHashMap};
 use epguard_common::Addr;
+
+use super::pinned::{data, endpoint, replace};
 
 /// A flow that the policy forbids: TCP and UDP packets from an address to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,39 +41,28 @@ impl std::fmt::Display for Verdicts {
     }
 }
 
-pub(super) fn forbid(map: MapData, flows: &[Flow]) -> Result<()> {
-    let mut map: HashMap<MapData, [u8; 36], u32> = Map::HashMap(map).try_into()?;
-    let old: Vec<[u8; 36]> = map.keys().collect::<Result<_, _>>()?;
-    for key in old {
-        map.remove(&key)?;
-    }
-    for flow in flows {
+pub(super) fn forbid(pins: &Path, flows: &[Flow]) -> Result<()> {
+    let key = |flow: &Flow| {
         let mut key = [0; 36];
         key[..16].copy_from_slice(&Addr::from(flow.from).octets);
         key[16..].copy_from_slice(&endpoint(flow.to));
-        map.insert(key, 1, 0)?;
-    }
-    Ok(())
+        key
+    };
+    let wanted: BTreeMap<[u8; 36], u32> = flows.iter().map(|flow| (key(flow), 1)).collect();
+    replace(pins, "FORBIDDEN", &wanted)
 }
 
-pub(super) fn route(map: MapData, endpoints: &BTreeMap<SocketAddr, u32>) -> Result<()> {
-    let mut map: HashMap<MapData, [u8; 20], u32> = Map::HashMap(map).try_into()?;
-    let wanted: BTreeMap<[u8; 20], u32> = endpoints
-        .iter()
-        .map(|(to, ifindex)| (endpoint(*to), *ifindex))
-        .collect();
-    let old: Vec<[u8; 20]> = map.keys().collect::<Result<_, _>>()?;
-    for key in old.iter().filter(|key| !wanted.contains_key(*key)) {
-        map.remove(key)?;
-    }
-    for (key, ifindex) in wanted {
-        map.insert(key, ifindex, 0)?;
-    }
-    Ok(())
+pub(super) fn route(pins: &Path, endpoints: &BTreeMap<SocketAddr, u32>) -> Result<()> {
+    let wanted = endpoints.iter().map(|(to, ifindex)| (endpoint(*to), *ifindex));
+    replace(pins, "PEERS", &wanted.collect())
 }
 
-pub(super) fn verdicts(map: MapData) -> Result<Verdicts> {
-    let map: PerCpuArray<MapData, u64> = Map::PerCpuArray(map).try_into()?;
+/// All zero before the map exists.
+pub(super) fn verdicts(pins: &Path) -> Result<Verdicts> {
+    if !pins.join("VERDICTS").exists() {
+        return Ok(Verdicts::default());
+    }
+    let map: PerCpuArray<MapData, u64> = Map::PerCpuArray(data(pins, "VERDICTS")?).try_into()?;
     let sum = |index| -> Result<u64> { Ok(map.get(&index, 0)?.iter().sum()) };
     Ok(Verdicts {
         skipped: sum(0)?,
@@ -79,31 +71,15 @@ pub(super) fn verdicts(map: MapData) -> Result<Verdicts> {
     })
 }
 
-pub(super) fn arrived(map: MapData) -> Result<BTreeMap<u32, u64>> {
-    let map: PerCpuHashMap<MapData, u32, u64> = Map::PerCpuHashMap(map).try_into()?;
+/// Empty before the map exists.
+pub(super) fn arrived(pins: &Path) -> Result<BTreeMap<u32, u64>> {
+    if !pins.join("ARRIVED").exists() {
+        return Ok(BTreeMap::new());
+    }
+    let map: PerCpuHashMap<MapData, u32, u64> = Map::PerCpuHashMap(data(pins, "ARRIVED")?).try_into()?;
     let counts = map.iter().map(|entry| {
         let (tc_index, counts) = entry?;
         Ok((tc_index, counts.iter().sum()))
     });
     counts.collect::<Result<_>>().context("cannot read ARRIVED")
-}
-
-/// Address and port as in a packet, and padding.
-fn endpoint(to: SocketAddr) -> [u8; 20] {
-    let mut key = [0; 20];
-    key[..16].copy_from_slice(&Addr::from(to.ip()).octets);
-    key[16..18].copy_from_slice(&to.port().to_be_bytes());
-    key
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_endpoint_is_its_v4_mapped_address_and_its_port_in_network_order() {
-        let key = endpoint("10.244.1.7:8080".parse().unwrap());
-        assert_eq!(key[..10], [0; 10]);
-        assert_eq!(key[10..], [0xff, 0xff, 10, 244, 1, 7, 0x1f, 0x90, 0, 0]);
-    }
 }

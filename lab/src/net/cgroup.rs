@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result};
 use epguard::daemon::args::cgroup2_mount;
 
+use super::socket_root::remove;
+use crate::own;
+
 /// The directory above the cgroup that the process was moved to; none if it already was in one below the root.
 static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
 
@@ -20,7 +23,6 @@ const PROCESSES: &str = "processes";
 
 /// The directory that the lab's agent uses as the root of cgroup v2. With it the agent does not hook cgroups of other labs
 /// on this machine, whose changes make an agent drop its socket entries. None: the real root.
-#[must_use]
 pub fn cgroup_root() -> Option<&'static Path> {
     OWN.get()?.as_deref()
 }
@@ -45,7 +47,10 @@ fn enter() -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let root = cgroup2_mount()?;
-    remove_leftovers(&root);
+    // The kernel refuses to remove those that still have a process.
+    for left in own::leftovers(&root, PREFIX) {
+        remove(&left);
+    }
     let cgroup = root.join(format!("{PREFIX}{}", std::process::id()));
     let processes = cgroup.join(PROCESSES);
     fs::create_dir_all(&processes).with_context(|| format!("cannot make {}", processes.display()))?;
@@ -68,22 +73,6 @@ extern "C" fn return_to_root() {
 fn move_to(cgroup: &Path) -> Result<()> {
     fs::write(cgroup.join("cgroup.procs"), std::process::id().to_string())
         .with_context(|| format!("cannot move this process to {}", cgroup.display()))
-}
-
-/// Removes cgroups of lab processes that were killed; the kernel refuses those that still have a process.
-fn remove_leftovers(root: &Path) {
-    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            remove(&entry.path());
-        }
-    }
-}
-
-fn remove(cgroup: &Path) {
-    let _ = fs::remove_dir(cgroup.join(PROCESSES));
-    let _ = fs::remove_dir(cgroup);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::Result;
 
 use super::ip::{Batch, wait_until_ready};
-use super::node::BRIDGE;
+use super::node::{BRIDGE, flags};
 use super::{Cni, NetNs, Node, Overlay, TopologyOptions, sysctl};
 
 /// The address of the node's end of every veth pair of [`Cni::Ptp`], as with Calico.
@@ -103,22 +103,14 @@ fn bridge(pod: &PodNet, node: &Node, host: &mut Batch, sandbox: &mut Batch) {
     // Without hairpin a pod could not reach itself through its own Service.
     host.add(format!("link set {link} type bridge_slave hairpin on"));
     for ip in &pod.ips {
-        let length = if ip.is_ipv4() {
-            node.pod_cidr_v4().1
-        } else {
-            node.pod_cidr_v6().1
-        };
+        let [(_, v4), (_, v6)] = node.pod_cidrs();
+        let length = if ip.is_ipv4() { v4 } else { v6 };
         sandbox.add(format!("address add {ip}/{length} dev eth0 {}", flags(*ip)));
     }
     sandbox.add("link set eth0 up");
-    let (v4, v6) = node.gateways();
-    for gateway in [IpAddr::V4(v4), IpAddr::V6(v6)] {
+    for gateway in node.gateways() {
         sandbox.add(format!("route add default via {gateway} dev eth0 onlink"));
     }
-}
-
-fn flags(ip: IpAddr) -> &'static str {
-    if ip.is_ipv6() { "nodad" } else { "" }
 }
 
 /// Sends gratuitous ARP and an unsolicited neighbour advertisement: the kernel does so when a link address is set, even to

@@ -1,15 +1,14 @@
 //! Configures links, addresses and routes with iproute2: one process for a whole batch.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::NetNs;
-use crate::wait;
+use crate::{process, wait};
 
 /// The lines of one `ip -batch`, for one namespace.
 #[derive(Debug, Default)]
@@ -33,11 +32,18 @@ impl Batch {
         for (number, line) in self.0.lines().enumerate() {
             let _ = write!(numbered, " {}: {line};", number + 1);
         }
-        let cause = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
         bail!(
-            "ip -batch failed in network namespace {}: {cause}; the batch was{numbered}",
-            netns.name()
+            "ip -batch failed in network namespace {}: {}; the batch was{numbered}",
+            netns.name(),
+            process::cause(&output)
         )
+    }
+}
+
+impl NetNs {
+    /// Runs commands of iproute2, written without the leading `ip`, and stops at the first that fails.
+    pub fn ip(&self, commands: &[&str]) -> Result<()> {
+        Batch(commands.join("\n")).run(self)
     }
 }
 
@@ -78,18 +84,5 @@ fn is_ready(link: &Value) -> bool {
 }
 
 fn ip(netns: &NetNs, arguments: &[&str], input: &str) -> Result<Output> {
-    let mut command = netns.command("ip");
-    command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().context("cannot run ip (install iproute2)")?;
-    child
-        .stdin
-        .take()
-        .context("ip has no standard input")?
-        .write_all(input.as_bytes())
-        .context("cannot write to ip")?;
-    child.wait_with_output().context("cannot wait for ip")
+    process::fed(netns.command("ip").args(arguments), input, "iproute2")
 }

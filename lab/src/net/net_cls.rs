@@ -5,13 +5,14 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::PathBuf;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+
+use crate::own;
 
 const PREFIX: &str = "epguard-";
 /// Covered in the mount namespace that the mount is made in, and in no other.
@@ -28,8 +29,6 @@ pub struct NetCls {
 impl NetCls {
     /// Makes it; removes those of lab processes that no longer run. Other processes see no mount. Needs root.
     pub fn new() -> Result<Self> {
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let hierarchy = thread::scope(|scope| {
             let inside = scope.spawn(mounted);
             inside
@@ -38,9 +37,11 @@ impl NetCls {
         });
         let made = Self {
             hierarchy: hierarchy.context("cannot mount the hierarchy net_cls")?,
-            name: format!("{PREFIX}{}-{serial}", std::process::id()),
+            name: own::name(PREFIX),
         };
-        made.remove_leftovers();
+        for left in own::leftovers(&made.root(), PREFIX) {
+            let _ = fs::remove_dir(left);
+        }
         let path = made.path();
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         fs::write(path.join("net_cls.classid"), "0x10001").context("cannot set the class")?;
@@ -48,7 +49,6 @@ impl NetCls {
     }
 
     /// Its directory, for this process.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.root().join(&self.name)
     }
@@ -56,17 +56,6 @@ impl NetCls {
     fn root(&self) -> PathBuf {
         let descriptor = self.hierarchy.as_raw_fd();
         format!("/proc/{}/fd/{descriptor}", std::process::id()).into()
-    }
-
-    fn remove_leftovers(&self) {
-        for entry in fs::read_dir(self.root()).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-            let owner = owner.and_then(|name| name.split('-').next());
-            if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-                let _ = fs::remove_dir(entry.path());
-            }
-        }
     }
 }
 

@@ -7,13 +7,16 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
+use crate::own;
+
+/// How the names of all namespaces begin.
+const PREFIX: &str = "epg";
 /// Directory of the namespaces that `ip netns` knows.
 const DIRECTORY: &str = "/run/netns";
 
@@ -34,10 +37,8 @@ impl NetNs {
     ///
     /// This process leaves the root cgroup first: processes on a node of the lab are its threads and children.
     pub fn new(label: &str) -> Result<Self> {
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
         super::cgroup::leave_root();
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let name = format!("epg{}-{serial}-{}", std::process::id(), label.replace('/', "."));
+        let name = format!("{}-{}", own::name(PREFIX), label.replace('/', "."));
         let path = Path::new(DIRECTORY).join(&name);
         let file = create(&path)
             .with_context(|| format!("cannot make network namespace {name} (root is needed)"))?;
@@ -45,13 +46,11 @@ impl NetNs {
     }
 
     /// The name under `/run/netns`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
     /// The file of the namespace, for `nsenter --net=`.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -65,6 +64,11 @@ impl NetNs {
                 .join()
                 .map_err(|_| anyhow!("the work in network namespace {} panicked", self.name()))?
         })
+    }
+
+    /// As [`NetNs::run`], for work that may end with an error of the system.
+    pub fn io<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        self.run(work).map_err(io::Error::other).flatten()
     }
 
     /// Moves the calling thread into the namespace for the rest of its life.
@@ -86,7 +90,7 @@ impl NetNs {
 
     /// Binds a TCP listener inside the namespace; port 0 takes a free one.
     pub fn listen(&self, address: SocketAddr) -> Result<TcpListener> {
-        self.run(|| TcpListener::bind(address))?
+        self.io(|| TcpListener::bind(address))
             .with_context(|| format!("cannot listen on {address} in network namespace {}", self.name()))
     }
 }
@@ -99,17 +103,9 @@ impl Drop for Named {
 
 /// Removes the namespaces of lab processes that no longer run.
 pub(super) fn remove_leftovers() {
-    let names = fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
-    for path in names.map(|entry| entry.path()) {
-        let owner = path.file_name().and_then(|name| name.to_str()).and_then(owner);
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            remove(&path);
-        }
+    for left in own::leftovers(Path::new(DIRECTORY), PREFIX) {
+        remove(&left);
     }
-}
-
-fn owner(name: &str) -> Option<u32> {
-    name.strip_prefix("epg")?.split_once('-')?.0.parse().ok()
 }
 
 fn create(path: &Path) -> Result<File> {
@@ -139,16 +135,4 @@ fn create(path: &Path) -> Result<File> {
 fn remove(path: &Path) {
     let _ = umount2(path, MntFlags::MNT_DETACH);
     let _ = fs::remove_file(path);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_owner_of_a_namespace_is_in_its_name() {
-        assert_eq!(owner("epg4711-3-node-a"), Some(4711));
-        assert_eq!(owner("epguard-test"), None);
-        assert_eq!(owner("cni-1234"), None);
-    }
 }

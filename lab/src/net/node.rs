@@ -43,33 +43,29 @@ impl Node {
     }
 
     /// Its address of a family.
-    #[must_use]
     pub fn ip(&self, ipv4: bool) -> IpAddr {
         if ipv4 { self.ipv4.into() } else { self.ipv6.into() }
     }
 
-    /// The node's IPv4 pod CIDR (/24).
-    #[must_use]
-    pub fn pod_cidr_v4(&self) -> (Ipv4Addr, u8) {
-        (Ipv4Addr::new(10, 244, self.number, 0), 24)
-    }
-
-    /// The node's IPv6 pod CIDR (/64).
-    #[must_use]
-    pub fn pod_cidr_v6(&self) -> (Ipv6Addr, u8) {
-        (
-            Ipv6Addr::new(0xfd00, 0x10, 0x244, u16::from(self.number), 0, 0, 0, 0),
-            64,
-        )
+    /// The node's pod CIDRs, IPv4 and IPv6: base and prefix length.
+    pub fn pod_cidrs(&self) -> [(IpAddr, u8); 2] {
+        let v6 = Ipv6Addr::new(0xfd00, 0x10, 0x244, self.number.into(), 0, 0, 0, 0);
+        [([10, 244, self.number, 0].into(), 24), (v6.into(), 64)]
     }
 
     /// Whether an address lies in the node's pod CIDRs.
-    #[must_use]
     pub fn has_in_pod_cidr(&self, address: IpAddr) -> bool {
-        match address {
-            IpAddr::V4(address) => address.octets()[..3] == self.pod_cidr_v4().0.octets()[..3],
-            IpAddr::V6(address) => address.segments()[..4] == self.pod_cidr_v6().0.segments()[..4],
-        }
+        self.pod_cidrs().iter().any(|(base, _)| match (base, address) {
+            (IpAddr::V4(base), IpAddr::V4(address)) => address.octets()[..3] == base.octets()[..3],
+            (IpAddr::V6(base), IpAddr::V6(address)) => address.segments()[..4] == base.segments()[..4],
+            _ => false,
+        })
+    }
+
+    /// The pods' gateways on a bridge: the first host address of each pod CIDR.
+    pub(super) fn gateways(&self) -> [IpAddr; 2] {
+        let v6 = Ipv6Addr::new(0xfd00, 0x10, 0x244, self.number.into(), 0, 0, 0, 1);
+        [[10, 244, self.number, 1].into(), v6.into()]
     }
 
     /// Gives the uplink its addresses, and routes to everywhere.
@@ -92,54 +88,52 @@ impl Node {
 
     /// Adds the VXLAN device and the routes over it. It has the first address of the node's pod CIDR, as with flannel.
     fn route_over_vxlan(&self, peer: &Self, batch: &mut Batch) {
-        let ((v4, v4_length), (v6, v6_length)) = (peer.pod_cidr_v4(), peer.pod_cidr_v6());
         let (local, remote, mac, peer_mac) =
             (self.ipv4, peer.ipv4, vtep_mac(self.number), vtep_mac(peer.number));
         batch.add(format!(
             "link add {VXLAN} address {mac} type vxlan id 1 local {local} remote {remote} dstport 8472 dev eth0"
         ));
         batch.add(format!("link set {VXLAN} up"));
-        batch.add(format!("address add {}/32 dev {VXLAN}", self.pod_cidr_v4().0));
-        batch.add(format!(
-            "address add {}/128 dev {VXLAN} nodad",
-            self.pod_cidr_v6().0
-        ));
-        for gateway in [IpAddr::V4(v4), IpAddr::V6(v6)] {
-            batch.add(format!(
-                "neighbour add {gateway} lladdr {peer_mac} dev {VXLAN} nud permanent"
-            ));
+        for (own, _) in self.pod_cidrs() {
+            let length = if own.is_ipv4() { 32 } else { 128 };
+            batch.add(format!("address add {own}/{length} dev {VXLAN} {}", flags(own)));
         }
-        batch.add(format!("route add {v4}/{v4_length} via {v4} dev {VXLAN} onlink"));
-        batch.add(format!("route add {v6}/{v6_length} via {v6} dev {VXLAN} onlink"));
+        for (base, length) in peer.pod_cidrs() {
+            batch.add(format!(
+                "neighbour add {base} lladdr {peer_mac} dev {VXLAN} nud permanent"
+            ));
+            batch.add(format!("route add {base}/{length} via {base} dev {VXLAN} onlink"));
+        }
     }
 
     /// Adds the bridge, with a fixed MAC address: else it would take that of its lowest port, and change it with every pod.
     fn add_bridge(&self, batch: &mut Batch) {
-        let (v4, v6) = self.gateways();
         batch.add(format!(
             "link add {BRIDGE} address 0a:58:0a:f4:{:02x}:01 type bridge",
             self.number
         ));
-        batch.add(format!("address add {v4}/{} dev {BRIDGE}", self.pod_cidr_v4().1));
-        batch.add(format!(
-            "address add {v6}/{} dev {BRIDGE} nodad",
-            self.pod_cidr_v6().1
-        ));
+        for (gateway, (_, length)) in self.gateways().into_iter().zip(self.pod_cidrs()) {
+            batch.add(format!(
+                "address add {gateway}/{length} dev {BRIDGE} {}",
+                flags(gateway)
+            ));
+        }
         batch.add(format!("link set {BRIDGE} up"));
-    }
-
-    /// The pods' gateways on a bridge: the first host address of each pod CIDR.
-    pub(super) fn gateways(&self) -> (Ipv4Addr, Ipv6Addr) {
-        let next_v4 = u32::from(self.pod_cidr_v4().0) + 1;
-        let next_v6 = u128::from(self.pod_cidr_v6().0) + 1;
-        (next_v4.into(), next_v6.into())
     }
 }
 
 fn route_over_uplink(peer: &Node, batch: &mut Batch) {
-    let ((v4, v4_length), (v6, v6_length)) = (peer.pod_cidr_v4(), peer.pod_cidr_v6());
-    batch.add(format!("route add {v4}/{v4_length} via {}", peer.ipv4));
-    batch.add(format!("route add {v6}/{v6_length} via {}", peer.ipv6));
+    for (base, length) in peer.pod_cidrs() {
+        batch.add(format!(
+            "route add {base}/{length} via {}",
+            peer.ip(base.is_ipv4())
+        ));
+    }
+}
+
+/// Words behind a new address. Duplicate address detection would keep it unusable for a second.
+pub(super) fn flags(ip: IpAddr) -> &'static str {
+    if ip.is_ipv6() { "nodad" } else { "" }
 }
 
 fn vtep_mac(number: u8) -> String {

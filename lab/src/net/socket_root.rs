@@ -12,11 +12,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 use epguard::daemon::args::cgroup2_mount;
 use socket2::{Domain, Socket, Type};
+
+use crate::own;
 
 const PREFIX: &str = "epguard-sockets-";
 
@@ -29,17 +30,16 @@ pub struct SocketRoot {
 impl SocketRoot {
     /// Makes it without children; removes those of lab processes that no longer run. Needs root.
     pub fn new() -> Result<Self> {
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
         let mount = cgroup2_mount()?;
-        remove_leftovers(&mount);
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = mount.join(format!("{PREFIX}{}-{serial}", std::process::id()));
+        for left in own::leftovers(&mount, PREFIX) {
+            remove(&left);
+        }
+        let path = mount.join(own::name(PREFIX));
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self { path })
     }
 
     /// Its directory.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -148,19 +148,8 @@ fn with_message<T>(work: impl FnOnce(&mut libc::msghdr) -> io::Result<T>) -> io:
     work(&mut message)
 }
 
-fn remove_leftovers(mount: &Path) {
-    for entry in fs::read_dir(mount).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let owner = owner.and_then(|name| name.split('-').next());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            remove(&entry.path());
-        }
-    }
-}
-
-/// With those in it.
-fn remove(cgroup: &Path) {
+/// Removes a cgroup and those in it, as far as they hold no process.
+pub(super) fn remove(cgroup: &Path) {
     for entry in fs::read_dir(cgroup).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove(&entry.path());

@@ -63,11 +63,9 @@ impl Topology {
         );
         let node = self.node(node)?;
         if let Some(ip) = ips.iter().find(|ip| !node.has_in_pod_cidr(**ip)) {
-            let ((v4, _), (v6, _)) = (node.pod_cidr_v4(), node.pod_cidr_v6());
-            anyhow::bail!(
-                "{ip} of pod {name} is in no pod CIDR of {}; take one of {v4}/24 or {v6}/64",
-                node.name
-            );
+            let [v4, v6] = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
+            let node = &node.name;
+            anyhow::bail!("{ip} of pod {name} is in no pod CIDR of {node}; take one of {v4} or {v6}");
         }
         let pod = cni::attach(node, name, ips, self.options)?;
         Ok(self.pods.entry(name.to_owned()).or_insert(pod))
@@ -108,7 +106,6 @@ impl Topology {
     }
 
     /// The host outside of the cluster, 192.168.250.1 and `fd00:250::1`. It sends packets to unknown addresses to `node-a`.
-    #[must_use]
     pub fn external(&self) -> &NetNs {
         &self.external
     }

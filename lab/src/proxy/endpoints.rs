@@ -13,7 +13,6 @@ use super::{Frontend, ServiceRule};
 /// family they have every ready endpoint, else every serving and terminating one (KEP-1669). Headless and `ExternalName`
 /// Services have none. Like kube-proxy it takes `publishNotReadyAddresses` from the slices, whose endpoints are then all
 /// `ready`. Fields that cannot be parsed are left out. `node` is the proxy's own.
-#[must_use]
 pub fn service_rules(services: &[Value], slices: &[Value], node: &str) -> Vec<ServiceRule> {
     let slices: Vec<Slice> = parse(slices);
     parse::<Service>(services)

@@ -7,12 +7,10 @@ mod objects;
 mod ruleset;
 mod service;
 
-use std::io::Write as _;
-use std::process::Stdio;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::net::NetNs;
+use crate::process;
 
 pub use endpoints::service_rules;
 pub use service::{Frontend, Protocol, ServiceRule};
@@ -34,7 +32,6 @@ pub struct Proxy {
 
 impl Proxy {
     /// A proxy for the node whose namespace this is. It does nothing before [`Proxy::program`].
-    #[must_use]
     pub fn new(netns: &NetNs, options: ProxyOptions) -> Self {
         Self {
             netns: netns.clone(),
@@ -44,29 +41,13 @@ impl Proxy {
 
     /// Replaces all rules by these, atomically. Established conntrack entries keep their backend, as with kube-proxy.
     pub fn program(&self, services: &[ServiceRule]) -> Result<()> {
-        self.nft(&ruleset::script(services, self.options))
-    }
-
-    fn nft(&self, script: &str) -> Result<()> {
-        let mut command = self.netns.command("nft");
-        command
-            .args(["-f", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().context("cannot run nft (install nftables)")?;
-        let mut input = child.stdin.take().context("nft has no standard input")?;
-        input
-            .write_all(script.as_bytes())
-            .context("cannot write to nft")?;
-        drop(input);
-        let output = child.wait_with_output().context("cannot wait for nft")?;
-        let cause = String::from_utf8_lossy(&output.stderr);
+        let script = ruleset::script(services, self.options);
+        let output = process::fed(self.netns.command("nft").args(["-f", "-"]), &script, "nftables")?;
         ensure!(
             output.status.success(),
             "nft refused the rules in {}: {}",
             self.netns.name(),
-            cause.trim().replace('\n', "; ")
+            process::cause(&output)
         );
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! One Service port, as input of the proxy.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +22,15 @@ pub struct ServiceRule {
     pub local: Option<Vec<SocketAddr>>,
 }
 
+impl ServiceRule {
+    /// `namespace/name` of the Service.
+    pub fn service(&self) -> &str {
+        self.name
+            .rsplit_once(':')
+            .map_or(&*self.name, |(service, _)| service)
+    }
+}
+
 /// An address by which clients reach a Service port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frontend {
@@ -41,7 +49,6 @@ pub enum Frontend {
 
 impl Frontend {
     /// True for IPv6.
-    #[must_use]
     pub fn is_ipv6(&self) -> bool {
         match self {
             Self::ClusterIp(address) | Self::External(address) => address.is_ipv6(),
@@ -51,8 +58,11 @@ impl Frontend {
 }
 
 /// A transport protocol, written as in Kubernetes objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Protocol {
     /// TCP, which is the default of Kubernetes.
     #[default]
@@ -61,14 +71,4 @@ pub enum Protocol {
     Udp,
     /// SCTP.
     Sctp,
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tcp => "TCP",
-            Self::Udp => "UDP",
-            Self::Sctp => "SCTP",
-        })
-    }
 }

@@ -16,8 +16,7 @@ use std::{collections::BTreeMap, time::Duration};
 #[derive(Debug)]
 pub struct Agent {
     state: State,
-    /// UIDs as the API writes them.
-    uids: BTreeMap<Uid, String>,
+    uids: Uids,
     /// The objects that the API server would list now.
     listed: BTreeMap<Kind, BTreeMap<String, Object>>,
 }
@@ -35,7 +34,6 @@ fn recorded(watched: Watched) -> Option<Kind> {
 
 impl Agent {
     /// An agent on one of the recording's nodes.
-    #[must_use]
     pub fn new(recording: &Recording) -> Self {
         let settings = Settings {
             node: recording.a_node().unwrap_or_default(),
@@ -57,10 +55,9 @@ impl Agent {
             Duration::ZERO,
             Fact::Namespace(facts::Change::Reset(namespaces.collect())),
         );
-        let uids = recording.pod_names().into_keys();
         Self {
             state,
-            uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
+            uids: Uids::of(recording),
             listed: BTreeMap::new(),
         }
     }
@@ -113,10 +110,6 @@ impl Agent {
         }
     }
 
-    fn uid(&self, uid: Uid) -> String {
-        self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
-    }
-
     fn denial(&self, (namespace, name): &facts::Name, endpoint: &Endpoint, proven: &Proven) -> Denial {
         Denial {
             key: Key {
@@ -133,9 +126,24 @@ impl Agent {
                 reason: proven.reason,
                 openers_only: proven.state != UidState::Dead,
             },
-            meant: self.uid(proven.meant),
-            owner: proven.owner.map(|uid| self.uid(uid)),
+            meant: self.uids.text(proven.meant),
+            owner: proven.owner.map(|uid| self.uids.text(uid)),
         }
+    }
+}
+
+/// UIDs as the API writes them.
+#[derive(Debug)]
+pub(super) struct Uids(BTreeMap<Uid, String>);
+
+impl Uids {
+    pub(super) fn of(recording: &Recording) -> Self {
+        let uids = recording.pod_names().into_keys();
+        Self(uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect())
+    }
+
+    pub(super) fn text(&self, uid: Uid) -> String {
+        self.0.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! `epguard-lab replay DIR...`
 
-use super::{agent::Agent, recording::Recording, report, stage, story, story::Story, subject::Subject};
+use super::{agent::Agent, recording::Recording, report, stage, story, story::Story};
 use crate::files;
 use anyhow::{Context, Result, ensure};
 use std::{
@@ -35,44 +35,29 @@ enum Output {
     Json,
 }
 
-/// Replays with the agent's state machine.
-///
-/// # Errors
-/// If a recording can't be read, the state machine can't take it, or a story failed.
+/// Replays with the agent's state machine, or to a whole agent. An error if a story failed.
 pub async fn run(args: &Args) -> Result<()> {
-    if args.agent {
-        return run_whole(args).await;
-    }
-    run_with(args, |recording| Box::new(Agent::new(recording)))
-}
-
-/// Performs to a whole agent, one recording after the other.
-async fn run_whole(args: &Args) -> Result<()> {
     let mut stories = Vec::new();
     for dir in recordings(&args.dirs)? {
         let recording = Recording::read(&dir)?;
-        let (story, figures) = stage::perform(&recording, args.speed).await?;
-        let latency = figures.latency;
-        eprintln!(
-            "{}: {} API events, from receipt to map write: median {} us, 99th percentile {} us, longest {} us",
-            story.name, latency.count, latency.p50_us, latency.p99_us, latency.max_us
-        );
-        stories.push(story);
+        stories.push(if args.agent {
+            whole(&recording, args.speed).await?
+        } else {
+            story::replay(&recording, &mut Agent::new(&recording))?
+        });
     }
     report_on(&stories, args.output)
 }
 
-/// Replays with a new subject for each recording.
-///
-/// # Errors
-/// If a recording can't be read, a subject can't take it, or a story failed.
-pub fn run_with(args: &Args, subject: impl Fn(&Recording) -> Box<dyn Subject>) -> Result<()> {
-    let mut stories = Vec::new();
-    for dir in recordings(&args.dirs)? {
-        let recording = Recording::read(&dir)?;
-        stories.push(story::replay(&recording, subject(&recording).as_mut())?);
-    }
-    report_on(&stories, args.output)
+/// Performs to a whole agent.
+async fn whole(recording: &Recording, speed: f64) -> Result<Story> {
+    let (story, figures) = stage::perform(recording, speed).await?;
+    let latency = figures.latency;
+    eprintln!(
+        "{}: {} API events, from receipt to map write: median {} us, 99th percentile {} us, longest {} us",
+        story.name, latency.count, latency.p50_us, latency.p99_us, latency.max_us
+    );
+    Ok(story)
 }
 
 fn report_on(stories: &[Story], output: Output) -> Result<()> {
@@ -118,7 +103,7 @@ fn recordings(dirs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{stream::ApiEvent, subject::Denial, testing::Folder};
+    use crate::replay::{stream::ApiEvent, subject::Denial, subject::Subject, testing::Folder};
     use std::time::Duration;
 
     /// Denies nothing.
@@ -135,13 +120,11 @@ mod tests {
     }
 
     fn run_silent(dir: &Path) -> Result<()> {
-        let args = Args {
-            dirs: vec![dir.into()],
-            output: Output::Json,
-            agent: false,
-            speed: 1.0,
-        };
-        run_with(&args, |_| Box::new(Silent))
+        let mut stories = Vec::new();
+        for dir in recordings(&[dir.into()])? {
+            stories.push(story::replay(&Recording::read(&dir)?, &mut Silent)?);
+        }
+        report_on(&stories, Output::Json)
     }
 
     #[test]

@@ -8,18 +8,20 @@ use super::{
     world::{Standing, World},
 };
 use serde::Serialize;
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 /// The kernel keeps denials this long after the last watch was seen running.
 pub const LEASE: Duration = Duration::from_secs(15);
 
 /// The verdict on a denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
     /// Proven, and no backend of the Service holds the IP.
     Ok,
     /// Proven, openers only, while the Retired pod still holds the IP: no fault, but reported.
+    #[strum(to_string = "alive")]
     StillAlive,
     /// A rightful receiver holds the IP.
     Wrong,
@@ -31,21 +33,8 @@ pub enum Verdict {
 
 impl Verdict {
     /// Whether it makes a replay fail.
-    #[must_use]
     pub const fn is_fault(self) -> bool {
         matches!(self, Self::Wrong | Self::Missing | Self::Unproven)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Ok => "ok",
-            Self::StillAlive => "alive",
-            Self::Wrong => "wrong",
-            Self::Missing => "missing",
-            Self::Unproven => "unproven",
-        })
     }
 }
 
@@ -73,7 +62,6 @@ pub struct Judge {
 
 impl Judge {
     /// A judge of one recording.
-    #[must_use]
     pub fn new(truth: Truth) -> Self {
         Self {
             truth,
@@ -96,13 +84,11 @@ impl Judge {
 
     /// The time at which the kernel stops denying because not all watches run. Before the first view there is no lease, and
     /// every denial is judged.
-    #[must_use]
     pub fn lease_ends(&self) -> Option<Duration> {
         self.blind_since.map(|since| since + LEASE)
     }
 
     /// Judges one instant; denials whose lease has ended do not count.
-    #[must_use]
     pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Judgement> {
         if self.lease_ends().is_some_and(|end| now >= end) {
             return Vec::new();

@@ -31,9 +31,6 @@ pub trait Stage {
 }
 
 /// Performs a recording, `speed` times as fast as it happened, and judges as on the virtual clock.
-///
-/// # Errors
-/// If the stage fails.
 pub async fn perform(recording: &Recording, stage: &mut impl Stage, speed: f64) -> Result<Story> {
     ensure!(speed > 0.0, "a speed of {speed} would never end; 1 is real time");
     let mut begin = Instant::now();

@@ -40,7 +40,6 @@ pub struct Proof {
 
 impl Proof {
     /// The denial that the subject should have made.
-    #[must_use]
     pub fn denial(&self, key: &Key) -> Denial {
         Denial {
             key: key.clone(),
@@ -51,7 +50,6 @@ impl Proof {
     }
 
     /// The difference between this denial and the proven one, if any.
-    #[must_use]
     pub fn objection(&self, denial: &Denial) -> Option<String> {
         let proven = self.shapes[0];
         if !self.shapes.contains(&denial.shape) {
@@ -75,10 +73,7 @@ pub fn proofs(world: &World, now: Duration) -> impl Iterator<Item = (&Key, Proof
     keys.filter_map(move |key| Some((key, prove(world, key, now).ok()?)))
 }
 
-/// The provable denial of one endpoint of a Service.
-///
-/// # Errors
-/// The rule that forbids a denial.
+/// The provable denial of one endpoint of a Service, or the rule that forbids one.
 pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static str> {
     if !world.is_synced() {
         return Err("not every watch has shown its objects");

@@ -36,9 +36,7 @@ pub enum What {
 
 impl Recording {
     /// Reads a folder; its format is in `lab/traces/README.md`. `nodes.jsonl`, `node.jsonl` and `lives.json` may be absent.
-    ///
-    /// # Errors
-    /// If a file is absent or a line isn't what the recorder writes, naming file and line.
+    /// An error names the file and the line that isn't what the recorder writes.
     pub fn read(dir: &Path) -> Result<Self> {
         let mut instants = Vec::new();
         for kind in WATCHED {
@@ -75,7 +73,6 @@ impl Recording {
     }
 
     /// Whether the recording has events on the node, which show the holders of addresses.
-    #[must_use]
     pub fn has_truth(&self) -> bool {
         !self.lives.is_empty()
             || self
@@ -85,7 +82,6 @@ impl Recording {
     }
 
     /// The name of one of the nodes, for a subject that needs one.
-    #[must_use]
     pub fn a_node(&self) -> Option<String> {
         let nodes = self.objects(Kind::Node);
         nodes.map(|(_, node)| object::name(node)).next()
@@ -108,7 +104,6 @@ impl Recording {
     }
 
     /// The namespaces of all pods and Services. They were not recorded, and each must have existed.
-    #[must_use]
     pub fn namespaces(&self) -> BTreeSet<&str> {
         let objects = self.objects(Kind::Pod).chain(self.objects(Kind::Service));
         objects
@@ -117,7 +112,6 @@ impl Recording {
     }
 
     /// `namespace/name` of every pod, by UID.
-    #[must_use]
     pub fn pod_names(&self) -> BTreeMap<String, String> {
         self.objects(Kind::Pod)
             .filter_map(|(_, pod)| Some((object::uid(pod)?.to_owned(), object::name(pod))))

@@ -12,7 +12,6 @@ const COLUMNS: [&str; 7] = [
 ];
 
 /// All stories as text, with colours if the reader is a terminal.
-#[must_use]
 pub fn text(stories: &[Story], colours: bool) -> String {
     let mut out = String::new();
     for story in stories {

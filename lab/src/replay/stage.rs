@@ -1,6 +1,7 @@
 //! The environment of a whole agent: process, network namespace, maps, and watches at a real API server.
 
 use super::{
+    agent::Uids,
     live::{self, Stage},
     recording::{Recording, What},
     story::Story,
@@ -14,7 +15,6 @@ use crate::{
     scenario::{
         agent::{Agent, AgentOptions},
         format,
-        process::output,
         workdir::Workdir,
     },
     wait::PATIENCE,
@@ -32,10 +32,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 /// Performs a recording to a whole agent, `speed` times as fast as it happened. Returns the result and the agent's
-/// figures.
-///
-/// # Errors
-/// Without root, or if the agent or the API server fails.
+/// figures. Needs root.
 pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status)> {
     let mut theatre = Theatre::new(recording)?;
     let story = live::perform(recording, &mut theatre, speed).await?;
@@ -55,16 +52,13 @@ struct Theatre {
     awaited: BTreeSet<Kind>,
     /// Kinds whose watch was recorded as ended; the server is away while there is one.
     closed: BTreeSet<Kind>,
-    /// UIDs as the API writes them.
-    uids: BTreeMap<Uid, String>,
+    uids: Uids,
 }
 
 impl Theatre {
     fn new(recording: &Recording) -> Result<Self> {
         let netns = NetNs::new("replay")?;
-        for arguments in ["link set lo up", "link add eth0 type veth peer name eth1"] {
-            output(netns.command("ip").args(arguments.split(' ')))?;
-        }
+        netns.ip(&["link set lo up", "link add eth0 type veth peer name eth1"])?;
         let store = Store::recording();
         for namespace in recording.namespaces() {
             store.ensure_namespace(namespace)?;
@@ -77,7 +71,6 @@ impl Theatre {
             }) => Some(*kind),
             _ => None,
         });
-        let uids = recording.pod_names().into_keys();
         Ok(Self {
             agent: None,
             server: ApiServer::start(listener, store.clone())?,
@@ -87,7 +80,7 @@ impl Theatre {
             node: recording.a_node().context("the recording shows no node")?,
             awaited: lists.collect(),
             closed: BTreeSet::new(),
-            uids: uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect(),
+            uids: Uids::of(recording),
         })
     }
 
@@ -123,12 +116,10 @@ impl Theatre {
                 flags: &flags,
                 cgroup_root: None,
             };
-            self.agent = Some(Agent::start(
-                &self.netns,
-                &self.workdir,
-                &self.server.kubeconfig(),
-                &options,
-            )?);
+            let kubeconfig = self.server.kubeconfig();
+            let mut agent = Agent::prepare(&self.netns, &self.workdir, &kubeconfig, &options)?;
+            agent.start_again()?;
+            self.agent = Some(agent);
             self.watching().await?;
         }
         Ok(())
@@ -168,7 +159,6 @@ impl Theatre {
             "a denial for {:?}",
             entry.reason
         );
-        let uid = |uid: Uid| self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string());
         let slot = target.slot.number.to_string();
         Ok(Denial {
             key: Key {
@@ -189,8 +179,8 @@ impl Theatre {
                 reason: entry.reason,
                 openers_only: entry.uid_state == UidState::Retired,
             },
-            meant: uid(entry.dead_uid),
-            owner: (entry.owner_uid != Uid::NONE).then(|| uid(entry.owner_uid)),
+            meant: self.uids.text(entry.dead_uid),
+            owner: (entry.owner_uid != Uid::NONE).then(|| self.uids.text(entry.owner_uid)),
         })
     }
 }

@@ -39,7 +39,6 @@ pub struct Story {
 
 impl Story {
     /// How many findings have this verdict.
-    #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.findings
             .iter()
@@ -48,16 +47,12 @@ impl Story {
     }
 
     /// Whether anything was denied wrongly or without proof, or not denied.
-    #[must_use]
     pub fn failed(&self) -> bool {
         self.findings.iter().any(|finding| finding.verdict.is_fault())
     }
 }
 
 /// Replays a recording and judges the subject at every instant.
-///
-/// # Errors
-/// If the subject can't take an event.
 pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Story> {
     let mut trial = Trial::new(recording);
     let mut denials = Vec::new();

@@ -53,16 +53,12 @@ enum State {
 
 impl Stream {
     /// A stream without a line for its opening begins with the initial events.
-    #[must_use]
     pub fn new(kind: Kind) -> Self {
         let state = State::Listing(Vec::new());
         Self { kind, state }
     }
 
-    /// The change that this line makes, if any.
-    ///
-    /// # Errors
-    /// If the recorder does not write such lines.
+    /// The change that this line makes, if any. An error if the recorder does not write such lines.
     pub fn line(&mut self, line: &Value) -> Result<Option<ApiEvent>> {
         let change = if let Some(watch) = line.get("watch") {
             match watch.as_str() {

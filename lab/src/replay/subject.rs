@@ -9,9 +9,7 @@ use std::{fmt, net::IpAddr, time::Duration};
 /// A state machine that turns watch events into denials.
 pub trait Subject {
     /// Takes one event; `now` is virtual time since the recording began.
-    ///
-    /// # Errors
-    /// If the subject can't take an object that an agent would have to take.
+    /// An error if the subject can't take an object that an agent would have to take.
     fn feed(&mut self, now: Duration, event: &ApiEvent) -> anyhow::Result<()>;
 
     /// Everything denied now.
@@ -64,7 +62,6 @@ impl fmt::Display for Key {
 
 impl Key {
     /// `10.244.1.10:8080`, with the protocol where it isn't TCP.
-    #[must_use]
     pub fn endpoint(&self) -> String {
         let endpoint = std::net::SocketAddr::new(self.ip, self.port);
         match self.protocol {

@@ -47,7 +47,6 @@ struct Lease {
 
 impl Truth {
     /// Reads the node's side of a recording.
-    #[must_use]
     pub fn of(recording: &Recording) -> Self {
         let mut truth = Self::default();
         for (at, pod) in recording.objects(Kind::Pod) {
@@ -75,7 +74,6 @@ impl Truth {
     }
 
     /// The pods that hold the address at this time; a pod that was not identified has an empty name.
-    #[must_use]
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
         let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
         self.leases
@@ -86,7 +84,6 @@ impl Truth {
     }
 
     /// The latest API object of a pod at this time, or the first one after it.
-    #[must_use]
     pub fn object(&self, pod: &PodIdentity, at: Duration) -> Option<&Object> {
         let versions = pod.uids.iter().filter_map(|uid| self.versions.get(uid)).flatten();
         let (past, future): (Vec<_>, Vec<_>) = versions.partition(|(time, _)| *time <= at);

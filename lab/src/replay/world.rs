@@ -13,13 +13,15 @@ use std::{
     time::Duration,
 };
 
+type Objects = BTreeMap<Kind, BTreeMap<String, Object>>;
+
 /// The knowledge of a client of the four watches.
 #[derive(Debug, Default)]
 pub struct World {
     /// By UID; removed pods stay.
     pub(super) pods: BTreeMap<String, PodRecord>,
     /// By name.
-    pub(super) objects: BTreeMap<Kind, BTreeMap<String, Object>>,
+    pub(super) objects: Objects,
     /// UIDs that the Service's slices list or listed at an endpoint, and the last time of each.
     pub(super) listings: BTreeMap<Key, BTreeMap<Option<String>, Duration>>,
     /// Services that were deleted once; a later Service of the same name is another one.
@@ -92,13 +94,11 @@ impl World {
     }
 
     /// Whether every watch has shown everything at least once.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         self.synced.len() == WATCHED.len()
     }
 
     /// Whether all watches run.
-    #[must_use]
     pub fn is_watching(&self) -> bool {
         self.is_synced() && self.open.len() == WATCHED.len()
     }
@@ -108,19 +108,12 @@ impl World {
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Object> {
-        self.objects
-            .get(&Kind::Node)
-            .into_iter()
-            .flat_map(BTreeMap::values)
+        of_kind(&self.objects, Kind::Node)
     }
 
     /// The slices of a Service.
     pub(super) fn slices<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Object> {
-        let slices = self
-            .objects
-            .get(&Kind::EndpointSlice)
-            .into_iter()
-            .flat_map(BTreeMap::values);
+        let slices = of_kind(&self.objects, Kind::EndpointSlice);
         slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
     }
 
@@ -230,21 +223,15 @@ impl World {
     }
 
     fn note_listings(&mut self, now: Duration) {
-        let slices = self
-            .objects
-            .get(&Kind::EndpointSlice)
-            .into_iter()
-            .flat_map(BTreeMap::values);
-        for slice in slices {
+        for slice in of_kind(&self.objects, Kind::EndpointSlice) {
             let Some(service) = slice_service(slice) else {
                 continue;
             };
             for endpoint in endpoints(slice) {
                 for (port, protocol) in ports(slice) {
-                    let (service, ip) = (service.clone(), endpoint.ip);
                     let key = Key {
-                        service,
-                        ip,
+                        service: service.clone(),
+                        ip: endpoint.ip,
                         port,
                         protocol,
                     };
@@ -254,4 +241,8 @@ impl World {
             }
         }
     }
+}
+
+fn of_kind(objects: &Objects, kind: Kind) -> impl Iterator<Item = &Object> {
+    objects.get(&kind).into_iter().flat_map(BTreeMap::values)
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -9,18 +10,20 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use aya::maps::{Array, Map, MapData};
 use epguard::commands::drops;
+use epguard::kernel::maps::{self, KeyedMap};
 use epguard::shared::clock::boot_ns;
 use epguard::shared::drops::Dropped;
 use epguard::shared::status::Status;
-use epguard_common::{Mode, View};
+use epguard_common::{Addr, Mode, Terminated, View};
 use epguard_core::facts::Watched;
 use serde_json::Value;
 
-use super::process;
+use super::counters::Counters;
 use super::workdir::Workdir;
 use crate::agent::{AgentProcess, Place};
 use crate::api::{Kind, Store};
 use crate::net::NetNs;
+use crate::process;
 use crate::wait;
 
 pub use super::options::AgentOptions;
@@ -37,19 +40,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts the agent in `netns`. Returns once it is running, before it has seen all objects.
-    pub fn start(
-        netns: &NetNs,
-        workdir: &Workdir,
-        kubeconfig: &str,
-        options: &AgentOptions<'_>,
-    ) -> Result<Self> {
-        let mut agent = Self::prepare(netns, workdir, kubeconfig, options)?;
-        agent.start_again()?;
-        Ok(agent)
-    }
-
-    /// One that is not started yet.
+    /// One for this network namespace, not started yet.
     pub fn prepare(
         netns: &NetNs,
         workdir: &Workdir,
@@ -76,7 +67,8 @@ impl Agent {
         })
     }
 
-    /// Starts it, or starts it again with the same command line after [`Agent::kill`].
+    /// Starts it, or starts it again with the same command line after [`Agent::kill`]. Returns once it is running, before it has
+    /// seen all objects.
     pub fn start_again(&mut self) -> Result<()> {
         let mut command = self.netns.command(&self.program);
         command.args(&self.arguments);
@@ -95,19 +87,16 @@ impl Agent {
     }
 
     /// Whether it was started and not killed since.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.process.is_some()
     }
 
     /// Number of its process, while it runs.
-    #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(AgentProcess::pid)
     }
 
     /// Where the datapath is pinned.
-    #[must_use]
     pub fn pin_dir(&self) -> &Path {
         &self.pin_dir
     }
@@ -142,8 +131,33 @@ impl Agent {
         Ok(self.view()?.socket_lb == View::HOOKED)
     }
 
+    /// Waits until it uses one of these carriers of intents, if its status names a carrier at all.
+    pub fn await_carrier(&self, wanted: &[&str]) -> Result<()> {
+        wait::until(Duration::from_millis(10), || {
+            let status = self.status_document()?;
+            let is_wanted = in_use(&status).is_none_or(|carrier| wanted.contains(&carrier));
+            Ok(wait::holds(is_wanted, || {
+                let (wanted, seen) = (wanted.join(" or "), &status["status"]["carrier"]);
+                format!(
+                    "beside this neighbour the agent's carrier has to be {wanted}; its status shows {seen}"
+                )
+            }))
+        })
+    }
+
+    /// Waits until TERMINATED has the address. The agent needs the node's routes for it, some time after the API shows that the
+    /// pod is dead.
+    pub fn await_orphan_ip(&self, address: IpAddr) -> Result<()> {
+        let terminated = KeyedMap::<Addr, Terminated>::pinned(&self.pin_dir, "TERMINATED")?;
+        wait::until(Duration::from_millis(5), || {
+            Ok(wait::holds(terminated.get(&address.into()).is_ok(), || {
+                format!("{address} is not in TERMINATED")
+            }))
+        })
+    }
+
     fn view(&self) -> Result<View> {
-        let view = Map::Array(epguard::kernel::maps::open(&self.pin_dir, "VIEW")?);
+        let view = Map::Array(maps::open(&self.pin_dir, "VIEW")?);
         let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
         view.get(&0, 0).context("cannot read VIEW")
     }
@@ -192,8 +206,12 @@ impl Agent {
         drops::ask(&self.run_dir)
     }
 
+    /// The datapath's counters.
+    pub fn counters(&self) -> Result<Counters> {
+        Counters::read(&self.pin_dir)
+    }
+
     /// The agent's log so far.
-    #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()
     }
@@ -227,5 +245,24 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
         None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
         None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
         None => None,
+    }
+}
+
+fn in_use(status: &Value) -> Option<&str> {
+    status["status"]["carrier"]["inUse"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_without_a_carrier_is_not_waited_for() {
+        assert_eq!(in_use(&json!({"status": {"mode": "observe"}})), None);
+        assert_eq!(
+            in_use(&json!({"status": {"carrier": {"inUse": "none"}}})),
+            Some("none")
+        );
     }
 }

@@ -93,9 +93,11 @@ impl Balancer {
         self.lb.program(rules)
     }
 
-    /// Makes it translate sockets of these network namespaces, and of no others.
-    pub fn serve(&mut self, namespaces: &[&NetNs]) -> Result<()> {
-        self.lb.serve(namespaces)
+    /// Makes it translate sockets of these network namespaces, and of no others; those of pods only if it serves pods.
+    pub fn serve(&mut self, node: &NetNs, pods: &[NetNs]) -> Result<()> {
+        let pods = if self.serves_pods { pods } else { &[] };
+        let namespaces: Vec<&NetNs> = pods.iter().chain([node]).collect();
+        self.lb.serve(&namespaces)
     }
 
     /// Waits until the agent's status shows that its hooks are where this load balancer needs them, and until the kernel judges

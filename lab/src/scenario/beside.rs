@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::cluster::Cluster;
-use super::format::{Forbidden, NeighbourStep, Scenario};
+use super::format::{Call, Forbidden, NeighbourStep, Scenario};
 use super::variant::Variant;
-use crate::neighbour::{Flow, Kind, Neighbour, Plan};
+use crate::neighbour::{Flow, Kind, Neighbour, Plan, Verdicts};
 use crate::net::NetNs;
+use crate::wait;
 
 /// The neighbour that the story has in this variant, not started yet.
 pub(super) fn neighbour(
@@ -79,6 +81,37 @@ pub(super) fn hook(neighbour: &mut Neighbour, cluster: &Cluster) -> Result<()> {
         }
     }
     neighbour.route(&routes)
+}
+
+/// Checks the neighbour's verdicts since `before` on one call, which it must drop if `is_forbidden`: they must be the same as
+/// without epguard. The story's proxy marks no packets, and without epguard no packet has a `tc_index`.
+pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, before: Verdicts) -> Result<()> {
+    let least = if is_forbidden { u64::from(call.times) } else { 0 };
+    // A packet is counted when its client has its answer, or a moment later.
+    wait::until(Duration::from_millis(5), || {
+        let now = neighbour.verdicts()?;
+        ensure!(
+            now.skipped == 0,
+            "a packet carries a mark that switches the neighbour's policy off; its policy: before {before}, now {now}"
+        );
+        ensure!(
+            is_forbidden || now.forbidden == before.forbidden,
+            "the neighbour's policy drops what the story does not forbid: before {before}, now {now}"
+        );
+        Ok(wait::holds(now.forbidden >= before.forbidden + least, || {
+            format!("the neighbour's policy has not dropped {least}; its policy: before {before}, now {now}")
+        }))
+    })?;
+    let marked: Vec<String> = (neighbour.arrived()?.iter())
+        .filter(|(tc_index, _)| **tc_index != 0)
+        .map(|(tc_index, packets)| format!("{packets} with {tc_index:#06x}"))
+        .collect();
+    ensure!(
+        marked.is_empty(),
+        "packets arrive in pods with a tc_index that only epguard writes: {}",
+        marked.join(", ")
+    );
+    Ok(())
 }
 
 fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {

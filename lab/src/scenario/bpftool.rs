@@ -6,20 +6,17 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::process;
+use crate::process;
 
 /// Entries with `key` and `value` by field names. The copy of the key in most values is left out.
 pub fn entries(pin_dir: &Path, map: &str) -> Result<Vec<Value>> {
-    let text = process::output(
-        Command::new("bpftool")
-            .args(["-j", "map", "dump", "pinned"])
-            .arg(path(pin_dir, map)),
-    )?;
+    let mut bpftool = Command::new("bpftool");
+    bpftool.args(["-j", "map", "dump", "pinned"]);
+    let text = process::output(bpftool.arg(path(pin_dir, map)))?;
     let entries: Vec<Value> = serde_json::from_str(&text).context("bpftool wrote no JSON array")?;
-    Ok(entries
-        .into_iter()
-        .map(|entry| without_second_key(entry.get("formatted").cloned().unwrap_or(entry)))
-        .collect())
+    let formatted = |entry: Value| entry.get("formatted").cloned().unwrap_or(entry);
+    let entries = entries.into_iter().map(formatted);
+    Ok(entries.map(without_second_key).collect())
 }
 
 fn without_second_key(mut entry: Value) -> Value {
@@ -29,6 +26,15 @@ fn without_second_key(mut entry: Value) -> Value {
         entry["value"] = inner;
     }
     entry
+}
+
+/// Octets: numbers, or hexadecimal text in some versions of bpftool.
+pub fn octets(values: &[Value]) -> Option<Vec<u8>> {
+    let octet = |value: &Value| match value {
+        Value::String(text) => u8::from_str_radix(text.trim_start_matches("0x"), 16).ok(),
+        number => number.as_u64()?.try_into().ok(),
+    };
+    values.iter().map(octet).collect()
 }
 
 /// Where a map is pinned.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use anyhow::{Context, Result};
+use serde_json::json;
 
 use super::balancer::Balancer;
 use super::format::{ApiStep, Call, Condition, Pod, Scenario, Service};
@@ -12,7 +14,7 @@ use super::objects::{self, Clock, Endpoint, PodObject};
 use super::serve::Serving;
 use super::variant::Variant;
 use crate::api::{ApiServer, Kind, ObjectRef, Store};
-use crate::net::{PodNet, Topology};
+use crate::net::{NetNs, PodNet, Topology};
 use crate::proxy::{Proxy, ServiceRule, service_rules};
 use crate::traffic::{Client, Server};
 
@@ -70,8 +72,22 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Replaces the proxy by a load balancer at sockets, which is not started yet. If it does not serve pods, the proxy stays.
+    pub fn balance_at_sockets(&mut self, pins: &Path, serves_pods: bool) -> Result<()> {
+        self.balancer = Some(Balancer::new(pins, serves_pods)?);
+        self.serve_sockets()
+    }
+
+    /// Updates the network namespaces that the load balancer translates: those that node-a has now.
+    pub(super) fn serve_sockets(&mut self) -> Result<()> {
+        let node = self.topology.node("node-a")?.netns.clone();
+        let pods = self.local_pods().into_iter();
+        let pods: Vec<NetNs> = pods.map(|(_, pod)| pod.netns.clone()).collect();
+        let balancer = self.balancer.as_mut();
+        balancer.map_or(Ok(()), |balancer| balancer.serve(&node, &pods))
+    }
+
     /// Kubeconfig for the agent.
-    #[must_use]
     pub fn kubeconfig(&self) -> &str {
         self.api.kubeconfig()
     }
@@ -83,19 +99,16 @@ impl Cluster {
     }
 
     /// The API server, for faults that stories have no step for.
-    #[must_use]
     pub fn api_server(&self) -> &ApiServer {
         self.api.server()
     }
 
     /// Whether the agent can see what the store holds.
-    #[must_use]
     pub fn api_is_back(&self) -> bool {
         self.api_is_back
     }
 
     /// A Service of the story.
-    #[must_use]
     pub fn service(&self, name: &str) -> Option<&Service> {
         self.services.get(name)
     }
@@ -106,8 +119,7 @@ impl Cluster {
             let pod = self.names.pod(alias)?;
             let published = self.objects.get(alias).and_then(|object| object.ip);
             Ok(Endpoint {
-                pod: (pod.namespace.clone(), pod.name.clone()),
-                uid: pod.uid.clone(),
+                pod: pod.clone(),
                 node: self.cast[alias].node.clone(),
                 ip: published.unwrap_or(pod.ip),
                 condition: *condition,
@@ -135,21 +147,15 @@ impl Cluster {
     pub fn set_proxy(&mut self, backends: &BTreeMap<String, Vec<String>>) -> Result<()> {
         let mut rules = self.wanted_rules();
         for rule in &mut rules {
-            let service = rule
-                .name
-                .rsplit_once(':')
-                .map_or(&*rule.name, |(service, _)| service);
-            rule.backends = match (backends.get(service), self.services.get(service)) {
-                (Some(pods), Some(declared)) => pods
-                    .iter()
-                    .map(|alias| Ok(SocketAddr::new(self.names.pod(alias)?.ip, declared.target_port)))
-                    .collect::<Result<_>>()?,
-                _ => self
-                    .rules
-                    .iter()
-                    .find(|old| old.name == rule.name)
-                    .map(|old| old.backends.clone())
-                    .unwrap_or_default(),
+            let service = rule.service();
+            let declared = backends.get(service).zip(self.services.get(service));
+            rule.backends = if let Some((pods, declared)) = declared {
+                let at =
+                    |alias: &String| Ok(SocketAddr::new(self.names.pod(alias)?.ip, declared.target_port));
+                pods.iter().map(at).collect::<Result<_>>()?
+            } else {
+                let old = self.rules.iter().find(|old| old.name == rule.name);
+                old.map(|old| old.backends.clone()).unwrap_or_default()
             };
         }
         self.program(rules)
@@ -167,11 +173,9 @@ impl Cluster {
     }
 
     /// The backends that the rules have for a Service; none if they do not have the Service.
-    #[must_use]
     pub fn backends(&self, service: &str) -> Option<Vec<SocketAddr>> {
-        let is_of =
-            |rule: &&ServiceRule| rule.name.rsplit_once(':').map_or(&*rule.name, |(of, _)| of) == service;
-        let mut rules = self.rules.iter().filter(is_of).peekable();
+        let rules = self.rules.iter().filter(|rule| rule.service() == service);
+        let mut rules = rules.peekable();
         rules.peek()?;
         Some(rules.flat_map(|rule| rule.backends.iter().copied()).collect())
     }
@@ -184,7 +188,6 @@ impl Cluster {
     }
 
     /// Pods that are on node-a now, by their names in the story.
-    #[must_use]
     pub fn local_pods(&self) -> Vec<(&str, &PodNet)> {
         let pods = self
             .cast
@@ -194,7 +197,6 @@ impl Cluster {
     }
 
     /// Links on node-a that lead to pods.
-    #[must_use]
     pub fn links(&self) -> Vec<&str> {
         let pods = self.local_pods().into_iter();
         pods.map(|(_, pod)| &*pod.host_ifname).collect()
@@ -212,11 +214,8 @@ impl Cluster {
         if let Some(balancer) = &mut self.balancer {
             balancer.program(&rules)?;
         }
-        if self
-            .balancer
-            .as_ref()
-            .is_none_or(|balancer| !balancer.serves_pods())
-        {
+        let balancer = self.balancer.as_ref();
+        if balancer.is_none_or(|balancer| !balancer.serves_pods()) {
             self.proxy.program(&rules)?;
         }
         self.rules = rules;
@@ -225,8 +224,10 @@ impl Cluster {
 
     fn create_namespaces(&self, scenario: &Scenario) -> Result<()> {
         for (name, namespace) in &scenario.namespaces {
-            self.store
-                .apply(objects::namespace(name, &namespace.annotations))?;
+            self.store.ensure_namespace(name)?;
+            let annotations = json!({"metadata": {"annotations": namespace.annotations}});
+            let id = ObjectRef::new(Kind::Namespace, "", name);
+            self.store.patch(&id, &annotations)?;
         }
         let pods = self.cast.values().map(|pod| &pod.is);
         for full in pods.chain(self.services.keys()) {
@@ -239,14 +240,9 @@ impl Cluster {
         for (name, number) in [("node-a", 1), ("node-b", 2)] {
             let node = self.topology.node(name)?;
             let addresses: [IpAddr; 2] = [node.ipv4.into(), node.ipv6.into()];
-            let ((v4, v4_length), (v6, v6_length)) = (node.pod_cidr_v4(), node.pod_cidr_v6());
-            let cidrs = [format!("{v4}/{v4_length}"), format!("{v6}/{v6_length}")];
-            self.store.apply(objects::node(
-                name,
-                &objects::uid(0x0de, number),
-                &addresses,
-                &cidrs,
-            ))?;
+            let cidrs = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
+            let uid = objects::uid(0x0de, number);
+            self.store.apply(objects::node(name, &uid, &addresses, &cidrs))?;
         }
         Ok(())
     }
@@ -255,13 +251,9 @@ impl Cluster {
         for (number, (full, service)) in self.services.iter().enumerate() {
             let (namespace, name) = names::split(full);
             let uid = objects::uid(0x5ec, number + 1);
-            self.store.apply(objects::service(
-                &namespace,
-                &name,
-                &uid,
-                service,
-                self.names.service(full)?,
-            ))?;
+            let frontends = self.names.service(full)?;
+            let service = objects::service(&namespace, &name, &uid, service, frontends);
+            self.store.apply(service)?;
         }
         Ok(())
     }

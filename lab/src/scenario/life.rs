@@ -59,7 +59,7 @@ impl Cluster {
             }),
             PodEvent::Rebooted => self.edit(alias, |pod, now, _| {
                 exit(pod, now, 255);
-                pod.sandbox = pod.sandbox.as_ref().map(|_| (false, now.into()));
+                pod.report_sandbox(false, now);
             }),
             PodEvent::Deleting => self.delete_pod(alias, None),
             PodEvent::Gone | PodEvent::ForceDeleted => self.delete_pod(alias, Some(0)),
@@ -74,24 +74,16 @@ impl Cluster {
 
     fn scheduled(&mut self, alias: &str) -> Result<()> {
         let declared = self.cast.get(alias).context("it is not in the story")?;
-        let name = self.names.pod(alias)?;
-        let node = self.topology.node(&declared.node)?;
         let now = self.clock.text();
         let object = PodObject {
-            namespace: name.namespace.clone(),
-            name: name.name.clone(),
-            uid: name.uid.clone(),
-            labels: declared.labels.clone(),
-            annotations: declared.annotations.clone(),
-            mirror: declared.mirror,
-            node: declared.node.clone(),
-            host_ip: node.ip(self.names.is_ipv4()),
+            name: self.names.pod(alias)?.clone(),
+            declared: declared.clone(),
+            host_ip: self.topology.node(&declared.node)?.ip(self.names.is_ipv4()),
             created: now.clone(),
             phase: Phase::Pending,
             phase_by_podgc: false,
             ip: None,
             ready: (false, now.clone()),
-            one_binary: declared.kubelet == Kubelet::K3s,
             sandbox: (declared.kubelet != Kubelet::Old).then_some((false, now)),
             container: Container::Waiting,
         };
@@ -101,9 +93,7 @@ impl Cluster {
 
     fn sandbox_up(&mut self, alias: &str) -> Result<()> {
         self.attach(alias, self.names.pod(alias)?.ip)?;
-        self.edit(alias, |pod, now, _| {
-            pod.sandbox = pod.sandbox.as_ref().map(|_| (true, now.into()));
-        })
+        self.edit(alias, |pod, now, _| pod.report_sandbox(true, now))
     }
 
     /// Replaces the sandbox; the kubelet still reports the old address (as recorded on 1.36).
@@ -111,7 +101,7 @@ impl Cluster {
         self.detach(alias)?;
         self.servers.remove(alias);
         self.edit(alias, |pod, now, _| {
-            pod.sandbox = pod.sandbox.as_ref().map(|_| (false, now.into()));
+            pod.report_sandbox(false, now);
             exit(pod, now, 137);
         })?;
         let next = self
@@ -121,9 +111,7 @@ impl Cluster {
             .context("its story gives it no `next-ip`")?;
         self.attach(alias, next)?;
         self.clock.tick();
-        self.edit(alias, |pod, now, _| {
-            pod.sandbox = pod.sandbox.as_ref().map(|_| (true, now.into()));
-        })
+        self.edit(alias, |pod, now, _| pod.report_sandbox(true, now))
     }
 
     fn show_running(pod: &mut PodObject, now: &str, held: Option<IpAddr>) {

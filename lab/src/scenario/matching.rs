@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use epguard_common::Addr;
 use serde_json::Value;
 
+use super::bpftool;
 use super::format::Entries;
 
 /// The first expectation that does not hold, if any.
-#[must_use]
 pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
     if let Some(count) = expected.count.filter(|count| *count != seen.len()) {
         return Some(format!("{} entries instead of {count}", seen.len()));
@@ -32,7 +32,7 @@ fn matches(expected: &Value, seen: &Value) -> bool {
             fields.values().all(|inner| matches(expected, inner))
         }
         (Value::String(text), Value::Array(octets)) => {
-            let seen: Option<Vec<u8>> = octets.iter().map(octet).collect();
+            let seen = bpftool::octets(octets);
             seen.is_some_and(|seen| spelled(text).is_some_and(|wanted| wanted[..] == seen[..]))
         }
         (Value::Array(wanted), Value::Array(items)) => {
@@ -43,13 +43,6 @@ fn matches(expected: &Value, seen: &Value) -> bool {
                     .all(|(wanted, item)| matches(wanted, item))
         }
         _ => expected == seen,
-    }
-}
-
-fn octet(value: &Value) -> Option<u8> {
-    match value {
-        Value::String(hex) => u8::from_str_radix(hex.trim_start_matches("0x"), 16).ok(),
-        number => number.as_u64()?.try_into().ok(),
     }
 }
 

@@ -2,13 +2,10 @@
 
 pub mod agent;
 mod answers;
-mod at_sockets;
 mod balancer;
 mod beside;
 pub(crate) mod bpftool;
 mod burst;
-mod capture;
-mod carrier;
 mod cli;
 pub mod cluster;
 mod counted;
@@ -20,10 +17,8 @@ mod matching;
 mod names;
 mod objects;
 mod options;
-mod orphan_ip;
 pub mod played;
 mod present;
-pub mod process;
 mod references;
 mod refusals;
 pub(crate) mod serve;
@@ -32,7 +27,6 @@ mod tell;
 mod traffic;
 pub mod variant;
 mod verdicts;
-mod watched;
 pub mod workdir;
 mod writers;
 

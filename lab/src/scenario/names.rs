@@ -6,10 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::format::{Family, Pod, Scenario, Wire};
-use super::objects::{self, Frontends};
+use super::format::{Caller, Family, Kubelet, Pod, Scenario};
+use super::objects::{self, Frontends, PodName};
 use super::variant::Variant;
-use crate::scenario::format::Caller;
 
 /// The pod that makes calls without `from`. It lives from the beginning to the end.
 pub const CLIENT: &str = "client";
@@ -21,21 +20,6 @@ pub struct Names {
     addresses: BTreeMap<String, IpAddr>,
     pods: BTreeMap<String, PodName>,
     services: BTreeMap<String, Frontends>,
-}
-
-/// A pod's identity.
-#[derive(Clone, Debug)]
-pub struct PodName {
-    /// `metadata.namespace`.
-    pub namespace: String,
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.uid`.
-    pub uid: String,
-    /// The address of its first sandbox.
-    pub ip: IpAddr,
-    /// The address of its next sandbox.
-    pub next_ip: Option<IpAddr>,
 }
 
 impl Names {
@@ -55,35 +39,27 @@ impl Names {
         }
         let pods = cast.iter().enumerate().map(|(number, (alias, pod))| {
             let (namespace, name) = split(&pod.is);
-            let ip = addresses[pod.ip.as_ref().unwrap_or(alias)];
-            let next_ip = pod.next_ip.as_ref().map(|symbol| addresses[symbol]);
-            let uid = objects::uid(0xb0d, number + 1);
-            (
-                alias.clone(),
-                PodName {
-                    namespace,
-                    name,
-                    uid,
-                    ip,
-                    next_ip,
-                },
-            )
+            let name = PodName {
+                namespace,
+                name,
+                uid: objects::uid(0xb0d, number + 1),
+                ip: addresses[pod.ip.as_ref().unwrap_or(alias)],
+                next_ip: pod.next_ip.as_ref().map(|symbol| addresses[symbol]),
+            };
+            (alias.clone(), name)
         });
         let pods = pods.collect();
-        let services = scenario
-            .services
-            .iter()
-            .zip(10..)
-            .map(|((name, service), number)| {
-                let vip = match variant.family {
-                    Family::Ipv4 => IpAddr::from([10, 96, 0, number]),
-                    Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into(),
-                };
-                let of_caller =
-                    (variant.caller == Caller::Nodeport).then_some(30000 + 10 * u16::from(number));
-                let node_port = service.node_port.or(of_caller);
-                (name.clone(), Frontends { vip, node_port })
-            });
+        let services = scenario.services.iter().zip(10..);
+        let services = services.map(|((name, service), number)| {
+            let vip = match variant.family {
+                Family::Ipv4 => IpAddr::from([10, 96, 0, number]),
+                Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into(),
+            };
+            let has_node_ports = variant.caller == Caller::Nodeport;
+            let of_caller = has_node_ports.then_some(30000 + 10 * u16::from(number));
+            let node_port = service.node_port.or(of_caller);
+            (name.clone(), Frontends { vip, node_port })
+        });
         Self {
             family: variant.family,
             services: services.collect(),
@@ -182,7 +158,7 @@ pub fn client() -> Pod {
         ports: Vec::new(),
         answers: None,
         mirror: false,
-        kubelet: super::format::Kubelet::Current,
+        kubelet: Kubelet::Current,
     }
 }
 
@@ -190,14 +166,6 @@ pub fn client() -> Pod {
 pub fn split(name: &str) -> (String, String) {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     (namespace.into(), name.into())
-}
-
-/// The name of a protocol's port in Services and slices.
-pub fn protocol(wire: Wire) -> crate::proxy::Protocol {
-    match wire {
-        Wire::Tcp => crate::proxy::Protocol::Tcp,
-        Wire::Udp => crate::proxy::Protocol::Udp,
-    }
 }
 
 /// In the node's pod CIDR, see [`crate::net::Topology::add_pod`].

@@ -19,7 +19,6 @@ pub struct Played<'a> {
 
 impl Played<'_> {
     /// The median latency of the calls of a group.
-    #[must_use]
     pub fn median(&self, group: &Group) -> Duration {
         median(self.of(group)).unwrap_or_default()
     }
@@ -45,7 +44,6 @@ pub fn median<'a>(answers: impl Iterator<Item = &'a Answer>) -> Option<Duration>
 }
 
 /// A latency for people, who need no more than two digits of it.
-#[must_use]
 pub fn milliseconds(latency: Duration) -> String {
     let number = latency.as_secs_f64() * 1000.0;
     let digits = usize::from(number < 9.95);

@@ -24,26 +24,19 @@ pub(super) fn action(call: &Call, by: Action, is_of_pod: bool, kernel_judges_by_
     }
 }
 
-/// Watches for packets of a call that must be refused.
-#[derive(Debug)]
-pub(super) struct Unsent(Sniffer);
+/// Counts from now on the packets of a call that must be refused; `host` makes the call.
+pub(super) fn sniffer(call: &Call, host: &str, cluster: &Cluster) -> Result<Sniffer> {
+    let service = call.call.as_deref().unwrap_or_default();
+    let backends = cluster.backends(service).unwrap_or_default();
+    Sniffer::new(cluster.topology.netns(host)?, backends)
+}
 
-impl Unsent {
-    /// From now on; `host` makes the call.
-    pub(super) fn new(call: &Call, host: &str, cluster: &Cluster) -> Result<Self> {
-        let service = call.call.as_deref().unwrap_or_default();
-        let backends = cluster.backends(service).unwrap_or_default();
-        let netns = cluster.topology.netns(host)?;
-        Sniffer::new(netns, backends).map(Self)
-    }
-
-    /// An error if there was a packet.
-    pub(super) fn check(mut self) -> Result<()> {
-        let packets = self.0.packets()?;
-        ensure!(
-            packets == 0,
-            "expected that the refused call sends no packet, seen: {packets} to its backend"
-        );
-        Ok(())
-    }
+/// An error if there was a packet.
+pub(super) fn check(mut sniffer: Sniffer) -> Result<()> {
+    let packets = sniffer.packets()?;
+    ensure!(
+        packets == 0,
+        "expected that the refused call sends no packet, seen: {packets} to its backend"
+    );
+    Ok(())
 }

@@ -1,12 +1,10 @@
-//! The embedded API server on a thread of its own, since everything else here blocks.
+//! The embedded API server on a runtime of its own, since everything else here blocks.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use tokio::sync::oneshot;
+use anyhow::Result;
+use tokio::runtime::{Builder, Runtime};
 
 use super::format::ApiStep;
 use crate::api::{ApiServer, Store};
@@ -15,40 +13,31 @@ use crate::net::NetNs;
 /// Time between bookmarks of a stream.
 const BOOKMARKS: Duration = Duration::from_secs(1);
 
-/// A running API server; dropping it stops it.
+/// A running API server; dropping it stops it. Dropped in this order.
 #[derive(Debug)]
 pub struct Serving {
-    server: Arc<ApiServer>,
+    server: ApiServer,
     kubeconfig: String,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _runtime: Runtime,
 }
 
 impl Serving {
     /// Serves the store on the loopback of `netns`.
     pub fn start(netns: &NetNs, store: Store) -> Result<Self> {
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("api")
             .enable_all()
             .build()?;
-        let (stop, stopped) = oneshot::channel();
-        let (tell, told) = mpsc::channel();
-        let thread = thread::Builder::new().name("api".into()).spawn(move || {
-            runtime.block_on(async {
-                let server = ApiServer::start(listener, store).map(Arc::new);
-                if let Ok(server) = &server {
-                    server.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
-                }
-                let _ = tell.send(server);
-                let _ = stopped.await;
-            });
-        })?;
-        let server = told.recv().context("the API server ended before it began")??;
+        let context = runtime.enter();
+        let server = ApiServer::start(listener, store)?;
+        drop(context);
+        server.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
         Ok(Self {
             kubeconfig: server.kubeconfig(),
             server,
-            stop: Some(stop),
-            thread: Some(thread),
+            _runtime: runtime,
         })
     }
 
@@ -72,14 +61,5 @@ impl Serving {
                 ApiStep::Away | ApiStep::Stalled | ApiStep::Back => None,
             };
         });
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }

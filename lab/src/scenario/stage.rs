@@ -4,13 +4,12 @@ use anyhow::{Context, Result};
 
 use super::agent::{Agent, AgentOptions};
 use super::balancer::Balancer;
-use super::carrier::await_carrier;
+use super::beside;
 use super::cluster::Cluster;
 use super::counters::Counters;
 use super::format::{Action, CgroupStep, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep};
 use super::variant::Variant;
 use super::workdir::Workdir;
-use super::{beside, capture};
 use crate::neighbour::Neighbour;
 
 /// A cluster with an agent. Dropped in this order: the agent goes before the network that it is attached to.
@@ -51,7 +50,13 @@ impl Stage {
         let netns = &cluster.topology.node("node-a")?.netns;
         let action = variant.action.or(scenario.agent.action);
         if action == Some(Action::Capture) {
-            capture::make(netns)?;
+            // Packets that are sent there go no further.
+            let links = [
+                "link add cap0 type veth peer name cap1",
+                "link set cap1 up",
+                "link set cap0 up",
+            ];
+            netns.ip(&links)?;
         }
         let options = AgentOptions {
             node: "node-a",
@@ -125,18 +130,16 @@ impl Stage {
         if let Some(balancer) = &self.cluster.balancer {
             balancer.await_hooks(&self.agent)?;
         }
-        let attached = self
-            .neighbour
-            .as_ref()
-            .filter(|neighbour| neighbour.is_attached());
+        let neighbour = self.neighbour.as_ref();
+        let attached = neighbour.filter(|neighbour| neighbour.is_attached());
         match attached.and_then(|neighbour| neighbour.kind().harmless_carriers()) {
-            Some(carriers) => await_carrier(&self.agent, carriers),
+            Some(carriers) => self.agent.await_carrier(carriers),
             None => Ok(()),
         }
     }
 
     /// Reads the datapath's counters.
     pub fn counters(&self) -> Result<Counters> {
-        Counters::read(self.agent.pin_dir())
+        self.agent.counters()
     }
 }

@@ -12,7 +12,6 @@ use epguard_common::PENDING_NS;
 
 use super::cluster::Cluster;
 use super::format::{Call, Sees, Wire};
-use super::names;
 use super::variant::Variant;
 use crate::traffic::{self, Answer, Client, Flow, Outcome, UdpPeer};
 
@@ -24,12 +23,19 @@ const SILENCE: Duration = Duration::from_millis(300);
 /// sends packets from such a port to the destination of the earlier call.
 const PORTS: Range<u16> = 10_000..30_000;
 
+/// A flow that stays open.
+#[derive(Debug)]
+struct Kept {
+    protocol: Wire,
+    flow: Flow,
+    /// When it had made its first request.
+    opened: Instant,
+}
+
 /// The clients of a run, with the flows and sockets that they keep.
 #[derive(Debug)]
 pub struct Clients {
-    flows: BTreeMap<String, (Wire, Flow)>,
-    /// When each UDP flow was opened.
-    opened: BTreeMap<String, Instant>,
+    flows: BTreeMap<String, Kept>,
     sockets: BTreeMap<String, UdpPeer>,
     ports: Cycle<Range<u16>>,
 }
@@ -38,7 +44,6 @@ impl Default for Clients {
     fn default() -> Self {
         Self {
             flows: BTreeMap::new(),
-            opened: BTreeMap::new(),
             sockets: BTreeMap::new(),
             ports: PORTS.cycle(),
         }
@@ -79,7 +84,7 @@ impl Clients {
         let to = destination(to, None, Wire::Tcp, from, cluster)?;
         let port = self.ports.next();
         let call = traffic::Call {
-            protocol: names::protocol(Wire::Tcp),
+            protocol: Wire::Tcp.into(),
             to,
             from: port.map(|port| SocketAddr::new(any(to), port)),
             timeout,
@@ -96,19 +101,20 @@ impl Clients {
 
     /// Waits until the packets of a kept UDP flow count as those of its connection: what its socket sent before has left then.
     pub fn await_settled(&self, flow: &str) {
-        if let Some(opened) = self.opened.get(flow) {
-            thread::sleep(Duration::from_nanos(PENDING_NS).saturating_sub(opened.elapsed()));
+        let kept = self.flows.get(flow);
+        if let Some(kept) = kept.filter(|kept| kept.protocol == Wire::Udp) {
+            thread::sleep(Duration::from_nanos(PENDING_NS).saturating_sub(kept.opened.elapsed()));
         }
     }
 
     /// Whether it is a kept TCP flow.
     pub fn is_connection(&self, flow: &str) -> bool {
         let kept = self.flows.get(flow);
-        kept.is_some_and(|(protocol, _)| *protocol == Wire::Tcp)
+        kept.is_some_and(|kept| kept.protocol == Wire::Tcp)
     }
 
     fn flow(&mut self, name: &str) -> Result<&mut Flow> {
-        let kept = self.flows.get_mut(name).map(|(_, flow)| flow);
+        let kept = self.flows.get_mut(name).map(|kept| &mut kept.flow);
         kept.with_context(|| format!("no earlier call has kept the flow {name}, or it was denied since"))
     }
 
@@ -138,7 +144,7 @@ impl Clients {
             chooses.then(|| self.ports.next()).flatten()
         });
         let request = traffic::Call {
-            protocol: names::protocol(call.protocol),
+            protocol: call.protocol.into(),
             to,
             from: port.map(|port| SocketAddr::new(any, port)),
             timeout,
@@ -149,10 +155,12 @@ impl Clients {
         Ok(match client.open(request) {
             Ok(mut flow) => {
                 let answer = flow.ask(timeout);
-                if call.protocol == Wire::Udp {
-                    self.opened.insert(name.clone(), Instant::now());
-                }
-                self.flows.insert(name.clone(), (call.protocol, flow));
+                let kept = Kept {
+                    protocol: call.protocol,
+                    flow,
+                    opened: Instant::now(),
+                };
+                self.flows.insert(name.clone(), kept);
                 answer
             }
             Err(unopened) => unopened,
@@ -215,9 +223,8 @@ pub(super) fn word(answer: &Answer) -> String {
 
 /// For messages: `tcp call to shop/web`.
 pub fn describe(call: &Call) -> String {
-    let protocol = if call.protocol == Wire::Tcp { "tcp" } else { "udp" };
     match (&call.on, &call.call) {
         (Some(flow), _) => format!("request on the flow {flow}"),
-        (None, to) => format!("{protocol} call to {}", to.as_deref().unwrap_or_default()),
+        (None, to) => format!("{} call to {}", call.protocol, to.as_deref().unwrap_or_default()),
     }
 }

@@ -29,7 +29,6 @@ pub struct Variant {
 
 impl Variant {
     /// Every combination, in the order of the lists.
-    #[must_use]
     pub fn all(runs: &Runs) -> Vec<Self> {
         let mut variants = vec![Self::FIRST];
         variants = each(&variants, &runs.cni, |variant, cni| variant.cni = cni);
@@ -51,7 +50,6 @@ impl Variant {
 
     /// Few combinations that together contain each value of each list: a greedy search takes next the one with most new
     /// values.
-    #[must_use]
     pub fn sample(runs: &Runs) -> Vec<Self> {
         let all = Self::all(runs);
         let mut shown = BTreeSet::new();
@@ -108,39 +106,18 @@ impl Variant {
 /// The differences from the default: IPv4 pods on a point-to-point CNI.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.family == Family::Ipv4 {
-            "ipv4"
-        } else {
-            "ipv6"
-        })?;
-        f.write_str(match self.caller {
-            Caller::Pod => "",
-            Caller::Node => " node",
-            Caller::Nodeport => " nodeport",
-            Caller::Masquerade => " masquerade",
-            Caller::SocketLbPod => " socket-lb-pod",
-            Caller::SocketLbNode => " socket-lb-node",
-            Caller::SocketLbHostns => " socket-lb-hostns",
-        })?;
+        write!(f, "{}", self.family)?;
+        if self.caller != Caller::Pod {
+            write!(f, " {}", self.caller)?;
+        }
         if self.cni == Cni::Bridge {
             f.write_str(" bridge")?;
         }
         if self.overlay == Overlay::Vxlan {
             f.write_str(" vxlan")?;
         }
-        f.write_str(self.neighbour.map_or("", |kind| match kind {
-            Kind::Policy => " policy",
-            Kind::PolicyBehindTailCall => " tail-call",
-            Kind::Greedy => " greedy",
-            Kind::Harmless => " harmless",
-            Kind::HostRouting => " host-routing",
-            Kind::Recorder => " recorder",
-        }))?;
-        f.write_str(self.first.map_or("", |first| match first {
-            First::Neighbour => " neighbour-first",
-            First::Epguard => " epguard-first",
-            First::Later => " later",
-        }))?;
+        self.neighbour.map_or(Ok(()), |kind| write!(f, " {kind}"))?;
+        self.first.map_or(Ok(()), |first| write!(f, " {first}"))?;
         self.action.map_or(Ok(()), |action| write!(f, " {action}"))
     }
 }

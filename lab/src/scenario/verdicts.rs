@@ -1,24 +1,23 @@
 //! Calls in one mode after the other: the clients' results, and epguard's counters.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use epguard_common::{Mode, Outcome, Reason};
 
+use super::agent::Agent;
 use super::answers::{as_expected, summary};
+use super::beside;
 use super::cluster::Cluster;
 use super::counters::Counters;
 use super::format::{Action, Call, ForbiddenIn, Scenario, Sees, Wire};
-use super::orphan_ip::await_orphan_ip;
-use super::refusals::{self, Unsent};
+use super::refusals;
 use super::stage::Stage;
 use super::traffic::{Clients, describe};
 use super::variant::Variant;
-use super::watched::Watched;
-use crate::neighbour::Kind;
+use crate::neighbour::{Kind, Neighbour};
 use crate::net::Cni;
 use crate::wait::{self, PATIENCE};
 
@@ -33,9 +32,9 @@ pub struct Series<'a> {
     judges_by_socket: bool,
     enforce_retired: bool,
     action: Action,
-    pin_dir: &'a Path,
+    agent: &'a Agent,
     cluster: &'a Cluster,
-    neighbour: Option<Watched<'a>>,
+    neighbour: Option<&'a Neighbour>,
     variant: Variant,
     /// Reasons of denied flows that are still open and may send again at any time.
     noisy: BTreeSet<Reason>,
@@ -59,9 +58,9 @@ impl<'a> Series<'a> {
                 }
                 action => action,
             },
-            pin_dir: stage.agent.pin_dir(),
+            agent: &stage.agent,
             cluster: &stage.cluster,
-            neighbour: neighbour.map(Watched::new),
+            neighbour,
             variant,
             noisy: BTreeSet::new(),
         })
@@ -83,7 +82,7 @@ impl<'a> Series<'a> {
             None => None,
         };
         if let (Some(Reason::Terminated), Some(to)) = (denied, &call.call) {
-            await_orphan_ip(self.pin_dir, self.cluster.names.address(to)?)?;
+            self.agent.await_orphan_ip(self.cluster.names.address(to)?)?;
         }
         let declared = call.by.unwrap_or(self.action);
         let by = self.by(call);
@@ -117,19 +116,18 @@ impl<'a> Series<'a> {
         let before = self.quiet()?;
         let host = self.caller(call);
         let unsent = denied.filter(|reason| self.refuses(call, *reason));
-        let unsent = unsent
-            .map(|_| Unsent::new(call, host, self.cluster))
-            .transpose()?;
-        let judged = self.neighbour.as_ref().map(Watched::verdicts).transpose()?;
+        let unsent = unsent.map(|_| refusals::sniffer(call, host, self.cluster));
+        let unsent = unsent.transpose()?;
+        let judged = self.neighbour.map(Neighbour::verdicts).transpose()?;
         let answers = clients.make(call, sees, self.cluster, self.variant)?;
         self.quiet()?;
         self.counted(call, denied, &before, &answers)
             .and_then(|()| as_expected(sees, &answers))
-            .and_then(|()| match (&self.neighbour, judged) {
-                (Some(neighbour), Some(before)) => neighbour.check(call, is_forbidden, before),
+            .and_then(|()| match (self.neighbour, judged) {
+                (Some(neighbour), Some(before)) => beside::check(neighbour, call, is_forbidden, before),
                 _ => Ok(()),
             })
-            .and_then(|()| unsent.map_or(Ok(()), Unsent::check))
+            .and_then(|()| unsent.map_or(Ok(()), refusals::check))
             .with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
         if let (Some(_), Some(reason)) = (&call.on, denied) {
             self.noisy.insert(reason);
@@ -140,10 +138,10 @@ impl<'a> Series<'a> {
     /// The counters once they no longer change: the last packets of earlier calls have been counted.
     fn quiet(&self) -> Result<Counters> {
         let deadline = Instant::now() + PATIENCE;
-        let mut last = Counters::read(self.pin_dir)?;
+        let mut last = self.agent.counters()?;
         loop {
             thread::sleep(QUIET);
-            let now = Counters::read(self.pin_dir)?;
+            let now = self.agent.counters()?;
             if now == last || Instant::now() >= deadline {
                 return Ok(now);
             }
@@ -166,7 +164,7 @@ impl<'a> Series<'a> {
             Sees::Mixed(_) => 1,
         };
         wait::until(Duration::from_millis(1), || {
-            let now = Counters::read(self.pin_dir)?.since(before);
+            let now = self.agent.counters()?.since(before);
             if let Some(reason) = self.unwanted(call, denied, &now) {
                 let what = if denied.is_none() {
                     "nothing denied".into()

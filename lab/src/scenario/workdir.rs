@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+use crate::own;
 
 /// Where runs have their directories.
 const PARENT: &str = "/run/epguard-lab";
@@ -22,10 +23,11 @@ impl Workdir {
     /// Makes `/run/epguard-lab/<pid>-<serial>` with a bpffs on `bpf`; removes those of processes that no longer run.
     /// Needs root.
     pub fn new() -> Result<Self> {
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
-        remove_leftovers();
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = Path::new(PARENT).join(format!("{}-{serial}", std::process::id()));
+        let parent = Path::new(PARENT);
+        for left in own::leftovers(parent, "") {
+            remove(&left);
+        }
+        let path = parent.join(own::name(""));
         let made = Self { path, keep: false };
         let bpf = made.pins();
         for (kind, path) in [("tmpfs", &made.path), ("bpf", &bpf)] {
@@ -38,7 +40,6 @@ impl Workdir {
     }
 
     /// For files and sockets.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -49,7 +50,6 @@ impl Workdir {
     }
 
     /// The bpffs.
-    #[must_use]
     pub fn pins(&self) -> PathBuf {
         self.path.join("bpf")
     }
@@ -59,24 +59,6 @@ impl Drop for Workdir {
     fn drop(&mut self) {
         if !self.keep {
             remove(&self.path);
-        }
-    }
-}
-
-fn remove_leftovers() {
-    for path in fs::read_dir(PARENT)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-    {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        let owner = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            remove(&path);
         }
     }
 }

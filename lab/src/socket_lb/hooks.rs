@@ -1,16 +1,16 @@
 //! The programs, loaded and attached.
 
-use std::fs::{self, File};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use aya::Ebpf;
 use aya::programs::CgroupSockAddr;
-use aya::{Ebpf, EbpfLoader};
 use aya_obj::generated::bpf_attach_type;
 use epguard::kernel::datapath::bpf;
 
-use crate::neighbour::OBJECT;
+use crate::neighbour::{load, program};
 
 const PROGRAMS: [(&str, bpf_attach_type); 8] = [
     ("sock4_connect", bpf_attach_type::BPF_CGROUP_INET4_CONNECT),
@@ -34,36 +34,14 @@ const MAPS: [(&str, &str); 7] = [
     ("REVERSE6", "cilium_lb6_reverse_sk"),
 ];
 
-/// The programs, loaded over the maps under the pin folder.
-#[derive(Debug)]
-pub(super) struct Object(Ebpf);
-
-impl Object {
-    /// Loads the load balancer's programs; the maps are made if they are not pinned yet.
-    pub(super) fn load(pins: &Path) -> Result<Self> {
-        ensure!(
-            !OBJECT.is_empty(),
-            "this lab was built without the neighbours' object: run `cargo xtask build`"
-        );
-        fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
-        let mut loader = EbpfLoader::new();
-        for (name, pin) in MAPS {
-            loader.map_pin_path(name, pins.join(pin));
-        }
-        let object = loader.load(OBJECT);
-        let mut object = Self(object.context("cannot load the neighbours' object")?);
-        for (name, _) in PROGRAMS {
-            let result = object.program(name)?.load();
-            result.with_context(|| format!("cannot load the load balancer's program {name}"))?;
-        }
-        Ok(object)
+/// Loads the programs over the maps under the pin folder; the maps are made if they are not pinned yet.
+pub(super) fn load_programs(pins: &Path) -> Result<Ebpf> {
+    let mut object = load(pins, &MAPS)?;
+    for (name, _) in PROGRAMS {
+        let result = program::<CgroupSockAddr>(&mut object, name)?.load();
+        result.with_context(|| format!("cannot load the load balancer's program {name}"))?;
     }
-
-    fn program(&mut self, name: &str) -> Result<&mut CgroupSockAddr> {
-        let program = self.0.program_mut(name);
-        let program = program.with_context(|| format!("the neighbours' object has no program {name}"))?;
-        Ok(program.try_into()?)
-    }
+    Ok(object)
 }
 
 /// The attached programs, one link each. No link is pinned: the kernel detaches them when this process ends.
@@ -73,15 +51,15 @@ pub(super) struct Hooks(Vec<OwnedFd>);
 impl Hooks {
     /// Attaches the programs to a cgroup behind those that are there, or puts them into the links of `old`, in which there is
     /// a program at each moment.
-    pub(super) fn attach(object: &mut Object, cgroup: &Path, old: Option<Self>) -> Result<Self> {
+    pub(super) fn attach(object: &mut Ebpf, cgroup: &Path, old: Option<Self>) -> Result<Self> {
         let directory = File::open(cgroup).with_context(|| format!("cannot open {}", cgroup.display()))?;
         let mut old = old.into_iter().flat_map(|old| old.0);
         let mut links = Vec::new();
         for (name, hook) in PROGRAMS {
-            let program = object.program(name)?.fd()?.as_fd();
+            let program = program::<CgroupSockAddr>(object, name)?.fd()?.as_fd();
             let link = match old.next() {
                 Some(link) => bpf::link_update(link.as_fd(), program).map(|()| link),
-                None => link(program, directory.as_fd(), hook),
+                None => bpf::link_create(program, bpf::Target::Cgroup(directory.as_fd()), hook),
             };
             links.push(link.with_context(|| format!("cannot attach {name} to {}", cgroup.display()))?);
         }
@@ -95,8 +73,4 @@ impl Hooks {
             .try_for_each(|link| bpf::link_detach(link.as_fd()))
             .context("cannot detach the load balancer")
     }
-}
-
-fn link(program: BorrowedFd<'_>, cgroup: BorrowedFd<'_>, hook: bpf_attach_type) -> std::io::Result<OwnedFd> {
-    bpf::link_create(program, bpf::Target::Cgroup(cgroup), hook)
 }

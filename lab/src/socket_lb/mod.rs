@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use epguard::kernel::datapath::netns_cookie;
 
+use crate::neighbour::pinned;
 use crate::net::NetNs;
 use crate::proxy::ServiceRule;
-use hooks::{Hooks, Object};
+use hooks::{Hooks, load_programs};
 use tables::Tables;
 
 /// The load balancer of one node. Dropping it detaches its programs, and so does the kernel if the process is killed.
@@ -32,7 +33,6 @@ pub struct SocketLb {
 
 impl SocketLb {
     /// One for the sockets below a cgroup, not started yet; `pins` is a folder in a bpffs for its maps.
-    #[must_use]
     pub fn new(cgroup: &Path, pins: &Path) -> Self {
         Self {
             cgroup: cgroup.to_owned(),
@@ -48,7 +48,7 @@ impl SocketLb {
     /// the places of the old ones: model `attachCgroup()` of `pkg/socketlb/cgroup.go`, Cilium commit 265414935e08. Needs
     /// root.
     pub fn start(&mut self) -> Result<()> {
-        let mut object = Object::load(&self.pins)?;
+        let mut object = load_programs(&self.pins)?;
         let old = self.hooks.take();
         // The maps have their contents before a program reads them.
         self.tables.write_services(&self.pins, &self.rules)?;
@@ -63,7 +63,6 @@ impl SocketLb {
     }
 
     /// Whether its programs are attached.
-    #[must_use]
     pub fn is_attached(&self) -> bool {
         self.hooks.is_some()
     }
@@ -98,8 +97,8 @@ impl SocketLb {
     }
 
     fn write_namespaces(&self) -> Result<()> {
-        let cookies = self.namespaces.values().copied().collect();
-        tables::write_namespaces(&self.pins, &cookies)
+        let wanted = self.namespaces.values().map(|cookie| (*cookie, 1_u32));
+        pinned::replace(&self.pins, "NAMESPACES", &wanted.collect())
     }
 }
 

@@ -1,20 +1,18 @@
 //! The load balancer's maps, with the layouts of `lab/neighbour/src/socket_lb/maps.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use aya::Pod;
-use aya::maps::{HashMap, Map, MapData};
+use anyhow::Result;
 
+use crate::neighbour::pinned::{Endpoint, endpoint, insert, open, retain};
 use crate::proxy::{Frontend, Protocol, ServiceRule};
 
 /// How long a client stays with its backend: the default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
 const AFFINITY_SECONDS: u32 = 10_800;
 
-type ServiceKey = [u8; 20];
-type Endpoint = [u8; 20];
+/// An endpoint with the protocol in its padding.
+type ServiceKey = Endpoint;
 
 /// The numbers that Services and backends have in the maps. None is given twice.
 #[derive(Debug, Default)]
@@ -89,14 +87,6 @@ impl Tables {
     }
 }
 
-/// Makes these the namespaces whose sockets are translated.
-pub(super) fn write_namespaces(pins: &Path, cookies: &BTreeSet<u64>) -> Result<()> {
-    let mut map = open::<u64, u32>(pins, "NAMESPACES")?;
-    let wanted = cookies.iter().map(|cookie| (*cookie, 1)).collect();
-    insert(&mut map, &wanted)?;
-    retain(&mut map, &wanted)
-}
-
 fn next(last: &mut u32) -> u32 {
     *last += 1;
     *last
@@ -109,36 +99,6 @@ fn number(protocol: Protocol) -> Option<u8> {
         Protocol::Udp => Some(17),
         Protocol::Sctp => None,
     }
-}
-
-/// Address, IPv4 as v4-mapped, and port as they stand in a packet, and padding.
-fn endpoint(of: SocketAddr) -> Endpoint {
-    let mut octets = [0; 20];
-    octets[..16].copy_from_slice(&match of.ip() {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-        IpAddr::V6(ip) => ip.octets(),
-    });
-    octets[16..18].copy_from_slice(&of.port().to_be_bytes());
-    octets
-}
-
-fn open<K: Pod, V: Pod>(pins: &Path, name: &str) -> Result<HashMap<MapData, K, V>> {
-    let path = pins.join(name);
-    let map = MapData::from_pin(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    Ok(Map::HashMap(map).try_into()?)
-}
-
-fn insert<K: Pod, V: Pod>(map: &mut HashMap<MapData, K, V>, wanted: &BTreeMap<K, V>) -> Result<()> {
-    wanted
-        .iter()
-        .try_for_each(|(key, value)| Ok(map.insert(key, value, 0)?))
-}
-
-fn retain<K: Pod + Ord, V: Pod>(map: &mut HashMap<MapData, K, V>, wanted: &BTreeMap<K, V>) -> Result<()> {
-    let keys: Vec<K> = map.keys().collect::<Result<_, _>>()?;
-    keys.iter()
-        .filter(|key| !wanted.contains_key(key))
-        .try_for_each(|key| Ok(map.remove(key)?))
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ pub struct Client {
 
 impl Client {
     /// Clients in this namespace.
-    #[must_use]
     pub fn new(netns: &NetNs) -> Self {
         Self {
             netns: netns.clone(),
@@ -37,22 +36,14 @@ impl Client {
     }
 
     /// Makes one request on a new socket and closes it. Network errors are part of the answer.
-    #[must_use]
     pub fn call(&self, call: Call) -> Answer {
         let start = Instant::now();
         if call.protocol == Protocol::Sctp {
-            let outcome = self
-                .netns
-                .run(|| sctp::ask(call))
-                .map_err(io::Error::other)
-                .flatten();
-            let (local, outcome) =
-                outcome.map_or_else(|error| (None, error.into()), |(local, name)| (Some(local), name));
-            return Answer {
-                outcome,
-                latency: start.elapsed(),
-                local,
+            let (local, outcome) = match self.netns.io(|| sctp::ask(call)) {
+                Ok((local, outcome)) => (Some(local), outcome),
+                Err(error) => (None, error.into()),
             };
+            return Answer::now(outcome, start, local);
         }
         let answer = self.open(call).map_or_else(
             |unopened| unopened,
@@ -68,11 +59,7 @@ impl Client {
     pub fn open(&self, call: Call) -> Result<Flow, Answer> {
         let start = Instant::now();
         let mut local = None;
-        let opened = self
-            .netns
-            .run(|| self.unconnected(call))
-            .map_err(io::Error::other);
-        let opened = opened.flatten().and_then(|socket| {
+        let opened = self.netns.io(|| self.unconnected(call)).and_then(|socket| {
             let connected = socket.connect_timeout(&call.to.into(), call.timeout);
             local = socket.local_addr().ok().and_then(|address| address.as_socket());
             // An unanswered SYN would be sent again.
@@ -80,23 +67,18 @@ impl Client {
         });
         match opened {
             Ok(socket) => Ok(Flow::new(call.protocol, local, socket)),
-            Err(error) => Err(Answer {
-                outcome: error.into(),
-                latency: start.elapsed(),
-                local,
-            }),
+            Err(error) => Err(Answer::now(error.into(), start, local)),
         }
     }
 
     /// A UDP socket that sends to many destinations from one source port.
     pub fn udp(&self, from: SocketAddr) -> Result<UdpPeer> {
         let bound = unless_closing(|| {
-            let bind = || {
+            self.netns.io(|| {
                 let socket = self.socket(Domain::for_address(from), Type::DGRAM)?;
                 socket.bind(&from.into())?;
                 UdpPeer::new(socket)
-            };
-            self.netns.run(bind).map_err(io::Error::other)?
+            })
         });
         bound.with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
     }

@@ -1,17 +1,16 @@
 //! SYNs at a fixed rate, without connections.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use epguard_common::{Addr, Sum};
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::Client;
+use super::{Client, tcp};
 
 /// A flood to send.
 #[derive(Clone, Copy, Debug)]
@@ -28,20 +27,18 @@ impl Client {
     /// Sends a flood and returns how long that took. All of it leaves from one CPU, so that a node on the same machine
     /// receives one packet after the other. Needs root.
     pub fn flood(&self, flood: Flood) -> Result<Duration> {
-        let sent = self.netns.run(|| pour(flood)).map_err(io::Error::other).flatten();
+        let sent = self.netns.io(|| pour(flood));
         sent.with_context(|| format!("cannot flood {} from {}", flood.to, self.netns.name()))
     }
 }
 
 fn pour(flood: Flood) -> io::Result<Duration> {
     const PAUSE: Duration = Duration::from_millis(1);
-    let mut here = CpuSet::new();
-    here.set(sched_getcpu()?)?;
-    sched_setaffinity(Pid::from_raw(0), &here)?;
+    stay()?;
     let socket = Socket::new(Domain::for_address(flood.to), Type::RAW, Some(Protocol::TCP))?;
     socket.connect(&SocketAddr::new(flood.to.ip(), 0).into())?;
     let local = socket.local_addr()?.as_socket();
-    let from = local.ok_or(io::ErrorKind::AddrNotAvailable)?.ip().into();
+    let from = local.ok_or(io::ErrorKind::AddrNotAvailable)?.ip();
     let start = Instant::now();
     let mut sent = 0;
     while sent < flood.count {
@@ -55,23 +52,20 @@ fn pour(flood: Flood) -> io::Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// The TCP header of a connection's SYN (RFC 9293 section 3.1). The octets before an IPv4 address in an [`Addr`] add
-/// nothing to a checksum.
-fn syn(from: Addr, to: SocketAddr, number: u32) -> [[u8; 4]; 5] {
-    const LENGTH: u32 = 20;
-    const TCP: u32 = 6;
-    const PORTS: std::ops::RangeInclusive<u32> = 1024..=65535;
-    const SYN: u32 = 0x5002_ffff;
-    let source = PORTS.start() + number % (PORTS.end() - PORTS.start() + 1);
-    let ports = source << 16 | u32::from(to.port());
-    let mut header = [ports, number, 0, SYN, 0].map(u32::to_be);
-    let pseudo = Sum::new()
-        .with(from.words())
-        .with(Addr::from(to.ip()).words())
-        .with([LENGTH.to_be(), TCP.to_be()]);
-    let [low, high] = pseudo.with(header).checksum().to_ne_bytes();
-    header[4] = u32::from_ne_bytes([low, high, 0, 0]);
-    header.map(u32::to_ne_bytes)
+/// Keeps the calling thread on the processor that it is on. Threads that it starts stay there, too.
+pub fn stay() -> io::Result<()> {
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu()?)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &here)?)
+}
+
+/// The header of the SYN with this number.
+fn syn(from: IpAddr, to: SocketAddr, number: u32) -> [[u8; 4]; 5] {
+    const SYN: u8 = 2;
+    const FIRST: u16 = 1024;
+    let port = u16::try_from(number % u32::from(u16::MAX - FIRST + 1)).unwrap_or_default();
+    let from = SocketAddr::new(from, FIRST + port);
+    tcp::header([from, to], [number, 0], SYN)
 }
 
 #[cfg(test)]
@@ -81,17 +75,16 @@ mod tests {
     /// The expected checksums are from another program.
     #[test]
     fn the_checksum_covers_the_addresses_of_either_family() {
-        let [from, from_v6] =
-            ["10.244.1.2", "fd00:10:244:1::2"].map(|ip| ip.parse::<std::net::IpAddr>().unwrap());
-        let header = syn(from.into(), "10.96.0.1:80".parse().unwrap(), 0);
+        let [from, from_v6] = ["10.244.1.2", "fd00:10:244:1::2"].map(|ip| ip.parse().unwrap());
+        let header = syn(from, "10.96.0.1:80".parse().unwrap(), 0);
         assert_eq!([header[0], header[4]], [[0x04, 0x00, 0, 80], [0x95, 0x3c, 0, 0]]);
-        let header = syn(from_v6.into(), "[fd00:10:96::1]:80".parse().unwrap(), 7);
+        let header = syn(from_v6, "[fd00:10:96::1]:80".parse().unwrap(), 7);
         assert_eq!([header[0], header[4]], [[0x04, 0x07, 0, 80], [0xae, 0x85, 0, 0]]);
     }
 
     #[test]
     fn source_ports_begin_again_when_there_are_no_more() {
-        let (from, to) = (Addr::v4([10, 244, 1, 2]), "10.96.0.1:80".parse().unwrap());
+        let (from, to) = ([10, 244, 1, 2].into(), "10.96.0.1:80".parse().unwrap());
         assert_eq!(syn(from, to, 64_511)[0], [0xff, 0xff, 0, 80]);
         assert_eq!(syn(from, to, 64_512)[0], [0x04, 0x00, 0, 80]);
     }

@@ -46,11 +46,7 @@ impl Flow {
             Connection::Udp(socket) => ask_datagram(socket, deadline),
         };
         let outcome = outcome.map_or_else(Outcome::from, Outcome::Reply);
-        Answer {
-            outcome,
-            latency: start.elapsed(),
-            local: self.local,
-        }
+        Answer::now(outcome, start, self.local)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Real clients and servers in the lab's namespaces. A server answers every request with its pod's name.
 
 mod abort;
-mod call;
 mod client;
 mod flood;
 mod flow;
@@ -11,15 +10,15 @@ mod outcome;
 mod sctp;
 mod server;
 mod sniffer;
+mod tcp;
 mod udp;
 
 pub use abort::abort;
-pub use call::Call;
 pub use client::Client;
-pub use flood::Flood;
+pub use flood::{Flood, stay};
 pub use flow::Flow;
 pub use forge::Forged;
-pub use outcome::{Answer, Outcome};
+pub use outcome::{Answer, Call, Outcome};
 pub use server::{Port, Server};
 pub use sniffer::Sniffer;
 pub use udp::UdpPeer;

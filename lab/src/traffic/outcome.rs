@@ -1,9 +1,25 @@
-//! Results of requests.
+//! Requests and their results.
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::proxy::Protocol;
+
+/// A request of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// TCP (connect, request, reply), UDP (request, reply) or SCTP (INIT, INIT ACK).
+    pub protocol: Protocol,
+    /// The destination.
+    pub to: SocketAddr,
+    /// The source; the kernel chooses for port 0 and an unspecified address. Several flows to different destinations may use
+    /// a port at once, and a port is free again at once after a call.
+    pub from: Option<SocketAddr>,
+    /// Time limit for the whole call.
+    pub timeout: Duration,
+}
 
 /// How a request ended, by the result of the client's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +47,18 @@ pub struct Answer {
     pub latency: Duration,
     /// The source address and port, if the socket had one.
     pub local: Option<SocketAddr>,
+}
+
+impl Answer {
+    /// The answer to a request that began then and ends now.
+    pub(super) fn now(outcome: Outcome, start: Instant, local: Option<SocketAddr>) -> Self {
+        let latency = start.elapsed();
+        Self {
+            outcome,
+            latency,
+            local,
+        }
+    }
 }
 
 impl From<Error> for Outcome {

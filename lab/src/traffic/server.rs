@@ -4,13 +4,12 @@ use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::oneshot;
+use tokio::runtime::{Builder, Runtime};
 
 use super::{message, sctp};
 use crate::net::NetNs;
@@ -31,8 +30,7 @@ pub struct Port {
 #[derive(Debug)]
 pub struct Server {
     service: Arc<Service>,
-    kill: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _runtime: Runtime,
 }
 
 #[derive(Debug)]
@@ -56,41 +54,23 @@ impl Server {
             name: name.to_owned(),
             requests: AtomicU64::new(0),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name(format!("server {name}"))
             .enable_io()
             .build()?;
-        let (kill, killed) = oneshot::channel();
-        let serving = Arc::clone(&service);
-        let thread = thread::Builder::new()
-            .name(format!("server {name}"))
-            .spawn(move || {
-                runtime.block_on(async {
-                    for socket in bound.into_iter().flatten() {
-                        tokio::spawn(serve(socket, Arc::clone(&serving)));
-                    }
-                    let _ = killed.await;
-                });
-            })?;
+        for socket in bound.into_iter().flatten() {
+            runtime.spawn(serve(socket, Arc::clone(&service)));
+        }
         Ok(Self {
             service,
-            kill: Some(kill),
-            thread: Some(thread),
+            _runtime: runtime,
         })
     }
 
     /// How many requests have arrived, answered or not.
-    #[must_use]
     pub fn requests(&self) -> u64 {
         self.service.requests.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

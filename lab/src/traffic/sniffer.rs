@@ -1,16 +1,16 @@
 //! Counts the packets that a host sends or receives.
 
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::tcp::TCP;
 use crate::net::NetNs;
 
 /// `ETH_P_ALL`.
 const EVERY: u16 = 0x0003;
-const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SYN: u8 = 0x02;
 /// The flags of an answer to [`SYN`].
@@ -29,7 +29,7 @@ impl Sniffer {
     pub fn new(netns: &NetNs, to: Vec<SocketAddr>) -> Result<Self> {
         let every = Protocol::from(i32::from(EVERY.to_be()));
         let open = || Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(every));
-        let socket = netns.run(open).map_err(io::Error::other).flatten();
+        let socket = netns.io(open);
         let socket = socket.with_context(|| format!("cannot sniff in {}", netns.name()))?;
         Ok(Self { socket, to })
     }

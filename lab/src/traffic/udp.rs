@@ -30,14 +30,9 @@ impl UdpPeer {
     /// Sends a request to `to` and waits for the reply, or the ICMP error, from there.
     pub fn ask(&self, to: SocketAddr, timeout: Duration) -> Answer {
         let start = Instant::now();
-        let outcome = self
-            .try_ask(to, start + timeout)
-            .map_or_else(Outcome::from, Outcome::Reply);
-        Answer {
-            outcome,
-            latency: start.elapsed(),
-            local: self.0.local_addr().ok(),
-        }
+        let asked = self.try_ask(to, start + timeout);
+        let outcome = asked.map_or_else(Outcome::from, Outcome::Reply);
+        Answer::now(outcome, start, self.0.local_addr().ok())
     }
 
     fn try_ask(&self, to: SocketAddr, deadline: Instant) -> io::Result<String> {

@@ -91,7 +91,7 @@ fn stage() -> Stage {
 }
 
 fn top(stage: &Stage) -> Child {
-    let mut top = Command::new(epguard_lab::scenario::process::epguard().unwrap());
+    let mut top = Command::new(epguard_lab::process::epguard().unwrap());
     top.args(["top", "--batch", "-n", "3", "--pin-dir"])
         .arg(stage.agent.pin_dir())
         .arg("--run-dir")

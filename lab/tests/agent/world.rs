@@ -9,7 +9,7 @@ use epguard::shared::status::{self, Status};
 use epguard_lab::agent::{AgentProcess, Place};
 use epguard_lab::api::{ApiServer, Store};
 use epguard_lab::net::NetNs;
-use epguard_lab::scenario::process;
+use epguard_lab::process;
 use epguard_lab::scenario::workdir::Workdir;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,16 +31,9 @@ pub struct World {
 impl World {
     pub fn new(name: &str) -> Self {
         let netns = NetNs::new(name).unwrap();
-        for arguments in ["link set lo up", "link add va type veth peer name vb"] {
-            assert!(
-                netns
-                    .command("ip")
-                    .args(arguments.split(' '))
-                    .status()
-                    .unwrap()
-                    .success()
-            );
-        }
+        netns
+            .ip(&["link set lo up", "link add va type veth peer name vb"])
+            .unwrap();
         let workdir = Workdir::new().unwrap();
         let store = Store::new();
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();

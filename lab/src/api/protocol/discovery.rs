@@ -80,7 +80,7 @@ fn of_a_version(path: &str) -> Option<Value> {
 
 /// The smallest document that shows kubectl 1.27 and newer that the server itself validates what they apply.
 fn field_validation(version: &str) -> Value {
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.api_version() == version);
+    let kinds = Kind::ALL.iter().filter(|kind| kind.api_version() == version);
     let paths = kinds.map(|kind| {
         let parameters =
             json!([{"name": "fieldValidation", "in": "query"}, {"name": "dryRun", "in": "query"}]);
@@ -95,7 +95,7 @@ fn field_validation(version: &str) -> Value {
 
 fn resources(version: &str) -> Value {
     let mut resources = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| kind.api_version() == version) {
+    for kind in Kind::ALL.iter().filter(|kind| kind.api_version() == version) {
         let mut resource = json!({
             "name": kind.plural(), "singularName": kind.name().to_lowercase(), "kind": kind.name(),
             "namespaced": kind.namespaced(), "shortNames": kind.short_names(),

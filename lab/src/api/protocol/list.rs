@@ -35,8 +35,8 @@ struct Head {
 impl Api {
     pub(super) fn get(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let target = call.route.target(None)?;
-        let missing = || ApiError::not_found(format!("{} {:?}", target.kind.plural(), target.name));
-        let json = self.store.json(&target).ok_or_else(missing)?;
+        let json = self.store.json(&target);
+        let json = json.ok_or_else(|| target.missing())?;
         Ok(reply::parts(vec![json]))
     }
 

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::{Access, Audit, Execs, Faults, Logs, Request as Logged};
-use super::{ApiError, Store, yaml};
+use super::{ApiError, Store, access::verb, yaml};
 use counted::Counted;
 use query::Query;
 use reply::Body;
@@ -36,10 +36,10 @@ use route::Route;
 pub(crate) struct Api {
     store: Store,
     faults: Receiver<Faults>,
-    audit: Audit,
-    access: Access,
-    execs: Execs,
-    logs: Logs,
+    pub(crate) audit: Audit,
+    pub(crate) access: Access,
+    pub(crate) execs: Execs,
+    pub(crate) logs: Logs,
     token: String,
 }
 
@@ -52,19 +52,14 @@ struct Call {
 }
 
 impl Api {
-    pub(crate) fn new(
-        store: Store,
-        faults: Receiver<Faults>,
-        (audit, access, execs, logs): (Audit, Access, Execs, Logs),
-        token: String,
-    ) -> Self {
+    pub(crate) fn new(store: Store, faults: Receiver<Faults>, token: String) -> Self {
         Self {
             store,
             faults,
-            audit,
-            access,
-            execs,
-            logs,
+            audit: Audit::default(),
+            access: Access::default(),
+            execs: Execs::default(),
+            logs: Logs::default(),
             token,
         }
     }
@@ -163,7 +158,7 @@ type Asked = (Option<Route>, Result<Query, ApiError>);
 /// A request as the audit log shows it.
 fn logged(parts: &Parts, asked: &Asked) -> Logged {
     let verb = match asked {
-        (Some(route), Ok(query)) => route.verb(&parts.method, query.watch),
+        (Some(route), Ok(query)) => verb(&parts.method, route.name.is_some(), query.watch),
         _ => parts.method.as_str().to_lowercase(),
     };
     let client = parts.headers.get(USER_AGENT);

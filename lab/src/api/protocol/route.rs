@@ -1,7 +1,5 @@
 //! Paths of resources.
 
-use hyper::Method;
-
 use crate::api::{ApiError, Kind, ObjectRef};
 
 /// What a path names: a collection, an object or its status.
@@ -49,40 +47,13 @@ impl Route {
         })
     }
 
-    /// The verb, as Kubernetes' own audit log calls it.
-    pub(super) fn verb(&self, method: &Method, watch: bool) -> String {
-        let verb = match (method.as_str(), self.name.is_some()) {
-            ("GET", _) if watch => "watch",
-            ("GET", true) => "get",
-            ("GET", false) => "list",
-            ("POST", _) => "create",
-            ("PUT", _) => "update",
-            ("PATCH", _) => "patch",
-            ("DELETE", true) => "delete",
-            ("DELETE", false) => "deletecollection",
-            (other, _) => return other.to_lowercase(),
-        };
-        verb.into()
-    }
-
     /// The object named, or that of a body to be created here.
     pub(super) fn target(&self, name_in_body: Option<&str>) -> Result<ObjectRef, ApiError> {
-        let name = self
-            .name
-            .as_deref()
-            .or(name_in_body)
-            .filter(|name| !name.is_empty())
-            .ok_or_else(|| {
-                ApiError::invalid(format!(
-                    "{}: metadata.name: Required value: name or generateName is required",
-                    self.kind
-                ))
-            })?;
-        Ok(ObjectRef::new(
-            self.kind,
-            self.namespace.as_deref().unwrap_or_default(),
-            name,
-        ))
+        let name = self.name.as_deref().or(name_in_body);
+        let name = name.filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| self.kind.unnamed())?;
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        Ok(ObjectRef::new(self.kind, namespace, name))
     }
 }
 

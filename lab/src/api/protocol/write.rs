@@ -50,7 +50,7 @@ impl Api {
         let object = call.checked_object()?;
         let target = call.route.target(None)?;
         let stored = self.writing(call, "Update")?.write(&target, |old| {
-            let old = old.ok_or_else(|| missing(&target))?;
+            let old = old.ok_or_else(|| target.missing())?;
             event::check(target.kind, Some(old), &object)?;
             Ok(confine(call.route.kind, call.route.status, old, object))
         })?;
@@ -84,7 +84,7 @@ impl Api {
                 reset_status(target.kind, &mut object);
                 Ok(object)
             }
-            None => Err(missing(&target)),
+            None => Err(target.missing()),
         })?;
         Ok(reply::json(code, &stored))
     }
@@ -175,10 +175,6 @@ impl Call {
             resource_version: text(&body["preconditions"]["resourceVersion"]),
         })
     }
-}
-
-fn missing(target: &ObjectRef) -> ApiError {
-    ApiError::not_found(format!("{} {:?}", target.kind.plural(), target.name))
 }
 
 /// Creates do not set the status; Nodes are registered with theirs.

@@ -26,10 +26,7 @@ pub struct ApiServer {
     identity: Identity,
     /// Dropping this sender also ends the tasks that accept and serve.
     faults: watch::Sender<Faults>,
-    audit: Audit,
-    access: Access,
-    execs: Execs,
-    logs: Logs,
+    api: Arc<Api>,
 }
 
 impl ApiServer {
@@ -48,34 +45,22 @@ impl ApiServer {
         let identity = Identity::new(address.ip())?;
         let tls = identity.acceptor()?;
         let faults = watch::Sender::new(Faults::default());
-        let (audit, access) = (Audit::default(), Access::default());
-        let (execs, logs) = (Execs::default(), Logs::default());
-        let api = Arc::new(Api::new(
-            store,
-            faults.subscribe(),
-            (audit.clone(), access.clone(), execs.clone(), logs.clone()),
-            identity.token.clone(),
-        ));
-        tokio::spawn(accept(listener, tls, api, faults.subscribe()));
+        let api = Arc::new(Api::new(store, faults.subscribe(), identity.token.clone()));
+        tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         Ok(Self {
             address,
             identity,
             faults,
-            audit,
-            access,
-            execs,
-            logs,
+            api,
         })
     }
 
     /// Where the server listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// A kubeconfig for the listener's address (loopback if it listens on all), CA and token inline.
-    #[must_use]
     pub fn kubeconfig(&self) -> String {
         let ip = match self.address.ip() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
@@ -86,7 +71,6 @@ impl ApiServer {
     }
 
     /// A kubeconfig for clients that reach the server at another address.
-    #[must_use]
     pub fn kubeconfig_at(&self, address: SocketAddr) -> String {
         self.identity.kubeconfig(address)
     }
@@ -102,27 +86,23 @@ impl ApiServer {
     }
 
     /// The access rules of the user: everything is allowed until a role is bound.
-    #[must_use]
     pub fn access(&self) -> &Access {
-        &self.access
+        &self.api.access
     }
 
     /// What runs commands in pods.
-    #[must_use]
     pub fn execs(&self) -> &Execs {
-        &self.execs
+        &self.api.execs
     }
 
     /// What reads the logs of pods.
-    #[must_use]
     pub fn logs(&self) -> &Logs {
-        &self.logs
+        &self.api.logs
     }
 
     /// The requests received so far.
-    #[must_use]
     pub fn audit(&self) -> &Audit {
-        &self.audit
+        &self.api.audit
     }
 }
 

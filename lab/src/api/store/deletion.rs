@@ -70,8 +70,8 @@ impl Store {
 
 impl State {
     fn existing(&self, target: &ObjectRef) -> Result<Value, ApiError> {
-        let missing = || ApiError::not_found(format!("{} {:?}", target.kind.plural(), target.name));
-        Ok(self.get(target).ok_or_else(missing)?.value())
+        let object = self.get(target).ok_or_else(|| target.missing())?;
+        Ok(object.value())
     }
 }
 

@@ -2,10 +2,28 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Writer;
-
 /// Fields of metadata that have an owner; the server writes the others.
 const OWNED_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+
+/// The writer as recorded in `managedFields`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Writer {
+    pub(crate) manager: String,
+    /// "Update", or "Apply" for server-side apply.
+    pub(crate) operation: &'static str,
+    /// True for writes to `/status`.
+    pub(crate) status: bool,
+}
+
+impl Writer {
+    pub(crate) fn update(manager: &str) -> Self {
+        Self {
+            manager: manager.into(),
+            operation: "Update",
+            status: false,
+        }
+    }
+}
 
 /// Makes the writer the owner of all differences between `old` and `new`, unless the caller sent managedFields itself.
 pub(super) fn stamp(old: Option<&Value>, new: &mut Value, writer: &Writer, now: &str) {

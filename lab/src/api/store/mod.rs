@@ -8,7 +8,6 @@ mod managed_fields;
 mod namespaces;
 mod snapshot;
 mod write;
-mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +23,7 @@ pub(crate) use collection::Change;
 use collection::Collection;
 pub(crate) use deletion::{DeleteOptions, Deletion};
 pub(crate) use list::Batch;
-pub(crate) use writer::Writer;
+pub(crate) use managed_fields::Writer;
 
 /// resourceVersion of an empty store.
 const FIRST_REVISION: u64 = 300;
@@ -60,30 +59,26 @@ impl Default for Store {
 
 impl Store {
     /// An empty cluster.
-    #[must_use]
     pub fn new() -> Self {
         Self::starting_at(FIRST_REVISION, KEPT_CHANGES, false)
     }
 
     /// An empty cluster that keeps only the last `changes` of each kind.
-    #[must_use]
     pub fn keeping(changes: usize) -> Self {
         Self::starting_at(FIRST_REVISION, changes, false)
     }
 
     /// An empty cluster to [`ingest`](Store::ingest) a recording into.
-    #[must_use]
     pub fn recording() -> Self {
         Self::starting_at(1, KEPT_CHANGES, true)
     }
 
     fn starting_at(revision: u64, keep: usize, recording: bool) -> Self {
         let collections = Kind::ALL
-            .into_iter()
-            .map(|kind| (kind, Collection::new(revision, keep)))
-            .collect();
+            .iter()
+            .map(|kind| (*kind, Collection::new(revision, keep)));
         let state = Mutex::new(State {
-            collections,
+            collections: collections.collect(),
             revision,
             recording,
         });
@@ -116,13 +111,11 @@ impl Store {
     }
 
     /// Reads one object.
-    #[must_use]
     pub fn get(&self, target: &ObjectRef) -> Option<Value> {
         self.lock().get(target).map(|o| o.value())
     }
 
     /// Reads every object of a kind, ordered by namespace and name.
-    #[must_use]
     pub fn list(&self, kind: Kind) -> Vec<Value> {
         self.lock()
             .of(kind)
@@ -130,13 +123,11 @@ impl Store {
     }
 
     /// resourceVersion of the last change of a kind.
-    #[must_use]
     pub fn resource_version(&self, kind: Kind) -> u64 {
         self.lock().of(kind).map_or(0, |c| c.last)
     }
 
     /// resourceVersion of the last change of any kind.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }
@@ -161,7 +152,6 @@ impl Store {
     }
 
     /// Counts up at every change. Await `changed()` on it instead of polling the store.
-    #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }

@@ -1,6 +1,7 @@
 //! Another program beside epguard.
 
 use serde::Deserialize;
+use strum::Display;
 
 use crate::neighbour::Kind;
 
@@ -8,15 +9,10 @@ use crate::neighbour::Kind;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Neighbour {
-    /// Its programs; none: those that `runs` names.
     pub kind: Option<Kind>,
-    /// Whether it also clears `tc_classid` and accepts at the ingress of pod interfaces.
     pub clears: bool,
-    /// Calls that its policy forbids.
     pub forbids: Vec<Forbidden>,
-    /// Which program starts first; none: the value in `runs`, else the neighbour.
     pub first: Option<First>,
-    /// Priority of its filters under `--hooks clsact`; none: 1.
     pub priority: Option<u16>,
 }
 
@@ -24,23 +20,20 @@ pub struct Neighbour {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Forbidden {
-    /// A pod, `client`, `node-a` or `external`.
     pub from: String,
-    /// A pod, an address name, or a Service: the packets aimed at its cluster IP, before DNAT.
     pub to: String,
-    /// The destination port of a pod or address; 8080 by default.
     pub port: Option<u16>,
 }
 
 /// Which program starts first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum First {
-    /// The neighbour's programs are attached before the agent starts.
+    #[strum(to_string = "neighbour-first")]
     Neighbour,
-    /// The neighbour starts once the agent has seen everything.
+    #[strum(to_string = "epguard-first")]
     Epguard,
-    /// A step starts the neighbour.
+    #[strum(to_string = "later")]
     Later,
 }
 
@@ -48,13 +41,9 @@ pub enum First {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NeighbourStep {
-    /// Its programs are loaded and attached.
     Starts,
-    /// New programs replace the old ones.
     Restarts,
-    /// Its process ends. The programs stay; pods that start later get none.
     Killed,
-    /// Its programs are detached.
     Stops,
 }
 
@@ -62,8 +51,6 @@ pub enum NeighbourStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForbiddenIn {
-    /// In every mode.
     EveryMode,
-    /// In `enforce`, where epguard redirects the call to a pod that the neighbour forbids.
     Enforce,
 }

@@ -1,18 +1,15 @@
 //! The load balancer at sockets, which takes the proxy's place for its callers.
 
-use std::str::FromStr;
-
 use serde::Deserialize;
+
+use super::word;
 
 /// An event of the load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketLbStep {
-    /// Loads and attaches its programs, behind those that are at the root.
     Starts,
-    /// Replaces its programs by new ones.
     Restarts,
-    /// Detaches its programs; its maps stay.
     Stops,
 }
 
@@ -20,18 +17,15 @@ pub enum SocketLbStep {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CgroupStep {
-    /// Its name.
     pub cgroup: String,
-    /// The event.
     pub event: CgroupEvent,
 }
 
 /// See [`CgroupStep`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CgroupEvent {
-    /// It is made.
     Made,
-    /// It is removed; its open sockets stay.
     Removed,
 }
 
@@ -44,19 +38,7 @@ impl TryFrom<String> for CgroupStep {
             .ok_or_else(|| format!("{text:?} is not a cgroup and its event, as in `batch made`"))?;
         Ok(Self {
             cgroup: cgroup.into(),
-            event: event.parse()?,
+            event: word(event)?,
         })
-    }
-}
-
-impl FromStr for CgroupEvent {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        match word {
-            "made" => Ok(Self::Made),
-            "removed" => Ok(Self::Removed),
-            _ => Err(format!("unknown variant `{word}`, expected `made` or `removed`")),
-        }
     }
 }

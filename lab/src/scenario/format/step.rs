@@ -1,78 +1,47 @@
 //! The events of a story: one step is a map with one key.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use serde::de::Error as _;
-use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::{Burst, Call, CgroupStep, Entries, LogLines, NeighbourStep, Show, SocketLbStep};
+use super::{Burst, Call, CgroupStep, NeighbourStep, SocketLbStep, word};
 use crate::api::Kind;
 
 /// One step of a story.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// Events of pods, on the node and in the API: `A starts`.
     Pods(Vec<PodStep>),
-    /// Sets the endpoints in the `EndpointSlice` of a Service.
     Slices(BTreeMap<String, BTreeMap<String, Condition>>),
-    /// Changes the proxy's rules. Without this step they stay as they are, even when the API changes.
     Proxy(ProxyStep),
-    /// Creates or replaces objects, status included.
     Apply(Vec<Value>),
-    /// Merges into an object.
     Patch(Patch),
-    /// Deletes objects at once, `Kind namespace/name`.
     Delete(Vec<String>),
-    /// Calls, first in `observe`, then again in `enforce`.
     Check(Vec<Spanned<Call>>),
-    /// As `check`; the calls take turns.
     Interleave(Rounds),
-    /// Calls, first in `off`, then in `observe`, then in `enforce`.
     EveryMode(Vec<Spanned<Call>>),
-    /// Calls before the agent is started.
     BeforeEpguard(Vec<Spanned<Call>>),
-    /// Calls in `off`.
     Off(Vec<Spanned<Call>>),
-    /// Calls in `observe`.
     Observe(Vec<Spanned<Call>>),
-    /// Calls in `enforce`.
     Enforce(Vec<Spanned<Call>>),
-    /// Calls of many clients at the same time.
     Burst(Burst),
-    /// A command of `epguard`: `mode enforce`.
     Epguard(String),
-    /// For readers: a part of the story begins.
     Heading(String),
-    /// For readers.
     Say(String),
-    /// For readers who want to know more.
     Note(String),
-    /// For readers: what there is now.
     Show(Show),
-    /// What `bpftool map dump` shows, by map.
     Maps(BTreeMap<String, Entries>),
-    /// Expected output of `epguard dump -o json`, by table.
     Dump(BTreeMap<String, Entries>),
-    /// Expected lines of the agent's log.
     Log(LogLines),
-    /// Kills or starts the agent's process.
     Agent(AgentStep),
-    /// An event of the neighbour.
     Neighbour(NeighbourStep),
-    /// An event of the load balancer at sockets, where the caller has one.
     SocketLb(SocketLbStep),
-    /// Makes and removes cgroups of node-a, where the caller has a load balancer at sockets.
     Cgroups(Vec<CgroupStep>),
-    /// The API server goes away, stalls, or comes back.
     Api(ApiStep),
-    /// Waits until the agent's lease is as named.
     Lease(LeaseStep),
-    /// Two writers change the agent's modes and actions at the same time.
     Writers(Writers),
 }
 
@@ -80,17 +49,13 @@ pub enum Step {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Writers {
-    /// Number of rounds.
     pub rounds: u32,
-    /// Arguments of `epguard`: `action reject`.
     pub commands: Vec<String>,
-    /// Data of the `ConfigMap` that `fleet-config` names.
     pub config_map: Vec<BTreeMap<String, String>>,
 }
 
 impl Step {
     /// The calls of the step, if it makes any.
-    #[must_use]
     pub fn calls(&self) -> &[Spanned<Call>] {
         match self {
             Self::Check(calls)
@@ -105,13 +70,36 @@ impl Step {
     }
 }
 
+/// Expected entries of a table. An expected object matches an entry that has at least its fields.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Entries {
+    pub has: Vec<Value>,
+    pub lacks: Vec<Value>,
+    pub count: Option<usize>,
+    pub claim: Option<String>,
+}
+
+/// Each is a list of texts that one line of the agent's log contains, in any order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct LogLines(pub Vec<Vec<String>>);
+
+/// What readers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Show {
+    Objects,
+    Calls,
+    Maps,
+    Fleet,
+}
+
 /// An event of the agent's process.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentStep {
-    /// SIGKILL.
     Killed,
-    /// Started anew with the same command line.
     Started,
 }
 
@@ -119,9 +107,7 @@ pub enum AgentStep {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rounds {
-    /// How often each call is made.
     pub rounds: u32,
-    /// One after the other in each round.
     pub calls: Vec<Spanned<Call>>,
 }
 
@@ -129,9 +115,7 @@ pub struct Rounds {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Patch {
-    /// `Kind namespace/name`.
     pub of: String,
-    /// A JSON merge patch.
     pub merge: Value,
 }
 
@@ -142,9 +126,7 @@ pub struct Patch {
     expecting = "expected sync, or a list of pods for each Service (namespace/name)"
 )]
 pub enum ProxyStep {
-    /// To those that kube-proxy would make of Services and `EndpointSlices` now.
     Sync(Sync),
-    /// Exactly these backends for these Services; the others keep theirs.
     Set(BTreeMap<String, Vec<String>>),
 }
 
@@ -152,13 +134,9 @@ pub enum ProxyStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApiStep {
-    /// Connections break, and new ones are refused.
     Away,
-    /// Connections stay open, without any answer.
     Stalled,
-    /// Watches of this kind send nothing, while all other requests are answered.
     WatchStalled(#[serde(deserialize_with = "kind")] Kind),
-    /// It serves again.
     Back,
 }
 
@@ -170,9 +148,7 @@ fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Kind, D::Error> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeaseStep {
-    /// The kernel denies nothing any more.
     Over,
-    /// The kernel may deny.
     Held,
 }
 
@@ -180,7 +156,6 @@ pub enum LeaseStep {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sync {
-    /// The only value.
     Sync,
 }
 
@@ -188,21 +163,15 @@ pub enum Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
-    /// true, true, false.
     Ready,
-    /// false, false, false.
     NotReady,
-    /// true, false, false: not ready, but the Service publishes not-ready addresses.
     Published,
-    /// false, true, true: terminating and still serving (KEP-1669).
     Terminating,
-    /// false, false, true.
     TerminatingNotServing,
 }
 
 impl Condition {
     /// Ready, serving, terminating.
-    #[must_use]
     pub fn flags(self) -> [bool; 3] {
         match self {
             Self::Ready => [true, true, false],
@@ -218,9 +187,7 @@ impl Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PodStep {
-    /// The pod, by its name in the story.
     pub pod: String,
-    /// The event.
     pub event: PodEvent,
 }
 
@@ -236,7 +203,7 @@ impl TryFrom<String> for PodStep {
         };
         Ok(Self {
             pod: pod.into(),
-            event: event.parse()?,
+            event: word(event)?,
         })
     }
 }
@@ -245,54 +212,24 @@ impl TryFrom<String> for PodStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodEvent {
-    /// Created, bound to its node, noticed by the kubelet: Pending, without IP.
     Scheduled,
-    /// The CNI attaches its address, its server answers, and the kubelet reports `PodReadyToStartContainers`. No IP in the API.
     SandboxUp,
-    /// As `sandbox-up`, on the node alone: the API shows none of it, maybe not even the pod.
     Plugged,
-    /// Running, Ready and with its IP in the API.
     Published,
-    /// The three above.
     Starts,
-    /// Ready turns False.
     Unready,
-    /// Ready turns True.
     Ready,
-    /// Its process ends, its address still answers pings: Ready turns False, the container is terminated, the phase stays Running.
     Exits,
-    /// The CNI removes its interface and address; no change in the API.
     SandboxDown,
-    /// Exits, loses its sandbox, then the kubelet reports phase Succeeded.
     Succeeds,
-    /// The same with phase Failed.
     Fails,
-    /// Phase Failed in the API while its container runs on and Ready stays True: a kubelet before 1.27 that shuts its node down.
     FailsEarly,
-    /// `PodGC` writes phase Failed without a report from its node; no change on the node.
     FailedByPodgc,
-    /// Its node has restarted: the kubelet reports that container and sandbox have ended. Then it starts the pod again, with
-    /// the same address, without any report to the API.
     Rebooted,
-    /// It gets a deletionTimestamp, and keeps running.
     Deleting,
-    /// The object is deleted, with its last state; no change on the node.
     Gone,
-    /// A graceful deletion from beginning to end.
     Stops,
-    /// The object is deleted at once; no change on the node.
     ForceDeleted,
-    /// The object appears, Running and with its IP; no change on the node.
     Appears,
-    /// It gets a new sandbox, with the address `next-ip`. The API still shows the old one until it is `published`.
     NewSandbox,
-}
-
-impl FromStr for PodEvent {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let word: StrDeserializer<'_, ValueError> = serde::de::IntoDeserializer::into_deserializer(word);
-        Self::deserialize(word).map_err(|error| error.to_string())
-    }
 }

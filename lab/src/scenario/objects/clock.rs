@@ -8,7 +8,6 @@ pub struct Clock(Timestamp);
 
 impl Clock {
     /// A clock that shows the current time.
-    #[must_use]
     pub fn now() -> Self {
         Self(Timestamp::now())
     }
@@ -22,7 +21,6 @@ impl Clock {
     }
 
     /// RFC 3339 in whole seconds.
-    #[must_use]
     pub fn text(&self) -> String {
         self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }

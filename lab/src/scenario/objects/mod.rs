@@ -2,21 +2,18 @@
 
 mod clock;
 mod managed;
-mod namespace;
 mod node;
 mod pod;
 mod service;
 mod slice;
 
 pub use clock::Clock;
-pub use namespace::namespace;
 pub use node::node;
-pub use pod::{Container, Phase, PodObject};
+pub use pod::{Container, Phase, PodName, PodObject};
 pub use service::{Frontends, service};
 pub use slice::{Endpoint, slice};
 
 /// A readable UID: the `number`th of its `kind`.
-#[must_use]
 pub fn uid(kind: u16, number: usize) -> String {
     format!("{number:08x}-{kind:04x}-4000-8000-{number:012x}")
 }

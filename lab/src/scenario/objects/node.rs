@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 /// A ready node with these addresses and pod CIDRs.
-#[must_use]
 pub fn node(name: &str, uid: &str, addresses: &[IpAddr], pod_cidrs: &[String]) -> Value {
     let mut listed: Vec<Value> = addresses
         .iter()

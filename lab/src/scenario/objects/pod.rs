@@ -1,39 +1,37 @@
 //! A pod, with the status that its kubelet would report (recorded in `lab/traces`).
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use super::{Clock, managed};
+use crate::scenario::format::{Kubelet, Pod};
+
+/// A pod's identity, as its object's metadata has it.
+#[derive(Clone, Debug)]
+pub struct PodName {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    /// The address of its first sandbox.
+    pub ip: IpAddr,
+    /// The address of its next sandbox.
+    pub next_ip: Option<IpAddr>,
+}
 
 /// The fields of a pod that change during a story.
 #[derive(Clone, Debug)]
 pub struct PodObject {
-    /// `metadata.namespace`.
-    pub namespace: String,
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.uid`.
-    pub uid: String,
-    /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
-    /// `metadata.annotations`.
-    pub annotations: BTreeMap<String, String>,
-    /// A static pod's mirror.
-    pub mirror: bool,
-    /// `spec.nodeName`.
-    pub node: String,
+    pub name: PodName,
+    /// As the story has it.
+    pub declared: Pod,
     /// The node's address.
     pub host_ip: IpAddr,
     /// `metadata.creationTimestamp`.
     pub created: String,
-    /// `status.phase`.
     pub phase: Phase,
     /// `PodGC` and not the kubelet has written the phase.
     pub phase_by_podgc: bool,
-    /// The kubelet and `PodGC` are one program, k3s.
-    pub one_binary: bool,
     /// `status.podIP`.
     pub ip: Option<IpAddr>,
     /// Condition `Ready`, and the time of its last change.
@@ -46,7 +44,6 @@ pub struct PodObject {
 
 /// `status.phase`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the phases")]
 pub enum Phase {
     Pending,
     Running,
@@ -67,17 +64,17 @@ pub enum Container {
 
 impl PodObject {
     /// The object as the API shows it now.
-    #[must_use]
     pub fn render(&self, clock: &Clock) -> Value {
+        let Self { name, declared, .. } = self;
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
-                "namespace": self.namespace, "name": self.name, "uid": self.uid, "generation": 1,
-                "creationTimestamp": self.created, "labels": self.labels, "annotations": self.annotations,
+                "namespace": name.namespace, "name": name.name, "uid": name.uid, "generation": 1,
+                "creationTimestamp": self.created, "labels": declared.labels, "annotations": declared.annotations,
                 "managedFields": self.managed_fields(&clock.text()),
             },
             "spec": {
-                "nodeName": self.node, "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
+                "nodeName": declared.node, "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
                 "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "serviceAccountName": "default",
                 "enableServiceLinks": true, "securityContext": {},
                 "containers": [{
@@ -88,7 +85,7 @@ impl PodObject {
             "status": self.status(),
         });
         let meta = &mut pod["metadata"];
-        if self.mirror {
+        if declared.mirror {
             meta["annotations"]["kubernetes.io/config.source"] = "file".into();
             for key in ["kubernetes.io/config.hash", "kubernetes.io/config.mirror"] {
                 meta["annotations"][key] = "9a7c4e21b0d3".into();
@@ -97,36 +94,28 @@ impl PodObject {
         pod
     }
 
-    fn managed_fields(&self, time: &str) -> Value {
-        let mut kubelet = vec![
-            "conditions",
-            "containerStatuses",
-            "hostIP",
-            "hostIPs",
-            "podIP",
-            "podIPs",
-            "startTime",
-        ];
-        let mut fields = vec![managed::spec(
-            "kubectl-create",
-            time,
-            &["containers", "restartPolicy"],
-        )];
-        if self.one_binary {
-            kubelet.push("phase");
-            fields.push(managed::status("k3s", time, &kubelet));
-            return fields.into();
+    /// Changes the condition `PodReadyToStartContainers`, if the kubelet reports one.
+    pub fn report_sandbox(&mut self, is_up: bool, now: &str) {
+        if let Some(sandbox) = &mut self.sandbox {
+            *sandbox = (is_up, now.into());
         }
-        if self.phase_by_podgc {
-            fields.push(managed::status(
-                "kube-controller-manager",
-                time,
-                &["conditions", "phase"],
-            ));
+    }
+
+    fn managed_fields(&self, time: &str) -> Value {
+        let names = "conditions containerStatuses hostIP hostIPs podIP podIPs startTime";
+        let mut kubelet: Vec<&str> = names.split(' ').collect();
+        let created = managed::spec("kubectl-create", time, &["containers", "restartPolicy"]);
+        // With k3s kubelet and controllers are one manager.
+        let is_k3s = self.declared.kubelet == Kubelet::K3s;
+        let manager = if is_k3s { "k3s" } else { "kubelet" };
+        let mut fields = vec![created];
+        if self.phase_by_podgc && !is_k3s {
+            let phase = ["conditions", "phase"];
+            fields.push(managed::status("kube-controller-manager", time, &phase));
         } else {
             kubelet.push("phase");
         }
-        fields.push(managed::status("kubelet", time, &kubelet));
+        fields.push(managed::status(manager, time, &kubelet));
         fields.into()
     }
 
@@ -157,11 +146,8 @@ impl PodObject {
             condition("ContainersReady", &self.ready),
             condition("PodScheduled", &since_created),
         ];
-        conditions.extend(
-            self.sandbox
-                .iter()
-                .map(|sandbox| condition("PodReadyToStartContainers", sandbox)),
-        );
+        let sandbox = self.sandbox.iter();
+        conditions.extend(sandbox.map(|sandbox| condition("PodReadyToStartContainers", sandbox)));
         let reason = match self.phase {
             _ if self.phase_by_podgc => None,
             Phase::Succeeded => Some("PodCompleted"),
@@ -182,7 +168,7 @@ impl PodObject {
     }
 
     fn container_status(&self) -> Value {
-        let id = format!("containerd://{}", self.uid.replace('-', "").repeat(2));
+        let id = format!("containerd://{}", self.name.uid.replace('-', "").repeat(2));
         let state = match &self.container {
             Container::Waiting => json!({"waiting": {"reason": "ContainerCreating"}}),
             Container::Running(since) => json!({"running": {"startedAt": since}}),

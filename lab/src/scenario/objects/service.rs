@@ -16,15 +16,13 @@ pub struct Frontends {
 }
 
 /// The Service `namespace/name`.
-#[must_use]
 pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, frontends: Frontends) -> Value {
     let ports: Vec<Value> = (0..)
         .zip(&service.protocols)
         .map(|(index, protocol)| {
-            let mut port = json!({
-                "name": port_name(*protocol), "protocol": port_name(*protocol).to_uppercase(),
-                "port": service.port, "targetPort": service.target_port,
-            });
+            let mut port = port(*protocol);
+            port["port"] = service.port.into();
+            port["targetPort"] = service.target_port.into();
             if let Some(first) = frontends.node_port {
                 port["nodePort"] = (first + index).into();
             }
@@ -59,10 +57,8 @@ pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, fronte
     object
 }
 
-/// `tcp` or `udp`.
-pub(super) fn port_name(protocol: Wire) -> &'static str {
-    match protocol {
-        Wire::Tcp => "tcp",
-        Wire::Udp => "udp",
-    }
+/// Name and protocol of a port.
+pub(super) fn port(protocol: Wire) -> Value {
+    let name = protocol.to_string();
+    json!({"name": name, "protocol": name.to_uppercase()})
 }

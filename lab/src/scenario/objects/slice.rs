@@ -4,16 +4,15 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::service::port_name;
+use super::PodName;
+use super::service::port;
 use crate::scenario::format::{Condition, Service};
 
 /// One endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The pod's namespace and name.
-    pub pod: (String, String),
-    /// The pod's UID.
-    pub uid: String,
+    /// The pod.
+    pub pod: PodName,
     /// The pod's node.
     pub node: String,
     /// The address that the slice lists.
@@ -23,25 +22,27 @@ pub struct Endpoint {
 }
 
 /// The only slice of the Service `namespace/name`.
-#[must_use]
 pub fn slice(namespace: &str, name: &str, ipv4: bool, service: &Service, endpoints: &[Endpoint]) -> Value {
     let ports: Vec<Value> = service
         .protocols
         .iter()
         .map(|protocol| {
-            let name = port_name(*protocol);
-            json!({"name": name, "protocol": name.to_uppercase(), "port": service.target_port})
+            let mut port = port(*protocol);
+            port["port"] = service.target_port.into();
+            port
         })
         .collect();
     let endpoints: Vec<Value> = endpoints
         .iter()
         .map(|endpoint| {
             let [ready, serving, terminating] = endpoint.condition.flags();
-            let (namespace, name) = &endpoint.pod;
+            let PodName {
+                namespace, name, uid, ..
+            } = &endpoint.pod;
             json!({
                 "addresses": [endpoint.ip],
                 "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
-                "targetRef": {"kind": "Pod", "namespace": namespace, "name": name, "uid": endpoint.uid},
+                "targetRef": {"kind": "Pod", "namespace": namespace, "name": name, "uid": uid},
                 "nodeName": endpoint.node,
             })
         })

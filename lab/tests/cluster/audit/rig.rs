@@ -99,7 +99,7 @@ pub(crate) fn connect(stage: &Stage, to: SocketAddr) -> TcpStream {
 }
 
 pub(crate) fn command(stage: &Stage, arguments: &[&str]) -> Command {
-    let mut command = node(stage).command(epguard_lab::scenario::process::epguard().unwrap());
+    let mut command = node(stage).command(epguard_lab::process::epguard().unwrap());
     command.arg("audit").args(arguments);
     command.arg("--run-dir").arg(stage.workdir.path());
     command.arg("--pin-dir").arg(stage.agent.pin_dir());

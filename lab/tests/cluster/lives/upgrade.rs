@@ -12,7 +12,7 @@
 use super::takeover::{Traffic, denies, stage};
 use aya::programs::SchedClassifier;
 use aya::programs::TcAttachType::{Egress, Ingress};
-use epguard_lab::scenario::process::{epguard, output};
+use epguard_lab::process::{epguard, output};
 use epguard_lab::scenario::stage::Stage;
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

@@ -124,7 +124,7 @@ impl Kubelet {
         assert_eq!(spec["hostNetwork"], true);
         assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
         let container = &spec["containers"][0];
-        let epguard = epguard_lab::scenario::process::epguard().unwrap();
+        let epguard = epguard_lab::process::epguard().unwrap();
         let mut command: Command = node.command(epguard);
         let arguments = container["args"].as_array().unwrap().iter();
         command.args(arguments.map(|argument| resolved(argument.as_str().unwrap(), spec)));
@@ -148,7 +148,7 @@ impl Running {
 pub(crate) fn runs_commands(cluster: &Cluster) {
     let node = cluster.topology.node(NODE).unwrap().netns.clone();
     let mounts = Arc::new(fs::File::open("/proc/thread-self/ns/mnt").unwrap());
-    let epguard = epguard_lab::scenario::process::epguard().unwrap();
+    let epguard = epguard_lab::process::epguard().unwrap();
     cluster.api_server().execs().answer(move |exec| {
         assert_eq!(exec.command[0], "epguard");
         let mut command = node.command(&epguard);

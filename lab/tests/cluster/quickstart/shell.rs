@@ -42,7 +42,7 @@ impl Shell {
         fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
         // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
         program(&bin, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
-        let epguard = epguard_lab::scenario::process::epguard().unwrap();
+        let epguard = epguard_lab::process::epguard().unwrap();
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         for (file, link) in [
             (&*kubectl(), bin.join("kubectl")),

@@ -95,7 +95,7 @@ impl World {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(epguard_lab::scenario::process::epguard().unwrap());
+        let mut command = Command::new(epguard_lab::process::epguard().unwrap());
         command
             .arg0("kubectl-epguard")
             .env("KUBECONFIG", &self.kubeconfig)

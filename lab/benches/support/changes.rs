@@ -1,23 +1,20 @@
-//! Changes of objects that have nothing to do with the node.
+//! Changes of objects at a rate.
 
-use super::objects;
-use epguard_lab::api::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-const OBJECTS: u32 = 1_000;
-
-/// A thread that changes pods of another node.
+/// A thread that changes objects.
 pub(crate) struct Changes {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<f64>,
 }
 
 impl Changes {
-    pub(crate) fn start(store: &Store, per_second: u32) -> Self {
-        let (stop, store) = (Arc::new(AtomicBool::new(false)), store.clone());
+    /// Calls `change` with 0, 1, 2 and so on, this many times a second.
+    pub(crate) fn start(per_second: u32, mut change: impl FnMut(u32) + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let begun = Instant::now();
@@ -25,15 +22,13 @@ impl Changes {
             while !stopped.load(Ordering::Relaxed) {
                 let due = begun.elapsed().as_secs_f64() * f64::from(per_second);
                 while f64::from(made) < due {
-                    store.apply(objects::other(made % OBJECTS, made)).unwrap();
+                    change(made);
                     made += 1;
                 }
                 thread::sleep(Duration::from_millis(1));
             }
             f64::from(made) / begun.elapsed().as_secs_f64()
         });
-        // The first ones make the objects.
-        thread::sleep(Duration::from_secs(2));
         Self { stop, thread }
     }
 
@@ -42,4 +37,10 @@ impl Changes {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
+}
+
+/// Another time of an object for each change of a day.
+pub(crate) fn time(made: u32) -> String {
+    let (hours, minutes, seconds) = (made / 3600 % 24, made / 60 % 60, made % 60);
+    format!("2026-11-21T{hours:02}:{minutes:02}:{seconds:02}Z")
 }

@@ -1,0 +1,62 @@
+//! Runs a program to its end.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// Runs a program that must succeed, and returns its standard output.
+pub fn output(command: &mut Command) -> Result<String> {
+    let name = name(command);
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    ensure!(output.status.success(), "{name} failed: {}", cause(&output));
+    String::from_utf8(output.stdout).with_context(|| format!("{name} wrote no UTF-8"))
+}
+
+/// Runs a program that reads this from its standard input. `package` is what to install if there is no such program.
+pub fn fed(command: &mut Command, input: &str, package: &str) -> Result<Output> {
+    let name = name(command);
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = piped
+        .spawn()
+        .with_context(|| format!("cannot run {name} (install {package})"))?;
+    let mut stdin = child.stdin.take().context("the program has no standard input")?;
+    stdin
+        .write_all(input.as_bytes())
+        .with_context(|| format!("cannot write to {name}"))?;
+    drop(stdin);
+    child
+        .wait_with_output()
+        .with_context(|| format!("cannot wait for {name}"))
+}
+
+/// What a program wrote about its failure, on one line.
+pub fn cause(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")
+}
+
+fn name(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
+/// The agent's binary: in the folder of this one, or the path in `EPGUARD`.
+pub fn epguard() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("EPGUARD") {
+        return Ok(path.into());
+    }
+    let own = std::env::current_exe().context("cannot find this program's path")?;
+    let folders = own.ancestors().skip(1).take(2);
+    let found = folders
+        .map(|folder| folder.join("epguard"))
+        .find(|path| path.is_file());
+    found.with_context(|| {
+        format!(
+            "there is no epguard beside {}: run `cargo xtask build`",
+            own.display()
+        )
+    })
+}
