@@ -70,7 +70,8 @@ impl Ladder {
             for _ in 0..at_once {
                 let (steps, ended) = (&steps, ended.clone());
                 scope.spawn(move || {
-                    while let Some((title, mut command)) = next(steps) {
+                    let next = || steps.lock().ok()?.next();
+                    while let Some((title, mut command)) = next() {
                         let (start, mut output) = (Instant::now(), Vec::new());
                         let count = count(&mut command, Counted::ByOutput, limit(LIMIT), &mut output);
                         let _ = ended.send((title, count, output, start.elapsed()));
@@ -151,11 +152,6 @@ impl Ladder {
         println!("{} passed, {} failed", sum.passed, sum.failed);
         exit(sum.failed == 0)
     }
-}
-
-/// The next step, for any of the threads.
-fn next(steps: &Mutex<impl Iterator<Item = (String, Command)>>) -> Option<(String, Command)> {
-    steps.lock().ok()?.next()
 }
 
 /// The limit for a step; none at a terminal, where a user sees that a step hangs and Ctrl-C has to reach it.
