@@ -1,57 +1,64 @@
-//! The length of source files: 300 lines, tests included. A longer one holds more than one concept.
+//! The repository's text files, and their length: 300 lines, tests included. A longer one holds more than one concept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::ladder::Count;
 use crate::process::root;
 
 const MOST_LINES: usize = 300;
 
-/// Counts the `.rs` files within the limit, and names the others.
-pub(crate) fn check_lengths() -> Result<Count> {
-    let mut count = Count::default();
-    for file in sources(root())? {
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let lines = text.lines().count();
-        if lines <= MOST_LINES {
-            count.passed += 1;
-        } else {
-            let name = file.strip_prefix(root()).unwrap_or(&file).display();
-            println!("{name} has {lines} lines, {MOST_LINES} are allowed: split it by concept");
-            count.failed += 1;
-        }
-    }
-    // One check for any number of files.
-    Ok(Count {
-        passed: (count.failed == 0).into(),
-        failed: count.failed,
-    })
+/// A text file.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// The path from the repository's root.
+    pub(crate) name: String,
+    pub(crate) text: String,
 }
 
-/// The `.rs` files of a folder and its subfolders, except built and hidden ones.
-pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
-    below(folder, "rs")
+/// A line for each `.rs` file above the limit.
+pub(crate) fn too_long() -> Result<Vec<String>> {
+    let lines = |file: &File| (file.name.clone(), file.text.lines().count());
+    let files = read_all("", "rs")?;
+    let long = files.iter().map(lines).filter(|(_, lines)| *lines > MOST_LINES);
+    Ok(long
+        .map(|(name, lines)| {
+            format!("{name} has {lines} lines, {MOST_LINES} are allowed: split it by concept")
+        })
+        .collect())
 }
 
-/// The files with this extension in a folder and its subfolders, except built and hidden ones, sorted.
-pub(crate) fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+/// The files with this extension in a folder of the repository and its subfolders, except built and hidden ones, sorted.
+pub(crate) fn read_all(folder: &str, extension: &str) -> Result<Vec<File>> {
+    let files = below(&root().join(folder), extension)?;
+    files.iter().map(|file| read(file)).collect()
+}
+
+/// Reads a file. Errors: it cannot be read, or is no text.
+pub(crate) fn read(file: &Path) -> Result<File> {
+    let name = file.strip_prefix(root()).unwrap_or(file).display().to_string();
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    Ok(File { name, text })
+}
+
+fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
-        let path = entry?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+    for path in list(folder)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
             found.extend(below(&path, extension)?);
         } else if path.extension().is_some_and(|end| end == extension) {
             found.push(path);
         }
     }
+    Ok(found)
+}
+
+/// The paths in a folder, sorted.
+pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     found.sort();
     Ok(found)
 }
@@ -62,8 +69,8 @@ mod tests {
 
     #[test]
     fn the_sources_contain_this_file_and_no_build_output() {
-        let found = sources(root()).unwrap();
-        assert!(found.contains(&root().join("xtask/src/files.rs")));
-        assert!(!found.iter().any(|file| file.starts_with(root().join("target"))));
+        let found = read_all("", "rs").unwrap();
+        assert!(found.iter().any(|file| file.name == "xtask/src/files.rs"));
+        assert!(!found.iter().any(|file| file.name.starts_with("target")));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::process::name;
+use crate::process::{exit, name};
 use crate::watchdog::Watchdog;
 
 /// Longer than any step takes on a slow machine: a step that hangs must be named, and must not keep the others from
@@ -65,20 +65,21 @@ impl Ladder {
     /// Runs commands at the same time, a few at once, in the order given. Each one's output follows when it has ended.
     pub(crate) fn run_together(&mut self, steps: Vec<(String, Command)>, at_once: usize) {
         let steps = Mutex::new(steps.into_iter());
-        let (tell, told) = mpsc::channel();
+        let (ended, results) = mpsc::channel();
         std::thread::scope(|scope| {
             for _ in 0..at_once {
-                let (steps, tell) = (&steps, tell.clone());
+                let (steps, ended) = (&steps, ended.clone());
                 scope.spawn(move || {
-                    while let Some((title, mut command)) = next(steps) {
+                    let next = || steps.lock().ok()?.next();
+                    while let Some((title, mut command)) = next() {
                         let (start, mut output) = (Instant::now(), Vec::new());
                         let count = count(&mut command, Counted::ByOutput, limit(LIMIT), &mut output);
-                        let _ = tell.send((title, count, output, start.elapsed()));
+                        let _ = ended.send((title, count, output, start.elapsed()));
                     }
                 });
             }
-            drop(tell);
-            for (title, count, output, took) in told {
+            drop(ended);
+            for (title, count, output, took) in results {
                 self.check(&title, || {
                     std::io::stdout().write_all(&output)?;
                     count
@@ -102,6 +103,20 @@ impl Ladder {
             title: title.into(),
             outcome: Outcome::Counted(count),
             took: start.elapsed(),
+        });
+    }
+
+    /// Runs a check of this program that passes if it finds nothing. Prints what it finds.
+    pub(crate) fn find(&mut self, title: &str, find: impl FnOnce() -> Result<Vec<String>>) {
+        self.check(title, || {
+            let found = find()?;
+            for line in &found {
+                println!("{line}");
+            }
+            Ok(Count {
+                passed: found.is_empty().into(),
+                failed: u32::try_from(found.len())?,
+            })
         });
     }
 
@@ -135,17 +150,8 @@ impl Ladder {
             }
         }
         println!("{} passed, {} failed", sum.passed, sum.failed);
-        if sum.failed == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+        exit(sum.failed == 0)
     }
-}
-
-/// The next step, for any of the threads.
-fn next(steps: &Mutex<impl Iterator<Item = (String, Command)>>) -> Option<(String, Command)> {
-    steps.lock().ok()?.next()
 }
 
 /// The limit for a step; none at a terminal, where a user sees that a step hangs and Ctrl-C has to reach it.
@@ -180,11 +186,11 @@ fn count(
             sum.failed += failed;
         }
     }
-    let bitten = watchdog.is_some_and(Watchdog::has_bitten);
-    if let Some(limit) = limit.filter(|_| bitten) {
+    let killed = watchdog.is_some_and(Watchdog::has_killed);
+    if let Some(limit) = limit.filter(|_| killed) {
         writeln!(out, "error: {name} did not end within {limit:?} and was killed")?;
     }
-    let success = child.wait()?.success() && !bitten;
+    let success = child.wait()?.success() && !killed;
     if success && counted == Counted::ByOutput && sum == Count::default() {
         writeln!(out, "error: {name} reported neither a pass nor a failure")?;
     }

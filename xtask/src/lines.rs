@@ -1,13 +1,11 @@
 //! Counts the lines to maintain: product and harness, without tests and recordings.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::files::sources;
+use crate::files::read_all;
 use crate::ladder::Count;
-use crate::process::root;
 
 /// Folders: first the product, then its development tools.
 const ROOMS: [&str; 5] = ["common", "ebpf", "agent", "lab", "xtask"];
@@ -16,12 +14,10 @@ const ROOMS: [&str; 5] = ["common", "ebpf", "agent", "lab", "xtask"];
 pub(crate) fn count() -> Result<Count> {
     let mut all = 0;
     for room in ROOMS {
-        let mut lines = 0;
-        for file in sources(&root().join(room))? {
-            let text =
-                fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            lines += maintained(file.strip_prefix(root()).unwrap_or(&file), &text);
-        }
+        let files = read_all(room, "rs")?.into_iter();
+        let lines: usize = files
+            .map(|file| maintained(Path::new(&file.name), &file.text))
+            .sum();
         println!("{room:8}{lines:7}");
         all += lines;
     }

@@ -20,7 +20,7 @@ pub(crate) fn ensure(toolchain: &Toolchain) -> Result<PathBuf> {
     let llvm = toolchain.llvm;
     let prefix = format!("/usr/lib/llvm-{llvm}");
     if !Path::new(&prefix).join("bin/llvm-config").exists() {
-        packages::install(&[format!("llvm-{llvm}-dev")]).with_context(|| {
+        packages::install(&[&format!("llvm-{llvm}-dev")]).with_context(|| {
             format!("no bpf-linker for LLVM {llvm} on PATH, and building one needs LLVM's headers")
         })?;
     }

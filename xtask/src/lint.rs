@@ -22,10 +22,10 @@ pub(crate) fn run() -> ExitCode {
 /// Runs the checks as the first steps of `ladder`.
 pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
-    ladder.check("file lengths", files::check_lengths);
-    ladder.check("pages", pages::check);
-    ladder.check("rooms", rooms::check);
-    ladder.check("prose", prose::check);
+    ladder.find("file lengths", files::too_long);
+    ladder.find("pages", pages::check);
+    ladder.find("rooms", rooms::check);
+    ladder.find("prose", prose::check);
     ladder.check("lines", lines::count);
     component(
         ladder,

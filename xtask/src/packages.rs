@@ -1,15 +1,22 @@
 //! Debian packages: installs missing ones, or prints in one line why it cannot.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::files::list;
 use crate::process::{command, is_root, root, run, which};
 
+/// Installs the package of each program that is not on the search path.
+pub(crate) fn install_missing(programs: &[(&str, &str)]) -> Result<()> {
+    let missing = programs.iter().filter(|(program, _)| which(program).is_none());
+    install(&missing.map(|(_, package)| *package).collect::<Vec<_>>())
+}
+
 /// Installs `packages` with apt-get, announcing them first. Does nothing for an empty list.
-pub(crate) fn install(packages: &[String]) -> Result<()> {
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
@@ -52,24 +59,40 @@ pub(crate) fn extract(package: &str, program: &str) -> Result<()> {
         name.display()
     );
     let unpacked = tools.join(package);
-    fs::create_dir_all(&unpacked).with_context(|| format!("cannot make {}", unpacked.display()))?;
-    if lists_are_empty() {
-        update()?;
-    }
-    run(apt_get().args(["download", package]).current_dir(&unpacked))?;
-    let archive = fs::read_dir(&unpacked)?
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|end| end == "deb"))
-        .with_context(|| format!("apt-get download {package} left nothing"))?;
-    run(command("dpkg-deb").arg("--extract").arg(archive).arg(&unpacked))?;
+    unpack(&download(package, &unpacked)?, &unpacked)?;
     fs::create_dir_all(tools.join("bin"))?;
     fs::rename(unpacked.join(program), &to).with_context(|| format!("{package} has no {program}"))?;
     fs::remove_dir_all(&unpacked).with_context(|| format!("cannot remove {}", unpacked.display()))
 }
 
+/// Downloads a package into a folder, unless it is there. Returns its file.
+pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let find = || -> Result<Option<PathBuf>> {
+        let is_wanted = |path: &PathBuf| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            file.starts_with(&format!("{package}_")) && file.ends_with(".deb")
+        };
+        Ok(list(folder)?.into_iter().find(is_wanted))
+    };
+    if let Some(file) = find()? {
+        return Ok(file);
+    }
+    println!("setup: downloading Debian's {package}");
+    if lists_are_empty() {
+        update()?;
+    }
+    run(apt_get().args(["download", package]).current_dir(folder))?;
+    find()?.with_context(|| format!("apt-get download {package} left nothing"))
+}
+
+/// Writes a package's contents into a folder.
+pub(crate) fn unpack(package: &Path, folder: &Path) -> Result<()> {
+    run(command("dpkg-deb").arg("--extract").arg(package).arg(folder))
+}
+
 /// `--no-remove`: a conflicting Rust or LLVM is the user's, and only the user may remove it.
-fn apt_get_install(packages: &[String]) -> Command {
+fn apt_get_install(packages: &[&str]) -> Command {
     let mut install = apt_get();
     install
         .args(["install", "--yes", "--no-remove", "--no-install-recommends"])
@@ -93,10 +116,8 @@ fn apt_get() -> Command {
 
 /// True in container images, which come without package lists.
 fn lists_are_empty() -> bool {
-    let Ok(entries) = fs::read_dir("/var/lib/apt/lists") else {
-        return true;
-    };
-    !entries
-        .flatten()
-        .any(|entry| entry.file_name().to_string_lossy().contains("_Packages"))
+    let lists = list(Path::new("/var/lib/apt/lists")).unwrap_or_default();
+    !lists
+        .iter()
+        .any(|file| file.to_string_lossy().contains("_Packages"))
 }

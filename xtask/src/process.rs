@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail};
@@ -12,15 +12,15 @@ use anyhow::{Context, Result, bail};
 /// The root of the workspace: that of the cargo that runs us, as the binary may have been built in another one.
 pub(crate) fn root() -> &'static Path {
     static XTASK: LazyLock<PathBuf> = LazyLock::new(|| {
-        let told = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-        told.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
+        let running = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        running.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
     });
     XTASK.parent().unwrap_or(&XTASK)
 }
 
 /// Whether this process may install packages, make namespaces and load programs.
 pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+    nix::unistd::geteuid().is_root()
 }
 
 /// The first executable called `program` on the search path.
@@ -74,6 +74,15 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
         );
     }
     String::from_utf8(output.stdout).with_context(|| format!("{name} did not print UTF-8"))
+}
+
+/// The exit code of a verb whose checks passed or did not.
+pub(crate) fn exit(passed: bool) -> ExitCode {
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// The command as a user would type it.

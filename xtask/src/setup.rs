@@ -61,18 +61,12 @@ pub(crate) fn ebpf() -> Result<Ebpf> {
 
 /// Ensures the programs that the lab and the root tests start.
 pub(crate) fn programs() -> Result<()> {
-    install(&PROGRAMS)
+    packages::install_missing(&PROGRAMS)
 }
 
 /// Ensures the programs of the benchmarks.
 pub(crate) fn bench_programs() -> Result<()> {
-    install(&BENCH_PROGRAMS)
-}
-
-fn install(programs: &[(&str, &str)]) -> Result<()> {
-    let missing = programs.iter().filter(|(program, _)| which(program).is_none());
-    let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
-    packages::install(&packages)
+    packages::install_missing(&BENCH_PROGRAMS)
 }
 
 /// Ensures the further programs that tests start.

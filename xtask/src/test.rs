@@ -2,14 +2,13 @@
 
 mod groups;
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::bench;
 use crate::build;
+use crate::files::list;
 use crate::lab;
 use crate::ladder::{Count, Counted, Ladder};
 use crate::lint;
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Ok(Count { passed: 1, failed: 0 })
     });
     lint::add_to(&mut ladder);
-    tests(&mut ladder, "unit tests", &[]);
+    unit_tests(&mut ladder);
     recordings(&mut ladder);
     // Many stories run at a time already: beside other steps agents would starve while their programs are verified.
     ladder.run("scenario", Counted::ByOutput, scenarios(&[], "scenarios"));
@@ -74,7 +73,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ladder.run("scenario, socket-lb", Counted::ByOutput, socket_lb);
     let clsact = scenarios(&["--hooks", "clsact", "--sample"], "scenarios");
     ladder.run("scenario, clsact", Counted::ByOutput, clsact);
-    ladder.run("replay, whole agent", Counted::ByOutput, replay("20", &SOME));
+    let mut replay = lab::lab("replay");
+    replay.args(["--agent", "--speed", "20"]);
+    replay.args(SOME.map(|name| root().join("lab/traces").join(name)));
+    ladder.run("replay, whole agent", Counted::ByOutput, replay);
     ladder.check("bench, packet", bench::check_packets);
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())
@@ -116,52 +118,30 @@ fn scenarios(arguments: &[&str], folder: &str) -> Command {
     scenario
 }
 
-fn replay(speed: &str, recordings: &[&str]) -> Command {
-    let mut replay = lab::lab("replay");
-    replay.args(["--agent", "--speed", speed]);
-    replay.args(recordings.iter().map(|name| root().join("lab/traces").join(name)));
-    replay
-}
-
 fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
     lint::add_to(&mut ladder);
-    tests(&mut ladder, "unit tests", &[]);
+    unit_tests(&mut ladder);
     for left_out in ["root tests", "scenario", "replay", "replay, whole agent"] {
         ladder.leave_out(left_out, "--no-root");
     }
     ladder.finish()
 }
 
-/// `--ignored` rather than `--include-ignored`: the other half has just run.
-fn tests(ladder: &mut Ladder, title: &str, args: &[&str]) {
+fn unit_tests(ladder: &mut Ladder) {
     let mut cargo = cargo();
-    cargo.args(["test", "--quiet", "--no-fail-fast", "--"]).args(args);
-    ladder.run(title, Counted::ByOutput, cargo);
+    cargo.args(["test", "--quiet", "--no-fail-fast"]);
+    ladder.run("unit tests", Counted::ByOutput, cargo);
 }
 
 /// Replays every recording, without pauses.
 fn recordings(ladder: &mut Ladder) {
-    match list(&root().join("lab/traces"), Path::is_dir) {
+    match list(&root().join("lab/traces")) {
         Ok(recordings) => {
             let mut lab = lab::lab("replay");
-            lab.args(recordings);
+            lab.args(recordings.iter().filter(|recording| recording.is_dir()));
             ladder.run("replay", Counted::ByOutput, lab);
         }
         Err(error) => ladder.check("replay", || Err(error)),
     }
-}
-
-fn list(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let mut found: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| wanted(path))
-        .collect();
-    found.sort();
-    if found.is_empty() {
-        bail!("{} has nothing to run", folder.display());
-    }
-    Ok(found)
 }

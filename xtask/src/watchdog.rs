@@ -9,27 +9,27 @@ use nix::unistd::Pid;
 
 /// A thread that waits beside a group of processes.
 pub(crate) struct Watchdog {
-    chain: Sender<()>,
+    ended: Sender<()>,
     thread: JoinHandle<bool>,
 }
 
 impl Watchdog {
     /// After `limit`, kills the group of processes that `leader` leads.
     pub(crate) fn new(leader: u32, limit: Duration) -> Self {
-        let (chain, free) = mpsc::channel();
+        let (ended, wait) = mpsc::channel();
         let thread = thread::spawn(move || {
-            let bites = free.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-            if let Some(group) = i32::try_from(leader).ok().filter(|_| bites) {
+            let hangs = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if let Some(group) = i32::try_from(leader).ok().filter(|_| hangs) {
                 let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
             }
-            bites
+            hangs
         });
-        Self { chain, thread }
+        Self { ended, thread }
     }
 
     /// Ends the watchdog. True if it had killed the processes before.
-    pub(crate) fn has_bitten(self) -> bool {
-        drop(self.chain);
+    pub(crate) fn has_killed(self) -> bool {
+        drop(self.ended);
         self.thread.join().unwrap_or_default()
     }
 }

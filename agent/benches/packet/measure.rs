@@ -85,49 +85,42 @@ impl Bench {
 
     /// Adds a sample to a row, unless its program is missing.
     pub fn sample(&mut self, entry: &mut Entry) {
-        let measured = match (entry.mode, entry.case.subject) {
-            (_, Subject::Reported) => Some(self.reported(entry)),
-            (Mode::Hot, _) => self.hot(entry),
-            (Mode::Random, _) => self.random(entry),
+        let measured = match entry.case.subject {
+            Subject::Reported => self.reported(entry),
+            _ => self.least(entry),
         };
-        let Some([own, empty]) = measured else { return };
-        let two = entry.case.is_two();
-        let own = if entry.case.subject == Subject::TwoEmpty {
-            2.0 * own
-        } else {
-            own
+        let Some([mut own, mut empty]) = measured else {
+            return;
         };
+        if entry.case.subject == Subject::TwoEmpty {
+            own *= 2.0;
+        }
+        if entry.case.is_two() {
+            empty *= 2.0;
+        }
         entry.samples.push(own);
-        entry.ratios.push(own / if two { 2.0 * empty } else { empty });
+        entry.ratios.push(own / empty);
     }
 
     /// Nanoseconds of the row's program and of the empty one, in turns.
-    fn hot(&mut self, entry: &Entry) -> Option<[f64; 2]> {
-        let packets = self.packets(entry)?;
-        let (mut own, mut empty) = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..self.runs {
-            own = own.min(run(self.program(entry.case.subject)?, entry, packets).each_ns);
-            empty = empty.min(self.alone(entry));
-        }
-        Some([own, empty])
-    }
-
-    /// The same behind the spreader, less the spreader's time.
-    fn random(&mut self, entry: &Entry) -> Option<[f64; 2]> {
-        let packets = self.packets(entry)?;
+    fn least(&mut self, entry: &Entry) -> Option<[f64; 2]> {
+        // Packets of a test run that takes about 5 ms.
+        let packets = 5_000_000 / self.run(entry, 1_000)?.kernel_ns.max(1);
         let (mut own, mut empty, mut spreading) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..self.runs {
-            let program = self.program(entry.case.subject)?;
-            own = own.min(run(entry.spreader.to(program).unwrap(), entry, packets).each_ns);
+            own = own.min(self.run(entry, packets)?.each_ns);
             empty = empty.min(self.alone(entry));
-            spreading = spreading.min(self.spreading(entry));
+            spreading = match entry.mode {
+                Mode::Hot => empty,
+                Mode::Random => spreading.min(self.spreading(entry)),
+            };
         }
-        Some([own - spreading + empty, empty])
+        Some([own - (spreading - empty), empty])
     }
 
     /// Mean of a few short runs in which the agent gets an event for each packet. By the kernel's clock: it leaves out the call
     /// around the run.
-    fn reported(&mut self, entry: &Entry) -> [f64; 2] {
+    fn reported(&mut self, entry: &Entry) -> Option<[f64; 2]> {
         let packets = match entry.mode {
             Mode::Hot => PACKETS_WITH_EVENTS,
             Mode::Random => RANDOM_PACKETS_WITH_EVENTS,
@@ -140,23 +133,17 @@ impl Bench {
                 node::renew(rig, Destination::Stale.address(entry.family, 0));
             }
             rig.events();
-            let program = rig.program(BOTH);
-            let program = match entry.mode {
-                Mode::Hot => program,
-                Mode::Random => entry.spreader.to(program).unwrap(),
-            };
-            sum += f64::from(run(program, entry, packets).kernel_ns);
+            sum += f64::from(self.run(entry, packets)?.kernel_ns);
             let events = self.rig(State::Enforce).events().len();
             assert_eq!(events, packets as usize, "{}", entry.case.name);
         }
         let mean = sum / f64::from(RUNS_WITH_EVENTS);
         let empty = self.alone(entry);
-        let less = if entry.mode == Mode::Random {
-            self.spreading(entry) - empty
-        } else {
-            0.0
+        let spreading = match entry.mode {
+            Mode::Hot => empty,
+            Mode::Random => self.spreading(entry),
         };
-        [mean - less, empty]
+        Some([mean - (spreading - empty), empty])
     }
 
     /// An empty program.
@@ -171,15 +158,17 @@ impl Bench {
         test_run(spreader, &entry.frame, EMPTY_PACKETS).unwrap().each_ns
     }
 
-    /// Packets of a test run that takes about 5 ms.
-    fn packets(&mut self, entry: &Entry) -> Option<u32> {
+    /// Runs the row's program, which has to end packets as the row expects. None if the program is missing.
+    fn run(&mut self, entry: &Entry, packets: u32) -> Option<Ran> {
         let program = self.program(entry.case.subject)?;
         let program = match entry.mode {
             Mode::Hot => program,
             Mode::Random => entry.spreader.to(program).unwrap(),
         };
-        let about = run(program, entry, 1_000).kernel_ns.max(1);
-        Some(5_000_000 / about)
+        let ran = test_run(program, &entry.frame, packets).unwrap();
+        let expected = entry.case.end.action(entry.case.subject.kind());
+        assert_eq!(ran.action, expected, "{}, {:?}", entry.case.name, entry.family);
+        Some(ran)
     }
 
     fn program(&mut self, subject: Subject) -> Option<BorrowedFd<'_>> {
@@ -204,12 +193,4 @@ impl Bench {
         let (_, rig) = self.rigs.iter_mut().find(|(of, _)| *of == state).unwrap();
         rig
     }
-}
-
-/// Runs the row's program, which has to end packets as the row expects.
-fn run(program: BorrowedFd<'_>, entry: &Entry, packets: u32) -> Ran {
-    let ran = test_run(program, &entry.frame, packets).unwrap();
-    let expected = entry.case.end.action(entry.case.subject.kind());
-    assert_eq!(ran.action, expected, "{}, {:?}", entry.case.name, entry.family);
-    ran
 }

@@ -3,9 +3,9 @@
 use crate::frames::{SYN, TCP, frame, packet, tcp};
 use crate::rig::Rig;
 use crate::world::{DEAD_UID, ENFORCE, FRESH, PORT, SHOP, denial, suspect, target, vip};
+use crate::xdp_filter::run;
 use epguard_common::{Addr, Config, Gate, Mac, Mode, Reason, Suspect, Terminated, UidState, View, bucket};
 use nix::sched::{CloneFlags, unshare};
-use std::process::Command;
 
 /// Suspects of each IP version, each with a denial and a VIP that is affected; also the orphan IPs.
 pub const STALE: u32 = 1_000;
@@ -76,12 +76,7 @@ pub fn enter() {
         "route add blackhole 10.240.0.0/12",
         "-6 route add blackhole fd00::/16",
     ] {
-        let mut ip = Command::new("ip");
-        ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        assert!(
-            ip.args(arguments.split(' ')).status().unwrap().success(),
-            "{arguments}"
-        );
+        run("ip", &arguments.split(' ').collect::<Vec<_>>());
     }
 }
 

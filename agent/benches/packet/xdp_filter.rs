@@ -66,7 +66,8 @@ fn fill<K: aya::Pod>(map: &str, addresses: &[Addr], key: impl Fn(&Addr) -> K) {
     }
 }
 
-fn run(program: &str, arguments: &[&str]) {
+/// Runs a program to its end.
+pub fn run(program: &str, arguments: &[&str]) {
     let status = command(program).args(arguments).status().unwrap();
     assert!(status.success(), "{program} {arguments:?}");
 }

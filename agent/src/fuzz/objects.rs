@@ -4,7 +4,7 @@ use super::harness::{corpus, run};
 use crate::daemon::mode_policy::NodeModes;
 use epguard_common::{Mode, Reason, ReasonModes};
 use epguard_core::facts::{
-    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice,
+    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice, Watched,
 };
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
@@ -68,14 +68,14 @@ fn state() -> State {
         ranges: Ranges::default(),
     });
     let now = Duration::from_secs(1);
-    for fact in [
+    let lists = [
         Fact::Presence(Presence::Held(vec![])),
-        Fact::Namespace(Change::Reset(vec![])),
         Fact::Node(Change::Reset(read("node"))),
         Fact::Service(Change::Reset(read("service"))),
         Fact::Slice(Change::Reset(read("slice"))),
         Fact::Pod(Change::Reset(read("pod"))),
-    ] {
+    ];
+    for fact in Watched::ALWAYS.map(Watched::empty).into_iter().chain(lists) {
         state.apply(now, fact);
     }
     assert!(state.is_synced());

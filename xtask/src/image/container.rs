@@ -11,14 +11,12 @@ use super::buildah;
 use crate::build;
 use crate::lab::lab;
 use crate::packages;
-use crate::process::{command, read, run as run_command, which};
+use crate::process::{command, read, run as run_command};
 use crate::setup;
 
 /// Plays the demo.
 pub(super) fn demo(target: &Path, archive: &Path) -> Result<()> {
-    if which("runc").is_none() {
-        packages::install(&["runc".into()])?;
-    }
+    packages::install_missing(&[("runc", "runc")])?;
     setup::programs()?;
     build::host()?;
     let source = format!("oci-archive:{}", archive.display());

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::build;
 use crate::packages;
 use crate::paths::renamed;
-use crate::process::{cargo, command, is_root, read, root, run as run_command, which};
+use crate::process::{cargo, command, is_root, read, root, run as run_command};
 use crate::setup;
 
 /// What to make.
@@ -38,16 +38,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !is_root() {
         bail!("buildah makes the image's file system: run `cargo xtask image` as root");
     }
-    if which("buildah").is_none() {
-        packages::install(&["buildah".into()])?;
-    }
+    packages::install_missing(&[("buildah", "buildah")])?;
     build::object(&setup::ebpf()?)?;
     let target = root().join("target/image");
     let archive = target.join("epguard.tar");
     let digest = make(&target, &archive)?;
-    let size = fs::metadata(&archive)
-        .with_context(|| format!("cannot read {}", archive.display()))?
-        .len();
+    let size = size(&archive)?;
     println!("image: {NAME} {digest}, {size} bytes: {}", archive.display());
     println!(
         "image: kubectl's plugin: {}",
@@ -59,10 +55,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if args.verify {
         let again = root().join("target/image-again");
-        fs::remove_dir_all(&again).or_else(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        })?;
+        if again.exists() {
+            fs::remove_dir_all(&again)?;
+        }
         let second = make(&again, &again.join("epguard.tar"))?;
         fs::remove_dir_all(&again)?;
         ensure!(second == digest, "built again it is {second}: not reproducible");
@@ -74,9 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Builds into a target directory and packs. Returns the digest of the image's manifest.
 fn make(target: &Path, archive: &Path) -> Result<String> {
     let binary = binary(target)?;
-    let size = fs::metadata(&binary)
-        .with_context(|| format!("cannot read {}", binary.display()))?
-        .len();
+    let size = size(&binary)?;
     ensure!(
         size <= MAX_SIZE,
         "the image unpacks to {size} bytes, more than {MAX_SIZE}"
@@ -94,6 +87,12 @@ fn make(target: &Path, archive: &Path) -> Result<String> {
     )?;
     let digest = index.split('"').find(|word| word.starts_with("sha256:"));
     Ok(digest.context("the archive names no manifest")?.to_owned())
+}
+
+/// Octets of a file.
+fn size(file: &Path) -> Result<u64> {
+    let read = fs::metadata(file).with_context(|| format!("cannot read {}", file.display()));
+    Ok(read?.len())
 }
 
 /// Builds the agent, statically linked: with musl where rustup has that target, else with glibc.
@@ -131,47 +130,21 @@ fn pack(binary: &Path, target: &Path, archive: &Path) -> Result<()> {
     }
     let container = read(buildah(target).args(["from", "scratch"]))?;
     let container = container.trim();
+    let run = |arguments: &[&str]| read(buildah(target).args(arguments));
+    // The output is the container's or the image's id.
     let binary = binary.display().to_string();
-    let to = format!("oci-archive:{}:{NAME}", archive.display());
-    for arguments in [
-        &[
-            "copy",
-            "--quiet",
-            "--chmod",
-            "0755",
-            container,
-            &binary,
-            "/usr/local/bin/epguard",
-        ][..],
-        &[
-            "config",
-            "--entrypoint",
-            r#"["/usr/local/bin/epguard"]"#,
-            container,
-        ],
-        &["config", "--env", "PATH=/usr/local/bin", container],
-        &[
-            "config",
-            "--label",
-            "org.opencontainers.image.licenses=Apache-2.0 OR MIT",
-            container,
-        ],
-        &[
-            "commit",
-            "--quiet",
-            "--rm",
-            "--timestamp",
-            "0",
-            "--identity-label=false",
-            "--disable-compression=false",
-            container,
-            &to,
-        ],
-    ] {
-        // The output is the container's or the image's id.
-        read(buildah(target).args(arguments))?;
-    }
-    Ok(())
+    let to = "/usr/local/bin/epguard";
+    run(&["copy", "--quiet", "--chmod", "0755", container, &binary, to])?;
+    let entrypoint = format!("[\"{to}\"]");
+    run(&["config", "--entrypoint", &entrypoint, container])?;
+    run(&["config", "--env", "PATH=/usr/local/bin", container])?;
+    let licenses = "org.opencontainers.image.licenses=Apache-2.0 OR MIT";
+    run(&["config", "--label", licenses, container])?;
+    let mut commit = buildah(target);
+    commit.args(["commit", "--quiet", "--rm", "--timestamp", "0"]);
+    commit.args(["--identity-label=false", "--disable-compression=false", container]);
+    commit.arg(format!("oci-archive:{}:{NAME}", archive.display()));
+    read(&mut commit).map(drop)
 }
 
 /// buildah with its own storage, so that it leaves nothing on the machine.

@@ -2,13 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use super::{folder, qemu};
 use crate::ladder::Count;
+use crate::packages;
 use crate::process::{command, read, root, run, which};
 
 /// Modules for access to this machine's files, each after those that it needs.
@@ -36,8 +37,8 @@ pub(super) struct Guest {
 impl Guest {
     /// Unpacks a kernel, Debian's own if none is given.
     pub(super) fn new(given: &[PathBuf]) -> Result<Self> {
-        let packages = match given {
-            [] => vec![download(&folder())?],
+        let files = match given {
+            [] => vec![debians()?],
             given => given.to_vec(),
         };
         let unpacked = folder().join("unpacked");
@@ -45,12 +46,12 @@ impl Guest {
             fs::remove_dir_all(&unpacked).context("cannot remove the last kernel")?;
         }
         fs::create_dir_all(&unpacked)?;
-        for package in &packages {
-            run(command("dpkg-deb").arg("--extract").arg(package).arg(&unpacked))?;
+        for file in &files {
+            packages::unpack(file, &unpacked)?;
         }
         let modules = unpacked.join("lib/modules");
         let mut releases = fs::read_dir(&modules).with_context(|| {
-            let names = packages.iter().map(|package| package.display().to_string());
+            let names = files.iter().map(|file| file.display().to_string());
             let names: Vec<_> = names.collect();
             format!("{}: no kernel with modules is in it", names.join(", "))
         })?;
@@ -114,28 +115,11 @@ impl Guest {
     }
 }
 
-/// Downloads this release's kernel, as a package that is not installed.
-fn download(to: &Path) -> Result<PathBuf> {
-    let told = read(command("apt-cache").args(["depends", "--important", "linux-image-amd64"]))?;
-    let mut words = told
-        .split_whitespace()
-        .skip_while(|word| *word != "Depends:")
-        .skip(1);
-    let name = words
-        .next()
-        .context("apt-cache knows no linux-image-amd64: run apt-get update")?;
-    fs::create_dir_all(to)?;
-    let packages = || -> Result<Option<PathBuf>> {
-        let mut files = fs::read_dir(to)?.flatten().map(|entry| entry.path());
-        let wanted = |path: &PathBuf| {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            file.starts_with(&format!("{name}_")) && file.ends_with(".deb")
-        };
-        Ok(files.find(wanted))
-    };
-    if packages()?.is_none() {
-        println!("kernel: downloading Debian's {name}");
-        run(command("apt-get").args(["download", name]).current_dir(to))?;
-    }
-    packages()?.with_context(|| format!("apt-get download {name} left nothing"))
+/// This release's kernel, as a package that is not installed.
+fn debians() -> Result<PathBuf> {
+    let shown = read(command("apt-cache").args(["depends", "--important", "linux-image-amd64"]))?;
+    let depends = shown.split_once("Depends:");
+    let name = depends.and_then(|(_, names)| names.split_whitespace().next());
+    let name = name.context("apt-cache knows no linux-image-amd64: run apt-get update")?;
+    packages::download(name, &folder())
 }

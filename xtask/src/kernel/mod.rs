@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::build;
 use crate::ladder::{Counted, Ladder};
 use crate::packages;
-use crate::process::{cargo, command, is_root, read, root, which};
+use crate::process::{cargo, command, is_root, read, root};
 use crate::setup;
 use guest::Guest;
 
@@ -63,10 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         "the virtual machine is one of x86_64: this machine is none"
     );
     setup::programs()?;
-    let missing = PROGRAMS
-        .into_iter()
-        .filter(|(program, _)| which(program).is_none());
-    packages::install(&missing.map(|(_, package)| package.to_owned()).collect::<Vec<_>>())?;
+    packages::install_missing(&PROGRAMS)?;
     build::object(&setup::ebpf()?)?;
     build::host()?;
     let guest = Guest::new(&args.deb)?;
@@ -99,8 +96,8 @@ fn tables() -> Result<String> {
 fn executable(package: &str, test: &str) -> Result<String> {
     let mut build = cargo();
     build.args(["test", "--no-run", "--package", package, "--test", test]);
-    let told = read(build.args(["--message-format", "json"]))?;
-    let paths = told.split("\"executable\":\"").skip(1);
+    let printed = read(build.args(["--message-format", "json"]))?;
+    let paths = printed.split("\"executable\":\"").skip(1);
     let mut paths = paths.filter_map(|rest| rest.split('"').next());
     let executable = paths.find(|path| path.contains(&format!("/{test}-")));
     executable
@@ -109,26 +106,16 @@ fn executable(package: &str, test: &str) -> Result<String> {
 }
 
 fn stories(given: &[PathBuf]) -> Result<String> {
-    let own = || {
-        STORIES
-            .iter()
-            .map(|name| format!("lab/scenarios/{name}.yaml").into())
-    };
-    let files: Vec<PathBuf> = if given.is_empty() {
-        own().collect()
-    } else {
-        given.to_vec()
-    };
-    let files = files.iter().map(|file| {
-        let whole = file.canonicalize();
-        whole.with_context(|| format!("there is no {}", file.display()))
-    });
-    let files: Vec<PathBuf> = files.collect::<Result<_>>()?;
-    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let own = STORIES.map(|name| format!("lab/scenarios/{name}.yaml").into());
     let lab = build::binaries("debug").join("epguard-lab");
     // The emulated kernel takes a minute to verify the programs of as many agents as start at once.
-    let files = files.join(" ");
-    Ok(format!("{} scenario --jobs 2 {files}\n", lab.display()))
+    let mut command = format!("{} scenario --jobs 2", lab.display());
+    for file in if given.is_empty() { &own } else { given } {
+        let whole = file.canonicalize();
+        let whole = whole.with_context(|| format!("there is no {}", file.display()))?;
+        command.extend([" ", &whole.display().to_string()]);
+    }
+    Ok(command + "\n")
 }
 
 /// The folder of this verb's files.
@@ -147,22 +134,14 @@ fn qemu(kernel: &Path, initrd: &Path, shared: &Path) -> Command {
         "6144",
         "-smp",
         "2",
-        "-cpu",
-        "qemu64",
-    ])
-    .args(["-append", "console=ttyS0 quiet panic=-1"])
-    .arg("-kernel")
-    .arg(kernel)
-    .arg("-initrd")
-    .arg(initrd)
-    .args([
-        "-virtfs",
-        "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
-    ])
-    .arg("-virtfs")
-    .arg(format!(
-        "local,path={},mount_tag=shared,security_model=none",
-        shared.display()
+    ]);
+    qemu.args(["-cpu", "qemu64", "-append", "console=ttyS0 quiet panic=-1"]);
+    qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
+    let shared = shared.display();
+    let host = "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap";
+    qemu.args(["-virtfs", host, "-virtfs"]);
+    qemu.arg(format!(
+        "local,path={shared},mount_tag=shared,security_model=none"
     ));
     qemu
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::process::is_root;
+use crate::process::{exit, is_root};
 use outcome::Outcome;
 use patch::Mutation;
 use tree::Tree;
@@ -58,24 +58,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         results.push((mutation, outcome));
     }
     tree.restore()?;
-    let caught = results
-        .iter()
-        .filter(|(_, outcome)| *outcome == Outcome::Caught)
-        .count();
+    let rows = results.iter();
     print!(
         "{}",
-        table::of(
-            results
-                .iter()
-                .map(|(mutation, outcome)| (*mutation, outcome.to_string()))
-        )
+        table::of(rows.map(|(mutation, outcome)| (*mutation, outcome.to_string())))
     );
+    let caught = results.iter().filter(|(_, outcome)| *outcome == Outcome::Caught);
+    let caught = caught.count();
     println!("{caught} passed, {} failed", results.len() - caught);
-    Ok(if caught == results.len() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit(caught == results.len()))
 }
 
 /// The outcome of one mutation. An error is an outcome too, so that the others still run.

@@ -1,44 +1,37 @@
 //! The outcome of a mutation, read from the output of `cargo test`.
 
-use std::fmt;
+use strum::Display;
 
 /// The result of a test with its mutation. Only [`Outcome::Caught`] is good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Display, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The named test failed.
+    #[strum(to_string = "caught")]
     Caught,
     /// The named test passed.
+    #[strum(to_string = "SURVIVED")]
     Survived,
     /// The named test fails without the mutation, too.
+    #[strum(to_string = "FAILS WITHOUT IT, TOO")]
     FailsWithout,
     /// The patch does not fit HEAD.
+    #[strum(to_string = "DOES NOT APPLY")]
     DoesNotApply,
     /// The mutated sources do not build, so the test has no result.
+    #[strum(to_string = "DOES NOT BUILD")]
     DoesNotBuild,
     /// There is no such test.
+    #[strum(to_string = "NO SUCH TEST")]
     NoSuchTest,
     /// The test did not end in time and was killed.
+    #[strum(to_string = "DID NOT END")]
     Hung,
     /// The test's process ended without a result.
+    #[strum(to_string = "ENDED WITHOUT A RESULT")]
     NoResult,
     /// Something around the test failed.
+    #[strum(to_string = "ERROR: {0}")]
     Error(String),
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Caught => "caught",
-            Self::Survived => "SURVIVED",
-            Self::FailsWithout => "FAILS WITHOUT IT, TOO",
-            Self::DoesNotApply => "DOES NOT APPLY",
-            Self::DoesNotBuild => "DOES NOT BUILD",
-            Self::NoSuchTest => "NO SUCH TEST",
-            Self::Hung => "DID NOT END",
-            Self::NoResult => "ENDED WITHOUT A RESULT",
-            Self::Error(error) => return write!(f, "ERROR: {error}"),
-        })
-    }
 }
 
 /// Reads the outcome for the test `name` from the output of `cargo test`, both streams.

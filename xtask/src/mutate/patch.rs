@@ -6,11 +6,11 @@
 //! --- a/agent/src/...
 //! ```
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::files::{self, File, list};
 use crate::process::root;
 
 /// One fix, reverted.
@@ -30,11 +30,8 @@ pub(crate) struct Mutation {
 
 /// Every mutation of the repository, by name.
 pub(crate) fn all() -> Result<Vec<Mutation>> {
-    let folder = root().join("xtask/mutations");
-    let entries = fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut files = list(&root().join("xtask/mutations"))?;
     files.retain(|file| file.extension().is_some_and(|end| end == "patch"));
-    files.sort();
     files.iter().map(|file| read(file)).collect()
 }
 
@@ -51,8 +48,8 @@ impl Mutation {
 }
 
 fn read(file: &Path) -> Result<Mutation> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    parse(file, &text).with_context(|| file.display().to_string())
+    let File { name, text } = files::read(file)?;
+    parse(file, &text).context(name)
 }
 
 fn parse(file: &Path, text: &str) -> Result<Mutation> {
@@ -141,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_assurance_page_lists_every_mutation_with_its_test() {
-        let page = fs::read_to_string(root().join("docs/assurance.md")).unwrap();
+        let page = files::read(&root().join("docs/assurance.md")).unwrap().text;
         for mutation in all().unwrap() {
             let row = format!("| {} | `{}` |", mutation.row, mutation.test_name());
             assert!(

@@ -76,7 +76,7 @@ impl Tree {
         let child = test.spawn().context("cannot run cargo")?;
         let watchdog = Watchdog::new(child.id(), LIMIT);
         let output = child.wait_with_output()?;
-        if watchdog.has_bitten() {
+        if watchdog.has_killed() {
             return Ok(Outcome::Hung);
         }
         let streams =

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
+use super::SUMMARY;
 use super::markdown::parts;
-use super::{Page, SUMMARY};
+use crate::files::File;
 
 /// A line for each link whose file or heading does not exist. Addresses on other machines are not followed.
-pub(super) fn broken(pages: &[Page], root: &Path) -> Vec<String> {
+pub(super) fn broken(pages: &[File], root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for page in pages {
         for link in parts(&page.text).links {
@@ -19,7 +20,7 @@ pub(super) fn broken(pages: &[Page], root: &Path) -> Vec<String> {
     found
 }
 
-fn error(page: &Page, link: &str, pages: &[Page], root: &Path) -> Option<&'static str> {
+fn error(page: &File, link: &str, pages: &[File], root: &Path) -> Option<&'static str> {
     if link.starts_with("https://") || link.starts_with("http://") {
         return None;
     }
@@ -87,8 +88,8 @@ fn anchor(heading: &str) -> String {
 mod tests {
     use super::*;
 
-    fn page(name: &str, text: &str) -> Page {
-        Page {
+    fn page(name: &str, text: &str) -> File {
+        File {
             name: name.into(),
             text: text.into(),
         }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::SUMMARY;
 use super::markdown::parts;
-use super::{Page, SUMMARY};
+use crate::files::File;
 
 /// A line for each page of `docs/` that the table of contents does not list exactly once.
-pub(super) fn errors(pages: &[Page]) -> Vec<String> {
+pub(super) fn errors(pages: &[File]) -> Vec<String> {
     let Some(summary) = pages.iter().find(|page| page.name == SUMMARY) else {
         return vec![format!("{SUMMARY} is missing: the book's table of contents")];
     };
@@ -29,8 +30,8 @@ pub(super) fn errors(pages: &[Page]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn page(name: &str, text: &str) -> Page {
-        Page {
+    fn page(name: &str, text: &str) -> File {
+        File {
             name: name.into(),
             text: text.into(),
         }

@@ -3,7 +3,8 @@
 use std::num::NonZeroU16;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 /// The output of a program in a terminal.
 #[derive(Debug, PartialEq)]
@@ -38,29 +39,26 @@ impl Recording {
 
     /// Errors: the file is not asciicast 2.
     pub(super) fn from_cast(text: &str) -> Result<Self> {
-        let mut lines = text.lines().map(serde_json::from_str::<Value>);
-        let header = lines.next().context("the recording is empty")??;
-        ensure!(header["version"] == 2, "the recording is not asciicast 2");
-        let columns = header["width"]
-            .as_u64()
-            .and_then(|width| u16::try_from(width).ok());
-        let columns = columns
-            .and_then(NonZeroU16::new)
-            .context("the recording has no width")?;
-        let events = lines.map(|line| event(&line?)).collect::<Result<_>>()?;
-        Ok(Self { columns, events })
+        let mut lines = text.lines();
+        let header: Header = serde_json::from_str(lines.next().context("the recording is empty")?)?;
+        ensure!(header.version == 2, "the recording is not asciicast 2");
+        let events = lines.map(|line| {
+            let (at, kind, text): (_, String, _) = serde_json::from_str(line)?;
+            ensure!(kind == "o", "not a piece of output: {line}");
+            Ok(Event { at, text })
+        });
+        Ok(Self {
+            columns: header.width,
+            events: events.collect::<Result<_>>()?,
+        })
     }
 }
 
-fn event(line: &Value) -> Result<Event> {
-    let (at, text) = (line[0].as_f64(), line[2].as_str());
-    match (at, text) {
-        (Some(at), Some(text)) if line[1] == "o" => Ok(Event {
-            at,
-            text: text.into(),
-        }),
-        _ => anyhow::bail!("not a piece of output: {line}"),
-    }
+/// The first line of a file.
+#[derive(Deserialize)]
+struct Header {
+    version: u8,
+    width: NonZeroU16,
 }
 
 #[cfg(test)]

@@ -1,20 +1,18 @@
-//! Modules have no circles: among the modules of one folder none needs itself by way of others.
+//! Modules have no cycles: among the modules of one folder none needs itself by way of others.
 //!
 //! ```text
-//! sources -> modules and the paths they name -> arrows between modules -> for each folder: is there a circle?
+//! sources -> modules and the paths they name -> arrows between modules -> for each folder: is there a cycle?
 //! ```
 //!
-//! A module and the modules in its own folder may need each other: the folder is one place, with `mod.rs` as its door.
+//! A module and the modules in its own folder may need each other: the folder is one place, whose `mod.rs` may name them.
 
-mod circle;
+mod cycle;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
-use crate::ladder::Count;
-use crate::process::root;
 use source::Crate;
 
 /// Each crate's folder of sources.
@@ -30,23 +28,18 @@ const CRATES: [&str; 6] = [
 /// A module: the names from the crate's root down.
 type Module = Vec<String>;
 
-/// Checks each crate and prints each circle with the files that close it.
-pub(crate) fn check() -> Result<Count> {
-    let mut count = Count::default();
+/// Each cycle in a crate, with the modules that close it.
+pub(crate) fn check() -> Result<Vec<String>> {
+    let mut found = Vec::new();
     for folder in CRATES {
-        let sources = Crate::read(&root().join(folder))?;
-        let circles = circles(&sources.arrows());
-        for circle in &circles {
-            println!("{folder}: {circle}");
-        }
-        count.failed += u32::try_from(circles.len()).unwrap_or(u32::MAX);
+        let cycles = cycles(&Crate::read(folder)?.arrows());
+        found.extend(cycles.iter().map(|cycle| format!("{folder}: {cycle}")));
     }
-    count.passed = (count.failed == 0).into();
-    Ok(count)
+    Ok(found)
 }
 
-/// A circle in each folder that has one, as text.
-fn circles(arrows: &BTreeSet<(Module, Module)>) -> Vec<String> {
+/// A cycle in each folder that has one, as text.
+fn cycles(arrows: &BTreeSet<(Module, Module)>) -> Vec<String> {
     let mut folders: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     let mut examples: BTreeMap<(&[String], &str, &str), (&Module, &Module)> = BTreeMap::new();
     for (from, to) in arrows {
@@ -60,10 +53,10 @@ fn circles(arrows: &BTreeSet<(Module, Module)>) -> Vec<String> {
     }
     let found = folders
         .iter()
-        .filter_map(|(folder, graph)| Some((*folder, circle::find(graph)?)));
+        .filter_map(|(folder, graph)| Some((*folder, cycle::find(graph)?)));
     found
-        .map(|(folder, circle)| {
-            let arrows = circle.iter().zip(circle.iter().cycle().skip(1));
+        .map(|(folder, cycle)| {
+            let arrows = cycle.iter().zip(cycle.iter().cycle().skip(1));
             let arrows = arrows.filter_map(|(a, b)| examples.get(&(folder, *a, *b)));
             let arrows: Vec<String> = arrows
                 .map(|(from, to)| format!("{} needs {}", from.join("::"), to.join("::")))
@@ -81,14 +74,14 @@ mod tests {
         path.split("::").map(str::to_owned).collect()
     }
 
-    fn circles_of(arrows: &[(&str, &str)]) -> Vec<String> {
+    fn cycles_of(arrows: &[(&str, &str)]) -> Vec<String> {
         let arrows = arrows.iter().map(|(from, to)| (module(from), module(to)));
-        circles(&arrows.collect())
+        cycles(&arrows.collect())
     }
 
     #[test]
-    fn rooms_that_need_each_other_are_a_circle_directly_or_through_a_third() {
-        let found = circles_of(&[
+    fn rooms_that_need_each_other_are_a_cycle_directly_or_through_a_third() {
+        let found = cycles_of(&[
             ("daemon::agent", "kernel::maps"),
             ("kernel::maps", "shared::status"),
             ("shared::status", "daemon::lease"),
@@ -101,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_within_a_folder_is_found_and_a_folder_may_need_its_own_mod_file() {
+    fn a_cycle_within_a_folder_is_found_and_a_folder_may_need_its_own_mod_file() {
         let within = [("state::judge", "state::world"), ("state::world", "state::judge")];
-        assert_eq!(circles_of(&within).len(), 1);
+        assert_eq!(cycles_of(&within).len(), 1);
         let door = [("state::judge", "state"), ("state", "state::judge")];
-        assert_eq!(circles_of(&door), Vec::<String>::new());
+        assert_eq!(cycles_of(&door), Vec::<String>::new());
     }
 }

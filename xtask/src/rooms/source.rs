@@ -1,7 +1,6 @@
 //! Reads a crate's modules and the modules that each of them names. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -9,9 +8,10 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
 use super::Module;
-use crate::files::sources;
+use crate::files::read_all;
 
 /// The paths that a crate's modules name.
+#[derive(Default)]
 pub(super) struct Crate {
     /// By module: every path in it that begins at the crate or at a module above.
     named: BTreeMap<Module, BTreeSet<Vec<String>>>,
@@ -22,64 +22,46 @@ pub(super) struct Crate {
 
 impl Crate {
     /// Errors: a file cannot be read, or is no Rust.
-    pub(super) fn read(folder: &Path) -> Result<Self> {
-        let mut read = Self {
-            named: BTreeMap::new(),
-            brought: BTreeMap::new(),
-            tests: BTreeSet::new(),
-        };
-        for file in sources(folder)? {
-            let text =
-                fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let module = module_of(file.strip_prefix(folder)?);
-            read.add(module, &text)
-                .with_context(|| format!("cannot parse {}", file.display()))?;
+    pub(super) fn read(folder: &str) -> Result<Self> {
+        let mut read = Self::default();
+        for file in read_all(folder, "rs")? {
+            let module = module_of(Path::new(&file.name).strip_prefix(folder)?);
+            read.add(module, &file.text)
+                .with_context(|| format!("cannot parse {}", file.name))?;
         }
         Ok(read)
     }
 
     fn add(&mut self, module: Module, text: &str) -> Result<()> {
-        let file = syn::parse_file(text)?;
-        let mut reader = Reader {
-            module: module.clone(),
-            named: BTreeSet::new(),
-            brought: BTreeMap::new(),
-            tests: BTreeSet::new(),
-        };
-        reader.visit_file(&file);
-        self.named.entry(module.clone()).or_default().extend(reader.named);
-        self.brought.entry(module).or_default().extend(reader.brought);
-        self.tests.extend(reader.tests);
+        self.named.entry(module.clone()).or_default();
+        let mut reader = Reader { module, found: self };
+        reader.visit_file(&syn::parse_file(text)?);
         Ok(())
     }
 
     /// Each pair of a module and another one that it needs.
     pub(super) fn arrows(&self) -> BTreeSet<(Module, Module)> {
         let product = |module: &Module| !self.tests.iter().any(|test| module.starts_with(test));
-        let needs = |(from, paths): (&Module, &BTreeSet<Vec<String>>)| {
-            let found = paths.iter().map(|path| self.home(path, 0));
-            let found: Vec<_> = found
-                .filter(|to| to != from)
-                .map(|to| (from.clone(), to))
-                .collect();
-            found
-        };
-        let modules = self.named.iter().filter(|(module, _)| product(module));
-        modules.flat_map(needs).filter(|(_, to)| product(to)).collect()
+        let mut arrows = BTreeSet::new();
+        for (from, paths) in self.named.iter().filter(|(module, _)| product(module)) {
+            let needed = paths.iter().map(|path| self.home(path, 0));
+            let needed = needed.filter(|to| to != from && product(to));
+            arrows.extend(needed.map(|to| (from.clone(), to)));
+        }
+        arrows
     }
 
     /// The module that a path leads to, through re-exports.
     fn home(&self, path: &[String], depth: usize) -> Module {
-        let mut known = path.len();
-        while known > 0 && !self.named.contains_key(&path[..known]) {
-            known -= 1;
-        }
+        let mut lengths = (0..=path.len()).rev();
+        let known = lengths.find(|length| self.named.contains_key(&path[..*length]));
+        let known = known.unwrap_or_default();
         let module = path[..known].to_vec();
         let brought = path
             .get(known)
             .and_then(|name| self.brought.get(&module)?.get(name));
         match brought {
-            // Names can be re-exported in a circle only by mistake.
+            // Names can be re-exported in a cycle only by mistake.
             Some(brought) if depth < 8 && brought != path => {
                 let on = [brought.as_slice(), &path[known + 1..]].concat();
                 self.home(&on, depth + 1)
@@ -103,14 +85,18 @@ fn module_of(file: &Path) -> Module {
     module
 }
 
-struct Reader {
+/// Adds the paths of one module to those of its crate.
+struct Reader<'c> {
     module: Module,
-    named: BTreeSet<Vec<String>>,
-    brought: BTreeMap<String, Vec<String>>,
-    tests: BTreeSet<Module>,
+    found: &'c mut Crate,
 }
 
-impl Reader {
+impl Reader<'_> {
+    fn name(&mut self, path: Option<Vec<String>>) {
+        let named = self.found.named.entry(self.module.clone());
+        named.or_default().extend(path);
+    }
+
     /// A path from the crate's root down; `None` if it leads out of the crate or begins at a local name.
     fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
         let above = path.iter().take_while(|part| *part == "super").count();
@@ -131,7 +117,7 @@ impl Reader {
         for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
             let parts: Vec<String> = word.split("::").map(str::to_owned).collect();
             if parts.len() > 1 {
-                self.named.extend(self.absolute(&parts));
+                self.name(self.absolute(&parts));
             }
         }
     }
@@ -146,7 +132,7 @@ impl Reader {
             UseTree::Group(group) => group.items.iter().for_each(|tree| self.bring(before, tree)),
             UseTree::Name(name) => self.one(before, &name.ident.to_string(), &name.ident.to_string()),
             UseTree::Rename(name) => self.one(before, &name.ident.to_string(), &name.rename.to_string()),
-            UseTree::Glob(_) => self.named.extend(self.absolute(before)),
+            UseTree::Glob(_) => self.name(self.absolute(before)),
         }
     }
 
@@ -157,21 +143,22 @@ impl Reader {
         }
         // `use child::Name`, as a module's door has it.
         let relative = || Some([&self.module, path.as_slice()].concat()).filter(|_| before.len() == 1);
-        if let Some(path) = self.absolute(&path) {
-            self.named.insert(path.clone());
-            self.brought.insert(as_name.to_owned(), path);
-        } else if let Some(path) = relative() {
-            self.brought.insert(as_name.to_owned(), path);
-        }
+        let absolute = self.absolute(&path);
+        let brought = absolute.clone().or_else(relative);
+        self.name(absolute);
+        let names = self.found.brought.entry(self.module.clone()).or_default();
+        names.extend(brought.map(|path| (as_name.to_owned(), path)));
     }
 }
 
-impl<'a> Visit<'a> for Reader {
+impl<'a> Visit<'a> for Reader<'_> {
     fn visit_item(&mut self, item: &'a Item) {
         match item {
             Item::Mod(inner) if is_test(&inner.attrs) => {
                 let name = inner.ident.to_string();
-                self.tests.insert([self.module.as_slice(), &[name]].concat());
+                self.found
+                    .tests
+                    .insert([self.module.as_slice(), &[name]].concat());
             }
             Item::Use(used) if !is_test(&used.attrs) => self.bring(&mut Vec::new(), &used.tree),
             Item::Use(_) => {}
@@ -183,7 +170,7 @@ impl<'a> Visit<'a> for Reader {
 
     fn visit_path(&mut self, path: &'a syn::Path) {
         let parts: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
-        self.named.extend(self.absolute(&parts));
+        self.name(self.absolute(&parts));
         visit::visit_path(self, path);
     }
 
@@ -218,11 +205,7 @@ mod tests {
     use super::*;
 
     fn arrows(files: &[(&str, &str)]) -> Vec<String> {
-        let mut read = Crate {
-            named: BTreeMap::new(),
-            brought: BTreeMap::new(),
-            tests: BTreeSet::new(),
-        };
+        let mut read = Crate::default();
         for (file, text) in files {
             read.add(module_of(Path::new(file)), text).unwrap();
         }

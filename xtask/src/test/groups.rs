@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 
-use super::list;
+use crate::files::list;
 use crate::process::root;
 
 /// Tests that run as one step.
@@ -25,18 +25,11 @@ impl Group {
         format!("root: {}", self.module.as_ref().unwrap_or(&self.binary))
     }
 
-    /// Arguments of `cargo test` before `--`.
+    /// Arguments of `cargo test` before `--`. The name of the module selects its tests, and no other group's of the binary.
     pub(super) fn which(&self) -> Vec<String> {
-        let filter = self.filter();
-        ["--test".into(), self.binary.clone()]
-            .into_iter()
-            .chain(filter)
-            .collect()
-    }
-
-    /// A text that the names of its tests contain, and no other group's of the binary.
-    fn filter(&self) -> Option<String> {
-        self.module.as_ref().map(|module| format!("{module}::"))
+        let filter = self.module.as_ref().map(|module| format!("{module}::"));
+        let binary = ["--test".into(), self.binary.clone()];
+        binary.into_iter().chain(filter).collect()
     }
 }
 
@@ -44,7 +37,7 @@ impl Group {
 pub(super) fn all() -> Result<BTreeSet<Group>> {
     let mut groups = BTreeSet::new();
     for package in ["lab", "agent", "xtask"] {
-        for path in list(&root().join(package).join("tests"), |_| true)? {
+        for path in list(&root().join(package).join("tests"))? {
             groups.extend(of_binary(&path)?);
         }
     }
@@ -64,7 +57,7 @@ fn of_binary(path: &Path) -> Result<Vec<Group>> {
     if !main.exists() {
         return Ok(Vec::new());
     }
-    let modules = list(path, |_| true)?.into_iter();
+    let modules = list(path)?.into_iter();
     let modules = modules.filter(|module| needs_root(module));
     Ok(modules.map(|module| group(Some(stem(&module)))).collect())
 }
@@ -79,8 +72,7 @@ fn stem(path: &Path) -> String {
 /// Whether the file or folder `path` has tests that run only with `--ignored`.
 fn needs_root(path: &Path) -> bool {
     if path.is_dir() {
-        return list(path, |_| true)
-            .is_ok_and(|files: Vec<PathBuf>| files.iter().any(|file| needs_root(file)));
+        return list(path).is_ok_and(|files| files.iter().any(|file| needs_root(file)));
     }
     fs::read_to_string(path)
         .is_ok_and(|source| source.lines().any(|line| line.trim().starts_with("#[ignore")))
@@ -92,7 +84,7 @@ mod tests {
 
     /// Files and folders of a test binary, at any depth, except those of the module `but`.
     fn modules(folder: &Path, but: &str) -> Vec<String> {
-        let paths = list(folder, |_| true).unwrap_or_default().into_iter();
+        let paths = list(folder).unwrap_or_default().into_iter();
         let others = paths.filter(|path| stem(path) != but);
         others
             .flat_map(|path| [vec![stem(&path)], modules(&path, "")].concat())

@@ -27,14 +27,11 @@ pub(super) fn is_complete() -> bool {
 }
 
 pub(super) fn install() -> Result<()> {
-    packages::install(&PACKAGES.map(String::from))
+    packages::install(&PACKAGES)
 }
 
 pub(super) fn ensure_clippy() -> Result<()> {
-    if Path::new(CARGO_CLIPPY).exists() {
-        return Ok(());
-    }
-    packages::install(&["rust-web-clippy".into()])
+    packages::install_missing(&[(CARGO_CLIPPY, "rust-web-clippy")])
 }
 
 pub(super) fn rustc() -> Command {

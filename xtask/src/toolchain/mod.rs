@@ -46,19 +46,15 @@ impl Toolchain {
 
     /// Finds the toolchain, installing nothing.
     pub(crate) fn find() -> Option<Self> {
-        let route = Route::choose().ok()?;
-        if route.is_complete() {
-            Self::describe(route).ok()
-        } else {
-            None
-        }
+        let route = Route::choose().ok().filter(Route::is_complete)?;
+        Self::describe(route).ok()
     }
 
     /// This toolchain's cargo, with `args` (the verb first) for the eBPF crates and a target directory of its own.
     pub(crate) fn cargo(&self, args: &[&str], linker: &Path) -> Command {
         let mut cargo = match &self.route {
             Route::Debian => debian::cargo(args[0]),
-            Route::Rustup { nightly } => rustup::cargo(nightly),
+            Route::Rustup { nightly } => rustup::program(nightly, "cargo"),
         };
         cargo.args(args);
         cargo.args(OBJECTS.iter().flat_map(|object| ["--package", object]));
@@ -83,7 +79,7 @@ impl Toolchain {
     fn describe(route: Route) -> Result<Self> {
         let mut rustc = match &route {
             Route::Debian => debian::rustc(),
-            Route::Rustup { nightly } => rustup::rustc(nightly),
+            Route::Rustup { nightly } => rustup::program(nightly, "rustc"),
         };
         let version = read(rustc.arg("-vV"))?;
         let field = |name| {

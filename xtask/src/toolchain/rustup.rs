@@ -20,7 +20,7 @@ pub(super) fn pinned() -> Result<String> {
 pub(super) fn is_complete(nightly: &str) -> bool {
     let core = "lib/rustlib/src/rust/library/core";
     which("rustup").is_some()
-        && read(rustup_run(nightly, "rustc").args(["--print", "sysroot"]))
+        && read(program(nightly, "rustc").args(["--print", "sysroot"]))
             .is_ok_and(|sysroot| Path::new(sysroot.trim()).join(core).exists())
 }
 
@@ -36,35 +36,22 @@ pub(super) fn install(nightly: &str) -> Result<()> {
 }
 
 pub(super) fn ensure_clippy(nightly: &str) -> Result<()> {
-    read(rustup_run(nightly, "cargo-clippy").arg("--version"))
+    read(program(nightly, "cargo-clippy").arg("--version"))
         .map(drop)
         .with_context(|| format!("run `rustup component add clippy --toolchain {nightly}`"))
 }
 
-pub(super) fn rustc(nightly: &str) -> Command {
-    rustup_run(nightly, "rustc")
-}
-
-pub(super) fn cargo(nightly: &str) -> Command {
-    rustup_run(nightly, "cargo")
-}
-
-fn rustup_run(nightly: &str, program: &str) -> Command {
+/// A program of this nightly.
+pub(super) fn program(nightly: &str, name: &str) -> Command {
     let mut rustup = without_host_settings(command("rustup"));
-    rustup.args(["run", nightly, program]);
+    rustup.args(["run", nightly, name]);
     rustup
 }
 
 fn channel(text: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix("channel"))?;
-    Some(
-        value
-            .trim_start()
-            .strip_prefix('=')?
-            .trim()
-            .trim_matches('"')
-            .to_string(),
-    )
+    let (_, value) = value.split_once('=')?;
+    Some(value.trim().trim_matches('"').to_owned())
 }
 
 #[cfg(test)]

@@ -1,63 +1,65 @@
 //! The cluster, and the facts that its watches report.
 
-use crate::objects::{endpoint, namespaces, node, node_name, pod, service, slice_of, slices};
-use epguard_common::Mode;
-use epguard_core::facts::{Change, Fact, Namespace, Pod, Presence, Slice};
+use crate::objects::{Objects, Shape, node, node_name};
+use epguard_core::facts::{Change, Fact, Pod, PodName, Presence, Slice, SliceEndpoint};
 use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub const NODES: usize = 5_000;
 pub const PODS_OF_A_SERVICE: usize = 5;
+const PODS_OF_A_SLICE: usize = 100;
 /// As the agent has it.
 const PART: usize = 512;
 const OWNERS: usize = 2_048;
 
 pub struct Cluster {
     pub state: State,
+    pub objects: Objects,
     now: Duration,
     installed: Tables,
     slices: Vec<Slice>,
-    pods: BTreeMap<usize, Pod>,
+    pods: Vec<Pod>,
     longest: Duration,
 }
 
 impl Cluster {
-    /// A synced agent. The first Service has `large` pods.
+    /// An agent that is not synced. The first Service has `large` pods.
     pub fn new(services: usize, large: usize) -> Self {
+        let objects = Objects::new(Shape {
+            nodes: NODES,
+            namespaces: 100,
+            pods: large + services * PODS_OF_A_SERVICE,
+            first: [large, PODS_OF_A_SLICE],
+            others: [PODS_OF_A_SERVICE; 2],
+        });
         let settings = Settings {
-            node: node_name(0).to_string(),
+            node: node_name(0),
             ipam: Ipam::Auto,
             ranges: Ranges::default(),
         };
-        let pods: BTreeMap<usize, Pod> = (0..large + services * PODS_OF_A_SERVICE)
-            .map(|number| (number, pod(number, large, 0)))
-            .collect();
-        let mut cluster = Self {
+        Self {
             state: State::new(settings),
             now: Duration::from_secs(1_000),
             installed: Tables::default(),
-            slices: slices(&pods, large),
-            pods,
+            slices: objects.slices(0),
+            pods: objects.pods(0),
             longest: Duration::ZERO,
-        };
-        let namespaces = namespaces().map(|name| Namespace {
-            name,
-            bound: Mode::Enforce,
-        });
+            objects,
+        }
+    }
+
+    /// Tells the agent all lists.
+    pub fn sync(&mut self) -> Duration {
         let lists = [
             Fact::Presence(Presence::Held(vec![])),
-            Fact::Namespace(Change::Reset(namespaces.collect())),
-            Fact::Node(Change::Reset((0..NODES).map(|number| node(number, 0)).collect())),
-            Fact::Service(Change::Reset((0..=services).map(service).collect())),
-            Fact::Slice(Change::Reset(cluster.slices.clone())),
-            Fact::Pod(Change::Reset(cluster.pods.values().cloned().collect())),
+            Fact::Namespace(Change::Reset(self.objects.namespaces())),
+            Fact::Node(Change::Reset(self.objects.nodes())),
+            Fact::Service(Change::Reset(self.objects.services())),
+            Fact::Slice(Change::Reset(self.slices.clone())),
+            Fact::Pod(Change::Reset(self.pods.clone())),
         ];
-        for list in lists {
-            cluster.tell(list);
-        }
-        cluster
+        lists.map(|list| self.tell(list)).iter().sum()
     }
 
     /// Applies the fact in as many turns as it needs, and plans the writes of each. Returns the time that it took.
@@ -96,28 +98,25 @@ impl Cluster {
         self.tell(Fact::Node(Change::Applied(node(number, 0))))
     }
 
-    pub fn relist(&mut self) {
-        let pods = self.pods.values().cloned().collect();
-        self.tell(Fact::Pod(Change::Reset(pods)));
-        let slices = self.slices.clone();
-        self.tell(Fact::Slice(Change::Reset(slices)));
-    }
-
-    pub fn old(number: usize) -> Pod {
-        let large = usize::MAX;
-        pod(number, large, 0)
+    pub fn relist(&mut self) -> Duration {
+        let (pods, slices) = (self.pods.clone(), self.slices.clone());
+        self.tell(Fact::Pod(Change::Reset(pods))) + self.tell(Fact::Slice(Change::Reset(slices)))
     }
 
     /// The pod that replaces another one, on another node.
     pub fn replacement(&mut self, number: usize) -> Pod {
-        let new = pod(number, usize::MAX, 1);
-        self.pods.insert(number, new.clone());
-        new
+        self.pods[number] = self.objects.pod(number, 1);
+        self.pods[number].clone()
     }
 
     pub fn list_pod(&mut self, number: usize, pod: &Pod) -> Duration {
-        let slice = &mut self.slices[slice_of(number)];
-        slice.endpoints.push(endpoint(pod));
+        let slice = &mut self.slices[number / PODS_OF_A_SLICE];
+        slice.endpoints.push(SliceEndpoint {
+            ip: pod.ips[0],
+            target: Some(pod.uid),
+            target_name: Some(PodName::of(pod)),
+            ready: true,
+        });
         let changed = slice.clone();
         self.tell(Fact::Slice(Change::Applied(changed)))
     }

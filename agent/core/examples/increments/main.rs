@@ -3,13 +3,17 @@
 //!
 //! `cargo run --release -p epguard-core --example increments [-- PODS_OF_THE_UPDATE [SERVICES]]`
 
+#![allow(clippy::expect_used, reason = "an example may panic")]
+
 mod cluster;
+#[path = "../objects/mod.rs"]
 mod objects;
 
 use cluster::{Cluster, NODES, PODS_OF_A_SERVICE};
-use epguard_core::facts::{Change, Fact};
+use epguard_common::UidState;
+use epguard_core::facts::{Change, Fact, Ips, Pod, Sandbox};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Pods of an update that are replaced at the same time.
 const AT_ONCE: usize = 25;
@@ -18,9 +22,8 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse().ok());
     let updated = numbers.next().unwrap_or(5_000);
     let services = numbers.next().unwrap_or(20_000);
-    let began = Instant::now();
     let mut cluster = Cluster::new(services, updated);
-    report("sync, in all", &[began.elapsed()]);
+    report("sync, in all", &[cluster.sync()]);
     report("sync, longest turn", &[cluster.longest_turn()]);
 
     let boots: Vec<Duration> = (0..20).map(|number| cluster.reboot(number * 7)).collect();
@@ -43,9 +46,7 @@ fn main() {
     report("a tick", &ticks);
 
     cluster.longest_turn();
-    let began = Instant::now();
-    cluster.relist();
-    report("lists of all pods and slices, in all", &[began.elapsed()]);
+    report("lists of all pods and slices, in all", &[cluster.relist()]);
     report(
         "lists of all pods and slices, longest turn",
         &[cluster.longest_turn()],
@@ -59,7 +60,12 @@ fn rolling_update(cluster: &mut Cluster, pods: usize) -> Vec<Duration> {
     for number in 0..pods + AT_ONCE {
         if number < pods {
             let new = cluster.replacement(number);
-            steps.push(cluster.tell(Fact::Pod(Change::Applied(objects::pending(&new)))));
+            let pending = Pod {
+                ips: Ips::new(),
+                sandbox: Sandbox::Unsettled,
+                ..new.clone()
+            };
+            steps.push(cluster.tell(Fact::Pod(Change::Applied(pending))));
             starting.push_back((number, new));
         }
         if number < AT_ONCE {
@@ -70,12 +76,20 @@ fn rolling_update(cluster: &mut Cluster, pods: usize) -> Vec<Duration> {
         };
         steps.push(cluster.tell(Fact::Pod(Change::Applied(new.clone()))));
         steps.push(cluster.list_pod(number, &new));
-        let old = Cluster::old(number);
-        steps.push(cluster.tell(Fact::Pod(Change::Applied(objects::deleting(&old)))));
+        let old = Pod {
+            deleting: true,
+            ..cluster.objects.pod(number, 0)
+        };
+        steps.push(cluster.tell(Fact::Pod(Change::Applied(old.clone()))));
         steps.push(cluster.unready(&old));
-        steps.push(cluster.tell(Fact::Pod(Change::Applied(objects::dead(&old)))));
-        steps.push(cluster.unlist(&old));
-        steps.push(cluster.tell(Fact::Pod(Change::Deleted(objects::dead(&old)))));
+        let dead = Pod {
+            uid_state: UidState::Dead,
+            sandbox: Sandbox::Unsettled,
+            ..old
+        };
+        steps.push(cluster.tell(Fact::Pod(Change::Applied(dead.clone()))));
+        steps.push(cluster.unlist(&dead));
+        steps.push(cluster.tell(Fact::Pod(Change::Deleted(dead))));
     }
     steps
 }

@@ -5,26 +5,37 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "an example may panic")]
 
 mod allocator;
-mod cluster;
+#[path = "../objects/mod.rs"]
+mod objects;
 
-use cluster::Cluster;
 use epguard_core::facts::{Change, Fact, Pod, Service, Slice, SliceEndpoint};
 use epguard_core::history::History;
 use epguard_core::state::{EndpointIndex, Ipam, Listing, PodIndex, Ranges, Record, Settings, State};
+use objects::{Objects, Shape};
 use std::time::Duration;
 use std::{env, fs, hint};
+
+/// Pods of a Deployment, which one Service selects, and how many of them a slice lists.
+const REPLICAS: usize = 10;
+const LISTED: usize = 5;
 
 /// Of all pods, one in so many is replaced in the last step.
 const REPLACED: usize = 10;
 
 /// A list of all objects of a kind.
-type List = fn(&Cluster) -> Fact;
+type List = fn(&Objects) -> Fact;
 
 fn main() {
-    let pods = env::args()
+    let pods: usize = env::args()
         .nth(1)
         .map_or(100_000, |pods| pods.parse().expect("a number of pods"));
-    let cluster = Cluster::of(pods);
+    let cluster = Objects::new(Shape {
+        nodes: pods.div_ceil(100),
+        namespaces: pods.div_ceil(100),
+        pods,
+        first: [REPLICAS, LISTED],
+        others: [REPLICAS, LISTED],
+    });
     println!(
         "sizes: Pod {}, Record {}, Service {}, Slice {}, SliceEndpoint {}, Listing {}\n",
         size_of::<Pod>(),
@@ -38,12 +49,12 @@ fn main() {
         "{:<44}{:>9}{:>12}{:>12}{:>12}{:>12}",
         "", "of", "octets each", "live KB", "peak KB", "resident KB"
     );
-    objects(&cluster, pods);
+    single(&cluster, pods);
     state(&cluster, pods);
 }
 
 /// Objects and single indexes, without a state.
-fn objects(cluster: &Cluster, pods: usize) {
+fn single(cluster: &Objects, pods: usize) {
     let now = Duration::from_secs(1);
     let all = step("objects: pods", pods, || cluster.pods(0));
     let mut index = PodIndex::default();
@@ -61,7 +72,7 @@ fn objects(cluster: &Cluster, pods: usize) {
 }
 
 /// All facts together, as the agent receives them.
-fn state(cluster: &Cluster, pods: usize) {
+fn state(cluster: &Objects, pods: usize) {
     let settings = Settings {
         node: "node".into(),
         ipam: Ipam::Auto,
@@ -103,8 +114,8 @@ fn state(cluster: &Cluster, pods: usize) {
     }
     step("state: one of ten pods replaced", pods / REPLACED, || {
         // By Services, as rolling updates do.
-        for slice in 0..pods / 5 / REPLACED {
-            let own = slice * 5..slice * 5 + 5;
+        for first in (0..pods / REPLACED).step_by(LISTED) {
+            let own = first..first + LISTED;
             for pod in own.clone() {
                 let deleting = true;
                 apply(Fact::Pod(Change::Deleted(Pod {
@@ -113,7 +124,7 @@ fn state(cluster: &Cluster, pods: usize) {
                 })));
                 apply(Fact::Pod(Change::Applied(cluster.pod(pod, 1))));
             }
-            apply(Fact::Slice(Change::Applied(cluster.slice(slice, 1))));
+            apply(Fact::Slice(Change::Applied(cluster.slice(own, 1))));
         }
     });
     hint::black_box((state, history));

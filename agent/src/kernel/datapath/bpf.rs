@@ -196,14 +196,14 @@ fn c_path(path: &Path) -> io::Result<CString> {
 }
 
 /// The descriptor that a command returned.
-pub(super) fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
+pub fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
     let raw = RawFd::try_from(raw).map_err(io::Error::other)?;
     // SAFETY: the command that returned it made it for us.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
 /// Carries out a command. `attr` is the part of the kernel's union that the command reads; what it points to must live on.
-pub(super) fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
+pub fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: a struct of integers laid out as the kernel's, with its size; pointers in it are the callers' own buffers,
     // whose sizes stand beside them.
     let result = unsafe {

@@ -38,10 +38,8 @@ fn action_and_mode_are_switched_independently_and_at_once() {
     epguard(&node, &["action", "drop", "--reason", "terminated"]);
     epguard(&node, &["mode", "enforce"]);
     let expected = ReasonActions {
-        dead_backend: Action::Reject,
-        reused: Action::Reject,
-        retired_backend: Action::Reject,
         terminated: Action::Drop,
+        ..ReasonActions::all(Action::Reject)
     };
     let config = config(&node);
     assert_eq!(

@@ -50,18 +50,25 @@ impl World {
         self.tell(Fact::Node(Change::Reset(nodes.into())));
         self.tell(Fact::Service(Change::Reset(vec![web()])));
         self.tell(Fact::Slice(Change::Reset(vec![])));
-        let told = [Namespaces, Nodes, Services, EndpointSlices, Pods];
-        for other in Watched::ALWAYS
-            .into_iter()
-            .filter(|watched| !told.contains(watched))
-        {
-            self.tell(other.empty());
-        }
     }
 
     pub fn tell(&mut self, fact: Fact) {
+        let lists_namespaces = Watched::listed_by(&fact) == Some(Namespaces);
         self.now += Duration::from_millis(10);
         self.state.apply(self.now, fact);
+        if lists_namespaces {
+            self.list_others_empty();
+        }
+    }
+
+    /// The kinds that no story lists.
+    fn list_others_empty(&mut self) {
+        let listed = [Namespaces, Nodes, Services, EndpointSlices, Pods];
+        for other in Watched::ALWAYS {
+            if !listed.contains(&other) {
+                self.tell(other.empty());
+            }
+        }
     }
 
     pub fn pod(&mut self, pod: &Pod) {

@@ -6,15 +6,15 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::programs;
-use crate::files::sources;
+use crate::files::read_all;
 use crate::process::root;
 
 /// The text of each file that reads or writes names of the user interface.
 static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let rooms = ["agent/src", "agent/core", "common/src", "ebpf/src"].map(|room| root().join(room));
-    let rooms = rooms.iter().filter(|room| room.exists());
-    let files = rooms.flat_map(|room| sources(room).unwrap());
-    files.map(|file| fs::read_to_string(file).unwrap()).collect()
+    let rooms = ["agent/src", "agent/core", "common/src", "ebpf/src"];
+    let rooms = rooms.into_iter().filter(|room| root().join(room).exists());
+    let files = rooms.flat_map(|room| read_all(room, "rs").unwrap());
+    files.map(|file| file.text).collect()
 });
 
 fn is_in_sources(text: &str) -> bool {

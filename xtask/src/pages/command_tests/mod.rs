@@ -6,8 +6,9 @@ mod keys;
 mod programs;
 mod shell;
 
+use super::all;
 use super::markdown::{Block, Parts, parts};
-use super::{Page, all};
+use crate::files::File;
 
 /// First words of indented blocks that show output, with the command.
 const OUTPUT: [(&str, &str); 1] = [("VERDICT", "what `epguard why` prints")];
@@ -87,7 +88,7 @@ fn unknown_commands_flags_and_maps_are_refused() {
 }
 
 /// The commands in a page's blocks, and code spans of two words or more whose first command is one of a known program.
-fn commands(page: &Page) -> Vec<Vec<String>> {
+fn commands(page: &File) -> Vec<Vec<String>> {
     let Parts { blocks, spans, .. } = parts(&page.text);
     let blocks = blocks.iter().filter(|block| is_shell(block));
     let blocks = blocks.filter(|_| !DRAWINGS.contains(&&*page.name));

@@ -70,13 +70,7 @@ impl Rig {
             per_suspect: 1_000,
             per_node: 10_000,
         };
-        let all = PerReason {
-            dead_backend: action,
-            reused: action,
-            retired_backend: action,
-            terminated: action,
-        };
-        self.writer.choose(all, limits).unwrap();
+        self.writer.choose(PerReason::all(action), limits).unwrap();
     }
 
     /// From now on the Service at [`VIP`] denies the endpoint. Its flows may go to `live`.
@@ -154,12 +148,7 @@ pub fn follow(datapath: &mut Datapath) {
     assert!(in_force, "{:?}", datapath.socket_lb());
 }
 
-const ALL: PerReason<Mode> = PerReason {
-    dead_backend: Mode::Enforce,
-    reused: Mode::Enforce,
-    retired_backend: Mode::Enforce,
-    terminated: Mode::Enforce,
-};
+const ALL: PerReason<Mode> = PerReason::all(Mode::Enforce);
 
 fn denial(uid_state: UidState) -> Denial {
     Denial {

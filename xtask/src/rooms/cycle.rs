@@ -1,30 +1,24 @@
-//! The shortest circle in a graph.
+//! The shortest cycle in a graph.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The names on a shortest circle, in the order of its arrows; `None` without one.
+/// The names on a shortest cycle, in the order of its arrows; `None` without one.
 pub(super) fn find<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
-    let circles = graph.keys().filter_map(|start| back_to(graph, start));
-    circles.min_by_key(Vec::len)
+    let cycles = graph.keys().filter_map(|start| back_to(graph, start));
+    cycles.min_by_key(Vec::len)
 }
 
 /// The shortest way from a node to itself.
 fn back_to<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>, start: &'a str) -> Option<Vec<&'a str>> {
-    let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut queue = VecDeque::from([start]);
-    while let Some(node) = queue.pop_front() {
-        for next in graph.get(node).into_iter().flatten() {
-            if *next == start {
-                let mut way = vec![node];
-                while let Some(before) = came_from.get(way[way.len() - 1]) {
-                    way.push(before);
-                }
-                way.reverse();
+    let mut seen = BTreeSet::new();
+    let mut ways = VecDeque::from([vec![start]]);
+    while let Some(way) = ways.pop_front() {
+        for &next in graph.get(way[way.len() - 1]).into_iter().flatten() {
+            if next == start {
                 return Some(way);
             }
-            if !came_from.contains_key(next) {
-                came_from.insert(next, node);
-                queue.push_back(next);
+            if seen.insert(next) {
+                ways.push_back([way.as_slice(), &[next]].concat());
             }
         }
     }
@@ -44,13 +38,13 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_circle_is_found() {
+    fn the_shortest_cycle_is_found() {
         let arrows = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "c")];
         assert_eq!(find(&graph(&arrows)), Some(vec!["c", "d"]));
     }
 
     #[test]
-    fn dependencies_in_one_direction_are_no_circle() {
+    fn dependencies_in_one_direction_are_no_cycle() {
         assert_eq!(find(&graph(&[("a", "b"), ("a", "c"), ("b", "c")])), None);
     }
 }
