@@ -1,6 +1,7 @@
 //! The repository's text files, and their length: 300 lines, tests included. A longer one holds more than one concept.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -57,8 +58,9 @@ fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 
 /// The paths in a folder, sorted.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let entries = || fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect();
+    let listed: io::Result<Vec<PathBuf>> = entries();
+    let mut found = listed.with_context(|| format!("cannot list {}", folder.display()))?;
     found.sort();
     Ok(found)
 }

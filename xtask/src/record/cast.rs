@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -40,12 +40,12 @@ impl Recording {
     /// Errors: the file is not asciicast 2.
     pub(super) fn from_cast(text: &str) -> Result<Self> {
         let mut lines = text.lines();
-        let header: Header = serde_json::from_str(lines.next().context("the recording is empty")?)?;
+        let header = serde_json::from_str(lines.next().context("the recording is empty")?);
+        let header: Header = header.context("the recording is not asciicast 2")?;
         ensure!(header.version == 2, "the recording is not asciicast 2");
-        let events = lines.map(|line| {
-            let (at, kind, text): (_, String, _) = serde_json::from_str(line)?;
-            ensure!(kind == "o", "not a piece of output: {line}");
-            Ok(Event { at, text })
+        let events = lines.map(|line| match serde_json::from_str::<(f64, String, String)>(line) {
+            Ok((at, kind, text)) if kind == "o" => Ok(Event { at, text }),
+            _ => bail!("not a piece of output: {line}"),
         });
         Ok(Self {
             columns: header.width,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::files::list;
 use crate::process::root;
@@ -37,7 +37,9 @@ impl Group {
 pub(super) fn all() -> Result<BTreeSet<Group>> {
     let mut groups = BTreeSet::new();
     for package in ["lab", "agent", "xtask"] {
-        for path in list(&root().join(package).join("tests"))? {
+        let tests = list(&root().join(package).join("tests"))?;
+        ensure!(!tests.is_empty(), "{package}/tests has nothing to run");
+        for path in tests {
             groups.extend(of_binary(&path)?);
         }
     }
