@@ -4,6 +4,7 @@
     reason = "its users are the lab's own program, tests and benchmarks"
 )]
 
+pub mod affinity;
 pub mod agent;
 pub mod api;
 pub mod demo;
