@@ -28,7 +28,7 @@ mod stale;
 mod support;
 
 fn main() {
-    epguard_lab::traffic::stay().unwrap();
+    epguard_lab::affinity::pin_to_processor().unwrap();
     let mut stage = setup::Stage::new();
     let only = std::env::var("ONLY").unwrap_or_default();
     let mut tables = Vec::new();

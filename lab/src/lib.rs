@@ -4,13 +4,14 @@
     reason = "its users are the lab's own program, tests and benchmarks"
 )]
 
+pub mod affinity;
 pub mod agent;
 pub mod api;
 pub mod demo;
 mod files;
+mod leftovers;
 pub mod neighbour;
 pub mod net;
-mod own;
 pub mod process;
 pub mod proxy;
 pub mod replay;

@@ -15,7 +15,7 @@ pub fn output(command: &mut Command) -> Result<String> {
 }
 
 /// Runs a program that reads this from its standard input. `package` is what to install if there is no such program.
-pub fn fed(command: &mut Command, input: &str, package: &str) -> Result<Output> {
+pub fn with_input(command: &mut Command, input: &str, package: &str) -> Result<Output> {
     let name = name(command);
     let piped = command
         .stdin(Stdio::piped())

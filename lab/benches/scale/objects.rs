@@ -1,7 +1,7 @@
 //! The objects of the API, made from those of a recorded cluster, so that they are as large as a kubelet's.
 
 use super::size::{self, Size};
-use epguard_lab::api::end;
+use epguard_lab::api::set_dead_status;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -155,7 +155,7 @@ fn set(pod: &mut Value, state: State) {
             pod["metadata"]["deletionTimestamp"] = time;
             pod["metadata"]["deletionGracePeriodSeconds"] = 20.into();
         }
-        State::Ended => end(pod),
+        State::Ended => set_dead_status(pod),
     }
 }
 

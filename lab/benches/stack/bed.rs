@@ -1,6 +1,7 @@
 //! The node between two pods, and its kube-proxy.
 
 use super::stale::{ORPHANS, shares_bucket};
+use anyhow::Context as _;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::process::output;
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
@@ -63,7 +64,9 @@ impl Bed {
 
     /// Runs a program on the node.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) {
-        output(self.node().command(program).args(arguments)).unwrap();
+        output(self.node().command(program).args(arguments))
+            .with_context(|| format!("{program} {}", arguments.join(" ")))
+            .unwrap();
     }
 }
 

@@ -3,7 +3,7 @@
 use super::bed::Bed;
 use super::stale;
 use epguard_lab::net::NetNs;
-use epguard_lab::process::{cause, fed};
+use epguard_lab::process::{cause, with_input};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
@@ -75,6 +75,7 @@ fn iptables(bed: &Bed, what: &str) {
 }
 
 fn input(node: &NetNs, program: &str, arguments: &[&str], input: &str) {
-    let output = fed(node.command(program).args(arguments), input, program).unwrap();
+    let package = if program == "nft" { "nftables" } else { program };
+    let output = with_input(node.command(program).args(arguments), input, package).unwrap();
     assert!(output.status.success(), "{program}: {}: {input}", cause(&output));
 }

@@ -63,6 +63,7 @@ impl Audit {
     }
 
     /// How many requests so far had this verb and, somewhere in their path, this text.
+    #[must_use]
     pub fn count(&self, verb: &str, path: &str) -> usize {
         self.logged()
             .iter()

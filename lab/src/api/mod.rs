@@ -30,7 +30,7 @@ pub use exec::{Exec, Execs, Run};
 pub use faults::Faults;
 pub use kind::{Kind, ObjectRef};
 pub use log::Logs;
-pub use poison::{Lie, Poison, end};
+pub use poison::{Lie, Poison, set_dead_status};
 pub use server::ApiServer;
 pub use store::Store;
 

@@ -43,14 +43,14 @@ impl Lie {
     pub(super) fn tell(self, mut pod: Value) -> Value {
         match self {
             Self::Failed => pod["status"]["phase"] = "Failed".into(),
-            Self::Dead => end(&mut pod),
+            Self::Dead => set_dead_status(&mut pod),
         }
         pod
     }
 }
 
 /// Gives a running pod the status of a dead one: phase Failed, all containers ended, and the network gone.
-pub fn end(pod: &mut Value) {
+pub fn set_dead_status(pod: &mut Value) {
     let status = &mut pod["status"];
     status["phase"] = "Failed".into();
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {

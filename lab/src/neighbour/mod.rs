@@ -24,7 +24,6 @@ pub enum Kind {
     /// Policy at the egress of pod interfaces; bit 0 of `tc_index` switches it off for a packet.
     Policy,
     /// As `Policy`, behind a tail call.
-    #[strum(to_string = "tail-call")]
     PolicyBehindTailCall,
     /// Policy that any bit of `tc_index` switches off.
     Greedy,

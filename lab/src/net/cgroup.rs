@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use epguard::daemon::args::cgroup2_mount;
 
 use super::socket_root::remove;
-use crate::own;
+use crate::leftovers;
 
 /// The directory above the cgroup that the process was moved to; none if it already was in one below the root.
 static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -48,10 +48,10 @@ fn enter() -> Result<Option<PathBuf>> {
     }
     let root = cgroup2_mount()?;
     // The kernel refuses to remove those that still have a process.
-    for left in own::leftovers(&root, PREFIX) {
+    for left in leftovers::find(&root, PREFIX) {
         remove(&left);
     }
-    let cgroup = root.join(format!("{PREFIX}{}", std::process::id()));
+    let cgroup = root.join(leftovers::name(PREFIX));
     let processes = cgroup.join(PROCESSES);
     fs::create_dir_all(&processes).with_context(|| format!("cannot make {}", processes.display()))?;
     move_to(&processes)?;

@@ -84,5 +84,5 @@ fn is_ready(link: &Value) -> bool {
 }
 
 fn ip(netns: &NetNs, arguments: &[&str], input: &str) -> Result<Output> {
-    process::fed(netns.command("ip").args(arguments), input, "iproute2")
+    process::with_input(netns.command("ip").args(arguments), input, "iproute2")
 }

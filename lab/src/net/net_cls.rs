@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-use crate::own;
+use crate::leftovers;
 
 const PREFIX: &str = "epguard-";
 /// Covered in the mount namespace that the mount is made in, and in no other.
@@ -37,9 +37,9 @@ impl NetCls {
         });
         let made = Self {
             hierarchy: hierarchy.context("cannot mount the hierarchy net_cls")?,
-            name: own::name(PREFIX),
+            name: leftovers::name(PREFIX),
         };
-        for left in own::leftovers(&made.root(), PREFIX) {
+        for left in leftovers::find(&made.root(), PREFIX) {
             let _ = fs::remove_dir(left);
         }
         let path = made.path();

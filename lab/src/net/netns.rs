@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::own;
+use crate::leftovers;
 
 /// How the names of all namespaces begin.
 const PREFIX: &str = "epg";
@@ -38,7 +38,7 @@ impl NetNs {
     /// This process leaves the root cgroup first: processes on a node of the lab are its threads and children.
     pub fn new(label: &str) -> Result<Self> {
         super::cgroup::leave_root();
-        let name = format!("{}-{}", own::name(PREFIX), label.replace('/', "."));
+        let name = format!("{}-{}", leftovers::name(PREFIX), label.replace('/', "."));
         let path = Path::new(DIRECTORY).join(&name);
         let file = create(&path)
             .with_context(|| format!("cannot make network namespace {name} (root is needed)"))?;
@@ -103,7 +103,7 @@ impl Drop for Named {
 
 /// Removes the namespaces of lab processes that no longer run.
 pub(super) fn remove_leftovers() {
-    for left in own::leftovers(Path::new(DIRECTORY), PREFIX) {
+    for left in leftovers::find(Path::new(DIRECTORY), PREFIX) {
         remove(&left);
     }
 }

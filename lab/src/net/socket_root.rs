@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use epguard::daemon::args::cgroup2_mount;
 use socket2::{Domain, Socket, Type};
 
-use crate::own;
+use crate::leftovers;
 
 const PREFIX: &str = "epguard-sockets-";
 
@@ -31,10 +31,10 @@ impl SocketRoot {
     /// Makes it without children; removes those of lab processes that no longer run. Needs root.
     pub fn new() -> Result<Self> {
         let mount = cgroup2_mount()?;
-        for left in own::leftovers(&mount, PREFIX) {
+        for left in leftovers::find(&mount, PREFIX) {
             remove(&left);
         }
-        let path = mount.join(own::name(PREFIX));
+        let path = mount.join(leftovers::name(PREFIX));
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self { path })
     }

@@ -42,7 +42,7 @@ impl Proxy {
     /// Replaces all rules by these, atomically. Established conntrack entries keep their backend, as with kube-proxy.
     pub fn program(&self, services: &[ServiceRule]) -> Result<()> {
         let script = ruleset::script(services, self.options);
-        let output = process::fed(self.netns.command("nft").args(["-f", "-"]), &script, "nftables")?;
+        let output = process::with_input(self.netns.command("nft").args(["-f", "-"]), &script, "nftables")?;
         ensure!(
             output.status.success(),
             "nft refused the rules in {}: {}",

@@ -37,16 +37,27 @@ enum Output {
 
 /// Replays with the agent's state machine, or to a whole agent. An error if a story failed.
 pub async fn run(args: &Args) -> Result<()> {
-    let mut stories = Vec::new();
-    for dir in recordings(&args.dirs)? {
-        let recording = Recording::read(&dir)?;
-        stories.push(if args.agent {
-            whole(&recording, args.speed).await?
+    let replay = async |recording: &Recording| {
+        if args.agent {
+            whole(recording, args.speed).await
         } else {
-            story::replay(&recording, &mut Agent::new(&recording))?
-        });
+            story::replay(recording, &mut Agent::new(recording))
+        }
+    };
+    replay_all(&args.dirs, args.output, replay).await
+}
+
+/// Replays each recording and prints the report. An error if a story failed.
+async fn replay_all(
+    dirs: &[PathBuf],
+    output: Output,
+    mut replay: impl AsyncFnMut(&Recording) -> Result<Story>,
+) -> Result<()> {
+    let mut stories = Vec::new();
+    for dir in recordings(dirs)? {
+        stories.push(replay(&Recording::read(&dir)?).await?);
     }
-    report_on(&stories, args.output)
+    report_on(&stories, output)
 }
 
 /// Performs to a whole agent.
@@ -119,27 +130,25 @@ mod tests {
         }
     }
 
-    fn run_silent(dir: &Path) -> Result<()> {
-        let mut stories = Vec::new();
-        for dir in recordings(&[dir.into()])? {
-            stories.push(story::replay(&Recording::read(&dir)?, &mut Silent)?);
-        }
-        report_on(&stories, Output::Json)
+    async fn run_silent(dir: &Path) -> Result<()> {
+        let replay = async |recording: &Recording| story::replay(recording, &mut Silent);
+        replay_all(&[dir.into()], Output::Json, replay).await
     }
 
-    #[test]
-    fn a_missing_denial_fails_the_run_and_names_the_recording() {
+    #[tokio::test]
+    async fn a_missing_denial_fails_the_run_and_names_the_recording() {
         let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
-        let error = run_silent(&traces.join("t-drain")).unwrap_err().to_string();
-        assert_eq!(error, "1 of 1 recordings failed: t-drain");
-        run_silent(&traces.join("k-static-pod")).unwrap();
+        let error = run_silent(&traces.join("t-drain")).await.unwrap_err();
+        assert_eq!(error.to_string(), "1 of 1 recordings failed: t-drain");
+        run_silent(&traces.join("k-static-pod")).await.unwrap();
     }
 
-    #[test]
-    fn a_folder_without_recordings_is_an_error() {
+    #[tokio::test]
+    async fn a_folder_without_recordings_is_an_error() {
         let folder = Folder::with(&[]);
         assert!(
             run_silent(folder.path())
+                .await
                 .unwrap_err()
                 .to_string()
                 .contains("no pods.jsonl")
@@ -147,6 +156,7 @@ mod tests {
         let nowhere = folder.path().join("nowhere");
         assert!(
             run_silent(&nowhere)
+                .await
                 .unwrap_err()
                 .to_string()
                 .contains("nowhere: no such recording")

@@ -33,6 +33,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Whether it makes a replay fail.
+    #[must_use]
     pub const fn is_fault(self) -> bool {
         matches!(self, Self::Wrong | Self::Missing | Self::Unproven)
     }
@@ -89,6 +90,7 @@ impl Judge {
     }
 
     /// Judges one instant; denials whose lease has ended do not count.
+    #[must_use]
     pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Judgement> {
         if self.lease_ends().is_some_and(|end| now >= end) {
             return Vec::new();

@@ -39,6 +39,7 @@ pub struct Story {
 
 impl Story {
     /// How many findings have this verdict.
+    #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.findings
             .iter()
@@ -47,6 +48,7 @@ impl Story {
     }
 
     /// Whether anything was denied wrongly or without proof, or not denied.
+    #[must_use]
     pub fn failed(&self) -> bool {
         self.findings.iter().any(|finding| finding.verdict.is_fault())
     }

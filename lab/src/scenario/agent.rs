@@ -87,6 +87,7 @@ impl Agent {
     }
 
     /// Whether it was started and not killed since.
+    #[must_use]
     pub fn is_running(&self) -> bool {
         self.process.is_some()
     }

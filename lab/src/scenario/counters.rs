@@ -30,11 +30,13 @@ impl Counters {
     }
 
     /// Packets with this reason and outcome.
+    #[must_use]
     pub fn of(&self, reason: Reason, outcome: Outcome) -> u64 {
         self.0.get(&(reason, outcome)).copied().unwrap_or_default()
     }
 
     /// Packets with this outcome, for all reasons.
+    #[must_use]
     pub fn with_outcome(&self, outcome: Outcome) -> u64 {
         Reason::ALL
             .into_iter()
@@ -43,6 +45,7 @@ impl Counters {
     }
 
     /// Packets that were, or would have been, denied for this reason.
+    #[must_use]
     pub fn denials(&self, reason: Reason) -> u64 {
         let denials = Outcome::of_denials();
         denials.map(|outcome| self.of(reason, outcome)).sum()

@@ -130,7 +130,31 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
             Ok(())
         }
         Step::Burst(burst) => references::burst(scenario, burst),
-        _ => Ok(()),
+        Step::Check(_)
+        | Step::EveryMode(_)
+        | Step::BeforeEpguard(_)
+        | Step::Off(_)
+        | Step::Observe(_)
+        | Step::Enforce(_)
+        | Step::Interleave(_)
+        | Step::Proxy(ProxyStep::Sync(_))
+        | Step::Apply(_)
+        | Step::Patch(_)
+        | Step::Delete(_)
+        | Step::Epguard(_)
+        | Step::Heading(_)
+        | Step::Say(_)
+        | Step::Note(_)
+        | Step::Show(_)
+        | Step::Maps(_)
+        | Step::Dump(_)
+        | Step::Log(_)
+        | Step::SocketLb(_)
+        | Step::Cgroups(_)
+        | Step::Agent(_)
+        | Step::Api(_)
+        | Step::Lease(_)
+        | Step::Writers(_) => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use super::bpftool;
 use super::format::Entries;
 
 /// The first expectation that does not hold, if any.
+#[must_use]
 pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
     if let Some(count) = expected.count.filter(|count| *count != seen.len()) {
         return Some(format!("{} entries instead of {count}", seen.len()));

@@ -13,7 +13,8 @@ use crate::net::NetNs;
 /// Time between bookmarks of a stream.
 const BOOKMARKS: Duration = Duration::from_secs(1);
 
-/// A running API server; dropping it stops it. Dropped in this order.
+/// A running API server; dropping it stops it. Its fields are dropped in this order.
+/// Drop it outside of async code: it owns a tokio runtime.
 #[derive(Debug)]
 pub struct Serving {
     server: ApiServer,

@@ -116,8 +116,16 @@ impl fmt::Display for Variant {
         if self.overlay == Overlay::Vxlan {
             f.write_str(" vxlan")?;
         }
-        self.neighbour.map_or(Ok(()), |kind| write!(f, " {kind}"))?;
-        self.first.map_or(Ok(()), |first| write!(f, " {first}"))?;
+        match self.neighbour {
+            Some(Kind::PolicyBehindTailCall) => f.write_str(" tail-call")?,
+            Some(kind) => write!(f, " {kind}")?,
+            None => {}
+        }
+        f.write_str(self.first.map_or("", |first| match first {
+            First::Neighbour => " neighbour-first",
+            First::Epguard => " epguard-first",
+            First::Later => " later",
+        }))?;
         self.action.map_or(Ok(()), |action| write!(f, " {action}"))
     }
 }

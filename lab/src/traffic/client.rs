@@ -36,6 +36,7 @@ impl Client {
     }
 
     /// Makes one request on a new socket and closes it. Network errors are part of the answer.
+    #[must_use]
     pub fn call(&self, call: Call) -> Answer {
         let start = Instant::now();
         if call.protocol == Protocol::Sctp {

@@ -6,11 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
-use nix::unistd::Pid;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Client, tcp};
+use crate::affinity::pin_to_processor;
 
 /// A flood to send.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +33,7 @@ impl Client {
 
 fn pour(flood: Flood) -> io::Result<Duration> {
     const PAUSE: Duration = Duration::from_millis(1);
-    stay()?;
+    pin_to_processor()?;
     let socket = Socket::new(Domain::for_address(flood.to), Type::RAW, Some(Protocol::TCP))?;
     socket.connect(&SocketAddr::new(flood.to.ip(), 0).into())?;
     let local = socket.local_addr()?.as_socket();
@@ -50,13 +49,6 @@ fn pour(flood: Flood) -> io::Result<Duration> {
         thread::sleep(PAUSE);
     }
     Ok(start.elapsed())
-}
-
-/// Keeps the calling thread on the processor that it is on. Threads that it starts stay there, too.
-pub fn stay() -> io::Result<()> {
-    let mut here = CpuSet::new();
-    here.set(sched_getcpu()?)?;
-    Ok(sched_setaffinity(Pid::from_raw(0), &here)?)
 }
 
 /// The header of the SYN with this number.

@@ -15,7 +15,7 @@ mod udp;
 
 pub use abort::abort;
 pub use client::Client;
-pub use flood::{Flood, stay};
+pub use flood::Flood;
 pub use flow::Flow;
 pub use forge::Forged;
 pub use outcome::{Answer, Call, Outcome};

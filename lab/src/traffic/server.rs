@@ -27,6 +27,7 @@ pub struct Port {
 /// The running process of a pod: serves ports on all addresses of its namespace, and keeps TCP connections open.
 /// Dropping it kills it: every socket is closed at once. The effect on its peers depends on whether the pod's link still
 /// exists ([`crate::net::Topology::remove_pod`]).
+/// Drop it outside of async code: it owns a tokio runtime.
 #[derive(Debug)]
 pub struct Server {
     service: Arc<Service>,

@@ -1,6 +1,6 @@
 //! The cluster, and the facts that its watches report.
 
-use crate::objects::{Objects, Shape, node, node_name};
+use crate::objects::{Objects, ServiceShape, Shape, node, node_name};
 use epguard_core::facts::{Change, Fact, Pod, PodName, Presence, Slice, SliceEndpoint};
 use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
@@ -30,8 +30,15 @@ impl Cluster {
             nodes: NODES,
             namespaces: 100,
             pods: large + services * PODS_OF_A_SERVICE,
-            first: [large, PODS_OF_A_SLICE],
-            others: [PODS_OF_A_SERVICE; 2],
+            first: ServiceShape {
+                pods: large,
+                pods_per_slice: PODS_OF_A_SLICE,
+            },
+            others: ServiceShape {
+                pods: PODS_OF_A_SERVICE,
+                pods_per_slice: PODS_OF_A_SERVICE,
+            },
+            keeps_ips: false,
         });
         let settings = Settings {
             node: node_name(0),
@@ -49,7 +56,7 @@ impl Cluster {
         }
     }
 
-    /// Tells the agent all lists.
+    /// Applies all lists.
     pub fn sync(&mut self) -> Duration {
         let lists = [
             Fact::Presence(Presence::Held(vec![])),

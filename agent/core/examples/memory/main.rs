@@ -11,7 +11,7 @@ mod objects;
 use epguard_core::facts::{Change, Fact, Pod, Service, Slice, SliceEndpoint};
 use epguard_core::history::History;
 use epguard_core::state::{EndpointIndex, Ipam, Listing, PodIndex, Ranges, Record, Settings, State};
-use objects::{Objects, Shape};
+use objects::{Objects, ServiceShape, Shape};
 use std::time::Duration;
 use std::{env, fs, hint};
 
@@ -29,12 +29,18 @@ fn main() {
     let pods: usize = env::args()
         .nth(1)
         .map_or(100_000, |pods| pods.parse().expect("a number of pods"));
+    let service = ServiceShape {
+        pods: REPLICAS,
+        pods_per_slice: LISTED,
+    };
     let cluster = Objects::new(Shape {
         nodes: pods.div_ceil(100),
         namespaces: pods.div_ceil(100),
         pods,
-        first: [REPLICAS, LISTED],
-        others: [REPLICAS, LISTED],
+        first: service,
+        others: service,
+        // The last step measures reuse.
+        keeps_ips: true,
     });
     println!(
         "sizes: Pod {}, Record {}, Service {}, Slice {}, SliceEndpoint {}, Listing {}\n",

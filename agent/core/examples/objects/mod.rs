@@ -12,10 +12,18 @@ pub struct Shape {
     pub nodes: usize,
     pub namespaces: usize,
     pub pods: usize,
-    /// Pods of the first Service, and how many of them a slice lists.
-    pub first: [usize; 2],
-    /// The same of each other Service.
-    pub others: [usize; 2],
+    pub first: ServiceShape,
+    /// Each Service but the first.
+    pub others: ServiceShape,
+    /// The next generation of a pod keeps its node and IP. Otherwise it runs on the next node.
+    pub keeps_ips: bool,
+}
+
+/// The size of a Service.
+#[derive(Clone, Copy)]
+pub struct ServiceShape {
+    pub pods: usize,
+    pub pods_per_slice: usize,
 }
 
 /// Makes the objects. Each pod has its Deployment's number, and a generation, which each rolling update raises.
@@ -71,14 +79,14 @@ impl Objects {
     }
 
     pub fn slices(&self, generation: usize) -> Vec<Slice> {
-        let (first, all) = (self.shape.first[0], self.shape.pods);
-        let of_first = chunks(0..first, self.shape.first[1]);
-        let of_others = chunks(first..all, self.shape.others[1]);
+        let (first, all) = (self.shape.first.pods, self.shape.pods);
+        let of_first = chunks(0..first, self.shape.first.pods_per_slice);
+        let of_others = chunks(first..all, self.shape.others.pods_per_slice);
         let slices = of_first.chain(of_others);
         slices.map(|pods| self.slice(pods, generation)).collect()
     }
 
-    /// One pod, read from some 6 KB. The next generation runs on the next node.
+    /// One pod, read from some 6 KB.
     pub fn pod(&self, pod: usize, generation: usize) -> Pod {
         let service = self.service_of(pod);
         let name = app(service);
@@ -95,7 +103,7 @@ impl Objects {
             "pod-template-hash": hash(service, generation),
         });
         let ip = self.ip(pod, generation);
-        object["spec"]["nodeName"] = node_name((pod + generation) % self.shape.nodes).into();
+        object["spec"]["nodeName"] = node_name((pod + self.moves(generation)) % self.shape.nodes).into();
         object["status"]["podIP"] = ip.clone().into();
         object["status"]["podIPs"] = json!([{"ip": ip}]);
         read(&object)
@@ -124,24 +132,30 @@ impl Objects {
     }
 
     fn service_count(&self) -> usize {
-        1 + (self.shape.pods - self.shape.first[0]).div_ceil(self.shape.others[0])
+        1 + (self.shape.pods - self.shape.first.pods).div_ceil(self.shape.others.pods)
     }
 
     fn service_of(&self, pod: usize) -> usize {
-        let later = pod.checked_sub(self.shape.first[0]);
-        later.map_or(0, |pod| 1 + pod / self.shape.others[0])
+        let later = pod.checked_sub(self.shape.first.pods);
+        later.map_or(0, |pod| 1 + pod / self.shape.others.pods)
     }
 
     fn namespace(&self, service: usize) -> String {
         format!("team-{}", service % self.shape.namespaces)
     }
 
-    /// In the range of the pod's node, above the IPs of the generation before.
+    /// How many times a pod of this generation was moved to another node and IP.
+    fn moves(&self, generation: usize) -> usize {
+        if self.shape.keeps_ips { 0 } else { generation }
+    }
+
+    /// In the range of the pod's node, above the IPs that pods had before they moved.
     fn ip(&self, pod: usize, generation: usize) -> String {
-        let (at, nodes) = (pod + generation, self.shape.nodes);
+        let moves = self.moves(generation);
+        let (at, nodes) = (pod + moves, self.shape.nodes);
         let [high, low] = bytes(at % nodes);
         let each = self.shape.pods.div_ceil(nodes) + 1;
-        format!("10.{high}.{low}.{}", 2 + at / nodes + each * generation)
+        format!("10.{high}.{low}.{}", 2 + at / nodes + each * moves)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Another program beside epguard.
 
 use serde::Deserialize;
-use strum::Display;
 
 use crate::neighbour::Kind;
 
@@ -26,14 +25,11 @@ pub struct Forbidden {
 }
 
 /// Which program starts first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum First {
-    #[strum(to_string = "neighbour-first")]
     Neighbour,
-    #[strum(to_string = "epguard-first")]
     Epguard,
-    #[strum(to_string = "later")]
     Later,
 }
 

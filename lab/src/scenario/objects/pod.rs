@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Clock, managed};
 use crate::scenario::format::{Kubelet, Pod};
 
-/// A pod's identity, as its object's metadata has it.
+/// A pod's namespace, name and UID, and the addresses of its sandboxes.
 #[derive(Clone, Debug)]
 pub struct PodName {
     pub namespace: String,

@@ -11,8 +11,8 @@ pub fn name(prefix: &str) -> String {
     format!("{prefix}{}-{serial}", std::process::id())
 }
 
-/// The entries of a directory whose names begin with this prefix and the id of a process that no longer runs.
-pub fn leftovers(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+/// The entries of a directory whose [`name`] has this prefix and the id of a process that no longer runs.
+pub fn find(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let left = entries.filter(|entry| {
         let owner = entry.file_name().to_str().and_then(|name| owner(name, prefix));
@@ -22,7 +22,7 @@ pub fn leftovers(directory: &Path, prefix: &str) -> Vec<PathBuf> {
 }
 
 fn owner(name: &str, prefix: &str) -> Option<u32> {
-    name.strip_prefix(prefix)?.split('-').next()?.parse().ok()
+    name.strip_prefix(prefix)?.split_once('-')?.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -32,6 +32,7 @@ mod tests {
     #[test]
     fn the_owner_of_a_namespace_is_in_its_name() {
         assert_eq!(owner("epg4711-3-node-a", "epg"), Some(4711));
+        assert_eq!(owner("epg4711", "epg"), None);
         assert_eq!(owner("epguard-test", "epg"), None);
         assert_eq!(owner("cni-1234", "epg"), None);
     }
