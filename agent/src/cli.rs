@@ -49,7 +49,7 @@ pub enum Command {
     Completion(manual::CompletionArgs),
     /// Write manual pages
     Man(manual::ManArgs),
-    /// Remove all hooks and maps from this node; stop the agent first, or it attaches again
+    /// Remove all hooks and maps from this node; stop the agent first
     Detach(detach::DetachArgs),
 }
 

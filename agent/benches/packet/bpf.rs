@@ -38,13 +38,15 @@ pub fn load(kind: Kind, instructions: &[u64]) -> io::Result<OwnedFd> {
     if kind == Kind::XdpFrags {
         attr.__bindgen_anon_3.prog_flags = BPF_F_XDP_HAS_FRAGS;
     }
-    descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?)
+    // SAFETY: `insn_cnt` is that of the instructions, the license ends with 0; the command returns a new descriptor.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?) }
 }
 
 /// Makes a map of one program to tail-call.
 pub fn tail_call_map() -> io::Result<OwnedFd> {
     let kind = bpf_map_type::BPF_MAP_TYPE_PROG_ARRAY as u32;
-    descriptor(bpf(bpf_cmd::BPF_MAP_CREATE, &mut [kind, 4, 4, 1, 0])?)
+    // SAFETY: the command takes no pointers, and returns a new descriptor.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_MAP_CREATE, &mut [kind, 4, 4, 1, 0])?) }
 }
 
 /// Makes the program the one to tail-call.
@@ -56,7 +58,8 @@ pub fn set_tail_call(map: &OwnedFd, program: BorrowedFd<'_>) -> io::Result<()> {
         (&raw const value).addr() as u64,
         0,
     ];
-    bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attr).map(drop)
+    // SAFETY: key and value have 4 octets, as those of the map.
+    unsafe { bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attr) }.map(drop)
 }
 
 /// What test runs gave.
@@ -77,7 +80,8 @@ pub fn test_run(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Resul
     attr.test.data_in = frame.as_ptr().addr() as u64;
     attr.test.repeat = repeat;
     let begun = cpu_time();
-    bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr)?;
+    // SAFETY: the kernel reads `data_size_in` octets of the frame, and writes to no buffer.
+    unsafe { bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr) }?;
     let took = cpu_time().saturating_sub(begun);
     // SAFETY: a variant of integers, which the kernel has filled in.
     let test = unsafe { attr.test };

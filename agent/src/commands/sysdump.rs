@@ -66,8 +66,8 @@ const COMMANDS: [(&str, &[&str]); 6] = [
 /// Writes the archive. Parts that are missing are named in its `missing.txt`. Errors: the archive cannot be written.
 pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let status = status::ask(&args.run.run_dir, &Request::Status);
-    let node = status.as_ref().map_or("node", |status| &status.node).to_owned();
-    let path = args.file.clone().unwrap_or_else(|| file_of(&format!("{node}-")));
+    let node = status.as_ref().map_or("node", |status| &status.node);
+    let path = args.file.clone().unwrap_or_else(|| file_of(Some(node)));
     let shown = path.display().to_string();
     let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
     let mut archive = Archive::new(file);
@@ -149,9 +149,10 @@ pub(crate) fn add(to: &mut tar::Builder<File>, name: &Path, content: &[u8]) -> R
         .with_context(|| format!("cannot write {} to the archive", name.display()))
 }
 
-/// The archive's default name, with the time.
-pub(crate) fn file_of(node: &str) -> PathBuf {
+/// The archive's default name: `epguard-sysdump-NODE-TIME.tar`, without NODE for an archive of all nodes.
+pub(crate) fn file_of(node: Option<&str>) -> PathBuf {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let node = node.map(|node| format!("{node}-")).unwrap_or_default();
     format!("epguard-sysdump-{node}{time}.tar").into()
 }
 

@@ -27,7 +27,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// An agent, as the API shows its pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
+    /// Name of its node.
     pub node: String,
+    /// Name of its pod.
     pub pod: String,
     /// The container that the agent runs in.
     pub container: String,
@@ -46,7 +48,9 @@ pub struct Agent {
 /// A cluster, and its agents in the order in which they are asked.
 #[derive(Clone)]
 pub struct Fleet {
+    /// A client of the cluster's API server.
     pub client: Client,
+    /// The flags that choose the cluster and the nodes.
     pub scope: Scope,
     /// The agents that the flags choose.
     pub agents: Vec<Agent>,
@@ -183,10 +187,9 @@ fn by_node(pods: &[Pod]) -> BTreeMap<String, Agent> {
 /// None for a pod that no node has taken.
 fn agent(pod: &Pod) -> Option<Agent> {
     let spec = pod.spec.as_ref()?;
-    let containers = spec.containers.iter();
-    let container = { containers }
-        .find(|container| container.name == CONTAINER)
-        .or(spec.containers.first())?;
+    let mut containers = spec.containers.iter();
+    let named = containers.find(|container| container.name == CONTAINER);
+    let container = named.or(spec.containers.first())?;
     let status = status_of(pod, &container.name);
     Some(Agent {
         node: spec.node_name.clone()?,

@@ -20,13 +20,16 @@ pub const PATIENCE: u64 = 5;
 /// The answer of a node.
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
+    /// The agent that answered.
     pub agent: Agent,
+    /// What the command printed, decoded.
     pub value: T,
     /// The command's exit code there; 2 for one that no verb has.
     pub code: u8,
 }
 
 impl<T> Answer<T> {
+    /// Name of the node.
     pub fn node(&self) -> &str {
         &self.agent.node
     }
@@ -69,10 +72,8 @@ pub async fn each<T>(
     patience: Duration,
     read: impl Fn(&Agent, Done) -> Result<(T, u8), Unread>,
 ) -> Asked<T> {
-    let command: Vec<String> = { ["epguard"].iter() }
-        .chain(arguments)
-        .map(|word| (*word).to_owned())
-        .collect();
+    let words = ["epguard"].iter().chain(arguments);
+    let command: Vec<String> = words.map(|word| (*word).to_owned()).collect();
     let mut progress = Progress::new(fleet.agents.len());
     let places = Places::new(fleet.scope.parallel, patience);
     let run = async |agent: &Agent| {

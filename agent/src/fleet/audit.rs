@@ -70,8 +70,8 @@ pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
 /// Nodes with findings one after the other, as their own command shows them; the others share a line.
 fn text(answers: &[Answer<Audited>], wide: bool) -> String {
     let is_clean = |report: &Report| report.findings.is_empty() && report.not_looked_at.is_empty();
-    let (clean, others): (Vec<_>, Vec<_>) =
-        { answers.iter() }.partition(|answer| !wide && is_clean(&answer.value.0));
+    let is_short = |answer: &&Answer<Audited>| !wide && is_clean(&answer.value.0);
+    let (clean, others): (Vec<_>, Vec<_>) = answers.iter().partition(is_short);
     let mut parts: Vec<String> = others.iter().map(|answer| answer.value.0.text()).collect();
     let nodes: Vec<&str> = clean.iter().map(|answer| answer.node()).collect();
     if !nodes.is_empty() {

@@ -20,8 +20,11 @@ const BUFFER: usize = 64 * 1024;
 /// What a command printed, and its exit code.
 #[derive(Debug)]
 pub struct Done {
+    /// Standard output, at most [`LIMIT`] octets.
     pub stdout: Vec<u8>,
+    /// Standard error, at most [`LIMIT`] octets.
     pub stderr: Vec<u8>,
+    /// Exit code; 0 is success.
     pub code: u8,
 }
 
@@ -119,10 +122,12 @@ pub fn code(status: Option<&Status>) -> Result<u8, Refused> {
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
     }
-    let causes = { status.details.iter() }.flat_map(|details| details.causes.iter().flatten());
-    let code = { causes }
-        .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
-        .find_map(|cause| cause.message.as_ref()?.parse::<i32>().ok());
+    let details = status.details.iter();
+    let mut causes = details.flat_map(|details| details.causes.iter().flatten());
+    let code = causes.find_map(|cause| {
+        let is_code = cause.reason.as_deref() == Some("ExitCode");
+        is_code.then_some(cause.message.as_ref()?.parse::<i32>().ok()?)
+    });
     match code {
         Some(code) => Ok(u8::try_from(code).unwrap_or(u8::MAX)),
         None => Err(Refused {

@@ -30,10 +30,8 @@ pub fn left_out<T>(answers: &[Answer<Vec<Line<T>>>]) -> Option<String> {
         let lines = answer.value.iter();
         lines.filter(|line| matches!(line, Line::Other(_))).count()
     };
-    let nodes: Vec<&str> = { answers.iter() }
-        .filter(|answer| others(answer) > 0)
-        .map(Answer::node)
-        .collect();
+    let with_others = answers.iter().filter(|answer| others(answer) > 0);
+    let nodes: Vec<&str> = with_others.map(Answer::node).collect();
     let count: usize = answers.iter().map(others).sum();
     (count > 0).then(|| {
         format!(

@@ -12,14 +12,16 @@ const LENGTH: usize = 500;
 /// A node that did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Missing {
+    /// Name of the node.
     pub node: String,
+    /// The cause, in one line.
     pub why: String,
 }
 
 /// A line for each cause; empty if every node answered.
 pub fn text(missing: &[Missing]) -> String {
-    let lines = { causes(missing).into_iter() }
-        .map(|(why, nodes)| format!("no answer from {}: {why}", names(&nodes)));
+    let causes = causes(missing).into_iter();
+    let lines = causes.map(|(why, nodes)| format!("no answer from {}: {why}", names(&nodes)));
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use comfy_table::{Table, presets::NOTHING};
 use serde::Serialize;
+use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
@@ -55,9 +56,10 @@ pub fn table_of_nodes(
     let Some(nodes) = nodes else {
         return table(header, rows);
     };
-    let rows = rows
-        .zip(nodes)
-        .map(|(row, nodes)| [row, vec![nodes.clone()]].concat());
+    let rows = rows.enumerate().map(|(number, mut row)| {
+        row.push(nodes.get(number).cloned().unwrap_or_default());
+        row
+    });
     table(&[header, &["NODES"]].concat(), rows)
 }
 
@@ -78,7 +80,13 @@ pub fn listed(parts: &[String]) -> String {
     }
 }
 
-/// The exit code of a command that says more than success and failure: an error is printed, and ends it with `failed`.
+/// A prefix and the text; empty if there is no text.
+#[must_use]
+pub fn after(prefix: &str, text: Option<impl Display>) -> String {
+    text.map(|text| format!("{prefix}{text}")).unwrap_or_default()
+}
+
+/// The exit code that a command returned. For an error, prints it and returns the code `failed`.
 #[must_use]
 pub fn exit(done: anyhow::Result<u8>, failed: u8) -> ExitCode {
     let code = done.unwrap_or_else(|error| {

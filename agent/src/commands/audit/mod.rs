@@ -144,7 +144,7 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     })
 }
 
-/// What was read, or a line in `missing` with the cause and the remedy.
+/// Returns the content of a source. If it cannot be read, adds a line with the cause and the remedy to `missing`.
 fn read<T>(kind: Kind, result: Result<T>, missing: &mut Vec<String>) -> Option<T> {
     let Source { name, module, .. } = kind.source();
     let failed = |error| missing.push(format!("{name}: {error:#}: {}", remedy(module, &error)));

@@ -1,14 +1,13 @@
 //! The pinned maps as one document.
 
-use super::action::action;
+use super::action;
 use crate::kernel::maps::{self, KeyedMap};
 use crate::shared::status::{Ranges, Status};
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
 use epguard_common::{
-    Action, Addr, Affected, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Reason, Slot, Suspect,
-    Terminated, Uid, Vip,
+    Addr, Affected, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Terminated, Uid, Vip,
 };
 use epguard_core::facts::Protocol;
 use serde::Serialize;
@@ -18,6 +17,7 @@ use std::path::Path;
 
 /// All pinned maps, with names where the maps have a number or a UID.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Dump {
     pub(super) mode: &'static str,
     pub(super) ranges: Ranges,
@@ -30,6 +30,7 @@ pub struct Dump {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct OwnerRow {
     pub(super) ip: IpAddr,
     pub(super) uid: String,
@@ -47,6 +48,7 @@ pub(super) struct SuspectRow {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ServiceRow {
     pub(super) vip: IpAddr,
     pub(super) port: u16,
@@ -56,6 +58,7 @@ pub(super) struct ServiceRow {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct DeniedRow {
     pub(super) service: String,
     pub(super) ip: IpAddr,
@@ -85,6 +88,7 @@ pub(super) struct TerminatedRow {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct CounterRow {
     pub(super) reason: &'static str,
     pub(super) outcome: &'static str,
@@ -138,7 +142,7 @@ impl Dump {
             state: format!("{:?}", denial.uid_state),
             bound: denial.mode.as_str(),
             held: denial.held != 0,
-            action: action(denial.action, denial.reason, config.actions),
+            action: action::of_denial(denial.action, denial.reason, config.actions),
             meant: pod(denial.dead_uid).unwrap_or_default(),
             hit: pod(denial.owner_uid).unwrap_or_default(),
         });
@@ -148,11 +152,7 @@ impl Dump {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
                 bound: Mode::from_raw(terminated.mode).as_str(),
-                action: action(
-                    Action::from_raw(terminated.action),
-                    Reason::Terminated,
-                    config.actions,
-                ),
+                action: action::of_terminated(&terminated, config.actions),
                 lifted: terminated.lifted_ns != 0,
             },
         );

@@ -1,7 +1,7 @@
 //! The events in the history of an IP: the differences from one view to the next, in words.
 
-use super::text::after;
 use super::time::wall;
+use crate::shared::output::after;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;
 use epguard_core::state::{DenialView, EndpointView, NotProven, PodView, ServiceView, TargetView, View};

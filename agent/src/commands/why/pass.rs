@@ -3,9 +3,11 @@
 use epguard_common::UidState;
 use epguard_core::state::{EndpointView, Exemption, NotProven, NotStale, PodView, ServiceView, View};
 
-/// The annotation of a Service, pod or Namespace that has opted out.
+/// The state of a Service, pod or Namespace whose annotation switches epguard off; follows "has".
 const OPTED_OUT: &str = "opted out (epguard.io/mode: off)";
+/// The change that ends an opt-out.
 const NO_OPT_OUT: &str = "another value of that annotation";
+/// The change that ends the exemption of a pod: the slice lists a pod whose end proves that it is gone.
 const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
 
 /// The reason why packets pass, and what would end it.
@@ -23,8 +25,9 @@ pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pas
 
 /// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
 fn exempted(pod: &str, why: Exemption) -> Pass {
+    let opted_out = format!("it or its Namespace has {OPTED_OUT}");
     let (cause, change) = match why {
-        Exemption::OptedOut => (&*format!("it or its Namespace has {OPTED_OUT}"), NO_OPT_OUT),
+        Exemption::OptedOut => (opted_out.as_str(), NO_OPT_OUT),
         Exemption::StaticIp => (
             "its IP outlives it by design: the next pod of its workload has it, too",
             ANOTHER_OWNER,

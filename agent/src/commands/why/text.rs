@@ -3,7 +3,8 @@
 use super::Explanation;
 use super::owners::Span;
 use super::verdict::Verdict;
-use std::fmt::{Display, Write as _};
+use crate::shared::output::after;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 impl Explanation {
@@ -64,9 +65,4 @@ fn owner(span: &Span, now: bool) -> String {
     let ended = after(", ", span.ended.as_ref());
     let node = after(" on ", span.node.as_ref());
     format!("{from}{earlier} to {to}{ended}: {pod} ({uid}){node}")
-}
-
-/// The text with words before it; empty without one.
-pub(super) fn after(words: &str, text: Option<impl Display>) -> String {
-    text.map(|text| format!("{words}{text}")).unwrap_or_default()
 }

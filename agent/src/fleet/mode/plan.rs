@@ -15,12 +15,15 @@ use std::fmt::Write as _;
 /// A change, and what is known about the cluster.
 #[derive(Debug)]
 pub struct Plan<'a> {
+    /// The key that changes.
     pub key: Key,
     /// None removes the key.
     pub to: Option<Mode>,
+    /// The `ConfigMap` as it is.
     pub policy: &'a Policy,
+    /// The status of each node.
     pub asked: &'a Asked<Condition>,
-    /// Without them, agents say whether they are canaries.
+    /// The nodes with their labels. If none, each agent's status shows whether its node is a canary.
     pub nodes: Option<&'a Nodes>,
 }
 
@@ -110,7 +113,8 @@ impl<'a> Plan<'a> {
         } else if effects.now.is_empty() && !self.is_done() {
             text.push_str("\n  no node that answered changes its mode now");
         }
-        for error in { self.policy.modes.iter() }.flat_map(|modes| &modes.errors) {
+        let modes = self.policy.modes.iter();
+        for error in modes.flat_map(|modes| &modes.errors) {
             let _ = write!(
                 text,
                 "\n  it has an error, so it only lowers modes; without errors all its keys count: {}",

@@ -84,8 +84,8 @@ impl Policy {
     /// Its keys for people.
     pub fn text(&self) -> String {
         let data = self.map.as_ref().and_then(|map| map.data.as_ref());
-        let keys = { data.into_iter().flatten() }
-            .map(|(key, value)| plain(&format!("{key}: {}", value.trim())).into_owned());
+        let keys = data.into_iter().flatten();
+        let keys = keys.map(|(key, value)| plain(&format!("{key}: {}", value.trim())).into_owned());
         let keys: Vec<String> = keys.collect();
         let (name, keys) = (&self.name, keys.join(", "));
         match (&self.map, keys.is_empty()) {

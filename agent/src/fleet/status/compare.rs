@@ -51,10 +51,9 @@ pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
         of("kernel", &|answer| cluster.kernel(&answer.agent.node)),
         of("neighbours", &|answer| Some(neighbours(&answer.value.status))),
     ];
+    let without_agent = without_agent(cluster).into_iter();
     Comparison {
-        problems: { without_agent(cluster).into_iter() }
-            .chain(other_modes(answers, cluster))
-            .collect(),
+        problems: without_agent.chain(other_modes(answers, cluster)).collect(),
         differences: differences.into_iter().flatten().collect(),
         not_compared: cluster.unread.clone(),
     }
@@ -77,7 +76,8 @@ fn other_modes(answers: &[Answer<Condition>], cluster: &Cluster) -> Vec<Problem>
         return Vec::new();
     };
     let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let following = { answers.iter() }.filter(|answer| answer.agent.config_map.as_ref() == Some(name));
+    let follows = |answer: &&Answer<Condition>| answer.agent.config_map.as_ref() == Some(name);
+    let following = answers.iter().filter(follows);
     for Answer { agent, value, .. } in following {
         let canary = modes::is_canary(cluster.nodes.as_ref(), &agent.node, &value.status);
         if let Some(deviation) = modes::deviation(modes, &value.status, canary) {
@@ -114,14 +114,16 @@ fn difference(
 
 /// Words of image, arguments and environment that all agents have.
 fn common_words(answers: &[Answer<Condition>]) -> BTreeSet<&str> {
-    let mut all = { answers.iter() }.map(|answer| answer.agent.flags.split(' ').collect::<BTreeSet<_>>());
+    let flags = answers.iter().map(|answer| &answer.agent.flags);
+    let mut all = flags.map(|flags| flags.split(' ').collect::<BTreeSet<_>>());
     let first = all.next().unwrap_or_default();
     all.fold(first, |common, words| &common & &words)
 }
 
 /// What other programs do on the node: the carrier that they leave, and the names of those that matter.
 fn neighbours(status: &Status) -> String {
-    let interfaces = { status.interfaces.iter() }.flat_map(|at| at.before.iter().chain(&at.after));
+    let interfaces = status.interfaces.iter();
+    let interfaces = interfaces.flat_map(|at| at.before.iter().chain(&at.after));
     let carrier = status.carrier.decided_by.iter();
     let programs = carrier.chain(interfaces).chain(&status.socket_lb.programs);
     // Numbers of programs are those of one node.

@@ -46,7 +46,7 @@ pub struct SysdumpArgs {
 pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     let mut fleet = Fleet::find(scope).await?;
     fleet.scope.parallel = fleet.scope.parallel.min(PARALLEL);
-    let path = args.file.clone().unwrap_or_else(|| file_of(""));
+    let path = args.file.clone().unwrap_or_else(|| file_of(None));
     let shown = path.display();
     let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
     let archive = RefCell::new(tar::Builder::new(file));

@@ -109,7 +109,8 @@ async fn refresh(mut updates: Receiver<(String, Update)>, mut latest: Latest, to
 impl Latest {
     /// No node has answered yet.
     fn new(fleet: &Fleet, patience: Duration) -> Self {
-        let silent = { fleet.agents.iter() }.map(|agent| (agent.node.clone(), Err(late(patience))));
+        let agents = fleet.agents.iter();
+        let silent = agents.map(|agent| (agent.node.clone(), Err(late(patience))));
         let without = fleet.without().into_iter();
         let without = without.map(|Missing { node, why }| (node, Err(why)));
         Self {

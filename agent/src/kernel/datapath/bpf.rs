@@ -58,35 +58,38 @@ pub fn link_create(
         relative: 0,
         revision: 0,
     };
-    descriptor(bpf(bpf_cmd::BPF_LINK_CREATE, &mut attr)?)
+    // SAFETY: `attr` has no pointers; the command returns a new descriptor.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_LINK_CREATE, &mut attr)?) }
 }
 
 /// Replaces the program of a link: at no moment is there none, or two. `ENOLINK` if the link is severed.
 pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
-    bpf(
-        bpf_cmd::BPF_LINK_UPDATE,
-        &mut [link.as_raw_fd(), program.as_raw_fd(), 0, 0],
-    )
-    .map(drop)
+    let mut attr = [link.as_raw_fd(), program.as_raw_fd(), 0, 0];
+    // SAFETY: `attr` has no pointers.
+    unsafe { bpf(bpf_cmd::BPF_LINK_UPDATE, &mut attr) }.map(drop)
 }
 
 /// Severs a link, even if other processes hold it.
 pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
-    bpf(bpf_cmd::BPF_LINK_DETACH, &mut [link.as_raw_fd()]).map(drop)
+    // SAFETY: the command takes no pointers.
+    unsafe { bpf(bpf_cmd::BPF_LINK_DETACH, &mut [link.as_raw_fd()]) }.map(drop)
 }
 
 /// Pins a link (or a map, or a program) on a bpffs.
 pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
-    bpf(bpf_cmd::BPF_OBJ_PIN, &mut at(&path, object.as_raw_fd())).map(drop)
+    // SAFETY: the path ends with 0, and lives until the call returns.
+    unsafe { bpf(bpf_cmd::BPF_OBJ_PIN, &mut at(&path, object.as_raw_fd())) }.map(drop)
 }
 
 /// Opens a pinned object; none if nothing is pinned there.
 pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
     let path = c_path(path)?;
-    match bpf(bpf_cmd::BPF_OBJ_GET, &mut at(&path, 0)) {
+    // SAFETY: the path ends with 0, and lives until the call returns.
+    match unsafe { bpf(bpf_cmd::BPF_OBJ_GET, &mut at(&path, 0)) } {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => descriptor(opened?).map(Some),
+        // SAFETY: the command returns a new descriptor.
+        opened => unsafe { descriptor(opened?) }.map(Some),
     }
 }
 
@@ -105,7 +108,8 @@ pub fn link_cgroup(link: &OwnedFd) -> io::Result<u64> {
 fn link_info(link: &OwnedFd) -> io::Result<bpf_link_info> {
     // SAFETY: all-zero is a valid value of this struct of integers and of a union of such.
     let mut info = unsafe { std::mem::zeroed() };
-    object_info(link.as_fd(), &mut info)?;
+    // SAFETY: `info` has no pointers that are not 0.
+    unsafe { object_info(link.as_fd(), &mut info) }?;
     Ok(info)
 }
 
@@ -154,14 +158,19 @@ fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Res
         reserved: 0,
         unasked: [0; 4],
     };
-    bpf(bpf_cmd::BPF_PROG_QUERY, &mut attr)?;
+    // SAFETY: `ids` has room for `count` numbers.
+    unsafe { bpf(bpf_cmd::BPF_PROG_QUERY, &mut attr) }?;
     ids.truncate(attr.count as usize);
     Ok((ids, attr.attach_flags))
 }
 
 /// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object. The kernel refuses padding that is
 /// not zero: begin with `std::mem::zeroed`, since a struct literal may have any padding.
-pub(super) fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
+///
+/// # Safety
+///
+/// Each pointer in `info` is 0, or leads to a live buffer with room for as much as the length beside it.
+pub(super) unsafe fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
     #[repr(C)]
     struct Attr {
         object: RawFd,
@@ -173,7 +182,8 @@ pub(super) fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result
         length: u32::try_from(size_of::<T>()).unwrap_or_default(),
         info: std::ptr::from_mut(info).addr() as u64,
     };
-    bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr).map(drop)
+    // SAFETY: the kernel writes at most `length` octets of `info`; the caller guarantees the pointers in it.
+    unsafe { bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr) }.map(drop)
 }
 
 #[repr(C)]
@@ -196,16 +206,24 @@ fn c_path(path: &Path) -> io::Result<CString> {
 }
 
 /// The descriptor that a command returned.
-pub fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
+///
+/// # Safety
+///
+/// The command made the descriptor for the caller, and nothing else owns it.
+pub unsafe fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
     let raw = RawFd::try_from(raw).map_err(io::Error::other)?;
-    // SAFETY: the command that returned it made it for us.
+    // SAFETY: the caller owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Carries out a command. `attr` is the part of the kernel's union that the command reads; what it points to must live on.
-pub fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
-    // SAFETY: a struct of integers laid out as the kernel's, with its size; pointers in it are the callers' own buffers,
-    // whose sizes stand beside them.
+/// Carries out a command. `attr` is the part of the kernel's union that the command reads.
+///
+/// # Safety
+///
+/// `attr` is laid out as the kernel's, without padding. Each pointer in it leads to a buffer that is as large as the
+/// command assumes, and that lives, and may be written to where the command writes, until the call returns.
+pub unsafe fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
+    // SAFETY: the kernel reads and writes `size_of::<T>()` octets of `attr`; the caller guarantees the rest.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -36,10 +36,11 @@ pub enum Found {
 /// Attaches all programs to the cgroup with this id: into its pinned links if there are any, else into new ones.
 pub fn attach(ebpf: &mut Ebpf, pins: &Pins, id: u64, path: &Path) -> Result<Found> {
     let mut found = [0; 3];
-    for program in PROGRAMS {
-        let pin = pins.cgroup_link(id, program.0);
+    for (name, hook) in PROGRAMS {
+        let pin = pins.cgroup_link(id, name);
         let was_there = pin.exists();
-        let taken_over = attach_program(ebpf, program, (id, path), &pin, false)?;
+        let cgroup = Cgroup { id, path };
+        let taken_over = attach_program(ebpf, name, hook, cgroup, Order::AfterOthers, &pin)?;
         found[usize::from(was_there) + usize::from(taken_over)] += 1;
     }
     Ok(match found {
@@ -49,23 +50,41 @@ pub fn attach(ebpf: &mut Ebpf, pins: &Pins, id: u64, path: &Path) -> Result<Foun
     })
 }
 
-/// Attaches one program to the cgroup with this id and path: into its pinned link if there is one, else into a new one,
-/// after other programs or `first`. True if the link was taken over.
+/// A cgroup2 directory.
+#[derive(Debug, Clone, Copy)]
+pub struct Cgroup<'a> {
+    /// Inode number of the directory.
+    pub id: u64,
+    pub path: &'a Path,
+}
+
+/// Where a new link stands among the programs of a cgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Before all others. Linux 6.17.
+    First,
+    /// After those that are attached already.
+    AfterOthers,
+}
+
+/// Attaches one program to a cgroup: into its pinned link if there is one, else into a new one. True if the link was
+/// taken over.
 pub fn attach_program(
     ebpf: &mut Ebpf,
-    (name, hook): (&str, bpf_attach_type),
-    (id, path): (u64, &Path),
+    name: &str,
+    hook: bpf_attach_type,
+    cgroup: Cgroup<'_>,
+    order: Order,
     pin: &Path,
-    first: bool,
 ) -> Result<bool> {
+    let Cgroup { id, path } = cgroup;
     let directory = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let same = directory.metadata().is_ok_and(|metadata| metadata.ino() == id);
     ensure!(same, "{} has just been made again", path.display());
     let program = load(object::program(ebpf, name)?).map_err(|error| explain(error, name))?;
-    let target = if first {
-        Target::CgroupFirst(directory.as_fd())
-    } else {
-        Target::Cgroup(directory.as_fd())
+    let target = match order {
+        Order::First => Target::CgroupFirst(directory.as_fd()),
+        Order::AfterOthers => Target::Cgroup(directory.as_fd()),
     };
     let is_sound = |link: &_| Ok(bpf::link_cgroup(link)? == id);
     links::attach(pin, program.as_fd(), target, hook, is_sound)

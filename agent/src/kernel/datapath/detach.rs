@@ -11,7 +11,7 @@ use std::path::Path;
 /// Removes links, maps and directories of all ABI versions from the pin directory, and our filters and qdiscs from the
 /// interfaces of this network namespace. Returns one line for each removed thing; the second time none.
 ///
-/// Stop the agent first: one that runs attaches again.
+/// Stop the agent first: without its pin directory it cannot attach again.
 pub fn detach(pin_dir: &Path) -> Result<Vec<String>> {
     check_privileges()?;
     let pins = Pins::at(pin_dir);

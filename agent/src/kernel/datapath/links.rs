@@ -51,7 +51,8 @@ pub fn remove(path: &Path) -> Result<bool> {
     }
 }
 
-/// Id of the cgroup that the link pinned at `path` is attached to, 0 if it is severed; none if there is none.
+/// Id of the cgroup that the link pinned at `path` is attached to, 0 if it is severed; none if there is no
+/// link, or the kernel does not show it.
 pub fn cgroup(path: &Path) -> Result<Option<u64>> {
     Ok(open(path)?.and_then(|link| bpf::link_cgroup(&link).ok()))
 }

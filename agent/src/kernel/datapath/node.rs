@@ -12,6 +12,7 @@ pub fn netns_cookie() -> Result<u64> {
     getsockopt(&socket, NetnsCookie).context("cannot read the network namespace's cookie")
 }
 
+/// The option. Its length is always 8: nix would panic at another one.
 #[derive(Debug, Clone, Copy)]
 struct NetnsCookie;
 

@@ -35,7 +35,8 @@ pub fn ids() -> io::Result<Vec<u32>> {
     let mut ids = Vec::new();
     loop {
         let mut attr = [ids.last().copied().unwrap_or(0), 0, 0];
-        match bpf(bpf_cmd::BPF_PROG_GET_NEXT_ID, &mut attr) {
+        // SAFETY: `attr` has no pointers.
+        match unsafe { bpf(bpf_cmd::BPF_PROG_GET_NEXT_ID, &mut attr) } {
             Ok(_) => ids.push(attr[1]),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ids),
             Err(error) => return Err(error),
@@ -45,7 +46,8 @@ pub fn ids() -> io::Result<Vec<u32>> {
 
 /// Opens a program; `ENOENT` if it is gone.
 pub fn open(id: u32) -> io::Result<OwnedFd> {
-    descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?)
+    // SAFETY: the command takes no pointers, and returns a new descriptor.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?) }
 }
 
 /// Name of a program; none if it is gone.
@@ -73,7 +75,8 @@ pub fn information(program: &OwnedFd) -> io::Result<Information> {
     info.xlated_prog_insns = instructions.as_mut_ptr().addr() as u64;
     info.nr_map_ids = sizes.nr_map_ids;
     info.map_ids = maps.as_mut_ptr().addr() as u64;
-    object_info(program.as_fd(), &mut info)?;
+    // SAFETY: both buffers have room for the lengths beside their addresses.
+    unsafe { object_info(program.as_fd(), &mut info) }?;
     maps.truncate(info.nr_map_ids as usize);
     // The kernel clears the address if it hides constants (`bpf_jit_harden`), and the length without privileges.
     let shown = info.xlated_prog_insns != 0 && info.xlated_prog_len > 0;
@@ -87,7 +90,8 @@ pub fn information(program: &OwnedFd) -> io::Result<Information> {
 
 /// Opens a map; `ENOENT` if it is gone.
 pub fn open_map(id: u32) -> io::Result<OwnedFd> {
-    descriptor(bpf(bpf_cmd::BPF_MAP_GET_FD_BY_ID, &mut [id, 0, 0])?)
+    // SAFETY: the command takes no pointers, and returns a new descriptor.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_MAP_GET_FD_BY_ID, &mut [id, 0, 0])?) }
 }
 
 /// Ids of the programs in a map of programs to tail-call, each once.
@@ -108,7 +112,8 @@ pub fn tail_calls(map: &OwnedFd, entries: u32) -> io::Result<Vec<u32>> {
             value: std::ptr::from_mut(&mut value).addr() as u64,
             flags: 0,
         };
-        match bpf(bpf_cmd::BPF_MAP_LOOKUP_ELEM, &mut attr) {
+        // SAFETY: keys and values of maps of programs have 4 octets, as `key` and `value` have.
+        match unsafe { bpf(bpf_cmd::BPF_MAP_LOOKUP_ELEM, &mut attr) } {
             Ok(_) => ids.push(value),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -147,12 +152,14 @@ pub fn load(kind: bpf_prog_type, hook: Option<bpf_attach_type>, instructions: &[
         ifindex: 0,
         attach_type: hook.map_or(0, |hook| hook as u32),
     };
-    descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?)
+    // SAFETY: `count` is that of the instructions, the license ends with 0; the command returns a new descriptor.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?) }
 }
 
 fn program_info(program: &OwnedFd) -> io::Result<bpf_prog_info> {
     let mut info = empty_program();
-    object_info(program.as_fd(), &mut info)?;
+    // SAFETY: all pointers in `info` are 0.
+    unsafe { object_info(program.as_fd(), &mut info) }?;
     Ok(info)
 }
 

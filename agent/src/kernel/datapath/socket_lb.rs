@@ -7,6 +7,7 @@
 mod found;
 mod place;
 
+use super::cgroup_links::Order;
 use super::cgroups::Scope;
 use super::failure::failed_with;
 use super::pins::Pins;
@@ -131,14 +132,14 @@ impl SocketLb {
                 Ok(_) if place.is_before() => drop(judged.insert(place.hook as u32)),
                 Ok(taken_over) => looked.new |= !taken_over,
                 // The kernel does not know the flag.
-                Err(error) if place.first && failed_with(&error, &[libc::EINVAL]) => {
+                Err(error) if place.order == Order::First && failed_with(&error, &[libc::EINVAL]) => {
                     self.is_older = true;
                     let again = self.surround(ebpf, pins, cgroup)?;
                     let new = again.new | looked.new;
                     return Ok(Looked { new, ..again });
                 }
                 Err(_) if !place.cgroup.exists() => {}
-                Err(error) if place.is_before() && !place.first => {
+                Err(error) if place.is_before() && place.order != Order::First => {
                     looked.partly.get_or_insert(format!("{error:#}"));
                 }
                 Err(error) => {
@@ -167,20 +168,21 @@ impl SocketLb {
             children.cgroups()?.into_values().collect()
         };
         (if first { "root" } else { "children" }).clone_into(&mut self.shown.before);
-        let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, first| Place {
+        let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, order| Place {
             hook,
             program: format!("epguard_{role}_{name}"),
             cgroup: cgroup.to_owned(),
-            first,
+            order,
         };
+        let order = if first { Order::First } else { Order::AfterOthers };
         let mut places = Vec::new();
         for hook in HOOKS {
             if foreign_at(cgroup, hook.0, pins)?.is_empty() {
                 continue;
             }
             // The one after comes first: without it the one before does nothing.
-            places.push(place(hook, "after", cgroup, false));
-            places.extend(before.iter().map(|cgroup| place(hook, "before", cgroup, first)));
+            places.push(place(hook, "after", cgroup, Order::AfterOthers));
+            places.extend(before.iter().map(|cgroup| place(hook, "before", cgroup, order)));
         }
         Ok(places)
     }

@@ -129,8 +129,8 @@ impl GateMap {
         some
     }
 
-    /// Writes a table that changes no verdict. An error is logged with its consequence, `otherwise`; the next change tries
-    /// again. True if it was written.
+    /// Writes a table. An error is logged with its consequence, `otherwise`, and the next change tries again. True if it was
+    /// written.
     fn try_to_write(&mut self, wanted: Box<Gate>, otherwise: &str) -> bool {
         let written = self.write(wanted);
         if let Err(error) = &written {
@@ -149,6 +149,9 @@ impl GateMap {
 impl Writer {
     /// Tells the programs whether packets of the node's own sockets may leave by several hooks, given the roles of all selected
     /// interfaces.
+    ///
+    /// If the write fails, a stale 1 costs time only. With a stale 0, TCP packets of own sockets may reach their next hook
+    /// without the mark, and are judged there like packets of others.
     pub fn set_relabels(&mut self, mut roles: impl Iterator<Item = Option<Role>>) {
         let relabels = roles.any(|role| !matches!(role, Some(Role::Pod | Role::Uplink)));
         if self.gate.written.relabels == u32::from(relabels) {

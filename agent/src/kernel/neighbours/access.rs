@@ -139,6 +139,7 @@ fn fields_at(at: Option<i32>, size: u8, layout: &Layout) -> Vec<(Carrier, i32)> 
 
 /// A store over a carrier.
 fn put(value: Value, (which, shift): (Carrier, i32), origin: Origin, size: u8, uses: &mut Use) {
+    // Only its positions are used.
     let target = Field::loaded(which, origin, shift);
     let span = target.at(mask(size));
     let (sets, keeps) = match value {

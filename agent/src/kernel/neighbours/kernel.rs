@@ -75,7 +75,7 @@ const KINDS: &str = "atm bfifo blackhole cake cake_mq cbq cbs choke clsact codel
                      hfsc hhf htb ingress mq mqprio multiq netem noop noqueue pfifo pfifo_fast pfifo_head_drop pie plug \
                      prio qfq red sfb sfq skbprio taprio tbf";
 
-/// Those of them without classes.
+/// Those whose classes take no filters: their `Qdisc_class_ops` have no `tcf_block`.
 const CLASSLESS: &str = "noqueue pfifo bfifo pfifo_fast fq fq_codel codel cake tbf netem sfq mq red pie";
 
 fn is_among(kinds: &str, kind: &str) -> bool {

@@ -60,7 +60,8 @@ impl Stack {
         }
     }
 
-    /// Stores the low `size` octets of a value; `at` is none if the address varies.
+    /// Stores the low `size` octets of a value; `at` is none if the address varies. Then the store may go to other memory, so
+    /// the value escapes.
     pub fn store(&mut self, at: Option<i32>, size: u8, value: Value, uses: &mut Use) {
         let Some(at) = at else {
             value.escape(uses);

@@ -75,12 +75,13 @@ impl Api {
         let (upgrade, response) = upgrade
             .zip(switch(&parts.headers))
             .ok_or_else(|| ApiError::bad_request("you must specify the websocket protocol"))?;
+        // Before the command: a reset during it ends this session, too.
+        let mut faults = self.faults.clone();
+        let resets = faults.borrow().resets;
         let run = self.execs.run(&exec);
         if matches!(run, Run::Unanswered) {
             return std::future::pending().await;
         }
-        let mut faults = self.faults.clone();
-        let resets = faults.borrow().resets;
         tokio::spawn(async move {
             let session = async {
                 if let Ok(upgraded) = upgrade.await {

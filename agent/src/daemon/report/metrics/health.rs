@@ -24,7 +24,8 @@ pub fn readiness(status: &Status) -> [Check; 3] {
         [] => "everything is listed anew".to_owned(),
         down => format!("not listed yet: {}", down.join(", ")),
     });
-    let mut bare = { status.interfaces.iter() }.filter(|at| !at.attached && !at.waiting);
+    let interfaces = status.interfaces.iter();
+    let mut bare = interfaces.filter(|at| !at.attached && !at.waiting);
     let unhooked = bare.next().map(|at| {
         let why = at.error.as_deref().unwrap_or("not attached");
         format!("{}: {why}", at.name)

@@ -108,7 +108,8 @@ impl Moment {
     }
 
     pub(super) fn interfaces(&self) -> Vec<Sample<'_>> {
-        let selected = { self.status.interfaces.iter() }.filter(|interface| !interface.waiting);
+        let interfaces = self.status.interfaces.iter();
+        let selected = interfaces.filter(|interface| !interface.waiting);
         let (hooked, bare): (Vec<_>, Vec<_>) = selected.partition(|interface| interface.attached);
         each([("yes", hooked.len()), ("no", bare.len())])
     }

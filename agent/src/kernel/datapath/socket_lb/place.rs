@@ -1,6 +1,7 @@
 //! Where one program around a load balancer belongs, and its link.
 
 use super::found::{foreign, foreign_at, surrounds};
+use crate::kernel::datapath::cgroup_links::{Cgroup, Order};
 use crate::kernel::datapath::pins::Pins;
 use crate::kernel::datapath::{bpf, cgroup_links, links};
 use anyhow::{Context as _, Result};
@@ -14,7 +15,7 @@ pub struct Place {
     pub hook: bpf_attach_type,
     pub program: String,
     pub cgroup: PathBuf,
-    pub first: bool,
+    pub order: Order,
 }
 
 impl Place {
@@ -40,8 +41,11 @@ impl Place {
 
     /// True if the link was taken over.
     pub fn attach(&self, ebpf: &mut Ebpf, pin: &Path) -> Result<bool> {
-        let (program, cgroup) = ((&*self.program, self.hook), (inode(&self.cgroup)?, &*self.cgroup));
-        cgroup_links::attach_program(ebpf, program, cgroup, pin, self.first)
+        let cgroup = Cgroup {
+            id: inode(&self.cgroup)?,
+            path: &self.cgroup,
+        };
+        cgroup_links::attach_program(ebpf, &self.program, self.hook, cgroup, self.order, pin)
     }
 }
 
