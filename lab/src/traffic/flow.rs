@@ -68,6 +68,17 @@ pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
     }
 }
 
+/// Receives a datagram before the deadline. A signal does not end the wait: the kernel restarts no call that has a timeout (signal(7)).
+pub(super) fn receive(socket: &UdpSocket, datagram: &mut [u8], deadline: Instant) -> io::Result<usize> {
+    loop {
+        socket.set_read_timeout(left(deadline)?)?;
+        match socket.recv(datagram) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            received => return received,
+        }
+    }
+}
+
 /// Ignores the error of a datagram that the sender's own host dropped, in a filter (`EPERM`) or at egress (`ENOBUFS`). A
 /// drop at a remote host gives no such error; in both cases the caller waits for a reply or an ICMP error.
 pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
@@ -111,10 +122,43 @@ fn ask_datagram(socket: &UdpSocket, deadline: Instant) -> io::Result<String> {
         .map(drop)
         .or_else(lost_on_the_way)?;
     loop {
-        socket.set_read_timeout(left(deadline)?)?;
-        let length = socket.recv(&mut datagram)?;
+        let length = receive(socket, &mut datagram, deadline)?;
         if let Some(name) = message::replier(&datagram[..length], request) {
             return Ok(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+    use std::thread::{sleep, spawn};
+
+    extern "C" fn ignore(_: libc::c_int) {}
+
+    #[test]
+    fn a_signal_does_not_end_the_wait_for_a_datagram() {
+        let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler does nothing.
+        unsafe { sigaction(Signal::SIGUSR2, &action) }.unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        // SAFETY: no pointers.
+        let waiting = unsafe { libc::pthread_self() };
+        let sender = spawn(move || {
+            sleep(Duration::from_millis(100));
+            // SAFETY: the thread waits for the datagram, so it exists.
+            assert_eq!(unsafe { libc::pthread_kill(waiting, libc::SIGUSR2) }, 0);
+            sleep(Duration::from_millis(100));
+            UdpSocket::bind("127.0.0.1:0")
+                .unwrap()
+                .send_to(b"late", to)
+                .unwrap();
+        });
+        let mut datagram = [0; 8];
+        let received = receive(&socket, &mut datagram, Instant::now() + Duration::from_mins(1));
+        assert_eq!(&datagram[..received.unwrap()], b"late");
+        sender.join().unwrap();
     }
 }

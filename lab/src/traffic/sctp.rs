@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::flow::{left, lost_on_the_way};
+use super::flow::{lost_on_the_way, receive};
 use super::{Call, Outcome, message};
 
 const INIT: u8 = 1;
@@ -61,8 +61,7 @@ fn await_reply(
 ) -> io::Result<String> {
     let mut buffer = [0; 2048];
     loop {
-        socket.set_read_timeout(left(deadline)?)?;
-        let length = socket.recv(&mut buffer)?;
+        let length = receive(socket, &mut buffer, deadline)?;
         match Packet::decode(&buffer[..length], ipv4).filter(|packet| packet.tag == tag) {
             Some(Packet { chunk: ABORT, .. }) => return Err(io::ErrorKind::ConnectionRefused.into()),
             Some(Packet {
