@@ -2,7 +2,7 @@
 
 use crate::shared::args::{RunArgs, name};
 use crate::shared::output::{Output, table_of_nodes};
-use crate::shared::status::{self, Held, Request};
+use crate::shared::status::{self, PendingDenials, Request};
 use anyhow::Result;
 use clap::Args;
 
@@ -44,7 +44,7 @@ pub fn service(text: &str) -> Result<String, &'static str> {
 
 /// One row for each Service. With nodes, a column that names those of each row.
 #[must_use]
-pub fn table(breaker: &[Held], nodes: Option<&[String]>) -> String {
+pub fn table(breaker: &[PendingDenials], nodes: Option<&[String]>) -> String {
     if breaker.is_empty() {
         return "no denial is pending".to_owned();
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn pending_denials_are_one_line_per_service() {
         assert_eq!(table(&[], None), "no denial is pending");
-        let held = Held {
+        let held = PendingDenials {
             service: "shop/web".into(),
             held: 3,
             ready_recently: 5,

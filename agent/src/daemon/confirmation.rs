@@ -4,7 +4,7 @@
 use crate::daemon::report::kube_events::{Announcer, Subject};
 use crate::kernel::maps::Writer;
 use crate::shared::args;
-use crate::shared::status::Held;
+use crate::shared::status::PendingDenials;
 use crate::watch::Watches;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -144,10 +144,10 @@ impl Confirmation {
 
 /// The Services with pending denials, for the status.
 #[must_use]
-pub fn held(state: &State, now: Duration) -> Vec<Held> {
+pub fn pending_denials(state: &State, now: Duration) -> Vec<PendingDenials> {
     let trips = state.trips(now).into_iter();
     trips
-        .map(|(name, trip)| Held {
+        .map(|(name, trip)| PendingDenials {
             service: named(name),
             held: trip.held,
             ready_recently: trip.ready_recently,

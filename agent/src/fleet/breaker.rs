@@ -7,7 +7,7 @@ use super::missing::names;
 use super::scope::Scope;
 use super::{mode, output};
 use crate::commands::breaker as local;
-use crate::shared::status::Held;
+use crate::shared::status::PendingDenials;
 use anyhow::{Result, ensure};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
         Some(service) => command.extend(["--release", service]),
         None => {}
     }
-    let mut asked = ask::ask::<Vec<Held>>(&fleet, &command, scope.patience(ask::PATIENCE)).await;
+    let mut asked = ask::ask::<Vec<PendingDenials>>(&fleet, &command, scope.patience(ask::PATIENCE)).await;
     for answer in &mut asked.answers {
         answer.value.retain(|held| scope.wants(Some(&held.service)));
     }
@@ -61,8 +61,8 @@ pub async fn run(scope: &Scope, args: &BreakerArgs) -> Result<ExitCode> {
 }
 
 /// One row for each Service and cause, with the most of any node.
-fn merged(answers: &[Answer<Vec<Held>>]) -> (Vec<Held>, Vec<String>) {
-    let mut services: BTreeMap<(&str, String), (Held, Vec<&str>)> = BTreeMap::new();
+fn merged(answers: &[Answer<Vec<PendingDenials>>]) -> (Vec<PendingDenials>, Vec<String>) {
+    let mut services: BTreeMap<(&str, String), (PendingDenials, Vec<&str>)> = BTreeMap::new();
     for Answer { agent, value, .. } in answers {
         for held in value {
             let key = (held.service.as_str(), held.why.to_string());

@@ -5,18 +5,20 @@ mod form;
 mod latency;
 pub(crate) mod lenient;
 mod mode;
+mod pending;
+mod request;
 mod socket;
 mod sockets;
-mod trust;
 mod unproven;
 
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill};
 pub use form::Form;
 pub use latency::{Latency, LatencyFigures};
 pub use mode::ModeSource;
+pub use pending::PendingDenials;
+pub use request::Request;
 pub use socket::{Question, ask, read, serve};
 pub use sockets::{CgroupHooks, NodeSockets, SocketLb};
-pub use trust::{Held, Request};
 pub use unproven::{PossibleHolder, UnprovenDeaths};
 
 use crate::shared::drops::Dropped;
@@ -94,7 +96,7 @@ pub struct Status {
     /// The same by the Service's namespace, without those that did not fit into the kernel's map.
     pub refused_by_namespace: BTreeMap<String, usize>,
     /// Services with pending denials, which wait for a second list.
-    pub breaker: Vec<Held>,
+    pub breaker: Vec<PendingDenials>,
     /// Denials that the review found wrong, by reason.
     #[serde(deserialize_with = "lenient::entries")]
     pub wrong_denies: BTreeMap<Reason, u64>,

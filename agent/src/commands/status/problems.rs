@@ -145,7 +145,7 @@ fn bypassed(interface: &Attachment) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::status::{Conflict, Fill, Held, Watch};
+    use crate::shared::status::{Conflict, Fill, PendingDenials, Watch};
     use epguard_common::Reason;
     use epguard_core::carrier::{Carrier, Decision};
     use epguard_core::facts::Watched;
@@ -221,7 +221,7 @@ mod tests {
         status.figures.maps.insert("DENIED".into(), fill);
         status.demoted = vec![Reason::Reused];
         status.wrong_denies = [(Reason::Reused, 1)].into();
-        status.breaker = vec![Held {
+        status.breaker = vec![PendingDenials {
             service: "shop/web".into(),
             held: 4,
             ready_recently: 6,

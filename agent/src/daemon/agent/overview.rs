@@ -97,7 +97,7 @@ impl Agent {
                 .collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
-            breaker: confirmation::held(&self.state, now),
+            breaker: confirmation::pending_denials(&self.state, now),
             wrong_denies: confirmation::wrong_denies(&self.state),
             demoted: self.writer.demoted(),
             unproven: self.unproven(),

@@ -1,26 +1,6 @@
-//! Pending denials in the status, and the requests to the status socket.
+//! The requests to the status socket.
 
-use epguard_core::state::Why;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
-
-/// A Service with pending denials, which wait for a second list.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Held {
-    /// `namespace/name`.
-    pub service: String,
-    /// Endpoints (IPs) that are only observed.
-    pub held: usize,
-    /// Endpoints (IPs) that were ready at any time in the last 5 minutes.
-    pub ready_recently: usize,
-    /// For how many milliseconds at least one denial has been pending.
-    pub since_ms: u64,
-    /// What is distrusted.
-    #[serde(deserialize_with = "super::lenient::value")]
-    pub why: Why,
-}
 
 /// A request that a client may write to the status socket, as one line, before it reads the status.
 #[derive(Debug, Clone, PartialEq, Eq)]

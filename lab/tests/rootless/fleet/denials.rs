@@ -3,7 +3,7 @@
 use super::follow::{document_of, prints_lines};
 use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, prints, status};
 use epguard::shared::drops::{Dropped, Kind};
-use epguard::shared::status::Held;
+use epguard::shared::status::PendingDenials;
 use epguard_common::{Outcome, Reason};
 use epguard_core::state::Why;
 use epguard_lab::api::{Exec, Run};
@@ -114,7 +114,7 @@ async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
 async fn pending_denials_name_their_nodes_and_are_released_everywhere() {
     let world = World::new("breaker");
     answers(&world, |exec, number| {
-        let held = Held {
+        let held = PendingDenials {
             service: "shop/web".into(),
             held: 3,
             ready_recently: 5,
@@ -179,9 +179,9 @@ fn of_two_namespaces(exec: &Exec) -> Run {
             "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend", "since": null, "packets": 3,
             "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"})
     };
-    let held = |service: &str| Held {
+    let held = |service: &str| PendingDenials {
         service: service.into(),
-        ..Held::default()
+        ..PendingDenials::default()
     };
     match &*exec.command[1] {
         "drops" => prints(&[dropped("shop/web", 1), dropped("team/api", 2)], 0),

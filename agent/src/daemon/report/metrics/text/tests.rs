@@ -1,5 +1,7 @@
 use super::*;
-use crate::shared::status::{ApiFigures, Attachment, Distribution, Evicted, Figures, Fill, Held, Watch};
+use crate::shared::status::{
+    ApiFigures, Attachment, Distribution, Evicted, Figures, Fill, PendingDenials, Watch,
+};
 use epguard_common::{Count, Mode, Outcome, Reason};
 use epguard_core::facts::Watched;
 use epguard_core::state::{IpState, PodState};
@@ -28,9 +30,9 @@ fn status() -> Status {
         view_age_ms: Some(2_000),
         interfaces: vec![attachment(true), attachment(true), attachment(false)],
         refused: 4,
-        breaker: vec![Held {
+        breaker: vec![PendingDenials {
             held: 3,
-            ..Held::default()
+            ..PendingDenials::default()
         }],
         wrong_denies: [(Reason::Reused, 1)].into(),
         demoted: vec![Reason::Reused],
