@@ -66,11 +66,11 @@ impl Cluster {
             Fact::Slice(Change::Reset(self.slices.clone())),
             Fact::Pod(Change::Reset(self.pods.clone())),
         ];
-        lists.map(|list| self.tell(list)).iter().sum()
+        lists.map(|list| self.apply(list)).iter().sum()
     }
 
     /// Applies the fact in as many turns as it needs, and plans the writes of each. Returns the time that it took.
-    pub fn tell(&mut self, fact: Fact) -> Duration {
+    pub fn apply(&mut self, fact: Fact) -> Duration {
         self.now += Duration::from_millis(10);
         let began = Instant::now();
         self.state.begin(self.now, fact);
@@ -98,16 +98,16 @@ impl Cluster {
 
     pub fn reboot(&mut self, number: usize) -> Duration {
         let boot = self.now.as_millis();
-        self.tell(Fact::Node(Change::Applied(node(number, boot))))
+        self.apply(Fact::Node(Change::Applied(node(number, boot))))
     }
 
     pub fn join(&mut self, number: usize) -> Duration {
-        self.tell(Fact::Node(Change::Applied(node(number, 0))))
+        self.apply(Fact::Node(Change::Applied(node(number, 0))))
     }
 
     pub fn relist(&mut self) -> Duration {
         let (pods, slices) = (self.pods.clone(), self.slices.clone());
-        self.tell(Fact::Pod(Change::Reset(pods))) + self.tell(Fact::Slice(Change::Reset(slices)))
+        self.apply(Fact::Pod(Change::Reset(pods))) + self.apply(Fact::Slice(Change::Reset(slices)))
     }
 
     /// The pod that replaces another one, on another node.
@@ -125,7 +125,7 @@ impl Cluster {
             ready: true,
         });
         let changed = slice.clone();
-        self.tell(Fact::Slice(Change::Applied(changed)))
+        self.apply(Fact::Slice(Change::Applied(changed)))
     }
 
     pub fn unready(&mut self, pod: &Pod) -> Duration {
@@ -151,7 +151,7 @@ impl Cluster {
         };
         edit(slice, at);
         let changed = slice.clone();
-        self.tell(Fact::Slice(Change::Applied(changed)))
+        self.apply(Fact::Slice(Change::Applied(changed)))
     }
 
     /// Plans what the agent writes at the end of a turn.

@@ -65,7 +65,7 @@ fn rolling_update(cluster: &mut Cluster, pods: usize) -> Vec<Duration> {
                 sandbox: Sandbox::Unsettled,
                 ..new.clone()
             };
-            steps.push(cluster.tell(Fact::Pod(Change::Applied(pending))));
+            steps.push(cluster.apply(Fact::Pod(Change::Applied(pending))));
             starting.push_back((number, new));
         }
         if number < AT_ONCE {
@@ -74,22 +74,22 @@ fn rolling_update(cluster: &mut Cluster, pods: usize) -> Vec<Duration> {
         let Some((number, new)) = starting.pop_front() else {
             break;
         };
-        steps.push(cluster.tell(Fact::Pod(Change::Applied(new.clone()))));
+        steps.push(cluster.apply(Fact::Pod(Change::Applied(new.clone()))));
         steps.push(cluster.list_pod(number, &new));
         let old = Pod {
             deleting: true,
             ..cluster.objects.pod(number, 0)
         };
-        steps.push(cluster.tell(Fact::Pod(Change::Applied(old.clone()))));
+        steps.push(cluster.apply(Fact::Pod(Change::Applied(old.clone()))));
         steps.push(cluster.unready(&old));
         let dead = Pod {
             uid_state: UidState::Dead,
             sandbox: Sandbox::Unsettled,
             ..old
         };
-        steps.push(cluster.tell(Fact::Pod(Change::Applied(dead.clone()))));
+        steps.push(cluster.apply(Fact::Pod(Change::Applied(dead.clone()))));
         steps.push(cluster.unlist(&dead));
-        steps.push(cluster.tell(Fact::Pod(Change::Deleted(dead))));
+        steps.push(cluster.apply(Fact::Pod(Change::Deleted(dead))));
     }
     steps
 }
