@@ -47,7 +47,7 @@ impl<O: Object> Line<Read<O>> {
         if !BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
             return None;
         }
-        let Change { kind, object } = serde_json::from_slice::<Change<O::Raw>>(line).ok()?;
+        let Change { kind, object } = serde_json::from_slice::<Change<O::Raw<'_>>>(line).ok()?;
         let meta = object.as_ref();
         let entry = Entry {
             name: meta.name(),

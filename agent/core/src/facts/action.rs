@@ -7,7 +7,7 @@ use epguard_common::{Action, OneOf};
 /// On a Service: an action that its owner may choose.
 const ANNOTATION: &str = "epguard.io/action";
 
-impl Meta {
+impl Meta<'_> {
     /// The action that the Service asks for; unset without the annotation, or with another value.
     pub(super) fn action(&self, ignored: &mut Ignored) -> Action {
         let Some(text) = self.annotations.get(ANNOTATION) else {

@@ -41,9 +41,9 @@ impl Object for ListedSlice {
     const KIND: &'static str = "EndpointSlice";
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
-    type Raw = RawSlice;
+    type Raw<'a> = RawSlice<'a>;
 
-    fn of(raw: RawSlice, _: &mut Ignored) -> Result<Self, Unreadable> {
+    fn of(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw = raw.named()?;
         let namespace = &raw.metadata.namespace;
         Ok(Self {
@@ -62,7 +62,7 @@ impl Object for ListedSlice {
 
 fn endpoint(address: &RawAddress<'_>, namespace: &str) -> ListedEndpoint {
     let target = address.pod.map(|pod| PodRef {
-        name: (shared(pod.namespace_or(namespace)), pod.name.as_str().into()),
+        name: (shared(pod.namespace_or(namespace)), (*pod.name).into()),
         uid: Uid::parse(&pod.uid),
     });
     ListedEndpoint {

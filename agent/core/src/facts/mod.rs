@@ -16,6 +16,7 @@ mod node;
 mod part;
 mod pod;
 mod raw_slice;
+mod raw_text;
 mod selected;
 mod selector;
 mod service;
@@ -31,7 +32,7 @@ pub use labels::Labels;
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use namespace::Namespace;
-pub use node::{Cidr, Node};
+pub use node::{Cidr, Node, WATCHED_NODES};
 pub use part::{Part, Selection};
 pub use pod::{Doubt, Ips, Pod, Sandbox};
 pub use selector::Selector;
@@ -43,7 +44,8 @@ pub use unreadable::Unreadable;
 pub use watched::Visitor;
 
 use epguard_common::{Addr, Uid};
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use raw_text::RawText;
+use serde::{Deserialize, Deserializer};
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 /// Namespace and name of an object.
@@ -125,12 +127,12 @@ pub trait Object: Clone + Send + 'static {
     const NAMESPACED: bool = true;
 
     /// Those parts of its JSON that are read.
-    type Raw: DeserializeOwned + AsRef<Meta>;
+    type Raw<'a>: Deserialize<'a> + AsRef<Meta<'a>>;
 
     /// Makes the object of its JSON. Adds the annotations that it could not read to `ignored`.
     ///
     /// Fails only if it has no name or no UID.
-    fn of(raw: Self::Raw, ignored: &mut Ignored) -> Result<Self, Unreadable>;
+    fn of(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable>;
 
     /// Reads one object as it stands in a list or a watch event.
     ///
@@ -159,30 +161,31 @@ pub type Ignored = Vec<String>;
 /// The metadata of an object.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Meta {
-    name: String,
-    namespace: String,
-    uid: String,
-    resource_version: String,
+pub struct Meta<'a> {
+    #[serde(borrow)]
+    name: RawText<'a>,
+    namespace: RawText<'a>,
+    uid: RawText<'a>,
+    resource_version: RawText<'a>,
     #[serde(deserialize_with = "null_is_default")]
-    labels: BTreeMap<String, String>,
+    labels: BTreeMap<RawText<'a>, RawText<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    annotations: BTreeMap<String, String>,
-    deletion_timestamp: Option<String>,
+    annotations: BTreeMap<RawText<'a>, RawText<'a>>,
+    deletion_timestamp: Option<RawText<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    owner_references: Vec<OwnerReference>,
+    owner_references: Vec<OwnerReference<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    managed_fields: Vec<ManagedFields>,
+    managed_fields: Vec<ManagedFields<'a>>,
 }
 
-impl Meta {
+impl Meta<'_> {
     /// Errors: the object has no name, or no UID.
     fn uid(&self) -> Result<Uid, Unreadable> {
         if self.name.is_empty() {
             return Err(Unreadable::because("object without a name"));
         }
         Uid::parse(&self.uid)
-            .ok_or_else(|| Unreadable::because(format!("{}/{} has no UID", self.namespace, self.name)))
+            .ok_or_else(|| Unreadable::because(format!("{}/{} has no UID", &*self.namespace, &*self.name)))
     }
 
     /// The resourceVersion, as it is written.
@@ -194,21 +197,23 @@ impl Meta {
     /// Namespace and name, of which only the namespace is shared with other objects.
     #[must_use]
     pub fn name(&self) -> Name {
-        (shared(&self.namespace), Text::from(self.name.as_str()))
+        (shared(&self.namespace), Text::from(&*self.name))
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct OwnerReference {
-    kind: String,
+struct OwnerReference<'a> {
+    #[serde(borrow)]
+    kind: RawText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct ManagedFields {
-    manager: String,
-    subresource: String,
+struct ManagedFields<'a> {
+    #[serde(borrow)]
+    manager: RawText<'a>,
+    subresource: RawText<'a>,
     #[serde(rename = "fieldsV1")]
     fields: OwnedFields,
 }
@@ -232,7 +237,7 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: 
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
-fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Unreadable> {
+fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Unreadable> {
     Ok(serde_json::from_slice(json)?)
 }
 

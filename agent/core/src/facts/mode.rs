@@ -7,7 +7,7 @@ use epguard_common::{Mode, OneOf};
 /// On a Namespace, a Service or a Pod: a mode.
 const ANNOTATION: &str = "epguard.io/mode";
 
-impl Meta {
+impl Meta<'_> {
     /// Highest mode that the object's owner allows. It only ever lowers what the operator allows, so `enforce` means
     /// the same as no annotation. The writer of any other value wanted to be spared, but how far is unknown: it means
     /// `observe`, which drops nothing and shows what would be dropped.

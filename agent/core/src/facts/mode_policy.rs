@@ -40,9 +40,9 @@ impl Object for ModePolicy {
     const KIND: &'static str = "ConfigMap";
     const PATH: &'static str = "/api/v1/configmaps";
 
-    type Raw = RawConfigMap;
+    type Raw<'a> = RawConfigMap<'a>;
 
-    fn of(raw: RawConfigMap, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn of(raw: RawConfigMap<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let RawConfigMap { metadata, data } = raw;
         if metadata.name.is_empty() {
             return Err(Unreadable::because("ConfigMap without a name"));
@@ -86,14 +86,15 @@ impl WantedModes {
 
 /// What is read of its JSON.
 #[derive(Deserialize)]
-pub struct RawConfigMap {
-    metadata: Meta,
+pub struct RawConfigMap<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
     #[serde(default, deserialize_with = "null_is_default")]
     data: BTreeMap<String, String>,
 }
 
-impl AsRef<Meta> for RawConfigMap {
-    fn as_ref(&self) -> &Meta {
+impl<'a> AsRef<Meta<'a>> for RawConfigMap<'a> {
+    fn as_ref(&self) -> &Meta<'a> {
         &self.metadata
     }
 }

@@ -18,9 +18,9 @@ impl Object for Namespace {
     const PATH: &'static str = "/api/v1/namespaces";
     const NAMESPACED: bool = false;
 
-    type Raw = RawNamespace;
+    type Raw<'a> = RawNamespace<'a>;
 
-    fn of(raw: RawNamespace, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn of(raw: RawNamespace<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let RawNamespace { metadata } = raw;
         if metadata.name.is_empty() {
             return Err(Unreadable::because("Namespace without a name"));
@@ -34,12 +34,13 @@ impl Object for Namespace {
 
 /// What is read of its JSON.
 #[derive(Deserialize)]
-pub struct RawNamespace {
-    metadata: Meta,
+pub struct RawNamespace<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
 }
 
-impl AsRef<Meta> for RawNamespace {
-    fn as_ref(&self) -> &Meta {
+impl<'a> AsRef<Meta<'a>> for RawNamespace<'a> {
+    fn as_ref(&self) -> &Meta<'a> {
         &self.metadata
     }
 }

@@ -17,7 +17,7 @@ pub(super) const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus
 /// How much of a parser's message is shown: it repeats the value.
 const MESSAGE: usize = 160;
 
-impl Meta {
+impl Meta<'_> {
     /// Every address of every network of the pod. Multus writes them while the sandbox is made, before the kubelet shows
     /// any podIP.
     pub(super) fn network_ips(&self, ignored: &mut Ignored) -> Vec<Addr> {
@@ -60,7 +60,7 @@ impl Meta {
     }
 
     fn annotated<'a>(&'a self, keys: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let found = |key: &&'a str| Some((*key, self.annotations.get(*key)?.as_str()));
+        let found = |key: &&'a str| Some((*key, &**self.annotations.get(*key)?));
         keys.iter().filter_map(found).filter(|(_, text)| !text.is_empty())
     }
 }
@@ -85,9 +85,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn annotated(key: &str, text: &str) -> Meta {
+    fn annotated<'a>(key: &'a str, text: &'a str) -> Meta<'a> {
         Meta {
-            annotations: BTreeMap::from([(key.to_owned(), text.to_owned())]),
+            annotations: BTreeMap::from([(key.into(), text.into())]),
             ..Meta::default()
         }
     }

@@ -1,9 +1,13 @@
 //! Nodes: addresses that are never judged, and the ranges that one node alone uses.
 
-use super::{Ignored, Meta, Object, Text, Unreadable, addr, null_is_default, shared};
+use super::{Ignored, Meta, Object, RawText, Text, Unreadable, addr, null_is_default, shared};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 use std::{fmt, net::IpAddr};
+
+/// In a cluster of more Nodes, an agent watches that of its own node alone and lists the others from time to time: a Node changes every
+/// few minutes, and each change would go to each agent.
+pub const WATCHED_NODES: usize = 500;
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,9 +102,9 @@ impl Object for Node {
     const PATH: &'static str = "/api/v1/nodes";
     const NAMESPACED: bool = false;
 
-    type Raw = RawNode;
+    type Raw<'a> = RawNode<'a>;
 
-    fn of(raw: RawNode, _: &mut Ignored) -> Result<Self, Unreadable> {
+    fn of(raw: RawNode<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         if raw.metadata.name.is_empty() {
             return Err(Unreadable::because("Node without a name"));
         }
@@ -108,7 +112,7 @@ impl Object for Node {
             .metadata
             .labels
             .get("type")
-            .is_some_and(|kind| kind == "virtual-kubelet")
+            .is_some_and(|kind| &**kind == "virtual-kubelet")
             || raw
                 .spec
                 .taints
@@ -136,7 +140,7 @@ impl Object for Node {
                 .metadata
                 .labels
                 .get("epguard.io/canary")
-                .is_some_and(|is| is == "true"),
+                .is_some_and(|is| &**is == "true"),
             zone: raw
                 .metadata
                 .labels
@@ -148,57 +152,60 @@ impl Object for Node {
 
 /// What is read of its JSON.
 #[derive(Deserialize)]
-pub struct RawNode {
-    metadata: Meta,
+pub struct RawNode<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
     #[serde(default)]
-    spec: Spec,
+    spec: Spec<'a>,
     #[serde(default)]
-    status: Status,
+    status: Status<'a>,
 }
 
-impl AsRef<Meta> for RawNode {
-    fn as_ref(&self) -> &Meta {
+impl<'a> AsRef<Meta<'a>> for RawNode<'a> {
+    fn as_ref(&self) -> &Meta<'a> {
         &self.metadata
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Spec {
-    #[serde(rename = "podCIDR")]
-    pod_cidr: String,
+struct Spec<'a> {
+    #[serde(rename = "podCIDR", borrow)]
+    pod_cidr: RawText<'a>,
     #[serde(rename = "podCIDRs")]
     #[serde(deserialize_with = "null_is_default")]
-    pod_cidrs: Vec<String>,
+    pod_cidrs: Vec<RawText<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    taints: Vec<Taint>,
+    taints: Vec<Taint<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Taint {
-    key: String,
+struct Taint<'a> {
+    #[serde(borrow)]
+    key: RawText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
-    #[serde(deserialize_with = "null_is_default")]
-    addresses: Vec<Address>,
-    node_info: NodeInfo,
+struct Status<'a> {
+    #[serde(deserialize_with = "null_is_default", borrow)]
+    addresses: Vec<Address<'a>>,
+    node_info: NodeInfo<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Address {
-    address: String,
+struct Address<'a> {
+    #[serde(borrow)]
+    address: RawText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct NodeInfo {
-    #[serde(rename = "bootID")]
-    boot_id: String,
+struct NodeInfo<'a> {
+    #[serde(rename = "bootID", borrow)]
+    boot_id: RawText<'a>,
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ mod death;
 pub use death::Doubt;
 
 use super::{
-    Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, Text, Unreadable, addr, null_is_default,
-    shared,
+    Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, RawText, Text, Unreadable, addr,
+    null_is_default, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
 use smallvec::SmallVec;
+use std::num::NonZeroU32;
 
 /// IPs of a pod, of which nearly all have one.
 pub type Ips = SmallVec<[Addr; 1]>;
@@ -51,7 +52,7 @@ pub struct Pod {
     pub sandbox: Sandbox,
     /// When the current sandbox came up, by the kubelet's clock, in seconds since 1970; only while no container was
     /// started in it.
-    pub sandbox_since: Option<i64>,
+    pub sandbox_since: Option<NonZeroU32>,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
 }
@@ -78,13 +79,13 @@ impl Object for Pod {
     const KIND: &'static str = "Pod";
     const PATH: &'static str = "/api/v1/pods";
 
-    type Raw = RawPod;
+    type Raw<'a> = RawPod<'a>;
 
     fn part(part: Part<Self>) -> Option<Fact> {
         Some(Fact::PodsOf(part))
     }
 
-    fn of(raw: RawPod, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn of(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         let mirror = raw
             .metadata
@@ -115,94 +116,102 @@ impl Object for Pod {
 
 /// What is read of its JSON.
 #[derive(Deserialize)]
-pub struct RawPod {
-    metadata: Meta,
+pub struct RawPod<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
     #[serde(default)]
-    spec: Spec,
+    spec: Spec<'a>,
     #[serde(default)]
-    status: Status,
+    status: Status<'a>,
 }
 
-impl AsRef<Meta> for RawPod {
-    fn as_ref(&self) -> &Meta {
+impl<'a> AsRef<Meta<'a>> for RawPod<'a> {
+    fn as_ref(&self) -> &Meta<'a> {
         &self.metadata
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
-    node_name: Option<String>,
+struct Spec<'a> {
+    #[serde(borrow)]
+    node_name: Option<RawText<'a>>,
     host_network: bool,
     containers: Vec<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
-    phase: String,
+struct Status<'a> {
+    #[serde(borrow)]
+    phase: RawText<'a>,
     #[serde(rename = "podIP")]
-    pod_ip: String,
+    pod_ip: RawText<'a>,
     #[serde(rename = "podIPs")]
     #[serde(deserialize_with = "null_is_default")]
-    pod_ips: Vec<Ip>,
+    pod_ips: Vec<Ip<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    conditions: Vec<Condition>,
+    conditions: Vec<Condition<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    container_statuses: Vec<Container>,
+    container_statuses: Vec<Container<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    init_container_statuses: Vec<Container>,
+    init_container_statuses: Vec<Container<'a>>,
     #[serde(deserialize_with = "null_is_default")]
-    ephemeral_container_statuses: Vec<Container>,
+    ephemeral_container_statuses: Vec<Container<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Ip {
-    ip: String,
+struct Ip<'a> {
+    #[serde(borrow)]
+    ip: RawText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Condition {
-    r#type: String,
-    status: String,
-    reason: String,
-    last_transition_time: Option<String>,
+struct Condition<'a> {
+    #[serde(borrow)]
+    r#type: RawText<'a>,
+    status: RawText<'a>,
+    reason: RawText<'a>,
+    last_transition_time: Option<RawText<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Container {
-    state: ContainerState,
-    last_state: ContainerState,
+struct Container<'a> {
+    #[serde(borrow)]
+    state: ContainerState<'a>,
+    last_state: ContainerState<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct ContainerState {
-    running: Option<Run>,
-    terminated: Option<Run>,
+struct ContainerState<'a> {
+    #[serde(borrow)]
+    running: Option<Run<'a>>,
+    terminated: Option<Run<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Run {
-    started_at: Option<String>,
+struct Run<'a> {
+    #[serde(borrow)]
+    started_at: Option<RawText<'a>>,
 }
 
-impl Spec {
+impl Spec<'_> {
     fn node(&self) -> Option<&str> {
         self.node_name.as_deref().filter(|node| !node.is_empty())
     }
 }
 
-impl Status {
-    fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions.iter().find(|c| c.r#type == kind)
+impl Status<'_> {
+    fn condition(&self, kind: &str) -> Option<&Condition<'_>> {
+        self.conditions.iter().find(|c| &*c.r#type == kind)
     }
 
-    fn containers(&self) -> impl Iterator<Item = &Container> {
+    fn containers(&self) -> impl Iterator<Item = &Container<'_>> {
         self.container_statuses
             .iter()
             .chain(&self.init_container_statuses)
@@ -222,7 +231,7 @@ impl Status {
     fn sandbox(&self) -> Sandbox {
         let up = self.condition("PodReadyToStartContainers");
         let since = match up {
-            Some(up) if up.status != "True" => return Sandbox::Unsettled,
+            Some(up) if &*up.status != "True" => return Sandbox::Unsettled,
             Some(up) => up.last_transition_time.as_deref(),
             None => None,
         };
@@ -234,13 +243,14 @@ impl Status {
         }
     }
 
-    fn sandbox_since(&self) -> Option<i64> {
+    fn sandbox_since(&self) -> Option<NonZeroU32> {
         let up = self.condition("PodReadyToStartContainers");
         let since = up
-            .filter(|up| up.status == "True")?
+            .filter(|up| &*up.status == "True")?
             .last_transition_time
             .as_deref()?;
-        Some(since.parse::<jiff::Timestamp>().ok()?.as_second())
+        let since = since.parse::<jiff::Timestamp>().ok()?.as_second();
+        NonZeroU32::new(u32::try_from(since).ok()?)
     }
 
     fn ips(&self) -> Ips {
@@ -248,7 +258,7 @@ impl Status {
     }
 }
 
-impl Container {
+impl Container<'_> {
     fn is_over(&self) -> bool {
         let never_started = self.state.running.is_none() && self.last_state.terminated.is_none();
         self.state.terminated.is_some() || never_started
@@ -267,7 +277,7 @@ impl Container {
     }
 }
 
-fn distinct(list: &[Ip], single: &str) -> Ips {
+fn distinct(list: &[Ip<'_>], single: &str) -> Ips {
     let mut ips: Ips = list
         .iter()
         .filter_map(|ip| addr(&ip.ip))

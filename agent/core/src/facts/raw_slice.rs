@@ -1,53 +1,57 @@
 //! `EndpointSlices` as the API writes them, with the fields that epguard reads.
 
-use super::{Meta, Name, Unreadable, addr, null_is_default, shared};
+use super::{Meta, Name, RawText, Unreadable, addr, null_is_default, shared};
 use epguard_common::Addr;
 use serde::Deserialize;
+use smallvec::SmallVec;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RawSlice {
-    pub(super) metadata: Meta,
+pub struct RawSlice<'a> {
+    #[serde(borrow)]
+    pub(super) metadata: Meta<'a>,
     #[serde(default)]
-    address_type: String,
+    address_type: RawText<'a>,
     #[serde(default, deserialize_with = "null_is_default")]
-    endpoints: Vec<RawEndpoint>,
+    endpoints: Vec<RawEndpoint<'a>>,
     #[serde(default, deserialize_with = "null_is_default")]
-    pub(super) ports: Vec<RawPort>,
+    pub(super) ports: Vec<RawPort<'a>>,
 }
 
 /// One address.
 pub(super) struct RawAddress<'a> {
     pub(super) ip: Addr,
     /// Its targetRef, if that is of kind Pod.
-    pub(super) pod: Option<&'a TargetRef>,
+    pub(super) pod: Option<&'a TargetRef<'a>>,
     /// `conditions.ready`; true where the slice has none (discovery/v1 `EndpointConditions`).
     pub(super) ready: bool,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct TargetRef {
-    kind: String,
-    namespace: String,
-    pub(super) name: String,
-    pub(super) uid: String,
+pub(super) struct TargetRef<'a> {
+    #[serde(borrow)]
+    kind: RawText<'a>,
+    namespace: RawText<'a>,
+    pub(super) name: RawText<'a>,
+    pub(super) uid: RawText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct RawPort {
-    pub(super) name: Option<String>,
+pub(super) struct RawPort<'a> {
+    #[serde(borrow)]
+    pub(super) name: Option<RawText<'a>>,
     pub(super) port: Option<i64>,
-    pub(super) protocol: Option<String>,
+    pub(super) protocol: Option<RawText<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct RawEndpoint {
-    #[serde(deserialize_with = "null_is_default")]
-    addresses: Vec<String>,
-    target_ref: Option<TargetRef>,
+struct RawEndpoint<'a> {
+    #[serde(deserialize_with = "null_is_default", borrow)]
+    addresses: SmallVec<[RawText<'a>; 1]>,
+    target_ref: Option<TargetRef<'a>>,
     conditions: Option<Conditions>,
 }
 
@@ -57,13 +61,13 @@ struct Conditions {
     ready: Option<bool>,
 }
 
-impl AsRef<Meta> for RawSlice {
-    fn as_ref(&self) -> &Meta {
+impl<'a> AsRef<Meta<'a>> for RawSlice<'a> {
+    fn as_ref(&self) -> &Meta<'a> {
         &self.metadata
     }
 }
 
-impl RawSlice {
+impl RawSlice<'_> {
     /// Errors: it has no name.
     pub(super) fn named(self) -> Result<Self, Unreadable> {
         if self.metadata.name.is_empty() {
@@ -81,17 +85,17 @@ impl RawSlice {
     /// The value of a label; none if it is absent or empty.
     pub(super) fn label(&self, key: &str) -> Option<&str> {
         let value = self.metadata.labels.get(key)?;
-        Some(value.as_str()).filter(|value| !value.is_empty())
+        Some(&**value).filter(|value| !value.is_empty())
     }
 
     /// Every usable address; none of an FQDN slice.
     pub(super) fn addresses(&self) -> impl Iterator<Item = RawAddress<'_>> {
-        let endpoints = self.endpoints.iter().filter(|_| self.address_type != "FQDN");
+        let endpoints = self.endpoints.iter().filter(|_| &*self.address_type != "FQDN");
         endpoints.flat_map(RawEndpoint::addresses)
     }
 }
 
-impl TargetRef {
+impl TargetRef<'_> {
     /// The namespace of the target; the slice's where the targetRef has none.
     pub(super) fn namespace_or<'a>(&'a self, slice: &'a str) -> &'a str {
         if self.namespace.is_empty() {
@@ -102,9 +106,9 @@ impl TargetRef {
     }
 }
 
-impl RawEndpoint {
+impl RawEndpoint<'_> {
     fn addresses(&self) -> impl Iterator<Item = RawAddress<'_>> {
-        let pod = self.target_ref.as_ref().filter(|target| target.kind == "Pod");
+        let pod = self.target_ref.as_ref().filter(|target| &*target.kind == "Pod");
         let ready = self.conditions.as_ref().is_none_or(|c| c.ready != Some(false));
         let addresses = self.addresses.iter().filter_map(|ip| addr(ip));
         addresses.map(move |ip| RawAddress { ip, pod, ready })

@@ -1,6 +1,6 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Ignored, Meta, Name, Object, Pod, Selector, Unreadable, addr, null_is_default, shared};
+use super::{Ignored, Meta, Name, Object, Pod, RawText, Selector, Unreadable, addr, null_is_default, shared};
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -121,9 +121,9 @@ impl Object for Service {
     const KIND: &'static str = "Service";
     const PATH: &'static str = "/api/v1/services";
 
-    type Raw = RawService;
+    type Raw<'a> = RawService<'a>;
 
-    fn of(raw: RawService, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn of(raw: RawService<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         Ok(Self {
             uid,
@@ -132,9 +132,9 @@ impl Object for Service {
             bound: raw.metadata.bound(ignored),
             on_denial: OnDenial {
                 action: raw.metadata.action(ignored),
-                local_only: raw.spec.internal_traffic_policy == "Local"
-                    || raw.spec.external_traffic_policy == "Local",
-                sticky: raw.spec.session_affinity == "ClientIP",
+                local_only: &*raw.spec.internal_traffic_policy == "Local"
+                    || &*raw.spec.external_traffic_policy == "Local",
+                sticky: &*raw.spec.session_affinity == "ClientIP",
             },
             vips: raw.vips(),
             ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
@@ -145,67 +145,72 @@ impl Object for Service {
 
 /// What is read of its JSON.
 #[derive(Deserialize)]
-pub struct RawService {
-    metadata: Meta,
+pub struct RawService<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
     #[serde(default)]
-    spec: Spec,
+    spec: Spec<'a>,
     #[serde(default)]
-    status: Status,
+    status: Status<'a>,
 }
 
-impl AsRef<Meta> for RawService {
-    fn as_ref(&self) -> &Meta {
+impl<'a> AsRef<Meta<'a>> for RawService<'a> {
+    fn as_ref(&self) -> &Meta<'a> {
         &self.metadata
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
-    selector: Option<BTreeMap<String, String>>,
+struct Spec<'a> {
+    #[serde(borrow)]
+    selector: Option<BTreeMap<RawText<'a>, RawText<'a>>>,
     #[serde(rename = "clusterIP")]
-    cluster_ip: String,
+    cluster_ip: RawText<'a>,
     #[serde(rename = "clusterIPs")]
     #[serde(deserialize_with = "null_is_default")]
-    cluster_ips: Vec<String>,
+    cluster_ips: Vec<RawText<'a>>,
     #[serde(rename = "externalIPs")]
     #[serde(deserialize_with = "null_is_default")]
-    external_ips: Vec<String>,
-    internal_traffic_policy: String,
-    external_traffic_policy: String,
-    session_affinity: String,
+    external_ips: Vec<RawText<'a>>,
+    internal_traffic_policy: RawText<'a>,
+    external_traffic_policy: RawText<'a>,
+    session_affinity: RawText<'a>,
     #[serde(deserialize_with = "null_is_default")]
-    ports: Vec<RawPort>,
+    ports: Vec<RawPort<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
-    load_balancer: LoadBalancer,
+struct Status<'a> {
+    #[serde(borrow)]
+    load_balancer: LoadBalancer<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct LoadBalancer {
-    #[serde(deserialize_with = "null_is_default")]
-    ingress: Vec<Ingress>,
+struct LoadBalancer<'a> {
+    #[serde(deserialize_with = "null_is_default", borrow)]
+    ingress: Vec<Ingress<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Ingress {
-    ip: String,
+struct Ingress<'a> {
+    #[serde(borrow)]
+    ip: RawText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct RawPort {
+struct RawPort<'a> {
     port: i64,
     node_port: i64,
-    protocol: Option<String>,
+    #[serde(borrow)]
+    protocol: Option<RawText<'a>>,
 }
 
-impl RawService {
+impl RawService<'_> {
     fn selector(&self) -> Option<Selector> {
         let selector = self
             .spec
@@ -218,7 +223,7 @@ impl RawService {
     fn vips(&self) -> Vec<Addr> {
         let spec = &self.spec;
         // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
-        if spec.cluster_ip == "None" {
+        if &*spec.cluster_ip == "None" {
             return Vec::new();
         }
         let mut vips: Vec<Addr> = std::iter::once(&spec.cluster_ip)
@@ -239,7 +244,7 @@ impl RawService {
     }
 }
 
-impl RawPort {
+impl RawPort<'_> {
     fn port(&self) -> Option<ServicePort> {
         Some(ServicePort {
             port: u16::try_from(self.port).ok().filter(|&port| port != 0)?,

@@ -99,13 +99,13 @@ impl Object for Slice {
     const KIND: &'static str = "EndpointSlice";
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
-    type Raw = RawSlice;
+    type Raw<'a> = RawSlice<'a>;
 
     fn part(part: Part<Self>) -> Option<Fact> {
         Some(Fact::SlicesOf(part))
     }
 
-    fn of(raw: RawSlice, _: &mut Ignored) -> Result<Self, Unreadable> {
+    fn of(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw = raw.named()?;
         let RawSlice { metadata, ports, .. } = &raw;
         let endpoints = raw
@@ -143,7 +143,7 @@ fn endpoint(address: &RawAddress<'_>, namespace: &str) -> SliceEndpoint {
     }
 }
 
-impl RawPort {
+impl RawPort<'_> {
     fn port(&self) -> Option<SlicePort> {
         let port = u16::try_from(self.port?).ok().filter(|&port| port != 0)?;
         Some(SlicePort {

@@ -98,16 +98,16 @@ impl fmt::Display for Mark {
     }
 }
 
-impl Meta {
+impl Meta<'_> {
     /// True if the pod's IP outlives it.
     pub(super) fn static_ip(&self) -> bool {
         let mut marks = STATIC_IPS.iter().flat_map(|row| row.marks);
         marks.any(|mark| match mark {
-            Label(key, value) => self.labels.get(*key).is_some_and(|label| label == value),
+            Label(key, value) => self.labels.get(*key).is_some_and(|label| &**label == *value),
             Annotation(key) => self.annotations.contains_key(*key),
             OfStatefulSet(key) => {
                 let mut owners = self.owner_references.iter();
-                self.annotations.contains_key(*key) && owners.any(|owner| owner.kind == "StatefulSet")
+                self.annotations.contains_key(*key) && owners.any(|owner| &*owner.kind == "StatefulSet")
             }
             Requests => self.asks_for_ips(),
         })
@@ -120,7 +120,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn is_static(meta: Value) -> bool {
-        serde_json::from_value::<Meta>(meta).unwrap().static_ip()
+        let meta = meta.to_string();
+        serde_json::from_str::<Meta<'_>>(&meta).unwrap().static_ip()
     }
 
     #[test]

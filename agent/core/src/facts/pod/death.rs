@@ -16,12 +16,12 @@ pub enum Doubt {
     SandboxCondition,
 }
 
-impl RawPod {
+impl RawPod<'_> {
     /// `KDEAD` of a Kubernetes 1.29+ kubelet: it writes the terminal phase only after `StopPodSandbox`
     /// (`status_manager.go:mergePodStatus`), but others write phases too (PodGC, out-of-service taint, any
     /// client with pods/status) while containers run, and a mirror's phase passes no such gate.
     pub(super) fn uid_state(&self, mirror: bool) -> (UidState, Option<Doubt>) {
-        if !matches!(self.status.phase.as_str(), "Succeeded" | "Failed") {
+        if !matches!(&*self.status.phase, "Succeeded" | "Failed") {
             return (UidState::Live, None);
         }
         if mirror || !self.status.containers_are_over(self.spec.containers.len()) {
@@ -31,7 +31,7 @@ impl RawPod {
         let Some(sandbox) = sandbox else {
             return (UidState::Retired, Some(Doubt::SandboxCondition));
         };
-        if sandbox.status != "False" {
+        if &*sandbox.status != "False" {
             return (UidState::Retired, None);
         }
         match writer(&self.metadata.managed_fields) {
@@ -56,7 +56,7 @@ impl RawPod {
     /// * `PodGC` writes a phase in two cases (`gc_controller.go`): for pods that are terminating, and for
     ///   pods of nodes that are gone, which it marks with the condition `DisruptionTarget`.
     fn is_ended_by_the_kubelet(&self) -> bool {
-        let reason = if self.status.phase == "Succeeded" {
+        let reason = if &*self.status.phase == "Succeeded" {
             "PodCompleted"
         } else {
             "PodFailed"
@@ -64,8 +64,8 @@ impl RawPod {
         let containers = self.status.condition("ContainersReady");
         let disrupted = self.status.condition("DisruptionTarget");
         self.metadata.deletion_timestamp.is_none()
-            && containers.is_some_and(|c| c.status == "False" && c.reason == reason)
-            && disrupted.is_none_or(|c| c.reason != "DeletionByPodGC")
+            && containers.is_some_and(|c| &*c.status == "False" && &*c.reason == reason)
+            && disrupted.is_none_or(|c| &*c.reason != "DeletionByPodGC")
     }
 }
 
@@ -77,10 +77,10 @@ enum Writer<'a> {
 }
 
 /// Field ownership moves to the manager that changes a value, so a second owner has written the same phase.
-fn writer(fields: &[ManagedFields]) -> Writer<'_> {
+fn writer<'a>(fields: &'a [ManagedFields<'_>]) -> Writer<'a> {
     let mut owners = fields.iter().filter(|f| f.fields.status.phase.is_some());
     match (owners.next(), owners.next()) {
-        (Some(only), None) if only.subresource == "status" => Writer::Only(&only.manager),
+        (Some(only), None) if &*only.subresource == "status" => Writer::Only(&only.manager),
         _ => Writer::Several,
     }
 }
