@@ -1,5 +1,6 @@
 //! `epguard agent`: connects all parts to one loop that owns the state and the maps.
 
+mod gather;
 mod inbox;
 
 use crate::daemon::agent::Agent;
@@ -23,7 +24,8 @@ use anyhow::{Context as _, Result, bail};
 use epguard_common::Mode;
 use epguard_core::facts::Watched;
 use epguard_core::state::{Settings, Slots, State};
-use inbox::{BACKLOG, Inbox, Turn};
+use gather::{BACKLOG, Gather};
+use inbox::{Inbox, Turn};
 use kube::Client;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -109,6 +111,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         interfaces,
         sockets,
         messages,
+        gather: Gather::default(),
         questions,
         reports,
     };
@@ -147,7 +150,8 @@ async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Resul
 /// Starts what uses the API, on its thread.
 fn use_api(api: &Handle, client: Client, args: &AgentArgs, sender: &Sender<Message>) -> (Watches, Announcer) {
     let _on_its_thread = api.enter();
-    let watches = watch::start(&client, args.fleet_config.as_ref(), sender);
+    let own = (args.node_name.as_str(), args.fleet_config.as_ref());
+    let watches = watch::start(&client, own, sender);
     (
         watches,
         Announcer::start(client, args.node_name.clone(), args.api.events),

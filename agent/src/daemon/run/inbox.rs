@@ -1,6 +1,7 @@
 //! Selects what the loop does next. Inputs that a tenant can produce in large numbers come after those that keep the
 //! node protected.
 
+use super::gather::Gather;
 use crate::daemon::report::ring_buffer::Reports;
 use crate::kernel::neighbours::Survey;
 use crate::node::netlink::Event as LinkEvent;
@@ -11,9 +12,6 @@ use anyhow::{Context as _, Result};
 use epguard_common::Event;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Interval;
-
-/// Most facts that wait for the loop, and that it takes at once. The watches wait when it is full.
-pub(super) const BACKLOG: usize = 4096;
 
 /// One thing to do.
 #[derive(Debug)]
@@ -28,7 +26,7 @@ pub(super) enum Turn {
     Sockets(Listed),
     /// More of a list, or of messages that were taken.
     Backlog,
-    /// What the watches received, at most [`BACKLOG`] messages.
+    /// What the watches received, at most [`BACKLOG`](super::gather::BACKLOG) messages.
     Messages(Vec<Message>),
     /// A request of a probe, of a client of metrics or of the status socket.
     Question(Question),
@@ -51,6 +49,8 @@ pub(super) struct Inbox<R> {
     pub sockets: Receiver<Listed>,
     /// Messages of the watches.
     pub messages: Receiver<Message>,
+    /// When they are taken.
+    pub gather: Gather,
     /// All other questions.
     pub questions: Receiver<Question>,
     /// Reports of the programs: up to 100 a second for each suspect, for any number of suspects.
@@ -73,13 +73,7 @@ impl<R: Reports> Inbox<R> {
                 Turn::Sockets(listed.context("the thread that lists sockets has ended: restart the agent")?)
             }
             () = std::future::ready(()), if backlog => Turn::Backlog,
-            Some(message) = self.messages.recv() => {
-                let mut batch = vec![message];
-                while batch.len() < BACKLOG && let Ok(message) = self.messages.try_recv() {
-                    batch.push(message);
-                }
-                Turn::Messages(batch)
-            }
+            Some(batch) = self.gather.take(&mut self.messages) => Turn::Messages(batch),
             Some(question) = self.questions.recv() => Turn::Question(question),
             events = self.reports.next() => Turn::Events(events?),
         };
@@ -89,6 +83,7 @@ impl<R: Reports> Inbox<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::gather::BACKLOG;
     use super::*;
     use crate::shared::status::Request;
     use epguard_core::facts::Watched;
@@ -141,6 +136,7 @@ mod tests {
             interfaces,
             sockets,
             messages,
+            gather: Gather::default(),
             questions,
             reports: Flood,
         };
@@ -199,6 +195,7 @@ mod tests {
             interfaces: mpsc::channel(1).1,
             sockets,
             messages,
+            gather: Gather::default(),
             questions: mpsc::channel(1).1,
             reports: Flood,
         };
