@@ -4,6 +4,7 @@ use super::world::{World, X, Y, dead, pending, pod};
 use epguard_common::Addr;
 use epguard_common::Reason::DeadBackend;
 use epguard_core::facts::{Pod, Sandbox};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 const Z: Addr = Addr::v4([10, 244, 1, 12]);
@@ -13,11 +14,11 @@ fn orphan_ip(world: &World) -> Vec<Addr> {
 }
 
 /// A pod of `shop/web` on the same node, whose sandbox came up at second `since`.
-fn stuck(since: i64, ips: &[Addr]) -> Pod {
+fn stuck(since: u32, ips: &[Addr]) -> Pod {
     Pod {
         ips: ips.into(),
         sandbox: Sandbox::Unsettled,
-        sandbox_since: Some(since),
+        sandbox_since: NonZeroU32::new(since),
         ..pending("shop", "stuck", "web")
     }
 }

@@ -77,7 +77,8 @@ impl State {
     /// first.
     #[must_use]
     pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
-        let since = |record: &Record| now.saturating_sub(record.possible_holder_since.unwrap_or(now));
+        let since =
+            |record: &Record| now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from));
         let possible_holders = self.cluster.pods.possible_holders();
         let mut lasting: Vec<&Record> = possible_holders
             .filter(|record| since(record) > LASTING)

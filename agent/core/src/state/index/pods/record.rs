@@ -4,7 +4,6 @@ use super::claims::Claims;
 use crate::facts::{Pod, Sandbox};
 use crate::state::index::moment::Moment;
 use epguard_common::{Addr, UidState};
-use std::time::Duration;
 
 /// A pod that the API shows or has shown.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +30,7 @@ pub struct Record {
     /// True if the IPs that it shows are those of its sandbox, though no container was started in that.
     pub settled: bool,
     /// Since when it may hold an IP that it doesn't show.
-    pub possible_holder_since: Option<Duration>,
+    pub possible_holder_since: Option<Moment>,
 }
 
 impl Record {
