@@ -19,7 +19,7 @@ impl Session {
         query: &Query<O>,
         within: Duration,
     ) -> impl Future<Output = Result<Glimpse, Failure>> + use<O> {
-        let (client, collection) = (self.client.clone(), query.collection.clone());
+        let (client, collection) = (self.client.clone(), self.watched(query));
         let Shown { version, objects } = self.shown();
         glimpse::<O>(
             client,

@@ -31,6 +31,14 @@ impl Collection {
         Self { path, selector }
     }
 
+    /// Of these, the object of this name.
+    pub(super) fn only(&self, name: &str) -> Self {
+        Self {
+            selector: Some(named(name)),
+            ..*self
+        }
+    }
+
     /// The one object of this name. The requests need no rights in other namespaces.
     pub(super) fn one<O: Object>((namespace, name): &Name) -> Self {
         Self {

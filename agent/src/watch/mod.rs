@@ -15,6 +15,7 @@ mod confirm;
 mod failure;
 mod line;
 mod list;
+mod narrowing;
 mod once;
 mod orders;
 mod outbox;
@@ -36,8 +37,9 @@ pub use thread::start_thread;
 
 use crate::shared::clock::boot;
 use collection::Collection;
-use epguard_core::facts::{Change, Fact, Name, Object, Visitor, Watched};
+use epguard_core::facts::{Change, Fact, Name, Object, Visitor, WATCHED_NODES, Watched};
 use epguard_core::freshness::Proof;
+use narrowing::Narrowing;
 use orders::Orders;
 use outbox::Outbox;
 use recovery::{Recovery, Server};
@@ -119,11 +121,15 @@ pub enum Message {
     },
 }
 
-/// Starts the watches, and that of the mode policy's `ConfigMap` if one is named. They run until the handle is
+/// Starts the watches of the agent on `node`, and that of the mode policy's `ConfigMap` if one is named. They run until the handle is
 /// dropped or the receiver is gone.
 #[must_use]
-pub fn start(client: &kube::Client, mode_policy: Option<&Name>, tx: &mpsc::Sender<Message>) -> Watches {
-    start_by(boot, client, mode_policy, tx)
+pub fn start(
+    client: &kube::Client,
+    (node, mode_policy): (&str, Option<&Name>),
+    tx: &mpsc::Sender<Message>,
+) -> Watches {
+    start_by(boot, client, (node, mode_policy), tx)
 }
 
 /// Like [`start`], with another clock, such as a model's.
@@ -131,7 +137,7 @@ pub fn start(client: &kube::Client, mode_policy: Option<&Name>, tx: &mpsc::Sende
 pub fn start_by(
     clock: Clock,
     client: &kube::Client,
-    mode_policy: Option<&Name>,
+    (node, mode_policy): (&str, Option<&Name>),
     tx: &mpsc::Sender<Message>,
 ) -> Watches {
     let mut tasks = JoinSet::new();
@@ -145,7 +151,10 @@ pub fn start_by(
         let own = Arc::new(Orders::default());
         orders.insert(id, Arc::clone(&own));
         let outbox = Outbox::new(id, tx.clone());
-        let session = Session::new(client.clone(), outbox, own, Recovery::new(&server)).with_clock(clock);
+        let mut session = Session::new(client.clone(), outbox, own, Recovery::new(&server)).with_clock(clock);
+        if id == Watched::Nodes {
+            session = session.narrowed_by(Narrowing::to(node, WATCHED_NODES));
+        }
         let tasks = &mut tasks;
         id.visit(Start { session, one, tasks });
     }

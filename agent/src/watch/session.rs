@@ -5,6 +5,7 @@ use super::Clock;
 use super::collection::{Collection, Target};
 use super::failure::{Failure, Request, rewound};
 use super::list::{self, Listed, WHOLE};
+use super::narrowing::Narrowing;
 use super::orders::Orders;
 use super::outbox::Outbox;
 use super::protocol::{End, Protocol, Step};
@@ -36,6 +37,8 @@ pub(super) struct Session {
     pub(super) clock: Clock,
     /// Turns of narrow lists: an answer of many objects takes memory.
     pub(super) turns: Arc<Semaphore>,
+    /// Of a large collection, only one object is watched.
+    pub(super) narrowing: Option<Narrowing>,
 }
 
 /// The collection that a session reads, and the kind of fact that it sends.
@@ -55,12 +58,26 @@ impl Session {
             cut_short: false,
             clock: boot,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            narrowing: None,
         }
     }
 
     /// The session with another clock.
     pub(super) fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// The session with one object that it watches alone in a large collection.
+    pub(super) fn narrowed_by(self, narrowing: Narrowing) -> Self {
+        let narrowing = Some(narrowing);
+        Self { narrowing, ..self }
+    }
+
+    /// What the stream of changes shows.
+    pub(super) fn watched<O>(&self, query: &Query<O>) -> Collection {
+        let narrowing = self.narrowing.as_ref();
+        let narrow = narrowing.and_then(|narrowing| narrowing.narrow(&query.collection));
+        narrow.unwrap_or_else(|| query.collection.clone())
     }
 
     /// Runs until the receiver is gone.
@@ -134,7 +151,12 @@ impl Session {
         for (what, error) in &listed.skipped {
             self.outbox.skipped(what, error).await;
         }
-        if let Some(before) = self.protocol.listed(listed.version, listed.count) {
+        let names = listed.objects.iter().map(|(name, _)| name);
+        let count = match &mut self.narrowing {
+            Some(narrowing) => narrowing.listed(listed.count, names),
+            None => listed.count,
+        };
+        if let Some(before) = self.protocol.listed(listed.version, count) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }
         let objects = listed.objects.into_iter().map(|(_, object)| object);

@@ -5,6 +5,7 @@ use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
 use super::line::{Line, Read};
 use super::list::{Listed, SILENCE, probe};
+use super::narrowing::Narrowing;
 use super::orders::Lists;
 use super::protocol::End;
 use super::session::{LIFETIME, Query, Session};
@@ -48,7 +49,11 @@ impl Session {
         initial: Option<HashMap<Name, Option<O>>>,
     ) -> Result<End, Failure> {
         let params = WatchParams {
-            field_selector: query.collection.selector.clone(),
+            field_selector: if initial.is_some() {
+                query.collection.selector.clone()
+            } else {
+                self.watched(query).selector
+            },
             send_initial_events: initial.is_some(),
             ..WatchParams::default().timeout(fastrand::u32(LIFETIME))
         };
@@ -87,6 +92,9 @@ impl Session {
         let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
         let (mut moments, mut lists) = (FuturesUnordered::new(), FuturesUnordered::new());
         let orders = Arc::clone(&self.orders);
+        let lists_all = open.initial.is_some();
+        let narrowing = self.narrowing.clone().filter(|_| !lists_all);
+        let mut again = pin!(Narrowing::again(narrowing.as_ref()));
         if self.cut_short && open.initial.is_none() {
             // A restored server that is older than this watch sends nothing until it reaches our version, and omits
             // what happened before. A list shows it at once.
@@ -102,7 +110,7 @@ impl Session {
                     continue;
                 }
                 Verdict::Probe => {
-                    let (client, collection) = (self.client.clone(), query.collection.clone());
+                    let (client, collection) = (self.client.clone(), self.watched(query));
                     probes.push(probe(client, collection, self.protocol.highest()));
                     continue;
                 }
@@ -124,7 +132,11 @@ impl Session {
                         }
                     }
                     line.clear();
+                    if lists_all && open.initial.is_none() && self.is_narrow() {
+                        return Ok(End::Listed);
+                    }
                 }
+                () = &mut again, if following => return Ok(End::Relist),
                 () = orders.list.notified(), if following => {
                     moments.extend(open.order(orders.take_lists()));
                 }
@@ -155,6 +167,10 @@ impl Session {
             self.outbox.proven(as_of, Proof::Confirmation).await;
         }
         open.confirmations.judge(shown, Instant::now())
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.narrowing.as_ref().is_some_and(Narrowing::is_narrow)
     }
 
     pub(super) fn shown(&self) -> Shown {
@@ -189,7 +205,9 @@ impl Session {
                     skipped: Vec::new(),
                 };
                 self.reset(listed, query).await;
-                self.up().await;
+                if !self.is_narrow() {
+                    self.up().await;
+                }
             }
             (Line::Applied(entry), None) => {
                 self.protocol.count(Some(entry.new.into()));

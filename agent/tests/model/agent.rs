@@ -78,7 +78,7 @@ impl Agent {
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()),
-            watches: start_by(boot, client, None, &tx),
+            watches: start_by(boot, client, (NODE_NAMES[0], None), &tx),
             messages,
             told: None,
         }

@@ -43,7 +43,7 @@ impl Agent {
         Self {
             state: State::new(settings),
             lease: Lease::new(view, LEASE, clocks()),
-            watches: start_by(now, &client, None, &tx),
+            watches: start_by(now, &client, (node, None), &tx),
             messages,
             lapse,
         }

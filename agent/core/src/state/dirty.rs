@@ -89,11 +89,16 @@ impl Dirty {
         uid: Uid,
         before: Option<&Record>,
     ) {
-        if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone())
-            && cluster.learn(now, &pod)
-        {
-            self.everything = true;
-            cluster.index_all_stale();
+        if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone()) {
+            if cluster.doubt(now, &pod) {
+                self.ranges_of(cluster, pod.node.as_deref().unwrap_or_default());
+            }
+            if cluster.learn(now, &pod) {
+                self.everything = true;
+                cluster.index_all_stale();
+            }
+            let addresses = cluster.addresses_of_unlisted(&pod);
+            self.addresses(cluster, addresses);
         }
         cluster.index_stale(uid);
         self.published(cluster, uid, before);
@@ -190,7 +195,7 @@ impl Dirty {
     fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         let possible_holder = before.filter(|record| record.is_possible_holder());
         let Some((before, since)) =
-            possible_holder.and_then(|record| Some((record, record.possible_holder_since?)))
+            possible_holder.and_then(|record| Some((record, record.possible_holder_since?.into())))
         else {
             return;
         };
@@ -229,11 +234,16 @@ impl Dirty {
     /// that pods of any node can hold.
     fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
         let selects = |name: &Name| cluster.service(name).is_some_and(|service| service.selects(pod));
+        let is_unlisted = pod.node.as_deref().is_some_and(|node| cluster.is_unlisted(node));
         for name in cluster
             .stale
             .services_in(&pod.name.0)
             .filter(|name| selects(name))
         {
+            if is_unlisted {
+                self.service(cluster, name);
+                continue;
+            }
             let mut elsewhere = cluster.stale.ips_of_any_node(name).peekable();
             if elsewhere.peek().is_some() && !has_other_holder(cluster, name, pod) {
                 self.selected.extend(elsewhere.map(|ip| (name.clone(), ip)));

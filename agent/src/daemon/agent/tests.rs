@@ -65,7 +65,7 @@ async fn agent(folder: &Path) -> Agent {
     };
     let state = State::with_slots(settings, Slots::starting_at(0));
     let (sender, _) = mpsc::channel(1);
-    let watches = watch::start(&client, None, &sender);
+    let watches = watch::start(&client, ("n1", None), &sender);
     let announcer = Announcer::start(client, args.node_name.clone(), kube_events::Announce::None);
     let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), None);
     let names = Names::load(folder);

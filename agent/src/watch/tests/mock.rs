@@ -1,6 +1,7 @@
 //! An API server in which the test itself answers each request.
 
 use crate::watch::collection::Collection;
+use crate::watch::narrowing::Narrowing;
 use crate::watch::{Message, Watches};
 use crate::watch::{orders::Orders, outbox::Outbox, recovery, recovery::Recovery, session::Session};
 use bytes::Bytes;
@@ -42,14 +43,24 @@ impl Rig {
         Self::of(Collection::all::<Pod>())
     }
 
+    /// A watch of the pods of which one is watched alone, if there are more than `most`.
+    pub fn narrowed(name: &str, most: usize) -> Self {
+        Self::start(Collection::all::<Pod>(), Some(Narrowing::to(name, most)))
+    }
+
     /// A watch of another collection of pods.
     pub fn of(collection: Collection) -> Self {
+        Self::start(collection, None)
+    }
+
+    fn start(collection: Collection, narrowing: Option<Narrowing>) -> Self {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(64);
         let orders = Arc::new(Orders::default());
         let outbox = Outbox::new(Watched::Pods, tx);
         let recovery = Recovery::new(&recovery::Server::default());
-        let session = Session::new(client, outbox, Arc::clone(&orders), recovery);
+        let mut session = Session::new(client, outbox, Arc::clone(&orders), recovery);
+        session.narrowing = narrowing;
         let mut tasks = JoinSet::new();
         tasks.spawn(session.run(collection, Fact::Pod));
         Self {

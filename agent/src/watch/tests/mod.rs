@@ -5,6 +5,7 @@ mod fuzz;
 mod limits;
 mod mock;
 mod narrow;
+mod narrowing;
 mod one;
 mod relist;
 
@@ -213,7 +214,7 @@ async fn a_silent_stream_is_closed() {
 async fn an_agent_watches_five_collections_in_whole() {
     let (client, mut server) = Server::new();
     let (tx, _messages) = mpsc::channel(1);
-    let _tasks = start(&client, None, &tx);
+    let _tasks = start(&client, ("n1", None), &tx);
     let mut asked = Vec::new();
     for _ in Watched::ALWAYS {
         let call = server.call().await;

@@ -9,6 +9,7 @@ mod endpoint_index;
 mod gaps;
 mod half_applied;
 mod lint;
+mod listed_nodes;
 mod lives;
 mod not_proven;
 mod opinions;

@@ -13,6 +13,10 @@ pub(super) fn absorb(cluster: &mut ClusterIndex, now: Duration, change: Change<N
         Change::Applied(node) => BTreeMap::from([(node.name.clone(), Some(node))]),
         Change::Deleted(node) => BTreeMap::from([(node.name, None)]),
         Change::Reset(all) => {
+            if cluster.note_node_list(now, &all) {
+                dirty.everything = true;
+                cluster.index_all_stale();
+            }
             let gone = cluster.node_names().map(|name| (name.clone(), None));
             let shown = all.into_iter().map(|node| (node.name.clone(), Some(node)));
             gone.chain(shown).collect()
@@ -38,10 +42,17 @@ impl Dirty {
             let ranges = ranges.iter();
             ranges.map(|range| cluster.ranges_of_nodes.reach(range)).collect()
         };
+        let came_or_went = before.is_none() != node.is_none();
+        if came_or_went {
+            self.possible_holders_on(cluster, name);
+        }
         // This node answers NodePorts on its addresses.
         self.vips |= name == cluster.settings.node;
         let mut reached = reach(cluster, &old);
         let addresses = cluster.set_node(name, node);
+        if came_or_went {
+            self.possible_holders_on(cluster, name);
+        }
         if old != new {
             reached.extend(reach(cluster, &new));
             if cluster.learn_of(now, name) {
@@ -56,8 +67,29 @@ impl Dirty {
             self.addresses(cluster, annotated);
         }
         self.addresses(cluster, addresses);
-        let stale = cluster.stale.of_node(name);
+        self.stale_of(cluster, name);
+    }
+
+    /// Adds what rests on the range of a node that is doubted from now on.
+    pub(super) fn ranges_of(&mut self, cluster: &mut ClusterIndex, node: &str) {
+        cluster.index_stale_of(node);
+        self.stale_of(cluster, node);
+        self.possible_holders_on(cluster, node);
+    }
+
+    fn stale_of(&mut self, cluster: &ClusterIndex, node: &str) {
+        let stale = cluster.stale.of_node(node);
         self.pairs
             .extend(stale.map(|(service, ip)| (service.clone(), ip)));
+    }
+
+    /// Adds what the possible holders of a node can end, where other Nodes are listed: an unlisted node's can hold any IP.
+    fn possible_holders_on(&mut self, cluster: &ClusterIndex, node: &str) {
+        if !cluster.lists_nodes() {
+            return;
+        }
+        for holder in cluster.pods.possible_holders_on(node) {
+            self.selecting(cluster, &holder.pod);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::endpoints::EndpointIndex;
+use super::listed_nodes::ListedNodes;
 use super::namespaces::Namespaces;
 use super::node_ranges::NodeRanges;
 use super::pods::PodIndex;
@@ -29,6 +30,7 @@ pub struct ClusterIndex {
     services: BTreeMap<Name, Service>,
     pub(in crate::state) vips: Vips,
     pub(in crate::state) nodes: HashMap<Text, Node>,
+    pub(in crate::state) listed_nodes: ListedNodes,
     pub(in crate::state) ranges_of_nodes: NodeRanges,
     local: Vec<Addr>,
     /// Addresses of nodes, as Nodes show them. Never judged, even after the node is gone.
@@ -54,6 +56,7 @@ impl ClusterIndex {
             services: BTreeMap::new(),
             vips: Vips::new(Vec::new()),
             nodes: HashMap::new(),
+            listed_nodes: ListedNodes::default(),
             ranges_of_nodes: NodeRanges::default(),
             local: Vec::new(),
             infrastructure: HashSet::new(),
@@ -70,6 +73,7 @@ impl ClusterIndex {
             infrastructure: std::mem::take(&mut self.infrastructure),
             strays: std::mem::take(&mut self.strays),
             ranges_are_disproved: self.ranges_are_disproved,
+            listed_nodes: std::mem::take(&mut self.listed_nodes),
             virtual_kubelets: std::mem::take(&mut self.virtual_kubelets),
             ..Self::new(self.settings.clone())
         };
@@ -202,16 +206,19 @@ impl ClusterIndex {
             (self.bound_of_pod(pod) == Mode::Off, Exemption::OptedOut),
             (pod.static_ip, Exemption::StaticIp),
             (pod.host_network, Exemption::HostNetwork),
-            (self.is_virtual(pod.node.as_deref()), Exemption::VirtualKubelet),
+            (
+                self.may_be_virtual(pod.node.as_deref()),
+                Exemption::VirtualKubelet,
+            ),
         ]
         .into_iter()
         .find_map(|(holds, why)| holds.then_some(why))
     }
 
-    /// Whether a node is a virtual kubelet, or ever was.
+    /// Whether a node is a virtual kubelet, or ever was, or is too new to tell.
     #[must_use]
-    pub fn is_virtual(&self, node: Option<&str>) -> bool {
-        node.is_some_and(|node| self.virtual_kubelets.contains(node))
+    pub fn may_be_virtual(&self, node: Option<&str>) -> bool {
+        node.is_some_and(|node| self.virtual_kubelets.contains(node) || self.is_new(node))
     }
 
     /// The Service that alone claims a VIP.

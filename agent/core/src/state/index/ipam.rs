@@ -68,6 +68,7 @@ impl ClusterIndex {
             .node
             .as_ref()
             .filter(|_| !pod.host_network)
+            .filter(|node| !self.is_doubted(node))
             .and_then(|node| self.nodes.get(node))
         else {
             return true;
@@ -83,7 +84,8 @@ impl ClusterIndex {
     #[must_use]
     pub fn is_exclusive(&self, ip: Addr, node: Option<&str>) -> bool {
         let in_range = || {
-            node.and_then(|node| self.nodes.get(node))
+            node.filter(|node| !self.is_doubted(node))
+                .and_then(|node| self.nodes.get(node))
                 .is_some_and(|node| node.pod_cidrs.iter().any(|cidr| cidr.contains(ip)))
         };
         match self.settings.ipam {

@@ -6,6 +6,7 @@ pub(in crate::state) mod compact;
 mod ended;
 pub(in crate::state) mod endpoints;
 mod ipam;
+mod listed_nodes;
 mod moment;
 mod namespaces;
 mod node_ranges;

@@ -53,6 +53,11 @@ impl Ipam {
 }
 
 impl State {
+    /// Expects that more Nodes than these are not watched, instead of [`WATCHED_NODES`](crate::facts::WATCHED_NODES).
+    pub fn watch_nodes(&mut self, most: usize) {
+        self.cluster.watch_nodes(most);
+    }
+
     /// Whether this node is labelled as a canary.
     #[must_use]
     pub fn is_canary(&self) -> bool {

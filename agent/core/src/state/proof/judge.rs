@@ -229,7 +229,8 @@ impl<'a> Case<'a> {
         let (pods, node) = (&self.cluster.pods, stale.pod.node.as_deref());
         let is_own = |holder: &&Record| self.backends.contains(&holder.pod);
         if self.cluster.is_exclusive(self.ip, node) {
-            pods.possible_holders_on(node?).find(is_own)
+            let unlisted = pods.possible_holders_where(|node| self.cluster.is_unlisted(node));
+            pods.possible_holders_on(node?).chain(unlisted).find(is_own)
         } else {
             pods.possible_holders().find(is_own)
         }

@@ -68,6 +68,11 @@ impl PodIndex {
         self.of(self.places.possible_holders_on(node))
     }
 
+    /// The possible holders of some nodes.
+    pub fn possible_holders_where(&self, is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Record> {
+        self.of(self.places.possible_holders_where(is_wanted))
+    }
+
     /// The live pods of a node, without those of its own network.
     pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
         let on_node = self.of(self.places.on_node(node));
@@ -256,7 +261,7 @@ impl PodIndex {
             record.settled = settled;
             record.possible_holder_since = record
                 .is_possible_holder()
-                .then(|| record.possible_holder_since.unwrap_or(now));
+                .then(|| record.possible_holder_since.unwrap_or(now.into()));
         });
         (uid, before)
     }

@@ -41,6 +41,17 @@ impl PodPlaces {
         self.possible_holders.get(node).into_iter().flatten()
     }
 
+    pub(in crate::state) fn possible_holders_where(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &Uid> {
+        let wanted = self
+            .possible_holders
+            .iter()
+            .filter(move |(node, _)| is_wanted(node));
+        wanted.flat_map(|(_, pods)| pods)
+    }
+
     /// Pods of a node that the API shows.
     pub(in crate::state) fn on_node(&self, node: &str) -> impl Iterator<Item = &Uid> {
         self.on_nodes.get(node).into_iter().flatten()

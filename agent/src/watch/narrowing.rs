@@ -1,0 +1,59 @@
+//! A large collection of which one object is watched, and the others are listed from time to time. Nodes are such: each writes its
+//! status every few minutes, and in a large cluster each of these changes would go to each agent.
+
+use super::collection::Collection;
+use epguard_core::facts::Name;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// Mean time after which everything is listed again.
+pub(super) const AGAIN: Duration = Duration::from_hours(1);
+
+/// The object to watch, and when.
+#[derive(Debug, Clone)]
+pub(super) struct Narrowing {
+    name: String,
+    /// More objects than this are not watched.
+    most: usize,
+    /// When to list everything again; none while everything is watched.
+    again: Option<Instant>,
+}
+
+impl Narrowing {
+    /// Watches the object of this name alone where there are more than `most`.
+    pub(super) fn to(name: &str, most: usize) -> Self {
+        Self {
+            name: name.to_owned(),
+            most,
+            again: None,
+        }
+    }
+
+    /// Takes in a list of everything. Returns how many objects are watched from now on. All agents draw the moment of their next
+    /// list apart from each other.
+    pub(super) fn listed<'a>(&mut self, count: usize, names: impl Iterator<Item = &'a Name>) -> usize {
+        self.again = (count > self.most).then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
+        match self.again {
+            Some(_) => names.filter(|(_, name)| *name == self.name).count(),
+            None => count,
+        }
+    }
+
+    /// The object alone, where only that is watched.
+    pub(super) fn narrow(&self, all: &Collection) -> Option<Collection> {
+        self.again.map(|_| all.only(&self.name))
+    }
+
+    /// True if one object alone is watched.
+    pub(super) const fn is_narrow(&self) -> bool {
+        self.again.is_some()
+    }
+
+    /// Waits until everything is to be listed again; for ever where everything is watched.
+    pub(super) async fn again(again: Option<&Self>) {
+        match again.and_then(|narrowing| narrowing.again) {
+            Some(again) => sleep_until(again).await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Tests of large collections, of which one object is watched.
+
+use super::mock::{Rig, Stream, pod};
+use crate::watch::narrowing::AGAIN;
+use epguard_core::facts::Watched::Pods;
+use epguard_core::freshness::Proof::{Confirmation, List};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Two objects are listed at version 7; `b` is watched alone.
+async fn narrow() -> (Rig, Stream) {
+    let mut rig = Rig::narrowed("b", 1);
+    let call = rig.server.call().await;
+    assert_eq!(
+        (call.kind().as_str(), call.param("fieldSelector")),
+        ("stream", None)
+    );
+    let mut stream = call.stream();
+    stream.event("ADDED", &pod("a", 3)).await;
+    stream.event("ADDED", &pod("b", 4)).await;
+    stream.bookmark(7, true).await;
+    assert_eq!(rig.message().await, "reset a b @7");
+    let call = rig.server.call().await;
+    assert_eq!(
+        (call.kind().as_str(), call.param("fieldSelector")),
+        ("watch 7", Some("metadata.name%3Db"))
+    );
+    let stream = call.stream();
+    assert_eq!(rig.message().await, "up");
+    (rig, stream)
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_large_collection_one_object_is_watched_and_confirmed() {
+    let (mut rig, mut stream) = narrow().await;
+    stream.event("MODIFIED", &pod("b", 9)).await;
+    assert_eq!(rig.message().await, "applied b @9");
+    rig.watches.confirm(Pods, Duration::ZERO);
+    let call = rig.server.call().await;
+    assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));
+    call.page(20, "", &[pod("b", 9)]).await;
+    assert_eq!(rig.proven().await, [List, Confirmation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_collection_is_listed_again_after_an_hour_or_so() {
+    let (mut rig, mut stream) = narrow().await;
+    let begun = Instant::now();
+    let call = loop {
+        tokio::select! {
+            call = rig.server.call() => match call.kind().as_str() {
+                "stream" => break call,
+                "confirm" => call.page(7, "", &[pod("b", 4)]).await,
+                _ => stream = call.stream(),
+            },
+            () = tokio::time::sleep(Duration::from_mins(1)) => stream.bookmark(8, false).await,
+        }
+        while rig.told_meanwhile().await.is_some() {}
+    };
+    let took = begun.elapsed();
+    assert!(AGAIN / 2 <= took && took <= AGAIN * 2, "{took:?}");
+    let mut all = call.stream();
+    all.event("ADDED", &pod("b", 4)).await;
+    all.bookmark(9, true).await;
+    assert_eq!(rig.message().await, "reset b @9");
+    all.event("ADDED", &pod("a", 10)).await;
+    assert_eq!(
+        rig.message().await,
+        "applied a @10",
+        "one object is no large collection"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_collection_is_watched_whole() {
+    let mut rig = Rig::narrowed("b", 2);
+    let mut stream = rig.server.call().await.stream();
+    stream.event("ADDED", &pod("a", 3)).await;
+    stream.event("ADDED", &pod("b", 4)).await;
+    stream.bookmark(7, true).await;
+    assert_eq!(rig.message().await, "reset a b @7");
+    assert_eq!(rig.message().await, "up");
+    stream.event("MODIFIED", &pod("a", 8)).await;
+    assert_eq!(rig.message().await, "applied a @8");
+}
