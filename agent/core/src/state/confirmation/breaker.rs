@@ -9,6 +9,7 @@ use super::needs::Needs;
 use super::opinions::{Came, Wanted};
 use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
 use super::room::{Room, allowance};
+use super::taken::Taken;
 use crate::facts::{Name, Watched};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
@@ -25,7 +26,7 @@ const TURN: usize = 64;
 pub struct Breaker {
     known: BTreeMap<Name, BTreeMap<Endpoint, Known>>,
     /// Endpoints whose denial is carried out though it is not plain: they take the room of their Service.
-    not_plain: BTreeMap<Name, BTreeSet<Endpoint>>,
+    not_plain: BTreeMap<Name, Taken>,
     /// Denials that an earlier process carried out: a list that shows them again is no new proof.
     restored: BTreeSet<(Addr, Uid)>,
 }
@@ -93,10 +94,10 @@ impl Breaker {
                 if carried_out.is_none() {
                     known.remove(&endpoint);
                 }
-                note(&mut not_plain, endpoint, carried_out == Some(true) && !plain);
+                not_plain.set(endpoint, carried_out == Some(true) && !plain);
             }
         }
-        let mut room = None;
+        let mut room = Room::new(cluster, now, service);
         for (endpoint, proven) in ips.iter().flat_map(|ip| at(denials, service, *ip)) {
             let known_before = known.get(endpoint);
             if known_before.is_some_and(|known| !known.is_outgrown_by(proven)) {
@@ -106,13 +107,12 @@ impl Breaker {
             let doubted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
                 Some(Why::OneList)
             } else {
-                let new = || Room::new(cluster, now, service, &not_plain);
-                let fits = plain || room.get_or_insert_with(new).take(endpoint.ip);
+                let fits = plain || room.fits(endpoint.ip, &not_plain);
                 (!fits).then_some(Why::Half)
             };
             let kind = list.map(|list| list.kind);
             let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
-            note(&mut not_plain, *endpoint, pending.is_none() && !plain);
+            not_plain.set(*endpoint, pending.is_none() && !plain);
             known.insert(*endpoint, Known::new(proven, pending));
         }
         let changed = ips
@@ -227,7 +227,7 @@ impl Breaker {
                 let carried_out = known.pending.take().is_some();
                 released += usize::from(carried_out);
                 if carried_out && !is_plain(cluster, name, endpoint, known.meant) {
-                    self.not_plain.entry(name.clone()).or_default().insert(*endpoint);
+                    self.not_plain.entry(name.clone()).or_default().set(*endpoint, true);
                 }
             }
         }
@@ -260,15 +260,6 @@ fn at<'a>(
 fn endpoints(known: &BTreeMap<Endpoint, Known>, ip: Addr) -> Vec<Endpoint> {
     let (first, last) = Endpoint::range_at(ip);
     known.range(first..=last).map(|(endpoint, _)| *endpoint).collect()
-}
-
-/// Adds the endpoint, or removes it.
-fn note(endpoints: &mut BTreeSet<Endpoint>, endpoint: Endpoint, is_in: bool) {
-    if is_in {
-        endpoints.insert(endpoint);
-    } else {
-        endpoints.remove(&endpoint);
-    }
 }
 
 fn held(known: &BTreeMap<Endpoint, Known>, ip: Addr) -> Vec<Endpoint> {

@@ -5,6 +5,7 @@ mod needs;
 pub(in crate::state) mod opinions;
 mod pending;
 mod room;
+mod taken;
 
 pub use breaker::{Breaker, Trip};
 pub(in crate::state) use opinions::Opinions;

@@ -1,8 +1,8 @@
 //! How many more endpoints of a Service may be denied without a second list.
 
+use super::taken::Taken;
 use crate::facts::Name;
 use crate::state::index::ClusterIndex;
-use crate::state::index::endpoints::Endpoint;
 use epguard_common::Addr;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,10 +12,9 @@ pub(in crate::state) struct Room<'a> {
     cluster: &'a ClusterIndex,
     now: Duration,
     service: &'a Name,
-    /// IPs whose denials are carried out.
-    denied: BTreeSet<Addr>,
-    /// Whether those that were not ready recently are removed from these. That is work, and seldom needed.
-    is_exact: bool,
+    /// IPs of those that take room and were not ready recently: they take none any more. Known once there is no other place, since
+    /// that is work and seldom needed.
+    idle: Option<BTreeSet<Addr>>,
     /// The IP of the last endpoint, and whether it was ready recently: many endpoints may be at one.
     looked_at: (Option<Addr>, bool),
     /// How many IPs that were ready recently are found so far, and the last of them. No more are searched than needed.
@@ -23,54 +22,46 @@ pub(in crate::state) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// The room beside the endpoints whose denials are carried out and are not plain.
-    pub(in crate::state) fn new(
-        cluster: &'a ClusterIndex,
-        now: Duration,
-        service: &'a Name,
-        carried_out: &BTreeSet<Endpoint>,
-    ) -> Self {
+    /// The room of a Service before anything takes it.
+    pub(in crate::state) const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
         Self {
             cluster,
             now,
             service,
-            denied: carried_out.iter().map(|endpoint| endpoint.ip).collect(),
-            is_exact: false,
+            idle: None,
             looked_at: (None, false),
             ready: (0, None),
         }
     }
 
-    /// True if an endpoint may be denied, which then takes a place. An endpoint that was not ready recently takes none.
-    pub(in crate::state) fn take(&mut self, ip: Addr) -> bool {
+    /// True if an endpoint may be denied beside those that are. An endpoint that was not ready recently takes no place.
+    pub(in crate::state) fn fits(&mut self, ip: Addr, taken: &Taken) -> bool {
         if self.looked_at.0 != Some(ip) {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
-        if !self.looked_at.1 || self.denied.contains(&ip) {
+        if !self.looked_at.1 {
+            self.idle.iter_mut().for_each(|idle| drop(idle.insert(ip)));
             return true;
         }
-        let fits = self.has_place() || self.make_exact() && self.has_place();
-        if fits {
-            self.denied.insert(ip);
-        }
-        fits
+        taken.has(ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)
     }
 
-    fn has_place(&mut self) -> bool {
-        self.denied.is_empty() || self.were_ready(2 * (self.denied.len() + 1))
+    fn has_place(&mut self, taken: &Taken) -> bool {
+        let idle = self.idle.as_ref().map_or(0, BTreeSet::len);
+        let denied = taken.ips() - idle;
+        denied == 0 || self.were_ready(2 * (denied + 1))
     }
 
-    /// True if that removed an IP.
-    fn make_exact(&mut self) -> bool {
-        if self.is_exact {
+    /// True if that found an IP.
+    fn find_idle(&mut self, taken: &Taken) -> bool {
+        if self.idle.is_some() {
             return false;
         }
-        let mut denied = std::mem::take(&mut self.denied);
-        let before = denied.len();
-        denied.retain(|ip| self.was_ready(*ip));
-        self.denied = denied;
-        self.is_exact = true;
-        self.denied.len() < before
+        let mut idle = taken.all_ips();
+        idle.retain(|ip| !self.was_ready(*ip));
+        let found = !idle.is_empty();
+        self.idle = Some(idle);
+        found
     }
 
     fn was_ready(&self, ip: Addr) -> bool {
