@@ -14,6 +14,7 @@ mod collection;
 mod confirm;
 mod failure;
 mod line;
+mod lines;
 mod list;
 mod narrowing;
 mod once;

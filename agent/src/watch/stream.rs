@@ -4,6 +4,7 @@ use super::beside::Beside;
 use super::confirm::{Confirmations, Shown, Verdict};
 use super::failure::{Failure, Request};
 use super::line::{Line, Read};
+use super::lines::Lines;
 use super::list::{Listed, SILENCE, probe};
 use super::narrowing::Narrowing;
 use super::orders::Lists;
@@ -13,7 +14,7 @@ use super::wire::Entry;
 use epguard_core::facts::{Change, Name, Object, Selection};
 use epguard_core::freshness::Proof;
 use futures::StreamExt;
-use futures::io::{AsyncBufRead, AsyncBufReadExt};
+use futures::io::AsyncBufRead;
 use futures::stream::FuturesUnordered;
 use kube::api::WatchParams;
 use kube::core;
@@ -88,7 +89,7 @@ impl Session {
         open: &mut Open<O>,
     ) -> Result<End, Failure> {
         let silent = |_| request.silent(SILENCE.as_secs());
-        let mut line = Vec::new();
+        let (mut lines, mut line) = (Lines::default(), Vec::new());
         let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
         let (mut moments, mut lists) = (FuturesUnordered::new(), FuturesUnordered::new());
         let orders = Arc::clone(&self.orders);
@@ -118,7 +119,7 @@ impl Session {
             // Biased: everything that has come is read before an answer is evaluated.
             tokio::select! {
                 biased;
-                read = timeout_at(open.last_line + SILENCE, read_line(stream, &mut line)) => {
+                read = timeout_at(open.last_line + SILENCE, lines.read(stream, &mut line)) => {
                     if !read.map_err(silent)?.map_err(|error| request.broken(error))? {
                         break;
                     }
@@ -289,11 +290,4 @@ impl<O> Open<O> {
         });
         moments.collect()
     }
-}
-
-/// Reads a line without its end. If dropped and called again with the same buffer, it continues. False: the stream is
-/// over. An incomplete last line is then dropped; the server sends it again to a watch that resumes.
-async fn read_line(stream: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
-    stream.read_until(b'\n', line).await?;
-    Ok(line.pop_if(|last| *last == b'\n').is_some())
 }

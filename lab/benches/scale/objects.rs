@@ -166,7 +166,10 @@ fn set(pod: &mut Value, state: State) {
 /// proves no death.
 fn written_by_the_kubelet(pod: &mut Value) {
     let managers = pod["metadata"]["managedFields"].as_array_mut().unwrap();
-    let kubelet = managers.iter_mut().find(|entry| entry["manager"] == "kubelet").unwrap();
+    let kubelet = managers
+        .iter_mut()
+        .find(|entry| entry["manager"] == "kubelet")
+        .unwrap();
     kubelet["time"] = "2026-11-21T02:00:00Z".into();
 }
 

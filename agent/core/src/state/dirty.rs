@@ -24,6 +24,8 @@ pub struct Dirty {
     pub pods: BTreeSet<Uid>,
     /// Pods that published an IP, and since when they may have held it unpublished.
     pub published: Vec<(Uid, Addr, Duration)>,
+    /// Whether the node reported holders of IPs.
+    pub presence: bool,
     /// Whether VIPs changed.
     pub vips: bool,
     /// Whether nodes moved to another zone, so that flows are redirected elsewhere.

@@ -227,7 +227,10 @@ impl Breaker {
                 let carried_out = known.pending.take().is_some();
                 released += usize::from(carried_out);
                 if carried_out && !is_plain(cluster, name, endpoint, known.meant) {
-                    self.not_plain.entry(name.clone()).or_default().set(*endpoint, true);
+                    self.not_plain
+                        .entry(name.clone())
+                        .or_default()
+                        .set(*endpoint, true);
                 }
             }
         }

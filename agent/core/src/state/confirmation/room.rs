@@ -40,7 +40,9 @@ impl<'a> Room<'a> {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
         if !self.looked_at.1 {
-            self.idle.iter_mut().for_each(|idle| drop(idle.insert(ip)));
+            self.idle.iter_mut().for_each(|idle| {
+                idle.insert(ip);
+            });
             return true;
         }
         taken.has(ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)

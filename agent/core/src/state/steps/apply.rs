@@ -103,7 +103,10 @@ impl State {
             Fact::Presence(presence) => {
                 self.apply_presence(now, &presence);
                 self.orphan_ips.note(presence);
-                Dirty::default()
+                Dirty {
+                    presence: true,
+                    ..Dirty::default()
+                }
             }
             fact => dirty::absorb(&mut self.cluster, now, fact),
         };

@@ -37,8 +37,29 @@ impl State {
         if self.is_laid_out_anew(&dirty) || !self.lay_out_at(now, &changed, &drained) {
             self.lay_out(now);
         }
-        self.settle_orphan_ips();
+        if self.concerns_orphan_ips(&dirty) {
+            self.settle_orphan_ips();
+        }
         self.forget_unneeded(dirty.pods);
+    }
+
+    /// True if the change may concern an orphan IP: what shows it, or a pod of this node. While lists are applied, any may.
+    fn concerns_orphan_ips(&self, dirty: &Dirty) -> bool {
+        let is_own = |uid: &Uid| {
+            let pod = self.cluster.pods.get(*uid).map(|record| &record.pod);
+            pod.is_none_or(|pod| pod.node.as_deref() == Some(self.node()))
+        };
+        let pairs = dirty.pairs.iter().map(|(_, ip)| ip);
+        dirty.presence
+            || dirty.everything
+            || dirty.vips
+            || self.task.is_some()
+            || dirty.pods.iter().any(is_own)
+            || dirty
+                .ips
+                .iter()
+                .chain(pairs)
+                .any(|ip| self.orphan_ips.mentions(*ip))
     }
 
     /// Drops those of the pods that the API no longer shows and that nothing refers to.
