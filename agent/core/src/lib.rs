@@ -8,4 +8,5 @@ pub mod freshness;
 pub mod history;
 pub mod plan;
 pub mod shares;
+pub mod sorted_map;
 pub mod state;

@@ -4,6 +4,7 @@ mod op;
 
 pub use op::Op;
 
+use crate::sorted_map::SortedMap;
 use crate::state::{Changes, Tables};
 use epguard_common::{Addr, DenialKey, Owner};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +49,7 @@ pub fn tables_at(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec
 
 /// The writes for owners that changed. There are many owners, so the state lists those that changed.
 pub fn owners<'a>(
-    owners: &'a BTreeMap<Addr, Owner>,
+    owners: &'a SortedMap<Addr, Owner>,
     changed: &'a BTreeSet<Addr>,
 ) -> impl Iterator<Item = Op> + 'a {
     changed.iter().map(|ip| {

@@ -6,6 +6,7 @@ pub mod args;
 pub mod attachments;
 pub mod confirmation;
 pub mod earlier;
+mod executable;
 pub mod lease;
 pub mod mode_policy;
 mod pod_names;

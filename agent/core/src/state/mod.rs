@@ -33,10 +33,10 @@ pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
 pub use tables::{Changes, Draining, GRACE, Slots, Tables};
 
 use crate::facts::Name;
+use crate::sorted_map::SortedMap;
 use confirmation::Opinions;
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, Slot, Uid};
-use index::Spare;
 use orphan_ip::OrphanIps;
 use report::Reuse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,8 +58,6 @@ pub struct State {
     restored: Option<Tables>,
     /// What is left to do of a list.
     task: Option<Task>,
-    /// Trees to build anew when that is done.
-    spare: Spare,
     slots: Slots,
     /// Slots of redirected flows that go on.
     redirected: BTreeSet<Slot>,
@@ -68,7 +66,7 @@ pub struct State {
     withholds: bool,
     /// Keys of `tables` that may have changed.
     changes: Changes,
-    owners: BTreeMap<Addr, Owner>,
+    owners: SortedMap<Addr, Owner>,
     /// IPs whose entry in OWNERS is wrong, and those that have none yet.
     changed_owners: BTreeSet<Addr>,
     new_owners: BTreeSet<Addr>,
@@ -104,13 +102,12 @@ impl State {
             orphan_ips: OrphanIps::default(),
             restored: None,
             task: None,
-            spare: Spare::default(),
             slots,
             redirected: BTreeSet::new(),
             tables: Tables::default(),
             withholds: false,
             changes: Changes::default(),
-            owners: BTreeMap::new(),
+            owners: SortedMap::default(),
             changed_owners: BTreeSet::new(),
             new_owners: BTreeSet::new(),
             generations: Generations::default(),
@@ -182,7 +179,7 @@ impl State {
 
     /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went or were replaced are
     /// all among them; new ones as far as there is room for so many.
-    pub fn take_owners(&mut self, most: usize) -> (&BTreeMap<Addr, Owner>, BTreeSet<Addr>) {
+    pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
         let mut keys = std::mem::take(&mut self.changed_owners);
         keys.extend(take(&mut self.new_owners, most.saturating_sub(keys.len())));
         (&self.owners, keys)

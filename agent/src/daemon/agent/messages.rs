@@ -1,6 +1,7 @@
 //! Messages of the watches. Nothing here takes long: a list is applied in parts, and messages behind it wait.
 
 use super::{Agent, now};
+use crate::daemon::executable;
 use crate::watch::Message;
 use anyhow::Result;
 use epguard_core::facts::Fact;
@@ -58,6 +59,7 @@ impl Agent {
         }
         if self.state.is_synced() && !was_synced {
             self.timings.synced();
+            executable::return_pages();
             tracing::info!("synced");
         }
         self.follow_fleet()?;

@@ -3,14 +3,15 @@
 use super::Writer;
 use epguard_common::{Addr, Owner};
 use epguard_core::plan;
-use std::collections::{BTreeMap, BTreeSet};
+use epguard_core::sorted_map::SortedMap;
+use std::collections::BTreeSet;
 
 impl Writer {
     /// Writes the owners that changed, those of the restored ones that are other pods now, and at most so many of the rest.
     /// Returns how many found no room: they deny nothing, and no flow is redirected there.
     pub fn install_owners(
         &mut self,
-        owners: &BTreeMap<Addr, Owner>,
+        owners: &SortedMap<Addr, Owner>,
         changed: &BTreeSet<Addr>,
         most: usize,
     ) -> usize {

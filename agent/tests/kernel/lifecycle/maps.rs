@@ -9,8 +9,9 @@ use epguard_common::{
     Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Slot,
     Suspect, Uid, UidState, View, Vip, capacity, counter,
 };
+use epguard_core::sorted_map::SortedMap;
 use epguard_core::state::Tables;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
 const SLOT: Slot = Slot { number: 0x8007 };
@@ -44,14 +45,14 @@ fn the_first_write_removes_unknown_owners() {
         ..Owner::default()
     };
     let (stays, goes) = (Addr::v4([10, 9, 0, 1]), Addr::v4([10, 9, 0, 2]));
-    let both = BTreeMap::from([(stays, owner(1)), (goes, owner(2))]);
+    let both = SortedMap::from_iter([(stays, owner(1)), (goes, owner(2))]);
     write(&node, |writer| {
         assert_eq!(
             writer.install_owners(&both, &BTreeSet::from([stays, goes]), usize::MAX),
             0
         );
     });
-    let one = BTreeMap::from([(stays, owner(1))]);
+    let one = SortedMap::from_iter([(stays, owner(1))]);
     write(&node, |writer| {
         assert_eq!(writer.install_owners(&one, &BTreeSet::new(), usize::MAX), 0);
     });

@@ -2,7 +2,6 @@
 
 mod bound;
 pub(in crate::state) mod cluster_index;
-pub(in crate::state) mod compact;
 mod ended;
 pub(in crate::state) mod endpoints;
 mod ipam;
@@ -20,7 +19,6 @@ mod stale_index;
 mod vips;
 
 pub use cluster_index::ClusterIndex;
-pub(in crate::state) use compact::Spare;
 pub use moment::Moment;
 pub use ranges::Ranges;
 pub use settings::{Ipam, Settings};

@@ -49,7 +49,7 @@ impl State {
     /// True if something is left to do or to write.
     #[must_use]
     pub fn has_backlog(&self) -> bool {
-        self.task.is_some() || !self.spare.is_empty() || self.is_synced() && self.has_unwritten()
+        self.task.is_some() || self.is_synced() && self.has_unwritten()
     }
 
     fn has_unwritten(&self) -> bool {
@@ -75,9 +75,9 @@ impl State {
                 self.judge_services(now, &list, &mut services, most);
                 self.task = (!services.is_empty()).then_some(Task::Judge(list, services));
             }
-            None => self.build_anew(),
+            None => {}
         }
-        self.task.is_some() || !self.spare.is_empty()
+        self.task.is_some()
     }
 
     /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
@@ -87,8 +87,8 @@ impl State {
         let mut fresh = self.clone();
         fresh.denials.clear();
         fresh.draining.clear();
-        for (ip, owner) in std::mem::take(&mut fresh.owners) {
-            fresh.generations.idle(ip, &owner, now);
+        for (ip, owner) in std::mem::take(&mut fresh.owners).iter() {
+            fresh.generations.idle(*ip, owner, now);
         }
         let everything = Dirty::of_all(&fresh.cluster);
         fresh.task = None;
@@ -138,7 +138,6 @@ impl State {
     fn listed(&mut self, now: Duration, watched: Watched) {
         let was_listed = self.is_listed();
         self.synced.note(watched);
-        self.note_spare(watched);
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();

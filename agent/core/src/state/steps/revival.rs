@@ -13,7 +13,6 @@ use crate::facts::{Change, Fact, Name, Text};
 use crate::state::State;
 use crate::state::confirmation::Breaker;
 use crate::state::dirty::Dirty;
-use crate::state::index::compact::Spare;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::{PodIndex, Record};
 use crate::state::tables::{Tables, restore};
@@ -51,7 +50,6 @@ impl State {
         self.synced = Synced::default();
         self.restored = None;
         self.task = None;
-        self.spare = Spare::default();
         self.revivals.deaths.clear();
         let dirty = Dirty {
             everything: true,

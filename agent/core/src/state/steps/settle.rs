@@ -195,10 +195,11 @@ impl State {
                 } else {
                     self.changed_owners.insert(*ip);
                 }
-                match after {
-                    Some(owner) => self.owners.insert(*ip, owner),
-                    None => self.owners.remove(ip),
-                };
+                if let Some(owner) = after {
+                    self.owners.insert(*ip, owner);
+                } else {
+                    self.owners.remove(ip);
+                }
             }
         }
     }

@@ -102,7 +102,7 @@ impl Rig {
                 uid: LIVE,
                 ..Owner::default()
             };
-            let owners = [(addr(live), owner)].into();
+            let owners = [(addr(live), owner)].into_iter().collect();
             self.writer
                 .install_owners(&owners, &[addr(live)].into(), usize::MAX);
         }

@@ -9,6 +9,7 @@ use super::slice_part::SlicePart;
 use super::touched::Touched;
 use super::{Endpoint, Listing, Targets};
 use crate::facts::{Change, Name, Slice, Text};
+use crate::sorted_map::SortedMap;
 use crate::state::index::quota::Quota;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap};
@@ -28,7 +29,7 @@ pub struct EndpointIndex {
     /// Where each pod is, or was, listed.
     pub(in crate::state) places: Places,
     /// The Services that list an IP, or did.
-    pub(in crate::state) ips: BTreeSet<(Addr, Name)>,
+    pub(in crate::state) ips: SortedMap<(Addr, Name), ()>,
     /// Those that no slice lists now.
     pub(in crate::state) remembered: Remembered,
     /// Quota of targets behind sockets.
@@ -42,7 +43,7 @@ impl Default for EndpointIndex {
             slices: HashMap::new(),
             services: HashMap::new(),
             places: Places::default(),
-            ips: BTreeSet::new(),
+            ips: SortedMap::default(),
             remembered: Remembered::default(),
             room: Quota::of(left_out::OF_ALL),
             left_out: LeftOut::default(),
@@ -100,7 +101,7 @@ impl EndpointIndex {
 
     /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
-        let from = self.ips.range((ip, Name::default())..);
+        let from = self.ips.from((ip, Name::default())).map(|(pair, ())| pair);
         from.take_while(move |(own, _)| *own == ip)
             .map(|(_, service)| service)
     }
@@ -167,7 +168,7 @@ impl EndpointIndex {
             listing.last = now.into();
         }
         self.room.take(service.0.clone(), new);
-        self.ips.insert((endpoint.ip, service.clone()));
+        self.ips.insert((endpoint.ip, service.clone()), ());
         self.places.add(uid, endpoint.ip, None);
     }
 
@@ -259,7 +260,7 @@ impl EndpointIndex {
         for (endpoint, shown, _) in part.named() {
             self.remembered.remove(service, endpoint, shown.target);
             touched.add(service, endpoint, shown.target);
-            self.ips.insert((endpoint.ip, service.clone()));
+            self.ips.insert((endpoint.ip, service.clone()), ());
             if let Some(uid) = shown.target {
                 self.places.add(uid, endpoint.ip, shown.target_name);
             }

@@ -1,36 +1,37 @@
 //! Where slices list each pod, and under which names.
 
 use crate::facts::PodName;
-use crate::state::index::compact::compact;
+use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The IPs at which slices list a pod, or did recently, and the names that they give to it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Places {
     /// The first name that a slice gave to the pod at the IP.
-    first: BTreeMap<(Uid, Addr), Option<PodName>>,
+    first: SortedMap<(Uid, Addr), Option<PodName>>,
     /// All other names, and those of places that are gone.
     further: BTreeSet<(Uid, PodName)>,
-    by_name: BTreeSet<(PodName, Uid)>,
+    by_name: SortedMap<(PodName, Uid), ()>,
 }
 
 impl Places {
     /// A slice lists the UID at the IP, under this name. A slice that gives another name adds to the first one.
     pub(in crate::state) fn add(&mut self, uid: Uid, ip: Addr, name: Option<PodName>) {
-        let first = self.first.entry((uid, ip)).or_default();
+        let first = self.first.or_default((uid, ip));
         let Some(name) = name else { return };
         if *first.get_or_insert(name) != name {
             self.further.insert((uid, name));
         }
-        self.by_name.insert((name, uid));
+        self.by_name.insert((name, uid), ());
     }
 
     /// Removes a place that no slice lists, or listed recently. With the last one of a UID its names go.
     pub(in crate::state) fn remove(&mut self, uid: Uid, ip: Addr) {
-        let Some(name) = self.first.remove(&(uid, ip)) else {
+        let Some(name) = self.first.get(&(uid, ip)).copied() else {
             return;
         };
+        self.first.remove(&(uid, ip));
         if self.knows(uid) {
             let lost = name.filter(|name| self.names(uid).all(|other| other != *name));
             self.further.extend(lost.map(|name| (uid, name)));
@@ -41,16 +42,6 @@ impl Places {
             self.further.remove(&(uid, name));
             self.by_name.remove(&(name, uid));
         }
-    }
-
-    /// Removes spare room in the tree of places.
-    pub(in crate::state) fn compact_ips(&mut self) {
-        compact(&mut self.first);
-    }
-
-    /// Removes spare room in the tree of names.
-    pub(in crate::state) fn compact_names(&mut self) {
-        compact(&mut self.by_name);
     }
 
     /// True if a slice lists the UID, or did recently.
@@ -72,15 +63,15 @@ impl Places {
 
     /// The UIDs of a name.
     pub(in crate::state) fn uids(&self, name: PodName) -> impl Iterator<Item = Uid> {
-        let after = self.by_name.range((name, Uid::NONE)..);
+        let after = self.by_name.from((name, Uid::NONE)).map(|(pair, ())| pair);
         after
             .take_while(move |(known, _)| *known == name)
             .map(|(_, uid)| *uid)
     }
 
     fn of(&self, uid: Uid) -> impl Iterator<Item = (Addr, Option<PodName>)> {
-        let (first, last) = (Addr { octets: [0; 16] }, Addr { octets: [255; 16] });
-        let places = self.first.range((uid, first)..=(uid, last));
+        let places = self.first.from((uid, Addr { octets: [0; 16] }));
+        let places = places.take_while(move |((own, _), _)| *own == uid);
         places.map(|((_, ip), name)| (*ip, *name))
     }
 }

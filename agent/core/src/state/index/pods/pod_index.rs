@@ -204,11 +204,6 @@ impl PodIndex {
         self.listed = self.order;
     }
 
-    /// Removes spare room, after a list.
-    pub(in crate::state) fn compact(&mut self) {
-        self.places.compact();
-    }
-
     /// The place of a claim in the order in which claims were first seen.
     #[must_use]
     pub fn order_of(&self, claim: &Claim) -> u64 {

@@ -2,14 +2,14 @@
 
 use super::Record;
 use crate::facts::{Selection, Text};
-use crate::state::index::compact::compact;
+use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Where pods are.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct PodPlaces {
-    claimants: BTreeSet<(Addr, Uid)>,
+    claimants: SortedMap<(Addr, Uid), ()>,
     /// IPs that several of them show.
     shared: BTreeSet<Addr>,
     /// IPs that pods show in an annotation alone.
@@ -25,7 +25,8 @@ pub(in crate::state) struct PodPlaces {
 impl PodPlaces {
     /// Pods that the API shows and that show the IP on any network.
     pub(in crate::state) fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Uid> {
-        at(&self.claimants, ip, ip).map(|(_, uid)| uid)
+        let from = self.claimants.from((ip, Uid::NONE)).map(|(pair, ())| pair);
+        from.take_while(move |(own, _)| *own == ip).map(|(_, uid)| uid)
     }
 
     /// IPs that several pods show.
@@ -76,11 +77,6 @@ impl PodPlaces {
         at(&self.annotated, first, last).map(|(ip, _)| *ip)
     }
 
-    /// Removes spare room.
-    pub(in crate::state) fn compact(&mut self) {
-        compact(&mut self.claimants);
-    }
-
     pub(in crate::state) fn add(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
@@ -94,7 +90,7 @@ impl PodPlaces {
             return;
         }
         for ip in pod.addresses().filter(|_| record.present) {
-            self.claimants.insert((ip, uid));
+            self.claimants.insert((ip, uid), ());
             if self.claimants(ip).nth(1).is_some() {
                 self.shared.insert(ip);
             }
