@@ -17,7 +17,7 @@ const WITHIN: Duration = Duration::from_millis(10);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How often the connection may run, to hand over what it has received, before the stream counts as read to its end.
-const TURNS: u32 = 2;
+const TURNS: u32 = 3;
 
 /// When the last lines came, the oldest first.
 #[derive(Debug, Default)]
@@ -28,11 +28,17 @@ pub(super) struct Lines {
 impl Lines {
     /// Reads a line without its end. If dropped and called again with the same buffer, it continues. False: the stream is over. An
     /// incomplete last line is then dropped; the server sends it again to a watch that resumes.
+    ///
+    /// Lines `gather` only if they are changes: a list comes as fast as it is read.
     pub(super) async fn read(
         &mut self,
         stream: &mut (impl AsyncBufRead + Unpin),
         line: &mut Vec<u8>,
+        gather: bool,
     ) -> io::Result<bool> {
+        if !gather {
+            return read_line(stream, line).await;
+        }
         for _ in 0..TURNS {
             if let Some(read) = read_line(stream, line).now_or_never() {
                 self.note();
@@ -85,7 +91,7 @@ mod tests {
         let (mut reader, mut line) = (Lines::default(), Vec::new());
         sender.unbounded_send("a\n".repeat(lines)).unwrap();
         for _ in 0..lines {
-            assert!(reader.read(&mut stream, &mut line).await.unwrap());
+            assert!(reader.read(&mut stream, &mut line, true).await.unwrap());
         }
         line.clear();
         let begun = Instant::now();
@@ -93,7 +99,7 @@ mod tests {
             sleep(Duration::from_micros(100)).await;
             sender.unbounded_send("b\n".into()).unwrap();
         };
-        let (read, ()) = tokio::join!(reader.read(&mut stream, &mut line), send);
+        let (read, ()) = tokio::join!(reader.read(&mut stream, &mut line, true), send);
         assert!(read.unwrap() && line == b"b");
         begun.elapsed()
     }
@@ -113,14 +119,20 @@ mod tests {
         let (mut reader, mut line) = (Lines::default(), Vec::new());
         sender.unbounded_send("ab".into()).unwrap();
         for _ in 0..3 {
-            let read = timeout(Duration::from_millis(1), reader.read(&mut stream, &mut line));
+            let read = timeout(
+                Duration::from_millis(1),
+                reader.read(&mut stream, &mut line, true),
+            );
             assert!(read.await.is_err());
         }
         sender.unbounded_send("c\nd".into()).unwrap();
-        assert!(reader.read(&mut stream, &mut line).await.unwrap());
+        assert!(reader.read(&mut stream, &mut line, true).await.unwrap());
         assert_eq!(line, b"abc");
         drop(sender);
         line.clear();
-        assert!(!reader.read(&mut stream, &mut line).await.unwrap(), "incomplete");
+        assert!(
+            !reader.read(&mut stream, &mut line, true).await.unwrap(),
+            "incomplete"
+        );
     }
 }

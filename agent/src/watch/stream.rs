@@ -119,7 +119,7 @@ impl Session {
             // Biased: everything that has come is read before an answer is evaluated.
             tokio::select! {
                 biased;
-                read = timeout_at(open.last_line + SILENCE, lines.read(stream, &mut line)) => {
+                read = timeout_at(open.last_line + SILENCE, lines.read(stream, &mut line, following)) => {
                     if !read.map_err(silent)?.map_err(|error| request.broken(error))? {
                         break;
                     }
