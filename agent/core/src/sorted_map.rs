@@ -36,10 +36,16 @@ impl<K, V> Default for SortedMap<K, V> {
 impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::default();
-        for (key, value) in entries {
-            map.insert(key, value);
-        }
+        map.extend(entries);
         map
+    }
+}
+
+impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
     }
 }
 

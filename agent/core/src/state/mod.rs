@@ -69,10 +69,10 @@ pub struct State {
     owners: SortedMap<Addr, Owner>,
     /// IPs whose entry in OWNERS is wrong, and those that have none yet.
     changed_owners: BTreeSet<Addr>,
-    new_owners: BTreeSet<Addr>,
+    new_owners: SortedMap<Addr, ()>,
     generations: Generations,
     /// IPs whose history may have changed.
-    touched: BTreeSet<Addr>,
+    touched: SortedMap<Addr, ()>,
     /// Whether these are many, of which a part was taken.
     is_mass: bool,
     reuse: Reuse,
@@ -109,9 +109,9 @@ impl State {
             changes: Changes::default(),
             owners: SortedMap::default(),
             changed_owners: BTreeSet::new(),
-            new_owners: BTreeSet::new(),
+            new_owners: SortedMap::default(),
             generations: Generations::default(),
-            touched: BTreeSet::new(),
+            touched: SortedMap::default(),
             is_mass: false,
             reuse: Reuse::default(),
             revivals: Revivals::default(),
@@ -220,9 +220,14 @@ impl State {
     }
 }
 
-/// Takes the first of a set, at most so many.
-fn take<T: Ord + Copy>(set: &mut BTreeSet<T>, most: usize) -> BTreeSet<T> {
-    let rest = set.iter().nth(most).copied();
-    let rest = rest.map_or_else(BTreeSet::new, |first| set.split_off(&first));
-    std::mem::replace(set, rest)
+/// Takes the first keys, at most so many.
+fn take<T: Ord + Copy>(keys: &mut SortedMap<T, ()>, most: usize) -> BTreeSet<T> {
+    if keys.len() <= most {
+        return std::mem::take(keys).keys().copied().collect();
+    }
+    let taken: BTreeSet<T> = keys.keys().take(most).copied().collect();
+    for key in &taken {
+        keys.remove(key);
+    }
+    taken
 }

@@ -70,13 +70,14 @@ impl State {
     /// Marks the IPs that a change is about. IPs that it affects indirectly are marked where that is found.
     pub(in crate::state) fn touch(&mut self, dirty: &Dirty) {
         let listed = dirty.pairs.iter().map(|(_, ip)| ip);
-        self.touched.extend(dirty.ips.iter().chain(listed));
+        self.touched
+            .extend(dirty.ips.iter().chain(listed).map(|ip| (*ip, ())));
     }
 
     /// Marks all denied IPs: denials may have become pending, or are pending no more.
     pub(in crate::state) fn touch_denied(&mut self) {
         self.touched
-            .extend(self.denials.keys().map(|(_, endpoint)| endpoint.ip));
+            .extend(self.denials.keys().map(|(_, endpoint)| (endpoint.ip, ())));
     }
 
     fn pod_view(&self, record: &Record, ip: Addr) -> PodView {

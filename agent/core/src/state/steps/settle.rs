@@ -33,7 +33,7 @@ impl State {
             }
         }
         changed.extend(self.settle_breaker(now, &dirty));
-        self.touched.extend(changed.iter().map(|(_, ip)| *ip));
+        self.touched.extend(changed.iter().map(|(_, ip)| (*ip, ())));
         if self.is_laid_out_anew(&dirty) || !self.lay_out_at(now, &changed, &drained) {
             self.lay_out(now);
         }
@@ -147,8 +147,8 @@ impl State {
             terminated.retain(|ip, orphan_ip| was_proven(ip, orphan_ip));
         }
         let differ = |ip: &&Addr| before.get(*ip) != terminated.get(*ip);
-        self.touched
-            .extend(before.keys().chain(terminated.keys()).filter(differ));
+        let changed = before.keys().chain(terminated.keys()).filter(differ);
+        self.touched.extend(changed.map(|ip| (*ip, ())));
         self.tables.terminated = terminated;
     }
 
@@ -190,8 +190,8 @@ impl State {
             if after != before {
                 self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
                 let is_new = before.is_none() && !self.changed_owners.contains(ip);
-                if is_new || self.new_owners.contains(ip) {
-                    self.new_owners.insert(*ip);
+                if is_new || self.new_owners.contains_key(ip) {
+                    self.new_owners.insert(*ip, ());
                 } else {
                     self.changed_owners.insert(*ip);
                 }

@@ -77,7 +77,7 @@ impl State {
 
     /// Puts the denials of some endpoints into the tables.
     pub(in crate::state) fn lay_out_changed(&mut self, now: Duration, pairs: &BTreeSet<(Name, Addr)>) {
-        self.touched.extend(pairs.iter().map(|(_, ip)| *ip));
+        self.touched.extend(pairs.iter().map(|(_, ip)| (*ip, ())));
         let redirects = pairs.iter().any(|(service, _)| self.redirects(service));
         if redirects || !self.lay_out_at(now, pairs, &BTreeSet::new()) {
             self.lay_out(now);
