@@ -31,7 +31,7 @@ fn after(edit: impl FnOnce(&mut Value)) -> (UidState, Option<Doubt>) {
     let mut object = failed();
     edit(&mut object);
     let pod = Pod::parse(object.to_string().as_bytes()).unwrap();
-    (pod.uid_state, pod.doubt)
+    (pod.uid_state, pod.doubt.map(|doubt| *doubt))
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct Pod {
     /// the sandbox's network (`KDEAD`).
     pub uid_state: UidState,
     /// Why it is not proven dead, though its containers have ended.
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<Box<Doubt>>,
     /// Whether `ips` are those of the sandbox that runs.
     pub sandbox: Sandbox,
     /// When the current sandbox came up, by the kubelet's clock, in seconds since 1970; only while no container was
@@ -99,7 +99,7 @@ impl Object for Pod {
             name: raw.metadata.name(),
             ips: raw.status.ips(),
             uid_state,
-            doubt,
+            doubt: doubt.map(Box::new),
             sandbox,
             sandbox_since: unsettled.then(|| raw.status.sandbox_since()).flatten(),
             host_network: raw.spec.host_network,

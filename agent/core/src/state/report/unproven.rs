@@ -66,7 +66,7 @@ impl State {
         found
             .into_iter()
             .map(|(doubt, (nodes, pods))| Unproven {
-                doubt: doubt.clone(),
+                doubt: Doubt::clone(doubt),
                 nodes: nodes.into_iter().map(str::to_owned).collect(),
                 pods,
             })
