@@ -42,7 +42,7 @@ use report::Reuse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{Revivals, Synced, Task};
-use tables::Generations;
+use tables::{Generations, Owners};
 
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ pub struct State {
     withholds: bool,
     /// Keys of `tables` that may have changed.
     changes: Changes,
-    owners: SortedMap<Addr, Owner>,
+    owners: Owners,
     /// IPs whose entry in OWNERS is wrong, and those that have none yet.
     changed_owners: BTreeSet<Addr>,
     new_owners: SortedMap<Addr, ()>,
@@ -107,7 +107,7 @@ impl State {
             tables: Tables::default(),
             withholds: false,
             changes: Changes::default(),
-            owners: SortedMap::default(),
+            owners: Owners::default(),
             changed_owners: BTreeSet::new(),
             new_owners: SortedMap::default(),
             generations: Generations::default(),
@@ -182,7 +182,7 @@ impl State {
     pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
         let mut keys = std::mem::take(&mut self.changed_owners);
         keys.extend(take(&mut self.new_owners, most.saturating_sub(keys.len())));
-        (&self.owners, keys)
+        (self.owners.all(), keys)
     }
 
     /// How long IPs had no owner, for those that got another one since the last call.
@@ -192,7 +192,7 @@ impl State {
 
     /// The pods that own an IP.
     pub fn owners(&self) -> impl Iterator<Item = Uid> {
-        self.owners.values().map(|owner| owner.uid)
+        self.owners.all().values().map(|owner| owner.uid)
     }
 
     /// All denials with their evidence.

@@ -1,7 +1,7 @@
 //! How many pods and IPs are in which state, for metrics.
 
 use crate::state::State;
-use epguard_common::{Owner, Suspect, UidState};
+use epguard_common::{Suspect, UidState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -77,27 +77,31 @@ pub struct PodCounts {
 }
 
 impl State {
-    /// Counts pods and IPs; reads every pod and every owner once.
+    /// Counts pods and IPs. Reads only those that are stale, or about to be.
     #[must_use]
     pub fn counts(&self) -> PodCounts {
         let mut pods = BTreeMap::from(PodState::ALL.map(|state| (state, 0)));
-        for record in self.cluster.pods.iter() {
+        let mut live = self.cluster.pods.len();
+        for record in self.cluster.pods.leaving() {
             let state = match record.uid_state {
                 UidState::Live if record.pod.deleting => PodState::Draining,
                 UidState::Live => PodState::Live,
                 UidState::Retired => PodState::Retired,
                 UidState::Dead => PodState::Dead,
             };
-            *pods.entry(state).or_default() += 1;
+            if state != PodState::Live {
+                *pods.entry(state).or_default() += 1;
+                live -= 1;
+            }
         }
-        let flagged = |flag| count(self.owners.values().filter(|owner| owner.flags & flag != 0));
+        pods.insert(PodState::Live, number(live));
         let suspects = self.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
         let orphan_ip = self.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
-            (IpState::Owned, count(self.owners.values())),
-            (IpState::Draining, flagged(Owner::DRAINING)),
-            (IpState::Conflict, flagged(Owner::CONFLICT)),
+            (IpState::Owned, number(self.owners.all().len())),
+            (IpState::Draining, number(self.owners.draining())),
+            (IpState::Conflict, number(self.owners.conflicts())),
             (
                 IpState::Denied,
                 count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
@@ -113,10 +117,14 @@ impl State {
     /// How many IPs OWNERS should hold.
     #[must_use]
     pub fn owner_count(&self) -> usize {
-        self.owners.len()
+        self.owners.all().len()
     }
 }
 
 fn count(of: impl Iterator) -> u64 {
-    u64::try_from(of.count()).unwrap_or(u64::MAX)
+    number(of.count())
+}
+
+fn number(of: usize) -> u64 {
+    u64::try_from(of).unwrap_or(u64::MAX)
 }

@@ -46,12 +46,12 @@ impl State {
         let proven: BTreeSet<&str> = self
             .cluster
             .pods
-            .iter()
+            .leaving()
             .filter(|record| record.uid_state == UidState::Dead)
             .filter_map(|record| record.pod.node.as_deref())
             .collect();
         let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
-        for record in self.cluster.pods.iter().filter(|record| record.present) {
+        for record in self.cluster.pods.leaving().filter(|record| record.present) {
             if let (UidState::Retired, Some(doubt), Some(node)) = (
                 record.pod.uid_state,
                 &record.pod.doubt,

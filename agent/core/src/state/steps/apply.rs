@@ -87,7 +87,7 @@ impl State {
         let mut fresh = self.clone();
         fresh.denials.clear();
         fresh.draining.clear();
-        for (ip, owner) in std::mem::take(&mut fresh.owners).iter() {
+        for (ip, owner) in std::mem::take(&mut fresh.owners).all().iter() {
             fresh.generations.idle(*ip, owner, now);
         }
         let everything = Dirty::of_all(&fresh.cluster);

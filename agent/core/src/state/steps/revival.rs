@@ -54,7 +54,7 @@ impl State {
         let dirty = Dirty {
             everything: true,
             vips: true,
-            ips: self.owners.keys().copied().collect(),
+            ips: self.owners.all().keys().copied().collect(),
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
@@ -164,9 +164,9 @@ impl PodIndex {
             possible_holder_since: None,
             ..record
         };
-        self.records
-            .entry(record.pod.uid)
-            .or_insert_with(|| record.into());
+        let uid = record.pod.uid;
+        self.records.entry(uid).or_insert_with(|| record.into());
+        self.note_leaving(uid);
     }
 
     /// Takes a death back: the pod may hold its IP again, or any other one.

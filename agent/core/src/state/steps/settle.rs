@@ -195,11 +195,7 @@ impl State {
                 } else {
                     self.changed_owners.insert(*ip);
                 }
-                if let Some(owner) = after {
-                    self.owners.insert(*ip, owner);
-                } else {
-                    self.owners.remove(ip);
-                }
+                self.owners.set(*ip, after);
             }
         }
     }

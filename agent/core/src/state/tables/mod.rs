@@ -5,12 +5,14 @@ mod changes;
 mod claim_order;
 mod generations;
 mod layout;
+mod owners;
 mod redirected;
 pub(in crate::state) mod restore;
 mod slots;
 
 pub use changes::Changes;
 pub(in crate::state) use generations::Generations;
+pub(in crate::state) use owners::Owners;
 pub use slots::{GRACE, Slots};
 
 use crate::facts::{Ips, Name};

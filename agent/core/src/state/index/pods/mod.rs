@@ -1,6 +1,7 @@
 //! Pods by UID, and by the IPs that they claim or may hold.
 
 mod claims;
+mod gone;
 mod pod_index;
 mod pod_places;
 mod record;

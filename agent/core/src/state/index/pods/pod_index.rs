@@ -3,8 +3,8 @@
 use super::claims::Claim;
 use super::pod_places::PodPlaces;
 use super::record::{Record, is_settled};
-use crate::facts::{Change, Pod, Selection, Text};
-use epguard_common::{Addr, Mode, Uid, UidState};
+use crate::facts::{Change, Pod, Selection};
+use epguard_common::{Addr, Uid, UidState};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct PodIndex {
     pub(in crate::state) records: HashMap<Uid, Box<Record>>,
     places: PodPlaces,
+    /// Pods that are terminating, or have ended.
+    pub(super) leaving: HashSet<Uid>,
     pub(in crate::state) order: u64,
     /// The order of the last list: no claim that came before is newer than another.
     pub(in crate::state) listed: u64,
@@ -40,12 +42,21 @@ impl PodIndex {
         self.records.values().map(Box::as_ref)
     }
 
-    /// Pods that the API no longer shows.
-    pub fn absent(&self) -> impl Iterator<Item = Uid> {
-        self.records
-            .iter()
-            .filter(|(_, record)| !record.present)
-            .map(|(uid, _)| *uid)
+    /// How many records there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Pods that are terminating, or have ended.
+    pub fn leaving(&self) -> impl Iterator<Item = &Record> {
+        self.of(self.leaving.iter())
     }
 
     /// Pods, dead ones included, that the API shows and that show the IP on any network.
@@ -90,7 +101,7 @@ impl PodIndex {
         self.places.annotated(first, last)
     }
 
-    fn of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {
+    pub(super) fn of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {
         pods.filter_map(|uid| self.get(*uid))
     }
 
@@ -113,47 +124,6 @@ impl PodIndex {
                 self.remove(uid, deleting);
                 vec![before]
             }
-        }
-    }
-
-    /// Restores a pod that an earlier process saw dead at an IP. False if the API shows the pod: then its object
-    /// decides. `bound` is the mode that was in force; the annotations of the pod and its Namespace are unknown now.
-    pub fn restore_dead(
-        &mut self,
-        (uid, bound): (Uid, Mode),
-        ip: Addr,
-        node: Option<Text>,
-        now: Duration,
-    ) -> bool {
-        let claim = Claim {
-            published: true,
-            order: self.order,
-            since: now.into(),
-        };
-        let fresh = || Record {
-            pod: Pod {
-                uid,
-                node,
-                bound,
-                uid_state: UidState::Dead,
-                ..Pod::default()
-            },
-            uid_state: UidState::Dead,
-            ..Record::default()
-        };
-        let record = self.records.entry(uid).or_insert_with(|| fresh().into());
-        record.unconfirmed &= record.uid_state != UidState::Dead;
-        if !record.present {
-            record.uid_state = UidState::Dead;
-            record.claims.first(ip, claim);
-        }
-        !record.present
-    }
-
-    /// Drops a pod that the API no longer shows and that nothing refers to.
-    pub fn forget(&mut self, uid: Uid) {
-        if self.records.get(&uid).is_some_and(|record| !record.present) {
-            self.records.remove(&uid);
         }
     }
 
@@ -283,6 +253,7 @@ impl PodIndex {
             edit(record);
             self.places.add(record);
         }
+        self.note_leaving(uid);
     }
 }
 

@@ -1,0 +1,74 @@
+//! Pods that the API no longer shows, and those that are about to go.
+
+use super::claims::Claim;
+use super::{PodIndex, Record};
+use crate::facts::{Pod, Text};
+use epguard_common::{Addr, Mode, Uid, UidState};
+use std::time::Duration;
+
+impl PodIndex {
+    /// Pods that the API no longer shows.
+    pub fn absent(&self) -> impl Iterator<Item = Uid> {
+        self.records
+            .iter()
+            .filter(|(_, record)| !record.present)
+            .map(|(uid, _)| *uid)
+    }
+
+    /// Restores a pod that an earlier process saw dead at an IP. False if the API shows the pod: then its object
+    /// decides. `bound` is the mode that was in force; the annotations of the pod and its Namespace are unknown now.
+    pub fn restore_dead(
+        &mut self,
+        (uid, bound): (Uid, Mode),
+        ip: Addr,
+        node: Option<Text>,
+        now: Duration,
+    ) -> bool {
+        let claim = Claim {
+            published: true,
+            order: self.order,
+            since: now.into(),
+        };
+        let fresh = || Record {
+            pod: Pod {
+                uid,
+                node,
+                bound,
+                uid_state: UidState::Dead,
+                ..Pod::default()
+            },
+            uid_state: UidState::Dead,
+            ..Record::default()
+        };
+        let record = self.records.entry(uid).or_insert_with(|| fresh().into());
+        record.unconfirmed &= record.uid_state != UidState::Dead;
+        if !record.present {
+            record.uid_state = UidState::Dead;
+            record.claims.first(ip, claim);
+        }
+        let is_absent = !record.present;
+        self.note_leaving(uid);
+        is_absent
+    }
+
+    /// Drops a pod that the API no longer shows and that nothing refers to.
+    pub fn forget(&mut self, uid: Uid) {
+        if self.records.get(&uid).is_some_and(|record| !record.present) {
+            self.records.remove(&uid);
+            self.leaving.remove(&uid);
+        }
+    }
+
+    /// To be called after each change of a record.
+    pub(in crate::state) fn note_leaving(&mut self, uid: Uid) {
+        let is_leaving = |record: &Record| {
+            let states = [record.uid_state, record.pod.uid_state];
+            record.pod.deleting || states != [UidState::Live; 2]
+        };
+        if self.get(uid).is_some_and(is_leaving) {
+            self.leaving.insert(uid);
+        } else {
+            self.leaving.remove(&uid);
+        }
+    }
+}
