@@ -176,12 +176,10 @@ impl Agent {
         }
         let keys = self.state.take_changes();
         self.report.add_names(&self.state, &keys);
-        if self.writer.install_changes(self.state.tables(), keys)? {
-            self.enter_earlier_sockets()?;
-        }
+        let changed = self.writer.install_changes(self.state.tables(), keys)?;
         self.timings.reused(self.state.take_reuse_gaps());
-        let (owners, changed) = self.state.take_owners(OWNERS);
-        let left_out = self.writer.install_owners(owners, &changed, OWNERS);
+        let (owners, new_owners) = self.state.take_owners(OWNERS);
+        let left_out = self.writer.install_owners(owners, &new_owners, OWNERS);
         if left_out > 0 {
             tracing::warn!(
                 left_out,
@@ -198,7 +196,13 @@ impl Agent {
             );
         }
         self.refused = refused;
-        self.report.conflicts(&self.state, changed.iter());
+        self.report.conflicts(&self.state, new_owners.iter());
+        if !self.state.is_unfinished() {
+            self.timings.written();
+        }
+        if changed {
+            self.enter_earlier_sockets()?;
+        }
         Ok(())
     }
 

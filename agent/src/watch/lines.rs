@@ -14,7 +14,7 @@ const CROWD: usize = 4;
 const WITHIN: Duration = Duration::from_millis(10);
 
 /// How long a crowded stream is left alone, once it was read to its end.
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(8);
 
 /// How often the connection may run, to hand over what it has received, before the stream counts as read to its end.
 const TURNS: u32 = 3;
