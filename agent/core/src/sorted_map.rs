@@ -193,7 +193,7 @@ fn first<'a, K: Ord + 'a, V: 'a>(
     changes: &mut Peekable<btree_map::Range<'a, K, Option<V>>>,
 ) -> Option<Ordering> {
     match (array.peek(), changes.peek()) {
-        (Some((own, _)), Some((changed, _))) => Some(own.cmp(changed)),
+        (Some((own, _)), Some((other, _))) => Some(own.cmp(other)),
         (Some(_), None) => Some(Ordering::Less),
         (None, Some(_)) => Some(Ordering::Greater),
         (None, None) => None,

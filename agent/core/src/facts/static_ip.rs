@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn is_static(meta: Value) -> bool {
+    fn is_static(meta: &Value) -> bool {
         let meta = meta.to_string();
         serde_json::from_str::<Meta<'_>>(&meta).unwrap().static_ip()
     }
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn a_virtual_machines_launcher_keeps_its_ip_and_kubevirts_other_pods_do_not() {
         assert!(is_static(
-            json!({"labels": {"kubevirt.io": "virt-launcher", "app": "vm"}})
+            &json!({"labels": {"kubevirt.io": "virt-launcher", "app": "vm"}})
         ));
-        assert!(!is_static(json!({"labels": {"kubevirt.io": "virt-handler"}})));
-        assert!(!is_static(json!({"labels": {"app": "web"}})));
+        assert!(!is_static(&json!({"labels": {"kubevirt.io": "virt-handler"}})));
+        assert!(!is_static(&json!({"labels": {"app": "web"}})));
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
                 r#"[{"name": "m", "ips": ["192.0.2.205/24"]}]"#,
             ),
         ] {
-            assert!(is_static(json!({"annotations": {(key): value}})), "{key}");
+            assert!(is_static(&json!({"annotations": {(key): value}})), "{key}");
         }
     }
 
@@ -163,16 +163,16 @@ mod tests {
         let annotations =
             json!({"ovn.kubernetes.io/ip_address": "10.16.0.15", "ovn.kubernetes.io/allocated": "true"});
         let of = |kind: &str| json!({"annotations": annotations, "ownerReferences": [{"kind": kind, "name": "pg"}]});
-        assert!(is_static(of("StatefulSet")));
-        assert!(!is_static(of("ReplicaSet")));
+        assert!(is_static(&of("StatefulSet")));
+        assert!(!is_static(&of("ReplicaSet")));
         assert!(!is_static(
-            json!({"ownerReferences": [{"kind": "StatefulSet", "name": "pg"}]})
+            &json!({"ownerReferences": [{"kind": "StatefulSet", "name": "pg"}]})
         ));
     }
 
     #[test]
     fn pools_that_many_pods_share_are_no_static_address() {
-        assert!(!is_static(json!({"annotations": {
+        assert!(!is_static(&json!({"annotations": {
             "cni.projectcalico.org/ipv4pools": r#"["default-ipv4-ippool"]"#,
             "cni.projectcalico.org/podIP": "10.244.1.7/32",
             "k8s.v1.cni.cncf.io/networks": "macvlan-a",

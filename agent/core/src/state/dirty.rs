@@ -13,6 +13,10 @@ use std::time::Duration;
 
 /// What has to be judged again.
 #[derive(Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "four independent things that a fact may touch"
+)]
 pub struct Dirty {
     /// (Service, IP) pairs to judge.
     pub pairs: BTreeSet<(Name, Addr)>,
