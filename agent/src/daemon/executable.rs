@@ -34,7 +34,7 @@ unsafe extern "C" fn return_those_of(info: *mut dl_phdr_info, _: usize, _: *mut 
         let size = usize::try_from(header.p_memsz).unwrap_or(0);
         let end = (begin + size) / PAGE * PAGE;
         let begin = begin / PAGE * PAGE;
-        // SAFETY: nobody writes to these pages, so they are as in the file, from which the kernel maps them again.
+        // SAFETY: no code writes to these pages, so they are as in the file, from which the kernel maps them again.
         unsafe { madvise(begin as *mut c_void, end - begin, MADV_DONTNEED) };
     }
     1

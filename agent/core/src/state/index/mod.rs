@@ -16,6 +16,7 @@ pub(in crate::state) mod quota;
 mod ranges;
 mod settings;
 mod stale_index;
+mod unlisted;
 mod vips;
 
 pub use cluster_index::ClusterIndex;
