@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Upper ends of buckets in microseconds: 0.1 ms to 10 s, where 1 ms is ordinary.
 const PROPAGATION: [u64; 11] = [
-    100, 250, 500, 1_000, 2_000, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000,
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000,
 ];
 
 /// 50 ms to 1 minute: the endpoint slice controller and the API server take most of it.
