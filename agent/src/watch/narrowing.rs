@@ -31,8 +31,13 @@ impl Narrowing {
 
     /// Takes in a list of everything. Returns how many objects are watched from now on. All agents draw the moment of their next
     /// list apart from each other.
-    pub(super) fn listed<'a>(&mut self, count: usize, names: impl Iterator<Item = &'a Name>) -> usize {
-        self.again = (count > self.most).then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
+    pub(super) fn listed<'a>(
+        &mut self,
+        count: usize,
+        names: impl ExactSizeIterator<Item = &'a Name>,
+    ) -> usize {
+        // As the state decides: by those that could be read.
+        self.again = (names.len() > self.most).then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
         match self.again {
             Some(_) => names.filter(|(_, name)| *name == self.name).count(),
             None => count,

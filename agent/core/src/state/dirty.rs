@@ -28,8 +28,8 @@ pub struct Dirty {
     pub pods: BTreeSet<Uid>,
     /// Pods that published an IP, and since when they may have held it unpublished.
     pub published: Vec<(Uid, Addr, Duration)>,
-    /// Whether the node reported holders of IPs.
-    pub presence: bool,
+    /// Whether orphan IPs have to be proven again, whatever else changed: the node reported holders, or an owner changed a mode.
+    pub orphan_ips: bool,
     /// Whether VIPs changed.
     pub vips: bool,
     /// Whether nodes moved to another zone, so that flows are redirected elsewhere.
@@ -96,14 +96,11 @@ impl Dirty {
         before: Option<&Record>,
     ) {
         if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone()) {
-            if cluster.doubt(now, &pod) {
-                self.ranges_of(cluster, pod.node.as_deref().unwrap_or_default());
-            }
             if cluster.learn(now, &pod) {
                 self.everything = true;
                 cluster.index_all_stale();
             }
-            let addresses = cluster.addresses_of_unlisted(&pod);
+            let addresses = cluster.addresses_of_others(&pod);
             self.addresses(cluster, addresses);
         }
         cluster.index_stale(uid);
@@ -176,6 +173,7 @@ impl Dirty {
         if names.is_empty() {
             return;
         }
+        self.orphan_ips = true;
         let is_of = |record: &Record| names.contains(&record.pod.name.0);
         let concerns = |service: &Name, ip| {
             let listed = || {

@@ -140,6 +140,7 @@ impl State {
         }
         let orphan_ips = &self.orphan_ips;
         self.generations.expire(now, |ip| orphan_ips.mentions(ip));
+        forgotten.orphan_ips = true;
         self.settle(now, forgotten);
     }
 

@@ -91,15 +91,41 @@ fn the_end_of_a_pod_proves_nothing_while_its_node_may_be_a_virtual_kubelet() {
 }
 
 #[test]
-fn a_pod_outside_of_the_listed_range_of_its_node_ends_proofs_that_rest_on_this_range_alone() {
+fn a_pod_outside_of_the_listed_range_of_its_node_ends_proofs_that_rest_on_ranges_until_the_next_list() {
     let mut world = large();
     died(&mut world, "node-b", ON_B);
     world.pod(&on("node-a", pending("shop", "on-a", "web")));
     assert_eq!(world.reasons(), [DeadBackend]);
     world.now += Duration::from_mins(5);
-    let moved = on("node-b", pod("other", "moved", "x", &[Addr::v4([10, 244, 9, 9])]));
-    world.pod(&moved);
-    assert_eq!(world.reasons(), []);
+    for namespace in ["other", "shop"] {
+        let moved = pod(
+            namespace,
+            &format!("moved-{namespace}"),
+            "x",
+            &[Addr::v4([10, 244, 9, 9])],
+        );
+        world.pod(&on("node-b", moved));
+        assert_eq!(world.reasons(), []);
+    }
+    list(&mut world, &nodes());
+    assert_eq!(
+        world.reasons(),
+        [],
+        "a new list shows that the ranges are not honoured"
+    );
+    let mut world = large();
+    died(&mut world, "node-b", ON_B);
+    world.pod(&on("node-a", pending("shop", "on-a", "web")));
+    world.now += Duration::from_mins(5);
+    for namespace in ["other", "shop"] {
+        let moved = pod(
+            namespace,
+            &format!("moved-{namespace}"),
+            "x",
+            &[Addr::v4([10, 244, 9, 9])],
+        );
+        world.pod(&on("node-b", moved));
+    }
     let b = Node {
         pod_cidrs: ["10.244.2.0/24", "10.244.9.0/24"]
             .into_iter()
@@ -111,7 +137,7 @@ fn a_pod_outside_of_the_listed_range_of_its_node_ends_proofs_that_rest_on_this_r
     assert_eq!(
         world.reasons(),
         [DeadBackend],
-        "other ranges have not been disproved"
+        "the list shows that it was another range"
     );
 }
 

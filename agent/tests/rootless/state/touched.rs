@@ -107,6 +107,18 @@ fn a_namespace_that_opts_in_again_has_orphan_ips_of_the_pods_that_died_before() 
 }
 
 #[test]
+fn a_namespace_that_opts_out_ends_denials_of_orphan_ips_whose_pods_are_deleted() {
+    let mut world = World::cluster();
+    let gone = pod("other", "gone", "x", &[X]);
+    world.pod(&gone);
+    world.pod(&dead(&gone));
+    world.deleted(&dead(&gone));
+    assert!(world.state.tables().terminated.contains_key(&X));
+    world.tell(Fact::Namespace(Change::Applied(namespace("other", Mode::Off))));
+    assert!(world.state.tables().terminated.is_empty());
+}
+
+#[test]
 fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
     let (mut world, _) = World::cluster().with_a();
     let mut history = History::default();

@@ -49,7 +49,7 @@ impl<'a> Room<'a> {
     }
 
     fn has_place(&mut self, taken: &Taken) -> bool {
-        let idle = self.idle.as_ref().map_or(0, BTreeSet::len);
+        let idle = self.idle.iter().flatten().filter(|ip| taken.has(**ip)).count();
         let denied = taken.ips() - idle;
         denied == 0 || self.were_ready(2 * (denied + 1))
     }

@@ -8,15 +8,12 @@ use std::time::Duration;
 
 /// Applies a change of nodes.
 pub(super) fn absorb(cluster: &mut ClusterIndex, now: Duration, change: Change<Node>) -> Dirty {
-    let mut dirty = Dirty::default();
+    let (mut dirty, mut listed_anew) = (Dirty::default(), false);
     let changed: BTreeMap<Text, Option<Node>> = match change {
         Change::Applied(node) => BTreeMap::from([(node.name.clone(), Some(node))]),
         Change::Deleted(node) => BTreeMap::from([(node.name, None)]),
         Change::Reset(all) => {
-            if cluster.note_node_list(now, &all) {
-                dirty.everything = true;
-                cluster.index_all_stale();
-            }
+            listed_anew = cluster.note_node_list(now, &all);
             let gone = cluster.node_names().map(|name| (name.clone(), None));
             let shown = all.into_iter().map(|node| (node.name.clone(), Some(node)));
             gone.chain(shown).collect()
@@ -24,6 +21,11 @@ pub(super) fn absorb(cluster: &mut ClusterIndex, now: Duration, change: Change<N
     };
     for (name, node) in changed {
         dirty.node(cluster, now, &name, node);
+    }
+    if listed_anew {
+        dirty.everything = true;
+        cluster.learn_all(now);
+        cluster.index_all_stale();
     }
     dirty
 }
@@ -68,13 +70,6 @@ impl Dirty {
         }
         self.addresses(cluster, addresses);
         self.stale_of(cluster, name);
-    }
-
-    /// Adds what rests on the range of a node that is doubted from now on.
-    pub(super) fn ranges_of(&mut self, cluster: &mut ClusterIndex, node: &str) {
-        cluster.index_stale_of(node);
-        self.stale_of(cluster, node);
-        self.possible_holders_on(cluster, node);
     }
 
     fn stale_of(&mut self, cluster: &ClusterIndex, node: &str) {

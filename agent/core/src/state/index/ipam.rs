@@ -21,7 +21,7 @@ impl ClusterIndex {
         let before = self.ranges_are_honoured();
         if !self.honours_ranges(pod) {
             self.strays.insert(pod.name.0.clone(), now);
-            self.ranges_are_disproved |= self.strays.len() > 1;
+            self.disprove_ranges(now);
         }
         before != self.ranges_are_honoured()
     }
@@ -37,18 +37,23 @@ impl ClusterIndex {
         let namespaces: Vec<Text> = strays.map(|record| record.pod.name.0.clone()).collect();
         self.strays
             .extend(namespaces.into_iter().map(|namespace| (namespace, now)));
-        self.ranges_are_disproved |= self.strays.len() > 1;
+        self.disprove_ranges(now);
         before != self.ranges_are_honoured()
     }
 
+    /// Two namespaces disprove the ranges for good, unless these may have changed since they were listed.
+    fn disprove_ranges(&mut self, now: Duration) {
+        self.ranges_are_disproved |= self.strays.len() > 1 && !self.ranges_are_old(now);
+    }
+
     /// Records the same for all live pods.
-    fn learn_all(&mut self, now: Duration) {
+    pub(in crate::state) fn learn_all(&mut self, now: Duration) {
         let live = self.pods.iter().filter(|record| record.is_live());
         let strays = live.filter(|record| !self.honours_ranges(&record.pod));
         let namespaces: Vec<Text> = strays.map(|record| record.pod.name.0.clone()).collect();
         self.strays
             .extend(namespaces.into_iter().map(|namespace| (namespace, now)));
-        self.ranges_are_disproved |= self.strays.len() > 1;
+        self.disprove_ranges(now);
     }
 
     /// Uses nodes' ranges again if the only namespace that had shown an IP outside of them shows none any more. True if
@@ -68,7 +73,6 @@ impl ClusterIndex {
             .node
             .as_ref()
             .filter(|_| !pod.host_network)
-            .filter(|node| !self.is_doubted(node))
             .and_then(|node| self.nodes.get(node))
         else {
             return true;
@@ -84,13 +88,12 @@ impl ClusterIndex {
     #[must_use]
     pub fn is_exclusive(&self, ip: Addr, node: Option<&str>) -> bool {
         let in_range = || {
-            node.filter(|node| !self.is_doubted(node))
-                .and_then(|node| self.nodes.get(node))
+            node.and_then(|node| self.nodes.get(node))
                 .is_some_and(|node| node.pod_cidrs.iter().any(|cidr| cidr.contains(ip)))
         };
         match self.settings.ipam {
             Ipam::Cluster => false,
-            Ipam::Node => in_range(),
+            Ipam::Node => in_range() && (self.strays.is_empty() || !self.lists_nodes()),
             Ipam::Auto => self.ranges_are_honoured() && in_range(),
         }
     }

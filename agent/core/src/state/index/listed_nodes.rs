@@ -13,8 +13,6 @@ pub(in crate::state) struct ListedNodes {
     pub(super) at: Option<Duration>,
     /// Names that any list has shown.
     pub(super) seen: HashSet<Text>,
-    /// Nodes with a pod outside of their range, since the last list.
-    pub(super) doubted: HashSet<Text>,
 }
 
 impl Default for ListedNodes {
@@ -23,7 +21,6 @@ impl Default for ListedNodes {
             most: WATCHED_NODES,
             at: None,
             seen: HashSet::new(),
-            doubted: HashSet::new(),
         }
     }
 }

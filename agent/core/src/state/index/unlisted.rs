@@ -2,7 +2,8 @@
 //!
 //! What the last list may lack makes the agent more cautious, never less. On a Node that is newer than the list, pods may hold any
 //! IP, and their end proves nothing: it may be a virtual kubelet. A Node that was deleted and made again under its name may have
-//! another range: once a pod shows an IP outside of the known one, the range counts no more until the next list.
+//! another range: once a pod shows an IP outside of the known one, no range counts until the next list. A Node that becomes a virtual
+//! kubelet is one from the next list on.
 
 use super::ClusterIndex;
 use crate::facts::{Node, Pod};
@@ -24,9 +25,11 @@ impl ClusterIndex {
         let before = lists.at.is_some();
         lists.at = (nodes.len() > lists.most).then_some(now);
         lists.seen.extend(nodes.iter().map(|node| node.name.clone()));
-        let had_doubts = !lists.doubted.is_empty();
-        lists.doubted.clear();
-        before != lists.at.is_some() || had_doubts
+        let had_strays = lists.at.is_some() && !self.strays.is_empty();
+        if had_strays {
+            self.strays.clear();
+        }
+        before != self.lists_nodes() || had_strays
     }
 
     /// True if other Nodes than this node's are listed from time to time.
@@ -38,7 +41,7 @@ impl ClusterIndex {
     #[must_use]
     pub fn is_unlisted(&self, node: &str) -> bool {
         let is_other = self.lists_nodes() && node != self.settings.node;
-        is_other && (!self.nodes.contains_key(node) || self.is_doubted(node))
+        is_other && !self.nodes.contains_key(node)
     }
 
     /// True if no list has shown the node yet, so that it may be a virtual kubelet.
@@ -46,25 +49,18 @@ impl ClusterIndex {
         self.is_unlisted(node) && !self.listed_nodes.seen.contains(node)
     }
 
-    /// True if a pod has shown an IP outside of the node's range since the last list.
-    pub(in crate::state) fn is_doubted(&self, node: &str) -> bool {
-        self.listed_nodes.doubted.contains(node)
+    /// True if ranges of nodes may be others than those of the last list.
+    pub(in crate::state) fn ranges_are_old(&self, now: Duration) -> bool {
+        let at = self.listed_nodes.at;
+        at.is_some_and(|at| now.saturating_sub(at) >= FRESH)
     }
 
-    /// Doubts the range of the pod's node, if the pod is outside of it and the last list is old. True if that is new.
-    pub(in crate::state) fn doubt(&mut self, now: Duration, pod: &Pod) -> bool {
-        let is_fresh = |at: Duration| now.saturating_sub(at) < FRESH;
-        let Some(node) = pod.node.as_ref().filter(|node| ***node != *self.settings.node) else {
-            return false;
-        };
-        let is_old = self.listed_nodes.at.is_some_and(|at| !is_fresh(at));
-        is_old && !self.honours_ranges(pod) && self.listed_nodes.doubted.insert(node.clone())
-    }
-
-    /// Addresses of a node that is not listed yet, as its pods of the host's network show them: they are never judged.
-    pub(in crate::state) fn addresses_of_unlisted(&mut self, pod: &Pod) -> Vec<Addr> {
-        let is_unlisted = pod.node.as_deref().is_some_and(|node| self.is_unlisted(node));
-        let shown = pod.ips.iter().filter(|_| pod.host_network && is_unlisted);
+    /// Addresses of another node, as its pods of the host's network show them, where Nodes are listed: they are never judged.
+    pub(in crate::state) fn addresses_of_others(&mut self, pod: &Pod) -> Vec<Addr> {
+        let node = pod.node.as_deref();
+        let is_other =
+            self.lists_nodes() && pod.host_network && node.is_some_and(|node| node != self.settings.node);
+        let shown = pod.ips.iter().filter(|_| is_other);
         shown
             .copied()
             .filter(|ip| self.infrastructure.insert(*ip))

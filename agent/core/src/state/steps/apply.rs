@@ -104,7 +104,7 @@ impl State {
                 self.apply_presence(now, &presence);
                 self.orphan_ips.note(presence);
                 Dirty {
-                    presence: true,
+                    orphan_ips: true,
                     ..Dirty::default()
                 }
             }

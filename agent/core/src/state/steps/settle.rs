@@ -50,7 +50,7 @@ impl State {
             pod.is_none_or(|pod| pod.node.as_deref() == Some(self.node()))
         };
         let pairs = dirty.pairs.iter().map(|(_, ip)| ip);
-        dirty.presence
+        dirty.orphan_ips
             || dirty.everything
             || dirty.vips
             || self.task.is_some()
