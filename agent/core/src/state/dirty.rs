@@ -28,7 +28,8 @@ pub struct Dirty {
     pub pods: BTreeSet<Uid>,
     /// Pods that published an IP, and since when they may have held it unpublished.
     pub published: Vec<(Uid, Addr, Duration)>,
-    /// Whether orphan IPs have to be proven again, for another reason than what the rest shows: the node reported holders, or an owner changed a mode.
+    /// Whether orphan IPs have to be proven again, for another reason than what the rest shows: the node reported
+    /// holders, or an owner changed a mode.
     pub orphan_ips: bool,
     /// Whether VIPs changed.
     pub vips: bool,
