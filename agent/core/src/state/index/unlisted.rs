@@ -25,11 +25,12 @@ impl ClusterIndex {
         let before = lists.at.is_some();
         lists.at = (nodes.len() > lists.most).then_some(now);
         lists.seen.extend(nodes.iter().map(|node| node.name.clone()));
-        let had_strays = lists.at.is_some() && !self.strays.is_empty();
+        let after = lists.at.is_some();
+        let had_strays = (before || after) && !self.strays.is_empty();
         if had_strays {
             self.strays.clear();
         }
-        before != self.lists_nodes() || had_strays
+        before != after || had_strays
     }
 
     /// True if other Nodes than this node's are listed from time to time.
