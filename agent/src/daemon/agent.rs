@@ -162,24 +162,36 @@ impl Agent {
         self.attachments.detach()
     }
 
-    /// Writes the maps, but not before the sync. Until then denials that an earlier process proved stay under its
-    /// lease, or a restart would let packets through.
+    /// Writes the maps, and looks for sockets of Services that have denials now.
     fn write(&mut self) -> Result<()> {
+        let changed = self.install()?;
+        if !self.state.is_unfinished() {
+            self.timings.written();
+        }
+        if changed {
+            self.enter_earlier_sockets()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the maps, but not before the sync. Until then denials that an earlier process proved stay under its
+    /// lease, or a restart would let packets through. True if that changed denials.
+    fn install(&mut self) -> Result<bool> {
         let asks = self.state.asks_for_presence();
         self.ask_for_presence
             .send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
         if !self.state.is_synced() {
-            return Ok(());
+            return Ok(false);
         }
         if self.writer.replaces_terminated(self.state.tables()) {
             self.apply_lifts()?;
         }
         let keys = self.state.take_changes();
         self.report.add_names(&self.state, &keys);
-        let changed = self.writer.install_changes(self.state.tables(), keys)?;
+        let tables_changed = self.writer.install_changes(self.state.tables(), keys)?;
         self.timings.reused(self.state.take_reuse_gaps());
-        let (owners, new_owners) = self.state.take_owners(OWNERS);
-        let left_out = self.writer.install_owners(owners, &new_owners, OWNERS);
+        let (owners, changed) = self.state.take_owners(OWNERS);
+        let left_out = self.writer.install_owners(owners, &changed, OWNERS);
         if left_out > 0 {
             tracing::warn!(
                 left_out,
@@ -196,14 +208,8 @@ impl Agent {
             );
         }
         self.refused = refused;
-        self.report.conflicts(&self.state, new_owners.iter());
-        if !self.state.is_unfinished() {
-            self.timings.written();
-        }
-        if changed {
-            self.enter_earlier_sockets()?;
-        }
-        Ok(())
+        self.report.conflicts(&self.state, changed.iter());
+        Ok(tables_changed)
     }
 
     /// Renews the lease if the view is fresh enough. Requires that everything received so far is in the maps. While

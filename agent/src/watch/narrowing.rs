@@ -4,7 +4,7 @@
 use super::collection::Collection;
 use epguard_core::facts::Name;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// Mean time after which everything is listed again.
 pub(super) const AGAIN: Duration = Duration::from_hours(1);
@@ -49,16 +49,8 @@ impl Narrowing {
         self.again.map(|_| all.only(&self.name))
     }
 
-    /// True if one object alone is watched.
-    pub(super) const fn is_narrow(&self) -> bool {
-        self.again.is_some()
-    }
-
-    /// Waits until everything is to be listed again; for ever where everything is watched.
-    pub(super) async fn again(again: Option<&Self>) {
-        match again.and_then(|narrowing| narrowing.again) {
-            Some(again) => sleep_until(again).await,
-            None => std::future::pending().await,
-        }
+    /// When everything is to be listed again; none where everything is watched.
+    pub(super) const fn again(&self) -> Option<Instant> {
+        self.again
     }
 }

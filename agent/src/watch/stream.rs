@@ -94,8 +94,6 @@ impl Session {
         let (mut moments, mut lists) = (FuturesUnordered::new(), FuturesUnordered::new());
         let orders = Arc::clone(&self.orders);
         let lists_all = open.initial.is_some();
-        let narrowing = self.narrowing.clone().filter(|_| !lists_all);
-        let mut again = pin!(Narrowing::again(narrowing.as_ref()));
         if self.cut_short && open.initial.is_none() {
             // A restored server that is older than this watch sends nothing until it reaches our version, and omits
             // what happened before. A list shows it at once.
@@ -103,6 +101,7 @@ impl Session {
         }
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();
+            let again = self.list_again().filter(|_| following && !lists_all);
             let wake = match self.judge(open).await {
                 Verdict::Wait(wake) => wake,
                 Verdict::Behind(version) => return Err(request.behind(self.protocol.highest(), version)),
@@ -116,7 +115,7 @@ impl Session {
                     continue;
                 }
             };
-            // Biased: everything that has come is read before an answer is evaluated.
+            // Biased: what has come is read before an answer is evaluated. Lines that gather come after it, which only delays a proof.
             tokio::select! {
                 biased;
                 read = timeout_at(open.last_line + SILENCE, lines.read(stream, &mut line, following)) => {
@@ -137,7 +136,7 @@ impl Session {
                         return Ok(End::Listed);
                     }
                 }
-                () = &mut again, if following => return Ok(End::Relist),
+                () = sleep_until(again.unwrap_or(open.last_line)), if again.is_some() => return Ok(End::Relist),
                 () = orders.list.notified(), if following => {
                     moments.extend(open.order(orders.take_lists()));
                 }
@@ -170,8 +169,13 @@ impl Session {
         open.confirmations.judge(shown, Instant::now())
     }
 
+    /// When everything is to be listed again, since but one object is watched.
+    fn list_again(&self) -> Option<Instant> {
+        self.narrowing.as_ref().and_then(Narrowing::again)
+    }
+
     fn is_narrow(&self) -> bool {
-        self.narrowing.as_ref().is_some_and(Narrowing::is_narrow)
+        self.list_again().is_some()
     }
 
     pub(super) fn shown(&self) -> Shown {

@@ -53,9 +53,6 @@ impl Agent {
         }
         if changed {
             self.write()?;
-            if !self.state.is_unfinished() {
-                self.timings.written();
-            }
         }
         if self.state.is_synced() && !was_synced {
             self.timings.synced();
