@@ -13,12 +13,10 @@ fn main() {
         leave_placeholder(&object);
     }
     let bytes = fs::read(&object).unwrap_or_default();
-    if bytes.is_empty() {
+    let bytes = if bytes.is_empty() {
         println!(
             "cargo:warning=built without the eBPF object (it can load nothing); run `cargo xtask build`"
         );
-    }
-    let bytes = if bytes.is_empty() {
         bytes
     } else {
         without_debug_information(&bytes).expect("target/bpf/epguard-ebpf is not an ELF object")

@@ -40,9 +40,9 @@ impl<'a> Room<'a> {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
         if !self.looked_at.1 {
-            self.idle.iter_mut().for_each(|idle| {
+            if let Some(idle) = &mut self.idle {
                 idle.insert(ip);
-            });
+            }
             return true;
         }
         taken.has(ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)
@@ -85,4 +85,67 @@ impl<'a> Room<'a> {
 /// Half of the endpoints, at least one.
 pub(in crate::state) fn allowance(ready: usize) -> usize {
     (ready / 2).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Change, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::state::index::endpoints::Endpoint;
+    use crate::state::{Ipam, Ranges, Settings};
+
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn ip(last: u8) -> Addr {
+        Addr::v4([10, 0, 0, last])
+    }
+
+    fn endpoint(last: u8) -> Endpoint {
+        Endpoint {
+            ip: ip(last),
+            port: 80,
+            protocol: Protocol::Tcp,
+        }
+    }
+
+    /// The Service has four endpoints, of which the first is not ready.
+    fn cluster(service: &Name) -> ClusterIndex {
+        let mut cluster = ClusterIndex::new(Settings {
+            node: "node".into(),
+            ipam: Ipam::Auto,
+            ranges: Ranges::default(),
+        });
+        let endpoints = (1..=4).map(|last| SliceEndpoint {
+            ip: ip(last),
+            target: None,
+            target_name: None,
+            ready: last > 1,
+        });
+        let slice = Slice {
+            name: service.clone(),
+            service: Some(service.clone()),
+            endpoints: endpoints.collect(),
+            ports: vec![SlicePort {
+                name: PortName::new(""),
+                port: 80,
+                protocol: Protocol::Tcp,
+            }],
+            triggered: None,
+        };
+        cluster.endpoint_index.apply(NOW, Change::Applied(slice));
+        cluster
+    }
+
+    #[test]
+    fn an_idle_ip_that_takes_room_no_more_makes_no_place_for_another() {
+        let service: Name = ("shop".into(), "web".into());
+        let cluster = cluster(&service);
+        let mut room = Room::new(&cluster, NOW, &service);
+        let mut taken = Taken::default();
+        taken.set(endpoint(1), true);
+        assert!(room.fits(ip(2), &taken), "the first one is idle");
+        taken.set(endpoint(2), true);
+        taken.set(endpoint(1), false);
+        assert!(!room.fits(ip(3), &taken), "two of three are more than half");
+    }
 }

@@ -7,6 +7,11 @@ use epguard_common::{Addr, Mode, Uid, UidState};
 use std::time::Duration;
 
 impl PodIndex {
+    /// Pods that are terminating, or have ended.
+    pub fn leaving(&self) -> impl Iterator<Item = &Record> {
+        self.of(self.leaving.iter())
+    }
+
     /// Pods that the API no longer shows.
     pub fn absent(&self) -> impl Iterator<Item = Uid> {
         self.records

@@ -54,11 +54,6 @@ impl PodIndex {
         self.records.is_empty()
     }
 
-    /// Pods that are terminating, or have ended.
-    pub fn leaving(&self) -> impl Iterator<Item = &Record> {
-        self.of(self.leaving.iter())
-    }
-
     /// Pods, dead ones included, that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.of(self.places.claimants(ip))
