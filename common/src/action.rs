@@ -66,11 +66,12 @@ table! {
         LeaseExpired = 3, "lease-expired", Effect::Passed,
             "The agent has not renewed the lease, so the proof may be out of date";
         NoIntent = 4, "no-intent", Effect::Passed,
-            "No Service is known to be meant: direct traffic, a reply, or the intent was lost";
+            "No Service with a denial is meant: direct traffic, a reply, or another Service";
         NotDenied = 5, "not-denied", Effect::Passed,
             "The Service that is meant has no denial for this IP and port";
         Established = 6, "established", Effect::Passed, "A retired pod may still serve the flows it has";
-        Fragment = 7, "fragment", Effect::Passed, "A non-first fragment carries no port";
+        NoConnection = 7, "no-connection", Effect::Passed,
+            "No translator has recorded the packet's connection, as for untracked or offloaded packets";
         Draining = 8, "draining", Effect::Passed, "To a terminating pod, which may still serve (KEP-1669)";
         EventLost = 9, "event-lost", Effect::Beside("events_lost"),
             "Denials that the ring buffer had no room to report";
@@ -82,7 +83,7 @@ table! {
         Rejected = 13, "rejected", Effect::Stopped(Action::Reject),
             "Denied: dropped, and answered with a TCP RST or an ICMP error";
         AnswerSuppressed = 14, "answer-suppressed", Effect::Beside("answers_suppressed"),
-            "Denied packets that were dropped, since a rate limit or a missing carrier left no answer";
+            "Denied packets that were dropped, since a rate limit left no answer";
         AnswerFailed = 15, "answer-failed", Effect::Beside("answers_failed"),
             "Denied packets that were dropped, since the answer could not be sent";
         Redirected = 16, "redirected", Effect::Stopped(Action::Redirect),
@@ -90,23 +91,19 @@ table! {
         RedirectFailed = 17, "redirect-failed", Effect::Beside("redirects_failed"),
             "Packets of redirected flows that were dropped, since they could not be sent to the endpoint";
         Captured = 18, "captured", Effect::Stopped(Action::Capture), "Denied: sent to the capture interface";
-        NotCarried = 19, "not-carried", Effect::Passed,
-            "The packet is aimed at an affected Service, but cannot carry the Service's number";
-        IntentLost = 20, "intent-lost", Effect::Passed,
-            "The packet was aimed at the denied Service, and a foreign program has wiped the number";
-        BeyondShare = 21, "beyond-share", Effect::Beside("redirects_beyond_share"),
+        UnreadableConnection = 19, "unreadable-connection", Effect::Passed,
+            "The record of the packet's connection contradicts the packet";
+        BeyondShare = 20, "beyond-share", Effect::Beside("redirects_beyond_share"),
             "Redirected connections beyond their client's share of FLOWS, which a flood may reset";
-        RedirectRefused = 22, "redirect-refused", Effect::Beside("redirects_refused"),
+        RedirectRefused = 21, "redirect-refused", Effect::Beside("redirects_refused"),
             "Packets of flows that were rejected, since redirecting them could have reset another connection";
-        NotTranslated = 23, "not-translated", Effect::Passed,
-            "Aimed at an affected Service whose address a socket load balancer should have replaced, and has not";
-        RefusedUnseen = 24, "refused-unseen", Effect::Beside("calls_refused_unseen"),
+        RefusedUnseen = 22, "refused-unseen", Effect::Beside("calls_refused_unseen"),
             "Calls that were refused instead of dropped or captured, since their packets may meet no hook";
-        NotRecorded = 25, "not-recorded", Effect::Beside("sockets_not_recorded"),
+        NotRecorded = 23, "not-recorded", Effect::Beside("sockets_not_recorded"),
             "Connected sockets that had no room for the Service that they mean, so that later packets pass";
-        NoConnection = 26, "no-connection", Effect::Beside("packets_of_unknown_connections"),
-            "Packets to a suspect that passed, as their socket called the IP itself, or was connected before epguard ran";
-        Translated = 27, "translated", Effect::Beside("calls_translated"),
+        UnknownSocket = 24, "unknown-socket", Effect::Beside("packets_of_unknown_sockets"),
+            "Packets to a suspect, beside a socket load balancer, whose socket shows no Service";
+        Translated = 25, "translated", Effect::Beside("calls_translated"),
             "Calls of sockets for which a socket load balancer has chosen an endpoint";
     }
 }
@@ -138,7 +135,7 @@ impl Outcome {
     }
 }
 
-/// Value of `DENIAL_COUNTS`, per CPU, by the key of the denial (`terminated`: slot, port and protocol 0): the denied packets
+/// Value of `DENIAL_COUNTS`, per CPU, by the key of the denial (`terminated`: Service, port and protocol 0): the denied packets
 /// by what became of them.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -8,8 +8,6 @@ pub const SUSPECTS: usize = 16_384;
 pub const SERVICES: usize = 32_768;
 /// Denied endpoints. 65,536 * ~180 bytes = 12 MB.
 pub const DENIED: usize = 65_536;
-/// Sockets of the node itself. 1 MB.
-pub const SOCKETS: usize = 8_192;
 /// (reason, outcome) pairs.
 pub const COUNTERS: usize = crate::counters::COUNTERS;
 /// Denials whose packets are counted one by one; the packets of others are only counted by reason and outcome. Allocated
@@ -32,8 +30,6 @@ pub const LIVE: usize = BACKENDS * crate::MAX_BACKENDS;
 pub const DIRECT: usize = 16_384;
 /// Orphan IPs of this node; a node's range is rarely larger than a /22.
 pub const TERMINATED: usize = 4_096;
-/// Senders to affected Services, kept where foreign programs may clear numbers on packets. 0.5 MB.
-pub const AIMED: usize = 4_096;
 /// Interfaces of the node.
 pub const INTERFACES: usize = 4_096;
 /// Uplinks with an XDP program.

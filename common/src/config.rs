@@ -68,37 +68,30 @@ pub type ReasonModes = PerReason<Mode>;
 pub struct View {
     /// Nanoseconds of `CLOCK_BOOTTIME`; after it every packet passes.
     pub lease_deadline_ns: u64,
-    /// `SO_NETNS_COOKIE` of the node's network namespace: only its sockets are followed.
-    pub netns_cookie: u64,
-    /// Since when SUSPECTS and `flows` were never both empty, `CLOCK_BOOTTIME`: the hooks have not followed sockets before.
-    pub since_ns: u64,
     /// Entries in SUSPECTS; with none, and none of the following, the programs read this and pass.
     pub suspects: u32,
-    /// Entries in SERVICES.
-    pub vips: u32,
     /// Entries in TERMINATED.
     pub terminated: u32,
     /// Not 0: flows are redirected, or some that were still go on.
     pub flows: u32,
-    /// Bits of `skb->tc_index` and `skb->tc_classid` that the programs may read and write; 0: none. Writing also needs a
-    /// mode other than off and a valid lease.
-    pub carrier: u32,
-    /// Not 0: a foreign program may wipe what packets carry, so the programs store the senders to affected Services in AIMED.
-    pub wipers: u32,
-    /// The number that marks epguard's own answers, drawn by the agent when it starts; 0: none.
-    pub answer: u16,
+    /// Where [`crate::Entry`] begins in the kernel's `struct nf_conn`; 0: not known, so the programs read no entry.
+    pub entry_at: u32,
+    /// Not 0: the programs look up connections in Cilium's maps.
+    pub cilium: u32,
     /// [`View::FOUND`], [`View::HOOKED`]; 0: no socket load balancer is known on this node.
-    pub socket_lb: u16,
+    pub socket_lb: u32,
     /// Which connections of sockets count, [`crate::Connection::epoch`]. The agent draws another number whenever hooks may have
     /// missed a call.
     pub socket_lb_epoch: u32,
+    /// The greatest [`crate::ServiceNumber`] that was given.
+    pub last_service: u32,
 }
 
 impl View {
     /// A socket load balancer is on the node, and hooks of ours are before and after it.
-    pub const FOUND: u16 = 1;
+    pub const FOUND: u32 = 1;
     /// The same, and all interfaces that the agent selects are hooked.
-    pub const HOOKED: u16 = 2;
+    pub const HOOKED: u32 = 2;
 
     /// Whether the agent has renewed the lease in time. `now_ns`: `CLOCK_BOOTTIME`.
     #[inline]
@@ -114,12 +107,12 @@ impl View {
         self.suspects == 0 && self.terminated == 0 && self.flows == 0
     }
 
-    /// Whether every packet passes the ingress hook without a lookup. A pod that only drains is a suspect without a Service.
+    /// Whether every packet passes the ingress hook without a lookup: it judges no Service but by sockets.
     #[inline]
     #[must_use]
     pub const fn is_idle_at_ingress(&self) -> bool {
         let by_socket = self.socket_lb != 0 && self.suspects != 0;
-        self.vips == 0 && self.terminated == 0 && self.flows == 0 && !by_socket
+        self.terminated == 0 && self.flows == 0 && !by_socket
     }
 }
 
@@ -147,20 +140,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_only_drains_keeps_the_ingress_hook_idle() {
-        let draining = View {
+    fn suspects_keep_the_ingress_hook_idle_without_a_socket_load_balancer() {
+        let suspects = View {
             suspects: 1,
             ..View::default()
         };
-        assert!(draining.is_idle_at_ingress() && !draining.is_idle());
-        let awake: [fn(&mut View); 4] = [
-            |view| view.vips = 1,
+        assert!(suspects.is_idle_at_ingress() && !suspects.is_idle());
+        let awake: [fn(&mut View); 3] = [
             |view| view.terminated = 1,
             |view| view.flows = 1,
             |view| view.socket_lb = View::FOUND,
         ];
         for wake in awake {
-            let mut view = draining;
+            let mut view = suspects;
             wake(&mut view);
             assert!(!view.is_idle_at_ingress(), "{view:?}");
         }

@@ -1,6 +1,6 @@
 //! The choice of an action: what becomes of a packet, from the packet, its verdict and the tables.
 
-use crate::{Action, Bytes, JUDGED, Outcome, Packet, Reason, Verdict, is_answerable, is_redirectable};
+use crate::{Action, Bytes, Outcome, Packet, Reason, Verdict, is_answerable, is_redirectable};
 
 /// What the datapath does with a packet.
 #[repr(u32)]
@@ -11,10 +11,8 @@ pub enum Decision {
     Pass,
     /// Drop the packet silently.
     Drop,
-    /// Drop the packet. It should be rejected, but the limits or the carrier allow no answer.
+    /// Drop the packet. It should be rejected, but the limits allow no answer.
     DropUnanswered,
-    /// Drop the packet. It should be captured, but the next hook would judge it again.
-    DropUncaptured,
     /// Send the sender a TCP RST or an ICMP error in place of the packet.
     Reject,
     /// Open a redirected flow with the packet, which goes to a live endpoint.
@@ -34,7 +32,6 @@ impl Decision {
     pub const fn counted_beside(self) -> Option<Outcome> {
         match self {
             Self::DropUnanswered => Some(Outcome::AnswerSuppressed),
-            Self::DropUncaptured => Some(Outcome::RedirectFailed),
             _ => None,
         }
     }
@@ -45,7 +42,7 @@ impl Decision {
     #[allow(clippy::inline_always, reason = "as parse")]
     pub fn before_tc(self, can_reject: impl FnOnce() -> bool) -> Self {
         match self {
-            Self::Drop | Self::DropUnanswered | Self::DropUncaptured => self,
+            Self::Drop | Self::DropUnanswered => self,
             Self::Reject if can_reject() => self,
             _ => Self::Pass,
         }
@@ -79,12 +76,6 @@ pub trait ActionModel {
     fn own_action(&self) -> Action;
     /// The action that CONFIG holds for the reason.
     fn configured_action(&self, reason: Reason) -> Action;
-    /// Whether no hook judges the packet again on its way to the capture interface.
-    fn can_capture(&self) -> bool;
-    /// The number of the Service that the packet was aimed at.
-    fn service(&self) -> u16;
-    /// Whether the packet can carry the number to the next hook.
-    fn can_carry(&self, number: u16) -> bool;
     /// The live endpoint that BACKENDS names for the packet's flow.
     fn backend(&self, packet: &Packet) -> Option<Self::Backend>;
     /// Whether OWNERS shows the endpoint's pod at its IP.
@@ -98,8 +89,7 @@ pub trait ActionModel {
     fn has_room(&self) -> bool;
 }
 
-/// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to reject, reject and
-/// capture to drop.
+/// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to reject, reject to drop.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -115,11 +105,7 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
     };
     let action = model.own_action().or(model.configured_action(reason));
     if action == Action::Capture {
-        return if model.can_capture() {
-            Decision::Capture
-        } else {
-            Decision::DropUncaptured
-        };
+        return Decision::Capture;
     }
     if action == Action::Redirect && can_redirect(packet, model) {
         return Decision::Redirect;
@@ -129,7 +115,7 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
     {
         return Decision::Drop;
     }
-    if model.can_carry(JUDGED) && model.has_room() {
+    if model.has_room() {
         Decision::Reject
     } else {
         Decision::DropUnanswered
@@ -148,8 +134,7 @@ pub fn can_answer<B: Bytes>(bytes: &B, packet: &Packet, is_to_many: bool) -> boo
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as decide")]
 fn can_redirect<M: ActionModel>(packet: &Packet, model: &M) -> bool {
-    model.can_carry(model.service())
-        && is_redirectable(model.frame(), packet)
+    is_redirectable(model.frame(), packet)
         && packet.may_open()
         && model
             .backend(packet)

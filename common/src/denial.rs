@@ -54,11 +54,6 @@ pub struct Denial {
     pub held: u32,
     /// The denial's own action; unset: that of CONFIG.
     pub action: Action,
-    /// Always 0.
-    pub reserved: u32,
-    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`: a socket that stored the slot earlier meant
-    /// another Service.
-    pub slot_since_ns: u64,
 }
 
 /// Value of DENIED, behind its key. Numbers instead of enums: a person may have written any number with bpftool.
@@ -81,10 +76,6 @@ pub struct RawDenial {
     pub held: u32,
     /// [`Action`].
     pub action: u32,
-    /// Always 0.
-    pub reserved: u32,
-    /// Since when the key's slot is this Service's, `CLOCK_BOOTTIME`.
-    pub slot_since_ns: u64,
 }
 
 impl RawDenial {
@@ -101,8 +92,6 @@ impl RawDenial {
             mode: Mode::from_raw(self.mode),
             held: self.held,
             action: Action::from_raw(self.action),
-            reserved: 0,
-            slot_since_ns: self.slot_since_ns,
         })
     }
 }
@@ -118,8 +107,6 @@ impl From<Denial> for RawDenial {
             mode: denial.mode as u32,
             held: denial.held,
             action: denial.action as u32,
-            reserved: 0,
-            slot_since_ns: denial.slot_since_ns,
         }
     }
 }
@@ -137,14 +124,12 @@ mod tests {
         mode: Mode::Observe,
         held: 1,
         action: Action::Reject,
-        reserved: 0,
-        slot_since_ns: 7,
     };
 
     #[test]
     fn a_denial_is_read_as_it_was_written() {
         assert_eq!(RawDenial::from(WRITTEN).checked(), Some(WRITTEN));
-        assert_eq!(size_of::<RawDenial>(), 3 * 16 + 6 * 4 + 8);
+        assert_eq!(size_of::<RawDenial>(), 3 * 16 + 5 * 4);
     }
 
     #[test]

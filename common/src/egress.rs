@@ -1,63 +1,77 @@
 //! What becomes of a packet at the egress hook, after DNAT.
 
-use crate::{
-    ActionModel, Decision, Model, Outcome, Packet, Reason, Slot, Verdict, decide, is_redirectable, judge,
-};
+use crate::{ActionModel, Decision, Model, Packet, Verdict, decide, is_redirectable, judge};
 
 /// What the choice looks up at the egress hook.
 pub trait EgressModel: Model + ActionModel {
-    /// Whether the packet may belong to a redirected flow: there are such flows, and no egress hook has judged the packet.
-    fn may_follow(&self) -> bool;
     /// Whether FLOWS or OPENING holds the packet's flow, and OWNERS still shows its live endpoint.
-    fn is_redirected(&self, packet: &Packet, slot: Slot) -> bool;
-    /// Whether a foreign program may wipe the number that a packet carries ([`crate::View::wipers`]).
-    fn may_be_wiped(&self) -> bool;
-    /// The reason of the packet's denial for the Service that its sender aimed at a moment ago (AIMED).
-    fn aimed_reason(&self, packet: &Packet) -> Option<Reason>;
+    fn is_redirected(&self, packet: &Packet) -> bool;
+    /// Whether this is a copy of a packet that was judged at another interface just before: a bridge floods a frame to all
+    /// its ports.
+    fn is_copy(&self) -> bool;
 }
 
-/// Judges a packet and chooses what becomes of it. The packets of a redirected flow follow it without a verdict.
+/// Element of LAST: a packet of a connection that was judged at a port of a bridge.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Judged {
+    /// [`crate::Reference`]: packets with the same one have the same verdict.
+    pub reference: u64,
+    /// `CLOCK_BOOTTIME`.
+    pub at_ns: u64,
+    /// Octets.
+    pub length: u32,
+    /// The port.
+    pub ifindex: u32,
+}
+
+impl Judged {
+    /// The longest time that a bridge takes to hand the copies of a frame to all ports.
+    const FLOOD_NS: u64 = 1_000_000;
+
+    /// Whether a bridge has made this packet as a copy of the other one. Taking another packet for a copy only leaves it
+    /// uncounted and unanswered.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as judge")]
+    pub const fn is_copy_of(&self, first: &Self) -> bool {
+        self.reference != 0
+            && self.reference == first.reference
+            && self.length == first.length
+            && self.ifindex != first.ifindex
+            && self.at_ns.saturating_sub(first.at_ns) < Self::FLOOD_NS
+    }
+}
+
+/// Judges a packet and chooses what becomes of it. The packets of a redirected flow follow it without a verdict. A copy gets
+/// the verdict of its packet, but is not counted, answered or redirected again.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as judge")]
 pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, Decision) {
-    if model.may_follow() && follows(packet, model) {
-        return (Verdict::Clear, Decision::Follow);
+    if follows(packet, model) {
+        let decision = if model.is_copy() {
+            Decision::Drop
+        } else {
+            Decision::Follow
+        };
+        return (Verdict::Clear, decision);
     }
-    let mut verdict = judge(packet, model);
-    if verdict == Verdict::Pass(Reason::Nothing, Outcome::NoIntent) {
-        verdict = lost_intent(packet, model).unwrap_or(verdict);
+    let verdict = judge(packet, model);
+    if verdict == Verdict::Clear || !model.is_copy() {
+        return (verdict, decide(packet, verdict, model));
     }
-    (verdict, decide(packet, verdict, model))
+    let decision = match verdict {
+        Verdict::Deny { enforce: true, .. } => Decision::Drop,
+        _ => Decision::Pass,
+    };
+    (Verdict::Clear, decision)
 }
 
 /// Whether the packet belongs to a redirected flow. Without a valid lease it goes where conntrack sends it.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as judge")]
 fn follows<M: EgressModel>(packet: &Packet, model: &M) -> bool {
-    let slot = model.intent(packet).slot;
-    slot.is_some()
-        && model.can_carry(slot.number)
-        && model.lease_is_valid()
-        && is_redirectable(model.frame(), packet)
-        && model.is_redirected(packet, slot)
-}
-
-/// Why a packet to a suspect carries no Service although its sender aimed at a denied one: the lease has ended, or a foreign
-/// program has wiped the number. The packet passes, as a source port may have several destinations.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "as judge")]
-fn lost_intent<M: EgressModel>(packet: &Packet, model: &M) -> Option<Verdict> {
-    let lapsed = !model.lease_is_valid();
-    if !packet.transport.has_ports() || !model.may_be_wiped() && !lapsed {
-        return None;
-    }
-    let reason = model.aimed_reason(packet)?;
-    let outcome = if lapsed {
-        Outcome::LeaseExpired
-    } else {
-        Outcome::IntentLost
-    };
-    Some(Verdict::Pass(reason, outcome))
+    is_redirectable(model.frame(), packet) && model.is_redirected(packet) && model.lease_is_valid()
 }
 
 #[cfg(test)]

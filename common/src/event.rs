@@ -1,6 +1,6 @@
 //! EVENTS: one record for each denied packet that is reported.
 
-use crate::{Addr, Slot, Uid};
+use crate::{Addr, ServiceNumber, Uid};
 
 /// One denied, or would-be denied, packet. Numbers instead of enums: it crosses the boundary unchecked.
 #[repr(C)]
@@ -12,7 +12,7 @@ pub struct Event {
     pub dead_uid: Uid,
     /// The pod that would be, or was, hit.
     pub owner_uid: Uid,
-    /// As the packet shows it at the hook: after masquerading.
+    /// The client, before masquerade where a Service was meant.
     pub src: Addr,
     /// After DNAT: the endpoint.
     pub dst: Addr,
@@ -24,14 +24,14 @@ pub struct Event {
     pub ifindex: u32,
     /// Bytes, with link-layer header.
     pub length: u32,
+    /// The Service.
+    pub service: ServiceNumber,
     /// Host order.
     pub src_port: u16,
     /// Host order.
     pub dst_port: u16,
-    /// The Service.
-    pub slot: Slot,
     /// IP protocol number.
     pub protocol: u8,
     /// Always 0.
-    pub reserved: u8,
+    pub reserved: [u8; 7],
 }

@@ -1,9 +1,9 @@
 //! Redirected flows: keys and values of FLOWS, OPENING, RETURNS and DIRECT.
 
-use crate::{Addr, Backend, Packet, Slot};
+use crate::{Addr, Backend, Packet, Vip};
 
 /// Key of FLOWS and RETURNS, of OPENING and `OPENING_RETURNS`, and of DIRECT: a flow with the addresses behind conntrack, on
-/// one side.
+/// one side. conntrack gives no two connections the same.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Flow {
@@ -15,12 +15,10 @@ pub struct Flow {
     pub client_port: u16,
     /// Host order.
     pub endpoint_port: u16,
-    /// FLOWS, OPENING: the Service that the flow is aimed at. The others: none.
-    pub slot: Slot,
     /// IP protocol number.
     pub protocol: u8,
     /// Always 0.
-    pub reserved: u8,
+    pub reserved: [u8; 3],
 }
 
 impl Flow {
@@ -28,15 +26,14 @@ impl Flow {
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn to(packet: &Packet, slot: Slot) -> Self {
+    pub const fn to(packet: &Packet) -> Self {
         Self {
             client: packet.src,
             endpoint: packet.dst,
             client_port: packet.src_port,
             endpoint_port: packet.dst_port,
-            slot,
             protocol: packet.protocol,
-            reserved: 0,
+            reserved: [0; 3],
         }
     }
 
@@ -50,9 +47,8 @@ impl Flow {
             endpoint: packet.src,
             client_port: packet.dst_port,
             endpoint_port: packet.src_port,
-            slot: Slot::NONE,
             protocol: packet.protocol,
-            reserved: 0,
+            reserved: [0; 3],
         }
     }
 
@@ -64,7 +60,6 @@ impl Flow {
         Self {
             endpoint: back.target,
             endpoint_port: back.target_port,
-            slot: back.slot,
             ..self
         }
     }
@@ -77,7 +72,6 @@ impl Flow {
         Self {
             endpoint: backend.addr,
             endpoint_port: backend.port,
-            slot: Slot::NONE,
             ..self
         }
     }
@@ -89,6 +83,10 @@ impl Flow {
 pub struct Redirected {
     /// The live endpoint.
     pub backend: Backend,
+    /// The Service's address that the client asked for: a later connection with the same addresses may ask for another one.
+    pub vip: Vip,
+    /// Always 0.
+    pub unused: u32,
     /// [`Redirected::CLIENT_CLOSED`] and the others.
     pub flags: u32,
     /// The last packet in either direction, `CLOCK_BOOTTIME`.
@@ -228,12 +226,12 @@ const fn patience(protocol: u8, open: bool) -> u64 {
 pub struct Return {
     /// The denied endpoint, which the client's conntrack entry contains.
     pub target: Addr,
-    /// The interface towards it: replies enter there, or a strict `rp_filter` would drop them.
+    /// The interface towards the denied endpoint: replies enter there, or a strict `rp_filter` would drop them.
     pub ifindex: u32,
     /// Host order.
     pub target_port: u16,
-    /// The Service that the flow is aimed at, for the key in FLOWS.
-    pub slot: Slot,
+    /// Always 0.
+    pub reserved: u16,
     /// Destination and source of the Ethernet header that a packet from the denied endpoint would have; all zero on
     /// devices without one.
     pub ethernet: [u16; 6],

@@ -15,31 +15,26 @@ pub const BUCKETS: usize = 8_192;
 pub struct Gate {
     /// [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`]. 0: no agent has written the table, so every packet is judged.
     pub valid: u32,
-    /// Not 0: packets of the node's own sockets may leave by several hooks, and carry a mark between these.
-    pub relabels: u32,
     /// Bits of each bucket.
     pub buckets: [u8; BUCKETS],
 }
 
 impl Gate {
-    /// The table shows the addresses of SUSPECTS, SERVICES and TERMINATED.
+    /// The table shows the addresses of SUSPECTS and TERMINATED.
     pub const WRITTEN: u32 = 1;
     /// It also shows those of redirected flows. Without this, every packet is judged while there may be such flows.
     pub const SHOWS_FLOWS: u32 = 2;
 
     /// An address of SUSPECTS.
     pub const SUSPECT: u8 = 1;
-    /// An address of SERVICES.
-    pub const SERVICE: u8 = 2;
     /// An address of TERMINATED.
-    pub const TERMINATED: u8 = 4;
+    pub const TERMINATED: u8 = 2;
     /// A denied endpoint whose flows are redirected, or a live one that they go to.
-    pub const FLOW: u8 = 8;
+    pub const FLOW: u8 = 4;
 
     /// A table without addresses.
     pub const EMPTY: Self = Self {
         valid: Self::WRITTEN | Self::SHOWS_FLOWS,
-        relabels: 0,
         buckets: [0; BUCKETS],
     };
 
@@ -86,20 +81,15 @@ impl Glance {
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn asks_at_ingress(self, view: &View) -> bool {
         let by_socket = view.socket_lb != 0 && self.dst & Gate::SUSPECT != 0;
-        by_socket
-            || self.dst & Gate::SERVICE != 0
-            || self.src & Gate::FLOW != 0
-            || self.asks_about_orphans(view)
+        by_socket || self.src & Gate::FLOW != 0 || self.asks_about_orphans(view)
     }
 
-    /// Whether the packet needs a verdict at the egress hook. `relabels`: [`Gate::relabels`].
+    /// Whether the packet needs a verdict at the egress hook.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn asks_at_egress(self, view: &View, relabels: bool, has_socket: bool) -> bool {
-        let of_socket = has_socket && (relabels || self.protocol != TCP);
-        of_socket
-            || self.dst & (Gate::SUSPECT | Gate::FLOW) != 0
+    pub const fn asks_at_egress(self, view: &View) -> bool {
+        self.dst & (Gate::SUSPECT | Gate::FLOW) != 0
             || self.src & Gate::FLOW != 0
             || self.shows_holder(view)
     }

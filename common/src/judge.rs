@@ -1,6 +1,6 @@
 //! The verdict on a packet that leaves towards a pod, after DNAT.
 
-use crate::{Addr, DenialKey, Mode, Outcome, Packet, Reason, Slot, Suspect, Transport, UidState, Verdict};
+use crate::{Addr, DenialKey, Mode, Outcome, Packet, Reason, Suspect, Transport, UidState, Verdict};
 
 /// What the verdict needs: from maps in the kernel, from constants in tests. Each lookup happens only where its result
 /// matters, so a packet to an IP that is no suspect costs one lookup.
@@ -10,7 +10,7 @@ pub trait Model {
     /// The Service that the packet was aimed at.
     fn intent(&self, packet: &Packet) -> Intent;
     /// The denial of an endpoint.
-    fn denial(&self, target: &DenialKey) -> Option<Proof>;
+    fn denial(&self, key: &DenialKey) -> Option<Proof>;
     /// The operator's mode, an upper bound for every reason.
     fn mode(&self) -> Mode;
     /// The operator's mode for a reason.
@@ -19,28 +19,17 @@ pub trait Model {
     fn lease_is_valid(&self) -> bool;
 }
 
-/// The Service that a packet was aimed at. Slots are reused, so a stored slot counts only with its time.
+/// The Service that a packet was aimed at, by what the translators recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Intent {
-    /// The Service's slot at that time.
-    pub slot: Slot,
-    /// When the socket's entry stored it, `CLOCK_BOOTTIME`.
-    pub noted_ns: u64,
-}
-
-impl Intent {
-    /// No known Service.
-    pub const NONE: Self = Self::carried(Slot::NONE);
-
-    /// The slot that the packet itself carries: no packet lives as long as an unused slot rests.
-    #[inline]
-    #[must_use]
-    pub const fn carried(slot: Slot) -> Self {
-        Self {
-            slot,
-            noted_ns: u64::MAX,
-        }
-    }
+pub enum Intent {
+    /// No translator has recorded the packet's connection.
+    NoConnection,
+    /// The record of the packet's connection contradicts the packet.
+    Unreadable,
+    /// No Service with a denial.
+    None,
+    /// An endpoint of a Service with a denial.
+    Endpoint(DenialKey),
 }
 
 /// The proof that a denial rests on.
@@ -54,8 +43,6 @@ pub struct Proof {
     pub mode: Mode,
     /// Whether it waits for confirmation by a second list: then it is only reported.
     pub held: bool,
-    /// Since when the slot belongs to the denied Service, `CLOCK_BOOTTIME`.
-    pub slot_since_ns: u64,
 }
 
 /// Judges one packet. Denies only on a proof that is present and fresh; a miss anywhere is a pass.
@@ -75,21 +62,13 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
             if draining { Outcome::Draining } else { outcome },
         )
     };
-    let Intent { slot, noted_ns } = model.intent(packet);
-    if !slot.is_some() {
-        return otherwise(Outcome::NoIntent);
-    }
-    if !packet.transport.has_ports() {
-        let fragment = packet.transport == Transport::Fragment;
-        return otherwise(if fragment {
-            Outcome::Fragment
-        } else {
-            Outcome::NotDenied
-        });
-    }
-    let target = DenialKey::of(packet, slot);
-    let means_this_service = |proof: &Proof| noted_ns >= proof.slot_since_ns;
-    let Some(proof) = model.denial(&target).filter(means_this_service) else {
+    let key = match model.intent(packet) {
+        Intent::NoConnection => return otherwise(Outcome::NoConnection),
+        Intent::Unreadable => return otherwise(Outcome::UnreadableConnection),
+        Intent::None => return otherwise(Outcome::NoIntent),
+        Intent::Endpoint(key) => key,
+    };
+    let Some(proof) = model.denial(&key) else {
         return otherwise(Outcome::NotDenied);
     };
     let reason = proof.reason;

@@ -35,8 +35,8 @@ impl<K: PartialEq, V> Keyed<K, V> {
 mod tests {
     use super::*;
     use crate::{
-        Addr, Affected, Backends, DenialKey, Flow, RawDenial, Redirected, Return, Role, SocketIntent,
-        Suspect, Terminated, Vip,
+        Addr, Backends, DenialKey, Flow, RawDenial, Redirected, Return, Role, ServiceNumber, Suspect,
+        Terminated, Vip,
     };
 
     #[test]
@@ -44,12 +44,11 @@ mod tests {
         fn is_dense<K, V>() -> bool {
             size_of::<Keyed<K, V>>() == size_of::<K>() + size_of::<V>()
         }
-        assert!(is_dense::<Vip, Affected>());
+        assert!(is_dense::<Vip, ServiceNumber>());
         assert!(is_dense::<Addr, Suspect>());
         assert!(is_dense::<Addr, Terminated>());
         assert!(is_dense::<DenialKey, RawDenial>());
         assert!(is_dense::<DenialKey, Backends>());
-        assert!(is_dense::<u64, SocketIntent>());
         assert!(is_dense::<u32, Role>());
         assert!(is_dense::<Flow, Redirected>());
         assert!(is_dense::<Flow, Return>());

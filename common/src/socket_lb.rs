@@ -11,7 +11,7 @@ use crate::{Action, Addr, Decision, Packet, Reason, Transport, Verdict, Vip};
 pub struct Call {
     /// The socket; 0: no call.
     pub cookie: u64,
-    /// The thread, [`crate::Moment::thread`].
+    /// The thread: a part of the address of its `task_struct`.
     pub thread: u32,
     /// A checksum of the rest. Threads that preempt each other while they write may leave parts of two calls.
     pub sum: u32,
@@ -81,12 +81,12 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that is made now. What a UDP socket sent before may still wait to leave: its packets count from
-    /// [`crate::PENDING_NS`] later on. A TCP socket has no such packets.
+    /// [`PENDING_NS`] later on. A TCP socket has no such packets.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn new(vip: Vip, endpoint: Vip, epoch: u32, now_ns: u64) -> Self {
-        let settles = if vip.protocol == TCP { 0 } else { crate::PENDING_NS };
+        let settles = if vip.protocol == TCP { 0 } else { PENDING_NS };
         Self {
             settled_ns: now_ns + settles,
             vip,
@@ -223,6 +223,8 @@ pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -
     }
 }
 
+/// The longest time that a datagram waits, as for its neighbour's address. A later one was dropped.
+pub const PENDING_NS: u64 = 5_000_000_000;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 

@@ -14,8 +14,6 @@ pod!(
     crate::Gate,
     crate::Owner,
     crate::Vip,
-    crate::Sender,
-    crate::Aimed,
     crate::Flow,
     crate::Direct,
     crate::DenialKey,
@@ -23,11 +21,10 @@ pod!(
     crate::DenialCount,
     crate::Keyed<crate::Addr, crate::Suspect>,
     crate::Keyed<crate::Addr, crate::Terminated>,
-    crate::Keyed<crate::Vip, crate::Affected>,
+    crate::Keyed<crate::Vip, crate::ServiceNumber>,
     crate::Keyed<crate::DenialKey, crate::RawDenial>,
     crate::Keyed<crate::DenialKey, crate::Backends>,
-    crate::Keyed<u64, crate::SocketIntent>,
     crate::Keyed<crate::Flow, crate::Redirected>,
     crate::Keyed<crate::Flow, crate::Return>,
-    crate::Keyed<u32, crate::RawRole>
+    crate::Keyed<u32, crate::Interface>
 );

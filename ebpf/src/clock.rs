@@ -2,7 +2,6 @@
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_ktime_get_boot_ns};
 use core::cell::Cell;
-use epguard_common::Moment;
 
 /// Nanoseconds of `CLOCK_BOOTTIME`, which goes on while the machine sleeps: a lease must not survive that. Linux 5.8.
 #[inline(always)]
@@ -26,16 +25,10 @@ impl Clock {
     }
 }
 
-/// The time and the current thread; sockets are followed since `since_ns`. TC programs can read a thread's number only from
-/// Linux 6.10 on, but always the address of its `task_struct`, which identifies it as well: they lie at least 64 octets apart,
-/// so 32 bits are enough for 256 GiB of memory.
+/// The thread that the kernel runs for: a part of the address of its `task_struct`. They lie at least 64 octets apart, so 32 bits
+/// are enough for 256 GiB of memory.
 #[inline(always)]
-pub fn moment(since_ns: u64) -> Moment {
+pub fn thread() -> u32 {
     // SAFETY: no arguments.
-    let task = unsafe { bpf_get_current_task() };
-    Moment {
-        now_ns: now_ns(),
-        since_ns,
-        thread: (task >> 6) as u32,
-    }
+    (unsafe { bpf_get_current_task() } >> 6) as u32
 }

@@ -5,6 +5,10 @@ use epguard_common::{Addr, Bytes, Packet, claimed};
 
 /// Where a packet was judged, for reports.
 pub trait Origin: EbpfContext {
+    /// Whether another program of ours may interrupt this one on its processor: true for cgroup hooks.
+    const MAY_BE_INTERRUPTED: bool = false;
+
+
     /// Octets, with link-layer header.
     fn length(&self) -> u32;
     /// The interface where the packet enters or leaves; 0: none.
@@ -23,10 +27,6 @@ pub trait Frame: Bytes + Origin {
     fn ether_type(&self) -> u16;
     /// Whether the program can write the answer to the packet. Otherwise a later program does.
     fn can_reject(&self, packet: &Packet) -> bool;
-    /// Whether the hooks that the packet passes next can read `number` from it, if they see it at all.
-    fn can_carry(&self, number: u16) -> bool;
-    /// Whether no hook judges the packet again on its way to the capture interface.
-    fn can_capture(&self) -> bool;
     /// Whether the link layer brought it to more than one host.
     fn is_to_many(&self) -> bool;
     /// Whether it is addressed to this host itself, and carries no VLAN tag.

@@ -15,27 +15,14 @@ pub fn asks_at_ingress(context: *mut __sk_buff) -> bool {
     if view.is_idle_at_ingress() {
         return false;
     }
-    // SAFETY: fields of the program's own context. A number that the packet carries, or seems to carry, has to be removed.
-    let carried = unsafe { view.carried((*context).tc_index) | view.carried((*context).tc_classid) };
-    carried != 0 || look(context, &view).is_none_or(|glance| glance.asks_at_ingress(&view))
+    look(context, &view).is_none_or(|glance| glance.asks_at_ingress(&view))
 }
 
 /// Whether the packet needs a verdict at the egress hook.
 #[inline(always)]
 pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
     let Some(view) = maps::active() else { return false };
-    // SAFETY: fields of the program's own context; the socket is compared with null only.
-    let (carried, has_socket) = unsafe {
-        (
-            view.carried((*context).tc_index),
-            !(*context).__bindgen_anon_2.sk.is_null(),
-        )
-    };
-    if carried != 0 {
-        return true;
-    }
-    let relabels = maps::relabels();
-    look(context, &view).is_none_or(|glance| glance.asks_at_egress(&view, relabels, has_socket))
+    look(context, &view).is_none_or(|glance| glance.asks_at_egress(&view))
 }
 
 #[inline(always)]

@@ -1,94 +1,111 @@
-//! The ingress hook, before DNAT: writes which Service a packet is aimed at, and judges packets to a pod's IP itself.
+//! The ingress hook, before DNAT: turns back replies of redirected flows, and judges packets to a pod's IP itself, and packets of
+//! sockets that a load balancer has connected. It knows no Service's address.
 
 use crate::frame::Origin as _;
-use crate::skb::Skb;
-use crate::{aimed, maps, terminated, turned};
-use epguard_common::{
-    Decision, Entering, Force, IngressModel, Marking, Outcome, Packet, Reason, Slot, View, Vip,
-    decide_ingress,
-};
+use crate::lookup::Lookup;
+use crate::records::Found;
+use crate::reject::limit;
+use crate::skb::{Skb, parse_packet};
+use crate::socket::{self, Shown};
+use crate::{maps, telemetry, terminated, turned};
+use aya_ebpf::bindings::__sk_buff;
+use core::cell::Cell;
+use epguard_common::{Decision, Mode, Outcome, Reason, Verdict, decide, judge};
 
-/// Carries out what `epguard_common` decides about a packet that enters. `by_ip`: whether it may be aimed at the IP itself.
+/// Judges a packet by its destination. `by_ip`: whether it may be aimed at the IP itself.
 #[inline(always)]
-pub fn judge(skb: &Skb, by_ip: bool) -> Decision {
+pub fn judge_by_destination(skb: &Skb, by_ip: bool) -> Decision {
     let Some(view) = maps::active() else {
         return Decision::Pass;
     };
     let packet = skb.packet();
-    match decide_ingress(packet, &Tables { skb, view: &view }) {
-        Entering::OwnAnswer => {
-            skb.carry(&view, view.answer);
-            return Decision::Pass;
-        }
-        Entering::Reply => return Decision::Reply,
-        Entering::Judge => {}
-    }
-    if view.vips != 0 {
-        mark(skb, packet, &view);
+    let is_answer = skb.is_answer();
+    if view.flows != 0
+        && !is_answer
+        && packet.is_some_and(|packet| turned::is_reply(skb, packet))
+        && skb.is_in_force(&view)
+    {
+        return Decision::Reply;
     }
     if view.terminated == 0 {
         return Decision::Pass;
     }
-    terminated::lift(skb, packet);
-    match packet {
-        Some(packet) => {
-            terminated::sight(skb, packet);
-            if by_ip {
-                terminated::judge(skb, packet, &view)
-            } else {
-                Decision::Pass
-            }
-        }
-        None => Decision::Pass,
+    if !is_answer {
+        terminated::lift(skb, packet);
     }
-}
-
-/// What the decision looks up, in the packet and the maps.
-struct Tables<'a> {
-    skb: &'a Skb,
-    view: &'a View,
-}
-
-impl IngressModel for Tables<'_> {
-    #[inline(always)]
-    fn is_marked(&self) -> bool {
-        self.view.is_answer(self.skb.carried(self.view))
-    }
-
-    #[inline(always)]
-    fn is_aimed(&self, packet: &Packet) -> bool {
-        maps::service(&Vip::of(packet)).is_some() || maps::terminated(&packet.dst).is_some()
-    }
-
-    #[inline(always)]
-    fn is_reply(&self, packet: &Packet) -> bool {
-        self.view.flows != 0 && turned::is_answer(self.skb, packet)
-    }
-
-    #[inline(always)]
-    fn force(&self) -> Force {
-        self.skb.force(self.view)
-    }
-}
-
-/// Writes the packet's intent. A packet to any other destination gets none, also if its sender wrote a number there.
-#[inline(always)]
-fn mark(skb: &Skb, packet: Option<&Packet>, view: &View) {
-    let vip = packet.filter(|packet| packet.transport.has_ports()).map(Vip::of);
-    let slot = vip.map_or(Slot::NONE, |vip| maps::service(&vip));
-    let carried = skb.carry(view, slot.number);
-    let Some(packet) = packet.filter(|_| slot.is_some()) else {
-        return;
+    let Some(packet) = packet else {
+        return Decision::Pass;
     };
-    if view.socket_lb != 0 {
-        maps::count(Reason::Nothing, Outcome::NotTranslated, skb.length());
+    if !is_answer {
+        terminated::sight(skb, packet);
     }
-    match Marking::of(carried, view.wipers != 0, || skb.force(view)) {
-        Marking::Done => {}
-        Marking::RememberSender => aimed::record_sender(packet, slot),
-        Marking::NotCarried => {
-            skb.carry(view, Slot::NONE.number);
-            maps::count(Reason::Nothing, Outcome::NotCarried, skb.length());
+    if by_ip {
+        terminated::judge(skb, packet, &view)
+    } else {
+        Decision::Pass
+    }
+}
+
+/// Judges a packet by its socket. `None`: its Service has no denial for it, or the socket does not show the Service.
+#[inline(always)]
+pub fn judge_by_socket(context: *mut __sk_buff) -> Option<Decision> {
+    maps::view().filter(|view| view.socket_lb != 0 && view.suspects != 0)?;
+    let parsed = parse_packet(context);
+    if parsed == 0 || meant(context) == 0 {
+        return None;
+    }
+    judge_meant(context)
+}
+
+/// Whether the packet goes to a suspect, and its socket shows the Service; 0 if not. Global, as `read_entry`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn meant(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    let Some(packet) = skb.packet() else { return 0 };
+    if maps::suspect(&packet.dst).is_none() {
+        return 0;
+    }
+    match socket::read(context) {
+        Shown::Service => 1,
+        Shown::NoSocket => 0,
+        Shown::Nothing => {
+            maps::count(Reason::Nothing, Outcome::UnknownSocket, skb.length());
+            0
         }
     }
+}
+
+/// Not inlined: its stack is free again for the hook's own verdict.
+#[inline(never)]
+fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
+    let skb = Skb::judged(context);
+    let (view, packet) = (maps::view()?, skb.packet()?);
+    let (config, mode, debug) = maps::config()?;
+    let (key, meant) = maps::aim()?;
+    if mode == Mode::Off {
+        return None;
+    }
+    let lookup = Lookup {
+        frame: &skb,
+        view: &view,
+        config,
+        mode,
+        suspect: maps::suspect(&packet.dst),
+        found: Found::Elsewhere,
+        key,
+        meant,
+        denial: Cell::new(None),
+    };
+    let verdict = judge(packet, &lookup);
+    // The hook's own verdict counts the others.
+    if let Verdict::Clear | Verdict::Pass(Reason::Nothing, _) = verdict {
+        return None;
+    }
+    let decision = decide(packet, verdict, &lookup);
+    if decision == Decision::Reject {
+        limit::take(config, &lookup, skb.now_ns());
+    }
+    telemetry::report(&skb, packet, verdict, decision, &lookup, debug);
+    Some(decision)
 }

@@ -1,87 +1,56 @@
-//! What a verdict looks up for a known Service, in the maps. It keeps what it finds, for the report.
+//! What the verdict on a packet or a call looks up, and the choice of an action. It keeps what it finds, for the report.
 
-use crate::clock::Clock;
-use crate::maps;
+use crate::frame::{Frame as _, Origin};
+use crate::records::Found;
+use crate::redirected::destination;
+use crate::reject::limit;
+use crate::skb::Skb;
 use crate::telemetry::Evidence;
+use crate::{maps, redirect};
+use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, Addr, DenialKey, Intent, Mode, Model, Packet, Proof, Rate, RawConfig, Reason, Slot, Suspect, Uid,
-    View,
+    Action, ActionModel, Addr, DenialKey, EgressModel, Intent, Meant, Mode, Model, Packet, Proof, Rate, RawConfig,
+    Reason, Suspect, Uid, View,
 };
 
-/// The lookups for one packet or call.
-pub struct Lookup<'a> {
-    view: &'a View,
-    config: *const RawConfig,
-    mode: Mode,
-    intent: Intent,
-    suspect: Cell<Option<*mut Suspect>>,
-    denial: Cell<Option<maps::Denied>>,
-    clock: &'a Clock,
+/// The lookups for one packet or call to an IP that may be a suspect.
+pub struct Lookup<'a, F> {
+    pub frame: &'a F,
+    pub view: &'a View,
+    pub config: *const RawConfig,
+    pub mode: Mode,
+    /// The entry of its destination, with the flags.
+    pub suspect: Option<(*mut Suspect, u32)>,
+    /// What the translators recorded.
+    pub found: Found,
+    /// The endpoint, if `found` is a translation; its Service has a number if it has denials.
+    pub key: &'a DenialKey,
+    /// What the client asked for, if `found` is a translation.
+    pub meant: &'a Meant,
+    /// The denial that was found.
+    pub denial: Cell<Option<maps::Denied>>,
 }
 
-impl<'a> Lookup<'a> {
-    /// For a packet or call that is aimed at this Service.
+impl<F: Origin> Model for Lookup<'_, F> {
     #[inline(always)]
-    pub fn new(
-        view: &'a View,
-        config: *const RawConfig,
-        mode: Mode,
-        intent: Intent,
-        clock: &'a Clock,
-    ) -> Self {
-        Self {
-            view,
-            config,
-            mode,
-            intent,
-            suspect: Cell::new(None),
-            denial: Cell::new(None),
-            clock,
-        }
-    }
-
-    /// The time of this run of the program, nanoseconds of `CLOCK_BOOTTIME`.
-    #[inline(always)]
-    pub fn now_ns(&self) -> u64 {
-        self.clock.now_ns()
-    }
-
-    /// The operator's settings.
-    #[inline(always)]
-    pub fn config(&self) -> *const RawConfig {
-        self.config
-    }
-
-    /// The action of the denial that was found; unset if it has none.
-    #[inline(always)]
-    pub fn own_action(&self) -> Action {
-        self.denial.get().map_or(Action::Unset, |denied| denied.action())
-    }
-
-    /// The action that CONFIG holds for the reason.
-    #[inline(always)]
-    pub fn configured_action(&self, reason: Reason) -> Action {
-        maps::action_of(self.config, reason)
-    }
-}
-
-impl Model for Lookup<'_> {
-    #[inline(always)]
-    fn suspect(&self, addr: &Addr) -> Option<u32> {
-        let (suspect, flags) = maps::suspect(addr)?;
-        self.suspect.set(Some(suspect));
-        Some(flags)
+    fn suspect(&self, _: &Addr) -> Option<u32> {
+        self.suspect.map(|(_, flags)| flags)
     }
 
     #[inline(always)]
     fn intent(&self, _: &Packet) -> Intent {
-        self.intent
+        match self.found {
+            Found::Nothing => Intent::NoConnection,
+            Found::Unreadable => Intent::Unreadable,
+            Found::Conntrack | Found::Elsewhere if self.key.service.is_some() => Intent::Endpoint(*self.key),
+            _ => Intent::None,
+        }
     }
 
     #[inline(always)]
-    fn denial(&self, target: &DenialKey) -> Option<Proof> {
-        let denied = maps::denial(target)?;
+    fn denial(&self, key: &DenialKey) -> Option<Proof> {
+        let denied = maps::denial(key)?;
         self.denial.set(Some(denied));
         Some(denied.proof())
     }
@@ -98,28 +67,105 @@ impl Model for Lookup<'_> {
 
     #[inline(always)]
     fn lease_is_valid(&self) -> bool {
-        self.view.lease_is_valid(self.now_ns())
+        self.view.lease_is_valid(self.frame.now_ns())
     }
 }
 
-impl Evidence for Lookup<'_> {
+impl<F> Lookup<'_, F> {
+    /// The action of the denial that was found; unset if it has none.
+    #[inline(always)]
+    pub fn own_action(&self) -> Action {
+        self.denial.get().map_or(Action::Unset, |denied| denied.action())
+    }
+}
+
+impl<F> Evidence for Lookup<'_, F> {
     #[inline(always)]
     fn rate(&self) -> Option<*mut Rate> {
         // SAFETY: a field of an entry that stays there for the run of the program.
         self.suspect
-            .get()
-            .map(|suspect| unsafe { &raw mut (*suspect).rate })
+            .map(|(suspect, _)| unsafe { &raw mut (*suspect).rate })
     }
 
     #[inline(always)]
-    fn write_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid) {
+    fn write_uids(&self, dead: *mut Uid, owner: *mut Uid) {
         if let Some(denied) = self.denial.get() {
-            denied.write_uids(&DenialKey::of(packet, self.intent.slot), dead, owner);
+            denied.write_uids(self.key, dead, owner);
         }
     }
 
     #[inline(always)]
-    fn slot(&self) -> Slot {
-        self.intent.slot
+    fn key(&self) -> &DenialKey {
+        self.key
+    }
+
+    #[inline(always)]
+    fn client(&self, _: &Packet) -> (Addr, u16) {
+        (self.meant.client, self.meant.client_port)
+    }
+}
+
+impl ActionModel for Lookup<'_, Skb> {
+    type Frame = Skb;
+    /// Kept as the [`destination`].
+    type Backend = ();
+
+    #[inline(always)]
+    fn frame(&self) -> &Skb {
+        self.frame
+    }
+
+    #[inline(always)]
+    fn own_action(&self) -> Action {
+        Lookup::own_action(self)
+    }
+
+    #[inline(always)]
+    fn configured_action(&self, reason: Reason) -> Action {
+        maps::action_of(self.config, reason)
+    }
+
+    #[inline(always)]
+    fn backend(&self, packet: &Packet) -> Option<()> {
+        if self.found != Found::Conntrack || self.frame.is_tagged() {
+            return None;
+        }
+        let destination = destination()?;
+        destination.through = 0;
+        maps::choose(packet, self.key, &mut destination.backend).then_some(())
+    }
+
+    #[inline(always)]
+    fn is_live(&self, (): &()) -> bool {
+        destination().is_some_and(|destination| redirect::is_live(&destination.backend))
+    }
+
+    #[inline(always)]
+    fn has_route(&self, _: &Packet, (): &()) -> bool {
+        // Nothing at an interface without hooks translates answers back.
+        redirect::next_hop(self.frame.as_ptr().cast()) != 0
+            && destination().is_some_and(|to| maps::is_hooked(to.through))
+    }
+
+    #[inline(always)]
+    fn is_to_many(&self) -> bool {
+        self.frame.is_to_many()
+    }
+
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        limit::has_room(self.config, self, self.frame.now_ns())
+    }
+}
+
+impl EgressModel for Lookup<'_, Skb> {
+    #[inline(always)]
+    fn is_redirected(&self, packet: &Packet) -> bool {
+        self.view.flows != 0 && self.found == Found::Conntrack && redirect::known(packet)
+    }
+
+    #[inline(always)]
+    fn is_copy(&self) -> bool {
+        maps::is_port(self.frame.ifindex()) && maps::is_copy(self.frame)
     }
 }

@@ -1,10 +1,11 @@
 //! The datapath. The programs carry decisions out; `epguard-common` makes them.
 //!
-//! The *ingress hook* sees packets that enter the node's stack, before DNAT, and writes which Service they are aimed at. The
-//! *egress hook* sees packets that leave towards a pod, after DNAT, and judges them. Packets of the node's own sockets pass no
-//! ingress hook; the cgroup hooks follow those sockets.
+//! The *egress hook* sees packets that leave towards a pod, after DNAT, and judges them by the Service that their connection was
+//! aimed at. The *ingress hook* sees packets that enter the node's stack, before DNAT. Beside a socket load balancer, cgroup hooks
+//! judge calls.
 #![no_std]
 #![no_main]
+#![feature(asm_experimental_arch)]
 #![allow(
     missing_docs,
     reason = "the program macros generate functions without a docstring"
@@ -22,10 +23,9 @@
     reason = "kernel fields are wider than what they hold"
 )]
 
-mod aimed;
-mod carrier;
+mod cilium;
 mod clock;
-mod connection;
+mod conntrack;
 mod egress;
 mod flow_entry;
 mod flows;
@@ -37,13 +37,14 @@ mod link;
 mod lookup;
 mod maps;
 mod note;
+mod records;
 mod redirect;
 mod redirected;
 mod reject;
 mod route;
 mod skb;
+mod socket;
 mod socket_lb;
-mod sockets;
 mod tcp_flags;
 mod telemetry;
 mod terminated;
@@ -52,9 +53,8 @@ mod xdp;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
-use aya_ebpf::macros::{cgroup_sock, cgroup_sock_addr, classifier, xdp};
-use aya_ebpf::programs::{SockAddrContext, SockContext, TcContext, XdpContext};
-use connection::judge_by_socket;
+use aya_ebpf::macros::{cgroup_sock_addr, classifier, xdp};
+use aya_ebpf::programs::{SockAddrContext, TcContext, XdpContext};
 use epguard_common::Decision;
 use reject::{Hook, carry_out, turn_round_early};
 use skb::Skb;
@@ -67,7 +67,7 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
     if !gate::asks_at_ingress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
-    let by_socket = judge_by_socket(ctx.skb.skb, Hook::Ingress);
+    let by_socket = ingress::judge_by_socket(ctx.skb.skb);
     let decision = match by_socket {
         // What its Service lets pass is not judged as aimed at an orphan IP.
         None | Some(Decision::Pass) => judge_ingress(ctx.skb.skb, by_socket.is_none()),
@@ -82,15 +82,11 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
     if !gate::asks_at_egress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
-    note::note(ctx.skb.skb);
-    let decision = match judge_by_socket(ctx.skb.skb, Hook::Egress) {
-        None | Some(Decision::Pass) => judge_egress(ctx.skb.skb),
-        Some(denied) => denied,
-    };
-    carry_out(&ctx, decision, Hook::Egress)
+    note::note::<false>(ctx.skb.skb);
+    carry_out(&ctx, judge_egress::<false>(ctx.skb.skb), Hook::Egress)
 }
 
-/// Both hooks in one program: a program test run can't set `tc_index`, so the tests' tables of packets run through this one.
+/// Both hooks in one program, with a conntrack entry that the tests give: a test run has none.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
     let (decision, hook) = judge_both(ctx.skb.skb);
@@ -108,8 +104,8 @@ fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
     if !asks_at_egress(context) {
         return (Decision::Pass, Hook::Egress);
     }
-    note::note(context);
-    (judge_egress(context), Hook::Egress)
+    note::note::<true>(context);
+    (judge_egress::<true>(context), Hook::Egress)
 }
 
 /// Not inlined beside the other gate, as their stacks would add up.
@@ -121,13 +117,13 @@ fn asks_at_egress(context: *mut __sk_buff) -> bool {
 /// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
 fn judge_ingress(context: *mut __sk_buff, by_ip: bool) -> Decision {
-    ingress::judge(&Skb::parse(context), by_ip)
+    ingress::judge_by_destination(&Skb::parse(context), by_ip)
 }
 
 /// As `judge_ingress`.
 #[inline(never)]
-fn judge_egress(context: *mut __sk_buff) -> Decision {
-    egress::judge(&Skb::parse(context))
+fn judge_egress<const TEST: bool>(context: *mut __sk_buff) -> Decision {
+    egress::judge::<TEST>(&Skb::parse(context))
 }
 
 /// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.
@@ -135,97 +131,62 @@ fn judge_egress(context: *mut __sk_buff) -> Decision {
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match terminated::judge_early(&Raw::new(ctx.ctx)) {
-        Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured => XDP_DROP,
+        Decision::Drop | Decision::DropUnanswered => XDP_DROP,
         Decision::Reject => turn_round_early(ctx.ctx),
         _ => XDP_PASS,
     }
 }
 
-/// UDP sockets of the node itself, at their creation. Linux 4.10.
-#[cgroup_sock(sock_create)]
-pub fn epguard_socket(ctx: SockContext) -> i32 {
-    sockets::create(&ctx);
-    ALLOW
-}
-
-/// Sockets of the node itself, Linux 4.17.
-#[cgroup_sock_addr(connect4)]
-pub fn epguard_connect4(ctx: SockAddrContext) -> i32 {
-    sockets::connect(sockets::destination_v4(&ctx), &ctx);
-    ALLOW
-}
-
-/// As `epguard_connect4`.
-#[cgroup_sock_addr(connect6)]
-pub fn epguard_connect6(ctx: SockAddrContext) -> i32 {
-    sockets::connect(sockets::destination_v6(&ctx), &ctx);
-    ALLOW
-}
-
-/// Unconnected UDP of the node itself, Linux 4.18.
-#[cgroup_sock_addr(sendmsg4)]
-pub fn epguard_sendmsg4(ctx: SockAddrContext) -> i32 {
-    sockets::send(sockets::destination_v4(&ctx), &ctx);
-    ALLOW
-}
-
-/// As `epguard_sendmsg4`.
-#[cgroup_sock_addr(sendmsg6)]
-pub fn epguard_sendmsg6(ctx: SockAddrContext) -> i32 {
-    sockets::send(sockets::destination_v6(&ctx), &ctx);
-    ALLOW
-}
-
 /// All sockets of the machine, before a socket load balancer. Attached only where there is one, as all that follow.
 #[cgroup_sock_addr(connect4)]
 pub fn epguard_before_connect4(ctx: SockAddrContext) -> i32 {
-    socket_lb::before(sockets::destination_v4(&ctx), &ctx, Kind::Connect);
+    socket_lb::before(socket_lb::destination_v4(&ctx), &ctx, Kind::Connect);
     ALLOW
 }
 
 /// As `epguard_before_connect4`.
 #[cgroup_sock_addr(connect6)]
 pub fn epguard_before_connect6(ctx: SockAddrContext) -> i32 {
-    socket_lb::before(sockets::destination_v6(&ctx), &ctx, Kind::Connect);
+    socket_lb::before(socket_lb::destination_v6(&ctx), &ctx, Kind::Connect);
     ALLOW
 }
 
 /// As `epguard_before_connect4`.
 #[cgroup_sock_addr(sendmsg4)]
 pub fn epguard_before_sendmsg4(ctx: SockAddrContext) -> i32 {
-    socket_lb::before(sockets::destination_v4(&ctx), &ctx, Kind::Send);
+    socket_lb::before(socket_lb::destination_v4(&ctx), &ctx, Kind::Send);
     ALLOW
 }
 
 /// As `epguard_before_connect4`.
 #[cgroup_sock_addr(sendmsg6)]
 pub fn epguard_before_sendmsg6(ctx: SockAddrContext) -> i32 {
-    socket_lb::before(sockets::destination_v6(&ctx), &ctx, Kind::Send);
+    socket_lb::before(socket_lb::destination_v6(&ctx), &ctx, Kind::Send);
     ALLOW
 }
 
 /// All sockets of the machine, after a socket load balancer.
 #[cgroup_sock_addr(connect4)]
 pub fn epguard_after_connect4(ctx: SockAddrContext) -> i32 {
-    socket_lb::after::<false>(sockets::destination_v4(&ctx), &ctx, Kind::Connect)
+    socket_lb::after::<false>(socket_lb::destination_v4(&ctx), &ctx, Kind::Connect)
 }
 
 /// As `epguard_after_connect4`.
 #[cgroup_sock_addr(connect6)]
 pub fn epguard_after_connect6(ctx: SockAddrContext) -> i32 {
-    socket_lb::after::<true>(sockets::destination_v6(&ctx), &ctx, Kind::Connect)
+    socket_lb::after::<true>(socket_lb::destination_v6(&ctx), &ctx, Kind::Connect)
 }
 
 /// As `epguard_after_connect4`.
 #[cgroup_sock_addr(sendmsg4)]
 pub fn epguard_after_sendmsg4(ctx: SockAddrContext) -> i32 {
-    socket_lb::after::<false>(sockets::destination_v4(&ctx), &ctx, Kind::Send)
+    socket_lb::after::<false>(socket_lb::destination_v4(&ctx), &ctx, Kind::Send)
 }
 
 /// As `epguard_after_connect4`.
 #[cgroup_sock_addr(sendmsg6)]
 pub fn epguard_after_sendmsg6(ctx: SockAddrContext) -> i32 {
-    socket_lb::after::<true>(sockets::destination_v6(&ctx), &ctx, Kind::Send)
+    socket_lb::after::<true>(socket_lb::destination_v6(&ctx), &ctx, Kind::Send)
 }
 
 /// A cgroup hook that returns 1 lets the system call go on.

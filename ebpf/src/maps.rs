@@ -7,20 +7,21 @@ mod denied;
 mod gate;
 mod settings;
 
-pub use connections::{call, connect, connected, connection, disconnect};
-pub use counts::{count, count_denied, count_packet};
+pub use connections::{call, connect, connected, disconnect, hide, read_connection};
+pub use counts::{count, count_call, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
-pub use gate::{buckets, relabels};
+pub use gate::buckets;
 pub use settings::{action_of, active, capture, config, limits, mode_of, view};
 
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
-use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf};
+use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
+use crate::frame::Origin;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Affected, Aimed, Bucket, Event, Gate, Keyed, Mac, Owner, Packet, RawRole, Role, Sender, Slot,
-    SocketIntent, Suspect, Terminated, Uid, Vip, capacity,
+    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Interface, Judged, Keyed, Mac, Meant, Owner, Packet, Role,
+    ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].
@@ -29,37 +30,114 @@ pub type KeyedMap<K, V, const N: usize, const F: usize = 0> = HashMap<K, Keyed<K
 #[btf_map]
 static SUSPECTS: KeyedMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new();
 #[btf_map]
-static SERVICES: KeyedMap<Vip, Affected, { capacity::SERVICES }> = HashMap::new();
+static SERVICES: KeyedMap<Vip, ServiceNumber, { capacity::SERVICES }> = HashMap::new();
 /// `lifted_ns`, `holder_ns`, `confirmed_ns` and `rate` are written here.
 #[btf_map]
 static TERMINATED: KeyedMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
 #[btf_map]
 static MACS: HashMap<u32, Mac, { capacity::MACS }> = HashMap::new();
 #[btf_map]
-static INTERFACES: KeyedMap<u32, RawRole, { capacity::INTERFACES }> = HashMap::new();
-/// Written by the cgroup hooks.
-#[btf_map]
-static SOCKETS: LruHashMap<u64, Keyed<u64, SocketIntent>, { capacity::SOCKETS }> = LruHashMap::new();
-/// Written by the ingress hook, while foreign programs may wipe numbers off packets.
-#[btf_map]
-pub static AIMED: LruHashMap<Sender, Aimed, { capacity::AIMED }> = LruHashMap::new();
+static INTERFACES: KeyedMap<u32, Interface, { capacity::INTERFACES }> = HashMap::new();
 /// Written here.
 #[btf_map]
 static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
 /// Written here: the node's limit of answers.
 #[btf_map]
 static ANSWERS: Array<Bucket, 1> = Array::new();
-/// Scratch memory: no value outlives one run of a program.
+/// Scratch memory: no value outlives one run of a program. Only TC and XDP programs use it: no other program of ours interrupts
+/// one of these on its processor.
 #[btf_map]
-static SCRATCH: PerCpuArray<Packet, 1> = PerCpuArray::new();
+static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
+/// The packet that was judged last at a port of a bridge.
+#[btf_map]
+static LAST: PerCpuArray<Judged, 1> = PerCpuArray::new();
 /// For people and reports, and to check that a live endpoint still has its IP.
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
 
-/// Memory of this CPU for the parsed packet.
+/// What a program knows of its packet: the stack is too short for it.
+#[repr(C)]
+pub struct Scratch {
+    pub packet: Packet,
+    /// `_nfct` of the skb; 0 if it was not read.
+    pub reference: u64,
+    /// conntrack's entry of the packet, if it was read.
+    pub entry: Entry,
+    /// What the client asked for, if a translator recorded it.
+    pub meant: Meant,
+    /// The endpoint that the packet leaves for.
+    pub key: DenialKey,
+    /// Where the packet's socket is connected, if that was read.
+    pub connection: Connection,
+}
+
+/// Memory of this CPU for the packet.
 #[inline(always)]
-pub fn scratch() -> Option<*mut Packet> {
+pub fn scratch() -> Option<*mut Scratch> {
     SCRATCH.get_ptr_mut(0)
+}
+
+/// The packet in the scratch map.
+#[inline(always)]
+pub fn packet<'a>() -> Option<&'a Packet> {
+    // SAFETY: this CPU's own element; no other program of ours runs here until this one ends.
+    scratch().map(|scratch| unsafe { &(*scratch).packet })
+}
+
+/// The endpoint that the packet in the scratch map leaves for, of the Service that its client asked for, and what that was.
+#[inline(always)]
+pub fn aim<'a>() -> Option<(&'a DenialKey, &'a Meant)> {
+    // SAFETY: as in `packet`.
+    let scratch = unsafe { &mut *scratch()? };
+    let Meant {
+        vip, endpoint_port, ..
+    } = &scratch.meant;
+    scratch.key = DenialKey::new(scratch.packet.dst, service(vip), *endpoint_port, vip.protocol);
+    Some((&scratch.key, &scratch.meant))
+}
+
+/// The Service's address that the client of the packet in the scratch map asked for, once a record was found.
+#[inline(always)]
+pub fn vip<'a>() -> Option<&'a Vip> {
+    // SAFETY: as in `packet`.
+    scratch().map(|scratch| unsafe { &(*scratch).meant.vip })
+}
+
+/// Keeps the Service's address that the sender of the packet in the scratch map asked for.
+#[inline(always)]
+pub fn mean(vip: Vip) {
+    if let Some(scratch) = scratch() {
+        // SAFETY: as in `packet`.
+        let scratch = unsafe { &mut *scratch };
+        scratch.meant = Meant {
+            vip,
+            client: scratch.packet.src,
+            client_port: scratch.packet.src_port,
+            endpoint_port: scratch.packet.dst_port,
+        };
+    }
+}
+
+/// Whether the packet is a copy of the one that was judged last, which had a connection.
+#[inline(always)]
+pub fn is_copy(frame: &impl Origin) -> bool {
+    let (Some(last), Some(scratch)) = (LAST.get_ptr_mut(0), scratch()) else {
+        return false;
+    };
+    // SAFETY: this CPU's own elements; every bit pattern is a Judged.
+    unsafe {
+        let packet = Judged {
+            reference: (*scratch).reference,
+            at_ns: frame.now_ns(),
+            length: frame.length(),
+            ifindex: frame.ifindex(),
+        };
+        let is_copy = packet.is_copy_of(&last.read());
+        if !is_copy {
+            last.write(packet);
+        }
+        is_copy
+    }
 }
 
 /// The node's limit of answers; `None` only if the map is missing.
@@ -146,11 +224,20 @@ pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
 /// The role of an interface; `None` if INTERFACES has no entry, or none that is a role.
 #[inline(always)]
 pub fn role(ifindex: u32) -> Option<Role> {
+    Role::from_raw(interface(ifindex)?.role)
+}
+
+/// Whether an interface is a port of a bridge.
+#[inline(always)]
+pub fn is_port(ifindex: u32) -> bool {
+    interface(ifindex).is_some_and(|interface| interface.bridge != 0)
+}
+
+#[inline(always)]
+fn interface(ifindex: u32) -> Option<Interface> {
+    let entry = INTERFACES.get_ptr(ifindex)?;
     // SAFETY: as in `of_key`.
-    INTERFACES
-        .get_ptr(ifindex)
-        .and_then(|entry| of_key(entry, &ifindex, |role| unsafe { role.read_volatile() }))
-        .and_then(RawRole::role)
+    of_key(entry, &ifindex, |interface| unsafe { interface.read_volatile() })
 }
 
 /// Whether programs of ours judge packets at an interface.
@@ -166,16 +253,17 @@ pub fn mac(ifindex: u32) -> Option<Mac> {
     MACS.get_ptr(ifindex).map(|mac| unsafe { *mac })
 }
 
-/// The slot of an affected Service at this address and port; none if there is none.
+/// The number of the Service with denials at this address and port; none if there is none.
 #[inline(always)]
-pub fn service(vip: &Vip) -> Slot {
-    let slot = |entry: *const Keyed<Vip, Affected>| {
+pub fn service(vip: &Vip) -> ServiceNumber {
+    let number = |entry: *const Keyed<Vip, ServiceNumber>| {
         // SAFETY: as in `of_key`.
-        of_key(entry, vip, |affected| unsafe {
-            addr_of!((*affected).slot).read_volatile()
-        })
+        of_key(entry, vip, |number| unsafe { number.read_volatile() })
     };
-    SERVICES.get_ptr(vip).and_then(slot).unwrap_or(Slot::NONE)
+    SERVICES
+        .get_ptr(vip)
+        .and_then(number)
+        .unwrap_or(ServiceNumber::NONE)
 }
 
 /// The pod that publishes the address.
@@ -185,42 +273,6 @@ pub fn owner(addr: &Addr) -> Option<Uid> {
     OWNERS
         .get_ptr(addr)
         .map(|owner| unsafe { addr_of!((*owner).uid).read() })
-}
-
-/// The entry of a socket, and a copy of its value.
-#[inline(always)]
-pub fn socket(cookie: u64) -> Option<(*mut SocketIntent, SocketIntent)> {
-    let entry = SOCKETS.get_ptr_mut(cookie)?;
-    // SAFETY: as in `of_key`.
-    let now = of_key(entry, &cookie, |socket| unsafe {
-        SocketIntent {
-            made_ns: addr_of!((*socket).made_ns).read_volatile(),
-            sent_ns: addr_of!((*socket).sent_ns).read_volatile(),
-            handed: addr_of!((*socket).handed).read_volatile(),
-            left: addr_of!((*socket).left).read_volatile(),
-            thread: addr_of!((*socket).thread).read_volatile(),
-            sent: addr_of!((*socket).sent).read_volatile(),
-            connected: addr_of!((*socket).connected).read_volatile(),
-            shared: addr_of!((*socket).shared).read_volatile(),
-            fresh: addr_of!((*socket).fresh).read_volatile(),
-            reserved: [0; 2],
-        }
-    })?;
-    // SAFETY: a field of the entry, not read here.
-    Some((unsafe { &raw mut (*entry).value }, now))
-}
-
-/// Adds a socket. A full LRU map evicts the coldest one, whose packets then have no intent and pass.
-#[inline(always)]
-pub fn record_socket(cookie: u64, intent: &SocketIntent) -> bool {
-    let entry = Keyed::new(cookie, *intent);
-    SOCKETS.insert(cookie, entry, 0).is_ok()
-}
-
-/// Removes a socket.
-#[inline(always)]
-pub fn forget_socket(cookie: u64) -> bool {
-    SOCKETS.remove(cookie).is_ok()
 }
 
 /// Sends an event to the agent. `write` fills it in the ring itself, as the stack is short. False if the ring is full.

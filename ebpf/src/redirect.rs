@@ -6,7 +6,6 @@
 
 use crate::frame::Origin as _;
 use crate::link::Link;
-use crate::note::forget_last;
 use crate::redirected::{destination, of_client, of_endpoint, opening};
 use crate::route::{Hop, route, shows_its_sender};
 use crate::skb::Skb;
@@ -17,7 +16,7 @@ use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
 use epguard_common::{
-    Backend, Bytes as _, Flow, JUDGED, Outcome, Packet, Reason, Redirected, Return, Role, Slot,
+    Backend, Bytes as _, Flow, Outcome, Packet, Reason, Redirected, Return, Role, Vip,
 };
 
 const TCP: u8 = 6;
@@ -25,8 +24,11 @@ const TCP: u8 = 6;
 /// Finds the live endpoint of the packet's redirected flow, as long as OWNERS shows the same pod there, and keeps it as the
 /// [`destination`]. Not inlined: the stack of the choice is short.
 #[inline(never)]
-pub fn known(packet: &Packet, slot: Slot) -> bool {
-    let (Some((_, flow)), Some(destination)) = (of_client(packet, slot), destination()) else {
+pub fn known(packet: &Packet) -> bool {
+    let Some((_, flow)) = maps::vip().and_then(|vip| of_client(packet, vip)) else {
+        return false;
+    };
+    let Some(destination) = destination() else {
         return false;
     };
     let redirected = &flow.there.value;
@@ -62,24 +64,29 @@ fn is_free(flow: &Flow, backend: &Backend) -> bool {
 /// round each frame up to 32 octets, so that one with a lookup of routes below it may have 320.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn admit(context: *mut __sk_buff) -> u32 {
-    let skb = Skb::judged(context);
-    let (Some((packet, slot)), Some(destination)) = (aimed(&skb), destination()) else {
+pub extern "C" fn admit() -> u32 {
+    let (Some((packet, vip)), Some(destination)) = (aimed(), destination()) else {
         return 0;
     };
-    forget_last(packet, slot);
-    u32::from(is_free(&Flow::to(packet, slot), &destination.backend))
+    forget_last(packet, vip);
+    u32::from(is_free(&Flow::to(packet), &destination.backend))
 }
 
-/// The packet, and the Service whose number it carries; `None` without a number, as where the lease has just ended.
+/// The packet, and the Service's address that its client asked for.
 #[inline(always)]
-fn aimed(skb: &Skb) -> Option<(&Packet, Slot)> {
-    let view = maps::view()?;
-    let slot = skb.carried_slot(&view);
-    if !slot.is_some() {
-        return None;
+fn aimed() -> Option<(&'static Packet, &'static Vip)> {
+    Some((maps::packet()?, maps::vip()?))
+}
+
+/// Removes the closed flow of a port from which another one opens.
+#[inline(always)]
+fn forget_last(packet: &Packet, vip: &Vip) {
+    if packet.opens()
+        && let Some((_, flow)) = of_client(packet, vip)
+        && flow.there.value.flags & Redirected::CLIENT_CLOSED != 0
+    {
+        flows::forget(flow);
     }
-    Some((skb.packet()?, slot))
 }
 
 /// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would
@@ -151,9 +158,6 @@ pub fn or_drop(skb: &Skb, sent: Option<i32>) -> i32 {
 
 #[inline(always)]
 fn forward(skb: &Skb) -> Option<i32> {
-    let view = maps::view()?;
-    let slot = skb.carried_slot(&view);
-    skb.relabel(&view, slot.number, JUDGED);
     let packet = skb.packet()?;
     let ifindex = match destination()?.through {
         0 => next_hop(skb.as_ptr().cast()),
@@ -170,17 +174,17 @@ fn forward(skb: &Skb) -> Option<i32> {
 /// Stores where the flow and its replies go; interfaces and neighbours may have changed since.
 #[inline(always)]
 fn record(skb: &Skb) -> Option<()> {
-    let (packet, slot) = aimed(skb)?;
+    let (packet, vip) = aimed()?;
     let backend = &destination()?.backend;
     let [d0, d1, d2, s0, s1, s2] = Link::of(skb)?.ethernet()?;
     let back = Return {
         target: packet.dst,
         ifindex: skb.ifindex(),
         target_port: packet.dst_port,
-        slot,
+        reserved: 0,
         ethernet: [s0, s1, s2, d0, d1, d2],
     };
-    let flow = opening(packet, slot)?;
+    let flow = opening(packet)?;
     flow.back.key = flow.there.key.at(backend);
     let returns = flows::read_return(&mut flow.back).is_some() && flow.back.value == back;
     flow.back.value = back;
@@ -189,12 +193,14 @@ fn record(skb: &Skb) -> Option<()> {
     if let Some(entry) = flows::redirected(&flow.there.key)
         && entry.read(&mut flow.there).is_some()
         && flow.there.value.backend == *backend
+        && flow.there.value.vip == *vip
     {
         entry.touch();
         return Some(());
     }
     flow.there.value = Redirected {
         backend: *backend,
+        vip: *vip,
         used_ns: clock::now_ns(),
         ..Redirected::default()
     };
@@ -205,11 +211,11 @@ fn record(skb: &Skb) -> Option<()> {
 /// sides have closed.
 #[inline(always)]
 fn progress(skb: &Skb) -> Option<()> {
-    let (packet, slot) = aimed(skb)?;
+    let (packet, vip) = aimed()?;
     if packet.protocol != TCP {
         return None;
     }
-    let (entry, flow) = of_client(packet, slot)?;
+    let (entry, flow) = of_client(packet, vip)?;
     let redirected = &mut flow.there.value;
     let mut flags = redirected.flags | closed_by_client(skb, packet);
     if flags & Redirected::PROVEN == 0 && !packet.opens() {

@@ -4,7 +4,7 @@ use crate::flow_entry::{Entry, FlowPair};
 use crate::flows;
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Backend, Flow, Packet, Slot};
+use epguard_common::{Backend, Flow, Packet, Vip};
 
 /// Scratch memory: no value outlives one run of a program.
 #[btf_map]
@@ -14,22 +14,23 @@ static REDIRECTED: PerCpuArray<FlowPair, 2> = PerCpuArray::new();
 const OWN: u32 = 0;
 const OTHER: u32 = 1;
 
-/// The flow of a packet of its client, if it is redirected.
+/// The flow of a packet of its client, which asked for `vip`, if it is redirected.
 #[inline(always)]
-pub fn of_client(packet: &Packet, slot: Slot) -> Option<(Entry, &'static mut FlowPair)> {
+pub fn of_client(packet: &Packet, vip: &Vip) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OWN)?;
-    flow.there.key = Flow::to(packet, slot);
+    flow.there.key = Flow::to(packet);
     let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
+    (flow.there.value.vip == *vip).then_some(())?;
     flow.back.key = flow.there.key.at(&flow.there.value.backend);
     Some((entry, flow))
 }
 
 /// The flow that a packet of its client opens: only its key is filled in.
 #[inline(always)]
-pub fn opening(packet: &Packet, slot: Slot) -> Option<&'static mut FlowPair> {
+pub fn opening(packet: &Packet) -> Option<&'static mut FlowPair> {
     let flow = place(OWN)?;
-    flow.there.key = Flow::to(packet, slot);
+    flow.there.key = Flow::to(packet);
     Some(flow)
 }
 

@@ -8,7 +8,7 @@ use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_dat
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, JUDGED, Packet, is_vlan_tag, parse, parse_plain};
+use epguard_common::{ANSWER, Bytes, Mode, Packet, View, is_vlan_tag, parse, parse_plain};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
@@ -58,17 +58,6 @@ impl Frame for Skb {
     }
 
     #[inline(always)]
-    fn can_carry(&self, number: u16) -> bool {
-        maps::view().is_some_and(|view| view.can_carry(number))
-    }
-
-    /// At a hooked interface a packet of a socket of the node's own would be judged by its cookie once more.
-    #[inline(always)]
-    fn can_capture(&self) -> bool {
-        !self.has_socket() || self.can_carry(JUDGED) || !maps::is_hooked(maps::capture())
-    }
-
-    #[inline(always)]
     fn ether_type(&self) -> u16 {
         // SAFETY: a field of the program's own context. Network order in the low 16 bits.
         u16::from_be(unsafe { (*self.context).protocol } as u16)
@@ -93,8 +82,7 @@ impl Frame for Skb {
 pub fn parse_packet(context: *mut __sk_buff) -> u32 {
     let parsed = parse_linear(context);
     // Behind the header of ICMPv6 stands the address that a neighbour message is about.
-    // SAFETY: as in `packet`.
-    let has_more = maps::scratch().is_some_and(|packet| unsafe { (*packet).protocol } == ICMPV6);
+    let has_more = maps::packet().is_some_and(|packet| packet.protocol == ICMPV6);
     let most = match (parsed, has_more) {
         (0, _) => HEADERS,
         (_, true) => NEIGHBOUR_MESSAGE,
@@ -129,8 +117,8 @@ fn parse_usual(context: *mut __sk_buff) -> bool {
 fn keep(packet: Packet) -> bool {
     let scratch = maps::scratch();
     if let Some(scratch) = scratch {
-        // SAFETY: as in `Skb::packet`.
-        unsafe { *scratch = packet };
+        // SAFETY: this CPU's own element.
+        unsafe { (*scratch).packet = packet };
     }
     scratch.is_some()
 }
@@ -204,12 +192,6 @@ impl Skb {
         Self::new(context, parsed.into())
     }
 
-    /// The time of this run of the program.
-    #[inline(always)]
-    pub fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
     /// Whether a VLAN tag lies beside the frame, where the kernel or the device puts it.
     #[inline(always)]
     pub fn is_tagged(&self) -> bool {
@@ -220,9 +202,7 @@ impl Skb {
     /// The packet, if it is an IP packet and whole enough to judge.
     #[inline(always)]
     pub fn packet(&self) -> Option<&Packet> {
-        let scratch = maps::scratch().filter(|_| self.has_packet)?;
-        // SAFETY: this CPU's own element; no other program runs here between `parse_packet` and the end of this one.
-        Some(unsafe { &*scratch })
+        maps::packet().filter(|_| self.has_packet)
     }
 
     /// The frame of a TC program that has a parsed packet.
@@ -251,10 +231,28 @@ impl Skb {
         unsafe { (*self.context).ingress_ifindex }
     }
 
-    /// The socket that sent the packet, if it is one of this node's own; 0 for forwarded packets.
+    /// Whether the packet is an answer of epguard: it shows no holder of its source. A pod that forges the mark hides only
+    /// itself.
     #[inline(always)]
-    pub fn socket_cookie(&self) -> u64 {
-        // SAFETY: takes the program's own context.
-        unsafe { aya_ebpf::helpers::generated::bpf_get_socket_cookie(self.as_ptr()) }
+    pub fn is_answer(&self) -> bool {
+        // SAFETY: a field of the program's own context.
+        unsafe { (*self.context).tc_index == ANSWER }
+    }
+
+    /// Marks a rewritten packet as an answer of epguard, and clears `skb->mark` (Cilium keeps the sender's identity there,
+    /// Calico its verdicts).
+    #[inline(always)]
+    pub fn make_answer(&self) {
+        // SAFETY: fields of the program's own context that TC programs may write.
+        unsafe {
+            (*self.context).mark = 0;
+            (*self.context).tc_index = ANSWER;
+        }
+    }
+
+    /// Whether a mode is on, and the agent has renewed the lease in time.
+    #[inline(always)]
+    pub fn is_in_force(&self, view: &View) -> bool {
+        maps::config().is_some_and(|(_, mode, _)| mode != Mode::Off) && view.lease_is_valid(self.now_ns())
     }
 }

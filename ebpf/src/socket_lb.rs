@@ -5,12 +5,12 @@
 
 mod judged;
 
-use crate::redirected::destination;
 use crate::{clock, maps};
 use aya_ebpf::EbpfContext;
+use aya_ebpf::bindings::bpf_sock_addr;
 use aya_ebpf::helpers::generated::{bpf_get_retval, bpf_get_socket_cookie, bpf_set_retval};
 use aya_ebpf::programs::SockAddrContext;
-use epguard_common::{Backend, Call, CallDecision, Connection, Outcome, Reason, Vip};
+use epguard_common::{Addr, Backend, Call, CallDecision, Connection, Outcome, Reason, Vip};
 use judged::judge_call;
 
 /// Not 0: programs of this kind may set the error of the call, Linux 6.1. The agent sets it before it loads them, and the
@@ -24,6 +24,8 @@ const FAIL: i32 = 0;
 const ECONNREFUSED: i32 = 111;
 const AF_INET6: u32 = 10;
 const TCP: u8 = 6;
+/// `TCP_ESTABLISHED`, which UDP uses too.
+const ESTABLISHED: u32 = 1;
 
 /// What the caller does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub fn before(vip: Vip, ctx: &SockAddrContext, kind: Kind) {
         forget(ctx);
     }
     let Some(call) = maps::call() else { return };
-    let seen = Call::new(cookie(ctx), clock::moment(0).thread, vip);
+    let seen = Call::new(cookie(ctx), clock::thread(), vip);
     // SAFETY: this processor's own element. Another thread may preempt this one and overwrite it; `after` sees that.
     unsafe { call.write_volatile(seen) };
 }
@@ -75,25 +77,30 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
         return ALLOW;
     }
     let translated = ends.vip != ends.endpoint;
-    let mut decision = CallDecision::Pass;
+    let (mut decision, mut backend) = (CallDecision::Pass, Backend::default());
     if translated {
-        maps::count(Reason::Nothing, Outcome::Translated, 0);
-        decision = judge_call(ctx, &ends, kind);
+        maps::count_call(Reason::Nothing, Outcome::Translated);
+        decision = judge_call(ctx, &ends, kind, &mut backend);
     }
     match decision {
         CallDecision::Pass | CallDecision::Wait => {}
-        CallDecision::Redirect if redirect::<V6>(ctx, &mut ends.endpoint) => {}
-        _ => return refuse(),
+        CallDecision::Redirect => redirect::<V6>(ctx, &mut ends.endpoint, &backend),
+        CallDecision::Refuse | CallDecision::RefuseUnseen => return refuse(),
     }
     match kind {
         Kind::Connect if translated => {
             if !connected(ctx, &ends, V6) && decision == CallDecision::Wait {
-                maps::count(Reason::Nothing, Outcome::RefusedUnseen, 0);
+                maps::count_call(Reason::Nothing, Outcome::RefusedUnseen);
                 return refuse();
             }
         }
-        Kind::Connect => {}
-        Kind::Send => sent(ctx, &ends),
+        Kind::Connect => hide_earlier(ctx),
+        Kind::Send => {
+            if !translated && is_connected(ctx) {
+                hide_earlier(ctx);
+            }
+            sent(ctx, &ends);
+        }
     }
     ALLOW
 }
@@ -107,7 +114,7 @@ fn take_call(ctx: &SockAddrContext, ends: &mut Ends) -> bool {
     };
     // SAFETY: as in `before`; every bit pattern is a Call.
     let call = unsafe { entry.read_volatile() };
-    if !call.is_of(cookie(ctx), clock::moment(0).thread) {
+    if !call.is_of(cookie(ctx), clock::thread()) {
         return false;
     }
     // SAFETY: as in `before`.
@@ -132,7 +139,7 @@ fn connected(ctx: &SockAddrContext, ends: &Ends, by_v6: bool) -> bool {
     let epoch = maps::view().map_or(0, |view| view.socket_lb_epoch);
     let stored = maps::connect(ctx, &Connection::new(*vip, *endpoint, epoch, clock::now_ns()));
     if !stored {
-        maps::count(Reason::Nothing, Outcome::NotRecorded, 0);
+        maps::count_call(Reason::Nothing, Outcome::NotRecorded);
     }
     stored
 }
@@ -151,6 +158,22 @@ fn forget(ctx: &SockAddrContext) {
     }
 }
 
+/// A socket that sends without the load balancer: from now on what Cilium recorded earlier shows nothing of its packets. Not
+/// inlined, as `take_call`.
+#[inline(never)]
+fn hide_earlier(ctx: &SockAddrContext) {
+    if maps::view().is_some_and(|view| view.cilium != 0) {
+        maps::hide(ctx);
+    }
+}
+
+/// Whether the socket has a peer.
+#[inline(always)]
+fn is_connected(ctx: &SockAddrContext) -> bool {
+    // SAFETY: the socket of the program's own context; the verifier demands the test for null.
+    unsafe { (*ctx.sock_addr).__bindgen_anon_1.sk.as_ref() }.is_some_and(|socket| socket.state == ESTABLISHED)
+}
+
 /// A connected socket that sends elsewhere, too: from now on its packets to one endpoint cannot be distinguished. Not
 /// inlined, as `take_call`.
 #[inline(never)]
@@ -162,13 +185,10 @@ fn sent(ctx: &SockAddrContext, ends: &Ends) {
     }
 }
 
-/// Gives the call the endpoint that was chosen. False if there is none.
+/// Gives the call the endpoint that was chosen.
 #[inline(always)]
-fn redirect<const V6: bool>(ctx: &SockAddrContext, endpoint: &mut Vip) -> bool {
-    let Some(destination) = destination() else {
-        return false;
-    };
-    let Backend { addr, port, .. } = destination.backend;
+fn redirect<const V6: bool>(ctx: &SockAddrContext, endpoint: &mut Vip, backend: &Backend) {
+    let Backend { addr, port, .. } = *backend;
     let (to, words) = (ctx.sock_addr, addr.words());
     // SAFETY: fields of the program's own context that connect4 or connect6 may write, a word at a time.
     unsafe {
@@ -182,7 +202,6 @@ fn redirect<const V6: bool>(ctx: &SockAddrContext, endpoint: &mut Vip) -> bool {
         (*to).user_port = u32::from(port.to_be());
     }
     (endpoint.addr, endpoint.port) = (addr, port);
-    true
 }
 
 #[inline(always)]
@@ -219,4 +238,36 @@ fn is_v6(ctx: &SockAddrContext) -> bool {
 fn cookie(ctx: &SockAddrContext) -> u64 {
     // SAFETY: takes the program's own context.
     unsafe { bpf_get_socket_cookie(ctx.as_ptr()) }
+}
+
+/// Where the call goes, IPv4.
+#[inline(always)]
+pub fn destination_v4(ctx: &SockAddrContext) -> Vip {
+    // SAFETY: fields of the program's own context that connect4 and sendmsg4 may read.
+    let ip = unsafe { (*ctx.sock_addr).user_ip4 };
+    vip(Addr::v4(ip.to_ne_bytes()), ctx.sock_addr)
+}
+
+/// Where the call goes, IPv6; a v4-mapped address is IPv4 already.
+#[inline(always)]
+pub fn destination_v6(ctx: &SockAddrContext) -> Vip {
+    let mut octets = [0; 16];
+    for (word, part) in octets.chunks_exact_mut(4).enumerate() {
+        // SAFETY: as in `destination_v4`, one aligned word at a time as the verifier demands.
+        let ip = unsafe { core::ptr::addr_of!((*ctx.sock_addr).user_ip6[word]).read_volatile() };
+        part.copy_from_slice(&ip.to_ne_bytes());
+    }
+    vip(Addr::v6(octets), ctx.sock_addr)
+}
+
+#[inline(always)]
+fn vip(addr: Addr, sock_addr: *mut bpf_sock_addr) -> Vip {
+    // SAFETY: as in `destination_v4`. The port is in network order in the low 16 bits.
+    let (port, protocol) = unsafe { ((*sock_addr).user_port, (*sock_addr).protocol) };
+    Vip {
+        addr,
+        port: u16::from_be(port as u16),
+        protocol: protocol as u8,
+        reserved: 0,
+    }
 }

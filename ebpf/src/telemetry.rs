@@ -4,7 +4,8 @@ use crate::frame::Origin;
 use crate::maps;
 use aya_log_ebpf::info;
 use epguard_common::{
-    Addr, Decision, Event, Outcome, Packet, Rate, Reason, Slot, Terminated, Uid, Verdict, counter,
+    Addr, Decision, DenialKey, Event, Outcome, Packet, Rate, Reason, ServiceNumber, Terminated, Uid, Verdict,
+    counter,
 };
 
 /// What the decision has found.
@@ -12,9 +13,11 @@ pub trait Evidence {
     /// The limit of events of the suspect that the packet goes to.
     fn rate(&self) -> Option<*mut Rate>;
     /// Writes the pod that the Service meant, and the one that would be hit.
-    fn write_uids(&self, packet: &Packet, dead: *mut Uid, owner: *mut Uid);
-    /// The Service that the packet is aimed at.
-    fn slot(&self) -> Slot;
+    fn write_uids(&self, dead: *mut Uid, owner: *mut Uid);
+    /// The key of the denial.
+    fn key(&self) -> &DenialKey;
+    /// The client, before masquerade where that is known.
+    fn client(&self, packet: &Packet) -> (Addr, u16);
 }
 
 /// Counts the decision and, for a denial, sends the agent an event.
@@ -30,37 +33,54 @@ pub fn report<F: Origin, E: Evidence>(
     let Some((reason, outcome)) = verdict.counted_as(decision) else {
         return;
     };
+    let one = |outcome| count::<F>(reason, outcome, 0, false);
     if let Some(beside) = decision.counted_beside() {
-        maps::count(reason, beside, 0);
+        one(beside);
     }
     if debug {
         log(frame, packet, reason, outcome);
     }
     if !matches!(verdict, Verdict::Deny { .. }) {
-        return maps::count_packet(reason, outcome, frame.length(), packet.opens());
+        return count::<F>(reason, outcome, frame.length(), packet.opens());
     }
-    let (now_ns, counter) = (frame.now_ns(), counter(reason, outcome));
-    maps::count_denied(packet, evidence.slot(), counter, frame.length(), now_ns);
+    let (now_ns, key, counter) = (frame.now_ns(), evidence.key(), counter(reason, outcome));
+    if F::MAY_BE_INTERRUPTED {
+        maps::count_denied::<true>(key, counter, frame.length(), packet.opens(), now_ns);
+    } else {
+        maps::count_denied::<false>(key, counter, frame.length(), packet.opens(), now_ns);
+    }
     match evidence.rate().map(|rate| admit(rate, now_ns)) {
         Some(true) => {}
-        _ => return maps::count(reason, Outcome::EventSuppressed, 0),
+        _ => return one(Outcome::EventSuppressed),
     }
     let told = maps::publish(|event| {
         // SAFETY: memory of the ring, which is this program's until it submits it.
         unsafe {
             write(event, frame, reason, outcome, now_ns);
-            (*event).src = packet.src;
+            ((*event).src, (*event).src_port) = evidence.client(packet);
             (*event).dst = packet.dst;
-            (*event).src_port = packet.src_port;
             (*event).dst_port = packet.dst_port;
             (*event).protocol = packet.protocol;
-            let (dead, owner) = (&raw mut (*event).dead_uid, &raw mut (*event).owner_uid);
-            evidence.write_uids(packet, dead, owner);
-            (*event).slot = evidence.slot();
+            if key.service.is_some() {
+                // A later fragment shows no port, and an ICMP error is one about another protocol.
+                (*event).dst_port = key.port;
+                (*event).protocol = key.protocol;
+            }
+            (*event).service = key.service;
+            evidence.write_uids(&raw mut (*event).dead_uid, &raw mut (*event).owner_uid);
         }
     });
     if !told {
-        maps::count(reason, Outcome::EventLost, 0);
+        one(Outcome::EventLost);
+    }
+}
+
+#[inline(always)]
+fn count<F: Origin>(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
+    if F::MAY_BE_INTERRUPTED {
+        maps::count_packet::<true>(reason, outcome, bytes, opens);
+    } else {
+        maps::count_packet::<false>(reason, outcome, bytes, opens);
     }
 }
 
@@ -114,8 +134,8 @@ unsafe fn write<F: Origin>(event: *mut Event, frame: &F, reason: Reason, outcome
         (*event).outcome = outcome as u32;
         (*event).ifindex = frame.ifindex();
         (*event).length = frame.length();
-        (*event).slot = Slot::NONE;
-        (*event).reserved = 0;
+        (*event).service = ServiceNumber::NONE;
+        (*event).reserved = [0; 7];
     }
 }
 

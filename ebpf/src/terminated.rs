@@ -9,8 +9,8 @@ use crate::{gate, maps, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, ActionModel, Addr, Decision, Mode, NextHop, Packet, Rate, RawConfig, Reason, Role, Sighting,
-    Slot, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated,
+    Action, ActionModel, Addr, Decision, DenialKey, Mode, NextHop, Packet, Rate, RawConfig, Reason, Role,
+    Sighting, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated,
 };
 
 /// Judges a frame before its skb is made. The program at the same interface's TC hook counts and reports what passes here.
@@ -38,6 +38,7 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
         config,
         mode,
         view,
+        key: DenialKey::of_ip(packet.dst),
         terminated: Cell::new(None),
     };
     let verdict = judge_terminated(packet, &tables);
@@ -114,6 +115,7 @@ struct Tables<'a, F> {
     config: *const RawConfig,
     mode: Mode,
     view: &'a View,
+    key: DenialKey,
     terminated: Cell<Option<maps::OrphanIp>>,
 }
 
@@ -175,7 +177,7 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn write_uids(&self, _: &Packet, dead: *mut Uid, _: *mut Uid) {
+    fn write_uids(&self, dead: *mut Uid, _: *mut Uid) {
         if let Some(found) = self.terminated.get() {
             // SAFETY: as in `rate`; UIDs are plain octets, and the caller has room for one.
             unsafe { dead.write((&raw const (*found.entry).dead_uid).read()) };
@@ -183,8 +185,13 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn slot(&self) -> Slot {
-        Slot::NONE
+    fn key(&self) -> &DenialKey {
+        &self.key
+    }
+
+    #[inline(always)]
+    fn client(&self, packet: &Packet) -> (Addr, u16) {
+        (packet.src, packet.src_port)
     }
 }
 
@@ -207,21 +214,6 @@ impl<F: Frame> ActionModel for Tables<'_, F> {
     #[inline(always)]
     fn configured_action(&self, reason: Reason) -> Action {
         maps::action_of(self.config, reason)
-    }
-
-    #[inline(always)]
-    fn can_capture(&self) -> bool {
-        self.frame.can_capture()
-    }
-
-    #[inline(always)]
-    fn service(&self) -> u16 {
-        Slot::NONE.number
-    }
-
-    #[inline(always)]
-    fn can_carry(&self, number: u16) -> bool {
-        self.frame.can_carry(number)
     }
 
     #[inline(always)]

@@ -25,7 +25,7 @@ pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
 
 /// Whether the packet is a reply of a live endpoint in a redirected flow, and can be sent back.
 #[inline(always)]
-pub fn is_answer(skb: &Skb, packet: &Packet) -> bool {
+pub fn is_reply(skb: &Skb, packet: &Packet) -> bool {
     packet.transport.has_ports()
         && packet.network_at == 0
         && !skb.is_tagged()
@@ -47,8 +47,7 @@ fn backward(skb: &Skb) -> Option<i32> {
     let mut link = Link::of(skb)?;
     link.readdress(packet, false, (back.target, back.target_port))?;
     link.set_ethernet(back.ethernet)?;
-    let view = maps::view()?;
-    skb.make_answer(&view);
+    skb.make_answer();
     // SAFETY: takes numbers only.
     Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
 }

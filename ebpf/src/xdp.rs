@@ -57,17 +57,6 @@ impl Frame for Raw {
             && maps::mac(self.ifindex()).is_some_and(|mac| mac.sends != 0)
     }
 
-    /// A frame that XDP sends passes no hook.
-    #[inline(always)]
-    fn can_carry(&self, _: u16) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn can_capture(&self) -> bool {
-        true
-    }
-
     #[inline(always)]
     fn ether_type(&self) -> u16 {
         let linear = Linear::of_raw(self.context);
@@ -113,9 +102,9 @@ impl Raw {
         let plain = Linear::of_raw(self.context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
         let any = || parse(self, self.ether_type());
         let (scratch, packet) = (maps::scratch()?, plain.or_else(any)?);
-        // SAFETY: as in `parsed`.
-        unsafe { *scratch = packet };
-        parsed()
+        // SAFETY: this CPU's own element.
+        unsafe { (*scratch).packet = packet };
+        maps::packet()
     }
 
     /// From the start of the frame. `T` is an array of integers: every bit pattern is one. Linux 5.18.
@@ -129,11 +118,4 @@ impl Raw {
             (failed == 0).then(|| value.assume_init())
         }
     }
-}
-
-/// The packet that [`Raw::parse`] has parsed.
-#[inline(always)]
-pub fn parsed<'a>() -> Option<&'a Packet> {
-    // SAFETY: this CPU's own element; no TC program interrupts an XDP program on it.
-    maps::scratch().map(|scratch| unsafe { &*scratch })
 }

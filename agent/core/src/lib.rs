@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bucket;
-pub mod carrier;
 pub mod facts;
 pub mod freshness;
 pub mod history;

@@ -93,23 +93,17 @@ fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
 mod tests {
     use super::*;
     use crate::state::OrphanIp;
-    use epguard_common::{Action, Backends, Denial, Mode, Reason, Slot, Suspect, Uid, UidState, Vip};
+    use epguard_common::{Action, Backends, Denial, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip};
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
-    const SLOT: Slot = Slot { number: 0x8001 };
+    const SHOP: ServiceNumber = ServiceNumber { number: 1 };
     const VIP: Vip = Vip {
         addr: Addr::v4([10, 96, 0, 1]),
         port: 80,
         protocol: 6,
         reserved: 0,
     };
-    const TARGET: DenialKey = DenialKey {
-        addr: X,
-        slot: SLOT,
-        port: 8080,
-        protocol: 6,
-        reserved: [0; 3],
-    };
+    const TARGET: DenialKey = DenialKey::new(X, SHOP, 8080, 6);
 
     fn denying(reason: Reason) -> Tables {
         let denial = Denial {
@@ -121,8 +115,6 @@ mod tests {
             mode: Mode::Enforce,
             held: 0,
             action: Action::Unset,
-            reserved: 0,
-            slot_since_ns: 0,
         };
         Tables {
             suspects: BTreeMap::from([(
@@ -132,7 +124,7 @@ mod tests {
                     ..Suspect::default()
                 },
             )]),
-            services: BTreeMap::from([(VIP, SLOT)]),
+            services: BTreeMap::from([(VIP, SHOP)]),
             denied: BTreeMap::from([(TARGET, denial)]),
             ..Tables::default()
         }

@@ -1,11 +1,9 @@
 //! The body of the agent's loop: what each kind of event changes. No function here waits.
 
-mod earlier;
 mod history;
 mod interfaces;
 mod lifts;
 mod messages;
-mod neighbours;
 mod node_modes;
 mod overview;
 mod reports;
@@ -17,7 +15,6 @@ mod watches;
 use crate::daemon::args::AgentArgs;
 use crate::daemon::attachments::Attachments;
 use crate::daemon::confirmation::Confirmation;
-use crate::daemon::earlier::Earlier;
 use crate::daemon::lease::Lease;
 use crate::daemon::mode_policy::NodeModes;
 use crate::daemon::pod_names::Names;
@@ -26,9 +23,9 @@ use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics::Timings;
 use crate::daemon::report::ring_buffer::Budget;
 use crate::daemon::report::tally::Ledger;
+use crate::daemon::translators::Translators;
 use crate::kernel::datapath::Datapath;
 use crate::kernel::maps::Writer;
-use crate::node::sock_diag::Lister;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
 use crate::shared::status::Watch;
 use crate::watch::{Message, Pace, Watches};
@@ -38,7 +35,6 @@ use epguard_core::facts::Watched;
 use epguard_core::freshness::{Due, Freshness};
 use epguard_core::history::History;
 use epguard_core::state::State;
-use neighbours::Neighbours;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync;
 
@@ -61,10 +57,7 @@ pub struct Agent {
     confirmation: Confirmation,
     announcer: Announcer,
     node_modes: NodeModes,
-    neighbours: Neighbours,
-    earlier: Earlier,
-    lister: Lister,
-    lookup: Option<earlier::Lookup>,
+    translators: Translators,
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
     /// True while netlink has to report which addresses the node leads to.
@@ -83,13 +76,12 @@ impl Agent {
     pub fn new(
         (state, names): (State, Names),
         writer: Writer,
-        (datapath, lister): (Datapath, Lister),
+        (datapath, translators): (Datapath, Translators),
         (api, pace): (Watches, Pace),
         announcer: Announcer,
         node_modes: NodeModes,
         args: &AgentArgs,
     ) -> Self {
-        let permitted = writer.permitted();
         let view = Freshness::new(&Watched::ALWAYS, args.max_view_age, fastrand::f64);
         Self {
             state,
@@ -111,10 +103,7 @@ impl Agent {
             confirmation: Confirmation::new(args.on_wrong_deny),
             announcer,
             node_modes,
-            neighbours: Neighbours::new(args.intent_carrier, permitted),
-            earlier: Earlier::default(),
-            lister,
-            lookup: None,
+            translators,
             watches: Watched::ALWAYS
                 .into_iter()
                 .map(|id| (id, Watch::default()))
@@ -132,8 +121,7 @@ impl Agent {
     pub fn on_tick(&mut self) -> Result<()> {
         self.apply_lifts()?;
         self.state.tick(now());
-        let in_use = self.writer.sweep_flows()?;
-        self.state.set_redirected(now(), in_use);
+        self.writer.sweep_flows()?;
         let (state, writer, announcer) = (&mut self.state, &mut self.writer, &mut self.announcer);
         self.confirmation
             .tick(now(), state, writer, &self.api, announcer)?;
@@ -142,15 +130,11 @@ impl Agent {
         self.write()?;
         self.keep_names();
         self.attachments.tick();
-        self.void_old_surveys()?;
-        self.show_roles();
-        if !self.attachments.follow_sockets()? {
-            self.writer.forget_sockets()?;
-        }
+        self.show_interfaces();
+        self.translators.follow(&mut self.writer)?;
         let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
         self.writer
             .judge_by_socket(in_force, everywhere && self.settled)?;
-        self.enter_earlier_sockets()?;
         self.vouch()?;
         let denies = self.denies();
         self.lease.log(now(), denies);
@@ -162,33 +146,30 @@ impl Agent {
         self.attachments.detach()
     }
 
-    /// Writes the maps, and looks for sockets of Services that have denials now.
+    /// Writes the maps.
     fn write(&mut self) -> Result<()> {
-        let changed = self.install()?;
+        self.install()?;
         if !self.state.is_unfinished() {
             self.timings.written();
-        }
-        if changed {
-            self.enter_earlier_sockets()?;
         }
         Ok(())
     }
 
     /// Writes the maps, but not before the sync. Until then denials that an earlier process proved stay under its
-    /// lease, or a restart would let packets through. True if that changed denials.
-    fn install(&mut self) -> Result<bool> {
+    /// lease, or a restart would let packets through.
+    fn install(&mut self) -> Result<()> {
         let asks = self.state.asks_for_presence();
         self.ask_for_presence
             .send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
         if !self.state.is_synced() {
-            return Ok(false);
+            return Ok(());
         }
         if self.writer.replaces_terminated(self.state.tables()) {
             self.apply_lifts()?;
         }
         let keys = self.state.take_changes();
         self.report.add_names(&self.state, &keys);
-        let tables_changed = self.writer.install_changes(self.state.tables(), keys)?;
+        self.writer.install_changes(self.state.tables(), keys)?;
         self.timings.reused(self.state.take_reuse_gaps());
         let (owners, changed) = self.state.take_owners(OWNERS);
         let left_out = self.writer.install_owners(owners, &changed, OWNERS);
@@ -209,15 +190,12 @@ impl Agent {
         }
         self.refused = refused;
         self.report.conflicts(&self.state, changed.iter());
-        Ok(tables_changed)
+        Ok(())
     }
 
     /// Renews the lease if the view is fresh enough. Requires that everything received so far is in the maps. While
     /// there are denials, asks for confirmations of the watches that are due.
     fn vouch(&mut self) -> Result<()> {
-        if !self.neighbours.are_known() {
-            return Ok(());
-        }
         let renewed = self.lease.renew(Clocks::now(), self.state.is_synced());
         if let Some(deadline) = renewed {
             self.writer.renew_lease(nanoseconds(deadline))?;

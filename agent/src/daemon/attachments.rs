@@ -7,7 +7,8 @@ mod waiting;
 
 use crate::kernel::datapath::{Chain, Datapath, KernelPath, failed_with};
 use crate::node::netlink::{Interface, Role, Roles, Selection};
-use crate::shared::status::{Attachment, NodeSockets};
+use epguard_common::Interface as InterfaceEntry;
+use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ pub struct Attachments {
     must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
     /// The roles that INTERFACES holds.
-    told: BTreeMap<u32, Role>,
+    told: BTreeMap<u32, InterfaceEntry>,
     /// True while the known interfaces may be out of date.
     lost: bool,
     knows_defaults: bool,
@@ -177,24 +178,6 @@ impl Attachments {
         }
     }
 
-    /// Hooks the node's cgroups again where another program detached us. False if some sockets may have been missed
-    /// meanwhile.
-    pub fn follow_sockets(&mut self) -> Result<bool> {
-        self.datapath.follow_sockets()
-    }
-
-    /// Which of these cgroups, by their ids, are hooked or below a hooked one.
-    #[must_use]
-    pub fn follows(&self, cgroups: &BTreeSet<u64>) -> BTreeSet<u64> {
-        self.datapath.follows(cgroups)
-    }
-
-    /// The cgroups whose sockets are followed.
-    #[must_use]
-    pub fn node_sockets(&self) -> NodeSockets {
-        self.datapath.node_sockets()
-    }
-
     /// Attaches again where another program detached us.
     pub fn check(&mut self) {
         self.reattach(|_| true);
@@ -263,7 +246,6 @@ impl Attachments {
                 attachment.error = None;
                 attachment.position = chain.position;
                 attachment.before = chain.before;
-                attachment.after = chain.after;
                 self.judge_early(&mut attachment);
             }
         }

@@ -63,12 +63,12 @@ impl Confirmation {
     }
 
     /// Carries out the pending denials of a Service (`namespace/name`), or of all Services if none is named.
-    pub fn release(&self, now: Duration, state: &mut State, service: &str) {
+    pub fn release(&self, state: &mut State, service: &str) {
         let named = args::name(service);
         if named.is_none() && !service.is_empty() {
             return;
         }
-        let released = state.release_breaker(now, named.as_ref());
+        let released = state.release_breaker(named.as_ref());
         tracing::warn!(released, service, "breaker released by hand");
     }
 

@@ -12,18 +12,17 @@ use crate::daemon::report::metrics;
 use crate::daemon::report::metrics::Pages;
 use crate::daemon::report::ring_buffer::Events;
 use crate::daemon::{allocator, lease, telemetry};
-use crate::kernel::datapath::{self, Datapath};
+use crate::daemon::translators::Translators;
+use crate::kernel::datapath::{Datapath, Pins, find_cgroup2};
+use crate::kernel::{cilium, conntrack};
 use crate::kernel::maps::{Writer, only_agent};
-use crate::kernel::neighbours;
 use crate::node::netlink;
-use crate::node::sock_diag::Lister;
 use crate::shared::status;
 use crate::watch;
 use crate::watch::{Message, Pace, Watches};
 use anyhow::{Context as _, Result, bail};
-use epguard_common::Mode;
 use epguard_core::facts::Watched;
-use epguard_core::state::{Settings, Slots, State};
+use epguard_core::state::{Numbers, Settings, State};
 use gather::{BACKLOG, Gather};
 use inbox::{Inbox, Turn};
 use kube::Client;
@@ -47,22 +46,23 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
     let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
     let _only_one_here = only_agent(&args.pins.pin_dir)?;
-    let mut datapath = Datapath::load(&args.pins.pin_dir, args.hooks)?.with_xdp(args.xdp)?;
-    let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie()?)?;
+    let nfct = conntrack::nfct_at();
+    Pins::make(&args.pins.pin_dir)?;
+    cilium::prepare(&args.cilium_maps, &args.pins.pin_dir)?;
+    let datapath = Datapath::load(&args.pins.pin_dir, args.hooks, nfct.as_ref().copied().unwrap_or(0))?;
+    let mut datapath = datapath
+        .with_xdp(args.xdp)?
+        .with_cgroup(find_cgroup2(args.cgroup.as_deref()));
+    let writer = Writer::new(&mut datapath.ebpf)?;
     let mut writer = writer.lock_config(&args.pins.pin_dir)?;
-    writer.take_over_v1(&args.pins.pin_dir)?;
+    let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
+    translators.follow(&mut writer)?;
     let flags = (args.mode, args.reasons.modes());
     let node_modes = NodeModes::new(args.fleet_config.clone(), flags, writer.configured()?);
     let Modes { mode, reasons, .. } = node_modes.in_force();
     writer.configure(mode, reasons, args.debug_datapath)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.capture(args.actions.capture()?)?;
-    if !datapath.hook_sockets(args.cgroups.scope()?)? {
-        writer.forget_sockets()?;
-    }
-    if args.mode == Mode::Enforce {
-        datapath.require_sockets()?;
-    }
     let reports = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
         tokio::spawn(crate::daemon::report::ring_buffer::log(&mut datapath.ebpf)?);
@@ -72,9 +72,6 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (watches, announcer) = use_api(&api, client, &args, &sender);
     let (announce, interfaces) = mpsc::channel(BACKLOG);
     let mut follow = tokio::spawn(netlink::follow(announce.clone()));
-    let (report, surveys) = mpsc::channel(1);
-    neighbours::follow(datapath.own_programs()?, report).context("cannot start a thread")?;
-    let (lister, sockets) = Lister::start().context("cannot start a thread")?;
     let (ask, questions) = mpsc::channel(1);
     let (probe, probes) = mpsc::channel(1);
     let metrics = metrics::serve(
@@ -91,7 +88,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let agent = Agent::new(
         (state, names),
         writer,
-        (datapath, lister),
+        (datapath, translators),
         (watches, pace),
         announcer,
         node_modes,
@@ -105,11 +102,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
     let mut inbox = Inbox {
-        surveys,
         tick,
         probes,
         interfaces,
-        sockets,
         messages,
         gather: Gather::default(),
         questions,
@@ -176,7 +171,7 @@ fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
         ipam: args.ipam,
         ranges: args.ranges.ranges(),
     };
-    let mut state = State::with_slots(settings, Slots::starting_at(fastrand::u16(..)));
+    let mut state = State::with_numbers(settings, Numbers::after(writer.last_service()));
     state.restore(writer.restored().clone());
     state.know_names(names.known().clone());
     state
@@ -186,8 +181,6 @@ fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
     match turn {
         Turn::Tick => agent.on_tick()?,
         Turn::Interface(event) => agent.on_interface(event)?,
-        Turn::Survey(survey) => agent.on_survey(&survey)?,
-        Turn::Sockets(listed) => agent.on_sockets(listed)?,
         Turn::Backlog => agent.go_on()?,
         Turn::Messages(batch) => agent.on_messages(batch)?,
         Turn::Question(question) => agent.on_question(question)?,

@@ -3,7 +3,6 @@
 mod config;
 mod counters;
 mod denial_counts;
-mod earlier;
 mod flows;
 mod full;
 mod gate;
@@ -15,7 +14,6 @@ mod owners;
 mod restored;
 mod roles;
 mod terminated;
-mod v1;
 mod view;
 
 pub use config::{configuration, set_action};
@@ -32,8 +30,8 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, MapError};
 use denial_counts::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Affected, Backends, DenialKey, Owner, RawConfig, RawDenial, RawRole, Slot,
-    SocketIntent, Suspect, Terminated, View, Vip,
+    ABI_VERSION, Addr, Backends, DenialKey, Interface, Owner, RawConfig, RawDenial, ServiceNumber, Suspect,
+    Terminated, View, Vip,
 };
 use epguard_core::plan::{self, Op};
 use epguard_core::state::{Changes, Tables};
@@ -43,11 +41,10 @@ use gate::GateMap;
 use keyed::take;
 use lock::ConfigLock;
 use restored::Restored;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
 
-/// The directory of the maps of this version, `<pin-dir>/v2`.
+/// The directory of the maps of this version, `<pin-dir>/v3`.
 #[must_use]
 pub fn directory(pin_dir: &Path) -> PathBuf {
     pin_dir.join(format!("v{ABI_VERSION}"))
@@ -68,12 +65,11 @@ pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
 pub struct Writer {
     owners: HashMap<MapData, Addr, Owner>,
     suspects: KeyedMap<Addr, Suspect>,
-    services: KeyedMap<Vip, Affected>,
+    services: KeyedMap<Vip, ServiceNumber>,
     denied: KeyedMap<DenialKey, RawDenial>,
     backends: KeyedMap<DenialKey, Backends>,
     terminated: KeyedMap<Addr, Terminated>,
-    interfaces: KeyedMap<u32, RawRole>,
-    sockets: KeyedMap<u64, SocketIntent>,
+    interfaces: KeyedMap<u32, Interface>,
     config: Array<MapData, RawConfig>,
     config_lock: Option<ConfigLock>,
     view: Array<MapData, View>,
@@ -95,17 +91,11 @@ pub struct Writer {
 
 impl Writer {
     /// Takes over the maps of a loaded object: the denials and the lease of an earlier process stay until [`Writer::install`].
-    pub fn new(ebpf: &mut Ebpf, netns_cookie: u64) -> Result<Self> {
+    pub fn new(ebpf: &mut Ebpf) -> Result<Self> {
         let restored = Restored::read(ebpf)?;
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let pinned = view.get(&0, 0).context("cannot read VIEW")?;
-        let vouched = View {
-            netns_cookie,
-            terminated: count(restored.tables.terminated.len()),
-            vips: count(restored.tables.services.len()),
-            answer: view::answer(pinned.answer),
-            ..pinned
-        };
+        let vouched = view::restored(pinned, &restored.tables);
         let mut writer = Self {
             owners: take(ebpf, "OWNERS")?.try_into()?,
             suspects: KeyedMap::take(ebpf, "SUSPECTS")?,
@@ -114,7 +104,6 @@ impl Writer {
             backends: KeyedMap::take(ebpf, "BACKENDS")?,
             terminated: KeyedMap::take(ebpf, "TERMINATED")?,
             interfaces: KeyedMap::take(ebpf, "INTERFACES")?,
-            sockets: KeyedMap::take(ebpf, "SOCKETS")?,
             config: take(ebpf, "CONFIG")?.try_into()?,
             config_lock: None,
             view,
@@ -130,7 +119,6 @@ impl Writer {
             sightings: Sightings::default(),
             restored,
         };
-        writer.resume_following()?;
         writer.vouch()?;
         for target in std::mem::take(&mut writer.restored.unreadable) {
             writer
@@ -167,6 +155,7 @@ impl Writer {
         }
         // Before the first entry, and after the last: a packet that the gate ends lifts no denial.
         self.gate.open_for(&ops)?;
+        self.reserve_numbers(&ops)?;
         self.settle_counts(&ops)?;
         self.left_out = 0;
         let redirects = ops.iter().any(Op::is_of_backends);
@@ -187,14 +176,9 @@ impl Writer {
         if let Some(live) = &live {
             self.flows.retain_live(live)?;
         }
-        if self.nobody_is_followed() {
-            // First, and in its own write: no program may see suspects together with an earlier time.
-            self.forget_sockets()?;
-        }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());
         self.vouched.flows = self.flow_count();
-        self.vouched.vips = count(desired.services.len());
         self.vouch()?;
         if self.vouched.flows == 0 {
             self.gate.forget_flows();
@@ -203,14 +187,12 @@ impl Writer {
         Ok(true)
     }
 
-    /// Removes flows that are over. Returns the slots of Services whose flows go on or may begin. Costs nothing if none
-    /// can.
-    pub fn sweep_flows(&mut self) -> Result<BTreeSet<Slot>> {
+    /// Removes flows that are over. Costs nothing if none can go on or begin.
+    pub fn sweep_flows(&mut self) -> Result<()> {
         if self.vouched.flows == 0 && !self.flows_go_on {
-            return Ok(BTreeSet::new());
+            return Ok(());
         }
-        let mut in_use = self.flows.sweep()?.clone();
-        self.flows_go_on = !in_use.is_empty();
+        self.flows_go_on = self.flows.sweep()?;
         if self.vouched.flows != self.flow_count() {
             self.vouched.flows = self.flow_count();
             self.vouch()?;
@@ -218,8 +200,13 @@ impl Writer {
         if self.vouched.flows == 0 && self.gate.forget_flows() {
             self.gate.close();
         }
-        in_use.extend(self.installed.backends.keys().map(|target| target.slot));
-        Ok(in_use)
+        Ok(())
+    }
+
+    /// Whether redirected flows go on: then the view has to stay fresh for them.
+    #[must_use]
+    pub const fn has_redirected_flows(&self) -> bool {
+        self.vouched.flows != 0 && self.flows_go_on
     }
 
     /// How many redirected connections were in FLOWS at the last sweep.
@@ -232,9 +219,6 @@ impl Writer {
     fn announce_flows(&mut self, may_open: bool) -> Result<()> {
         if !may_open || self.vouched.flows != 0 {
             return Ok(());
-        }
-        if self.nobody_is_followed() {
-            self.forget_sockets()?;
         }
         self.vouched.flows = 1;
         self.vouch()
@@ -250,10 +234,6 @@ impl Writer {
         self.vouch()
     }
 
-    fn vouch(&mut self) -> Result<()> {
-        self.view.set(0, self.vouched, 0).context("cannot write VIEW")
-    }
-
     fn write(&mut self, op: &Op) -> Result<(), MapError> {
         match op {
             Op::RemoveDenial(target) => {
@@ -267,7 +247,7 @@ impl Writer {
                 self.counts.begin(target)?;
                 self.denied.insert(*target, *denial, 0)
             }
-            Op::PutService(vip, slot) => self.services.insert(*vip, *slot, 0),
+            Op::PutService(vip, number) => self.services.insert(*vip, *number, 0),
             Op::PutSuspect(ip, suspect) => self.suspects.insert(*ip, *suspect, 0),
             Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
             Op::RemoveBackends(target) => absent(self.backends.remove(target)),

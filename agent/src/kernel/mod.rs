@@ -1,5 +1,7 @@
-//! epguard's programs and maps in the kernel, and its neighbours: foreign programs on the node.
+//! epguard's programs and maps in the kernel, and what it reads of the kernel's conntrack and of Cilium's maps.
 
+mod btf;
+pub mod cilium;
+pub mod conntrack;
 pub mod datapath;
 pub mod maps;
-pub mod neighbours;

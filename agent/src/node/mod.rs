@@ -1,4 +1,4 @@
-//! What the node's kernel reports about its interfaces, routes, neighbours and sockets.
+//! What the node's kernel reports about its interfaces, routes and neighbours.
 
 pub mod netlink;
-pub mod sock_diag;
+pub mod offload;

@@ -8,7 +8,8 @@ mod mode;
 mod pending;
 mod request;
 mod socket;
-mod sockets;
+mod socket_lb;
+mod translators;
 mod unproven;
 
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill};
@@ -18,12 +19,12 @@ pub use mode::ModeSource;
 pub use pending::PendingDenials;
 pub use request::Request;
 pub use socket::{Question, ask, read, serve};
-pub use sockets::{CgroupHooks, NodeSockets, SocketLb};
+pub use socket_lb::SocketLb;
+pub use translators::{Cause, Gap, Translators};
 pub use unproven::{PossibleHolder, UnprovenDeaths};
 
 use crate::shared::drops::Dropped;
-use epguard_common::{Mode, Reason, Slot, Uid};
-use epguard_core::carrier::Decision;
+use epguard_common::{Mode, Reason, ServiceNumber, Uid};
 use epguard_core::facts::Watched;
 use epguard_core::freshness::Proof;
 use epguard_core::history::Chronicle;
@@ -74,16 +75,13 @@ pub struct Status {
     pub view_age_ms: Option<u64>,
     /// Pod UID to `namespace/name`, for pods that own an IP or that a denial refers to.
     pub pods: BTreeMap<String, String>,
-    /// Number of the intent slot to `namespace/name` of its Service.
+    /// Number of a Service that has, or lately had, denials, to its `namespace/name`.
     pub services: BTreeMap<String, String>,
-    /// The carrier of a packet's intent from hook to hook, and why it was chosen.
+    /// What records which Service packets were aimed at.
     #[serde(default)]
-    pub carrier: Decision,
+    pub translators: Translators,
     /// Interfaces that were selected.
     pub interfaces: Vec<Attachment>,
-    /// The cgroups of the node whose sockets are followed.
-    #[serde(default)]
-    pub node_sockets: NodeSockets,
     /// Programs that replace a Service's address when a socket connects.
     #[serde(default)]
     pub socket_lb: SocketLb,
@@ -147,17 +145,17 @@ impl Status {
         self.pods.get(&uid).cloned().unwrap_or(uid)
     }
 
-    /// The name of a slot's Service, if the agent knows it.
+    /// The name of the Service with this number, if the agent knows it.
     #[must_use]
-    pub fn service(&self, slot: Slot) -> Option<String> {
-        self.services.get(&slot.number.to_string()).cloned()
+    pub fn service(&self, number: ServiceNumber) -> Option<String> {
+        self.services.get(&number.number.to_string()).cloned()
     }
 
-    /// The name of a slot's Service, or `slot NUMBER`.
+    /// The name of the Service with this number, or `Service NUMBER`.
     #[must_use]
-    pub fn service_or_slot(&self, slot: Slot) -> String {
-        let name = self.service(slot);
-        name.unwrap_or_else(|| format!("slot {}", slot.number))
+    pub fn service_or_number(&self, number: ServiceNumber) -> String {
+        let name = self.service(number);
+        name.unwrap_or_else(|| format!("Service {}", number.number))
     }
 
     /// True if the agent has denials, or would have.
@@ -232,8 +230,6 @@ pub struct Attachment {
     pub position: usize,
     /// Programs that run before ours, and could let a packet bypass ours.
     pub before: Vec<String>,
-    /// Programs and filters after the ingress hook that could wipe a packet's intent: a miss, counted as `intent-lost`.
-    pub after: Vec<String>,
     /// `driver` or `generic` where XDP judges `terminated` before TC does.
     pub xdp: Option<String>,
     /// Why XDP does not judge, where it was wanted: TC judges alone.

@@ -56,32 +56,38 @@ pub fn disconnect(entry: *mut Connection) {
     unsafe { addr_of_mut!((*entry).settled_ns).write_volatile(u64::MAX) };
 }
 
-/// Where the socket that sent a packet is connected. `None`: it is not known, as for a call of the IP itself.
+/// From now on nothing that was recorded about the socket shows the Service of its packets. A socket without room stays as it is.
+#[inline(always)]
+pub fn hide(ctx: &SockAddrContext) {
+    if let Some(entry) = of_call(ctx, BPF_SK_STORAGE_GET_F_CREATE.into()) {
+        disconnect(entry);
+    }
+}
+
+/// Copies where the socket that sent a packet is connected; false if that is not known, as for a call of the IP itself.
 ///
 /// Errors: no socket of this machine sent the packet.
 #[inline(always)]
-pub fn connection(context: *mut __sk_buff) -> Result<Option<Connection>, ()> {
+pub fn read_connection(context: *mut __sk_buff, into: *mut Connection) -> Result<bool, ()> {
     // SAFETY: a field of the program's own context; the verifier demands the test for null.
     let socket = unsafe { (*context).__bindgen_anon_2.sk };
     if socket.is_null() {
         return Err(());
     }
     let Some(entry) = get(socket.cast(), 0) else {
-        return Ok(None);
+        return Ok(false);
     };
-    // SAFETY: memory of the socket, which the packet holds; every bit pattern is a Connection. Unchanged before and after:
-    // no other CPU has written the rest in between.
+    // SAFETY: memory of the socket, which the packet holds; the caller has room for a Connection, of which every bit pattern is
+    // one. Unchanged before and after: no other CPU has written the rest in between.
     unsafe {
         let settled_ns = addr_of!((*entry).settled_ns).read_volatile();
-        let connection = Connection {
-            settled_ns,
-            vip: addr_of!((*entry).vip).read_volatile(),
-            endpoint: addr_of!((*entry).endpoint).read_volatile(),
-            epoch: addr_of!((*entry).epoch).read_volatile(),
-            reserved: 0,
-        };
-        let unchanged = addr_of!((*entry).settled_ns).read_volatile() == settled_ns;
-        Ok(unchanged.then_some(connection))
+        let words = size_of::<Connection>() / 8;
+        for word in 0..words {
+            let (from, to) = (entry.cast::<u64>().add(word), into.cast::<u64>().add(word));
+            to.write_volatile(from.read_volatile());
+        }
+        addr_of_mut!((*into).settled_ns).write_volatile(settled_ns);
+        Ok(addr_of!((*entry).settled_ns).read_volatile() == settled_ns)
     }
 }
 

@@ -3,8 +3,9 @@
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
+use core::arch::asm;
 use epguard_common::{
-    Count, DenialCount, DenialKey, Outcome, Packet, Reason, Slot, capacity, counted_outcome, counter,
+    Count, DenialCount, DenialKey, Outcome, Reason, capacity, counted_outcome, counter,
 };
 
 /// Written here, by [`counter`].
@@ -19,33 +20,37 @@ static DENIAL_COUNTS: PerCpuHashMap<
     { BPF_F_NO_PREALLOC as usize },
 > = PerCpuHashMap::new();
 
-/// Counts one packet, or one event beside a packet.
+/// Counts one packet, or one event beside a packet, in a TC or XDP program.
 #[inline(always)]
 pub fn count(reason: Reason, outcome: Outcome, bytes: u32) {
-    count_packet(reason, outcome, bytes, false);
+    count_packet::<false>(reason, outcome, bytes, false);
 }
 
-/// Counts one packet, which may open a connection. Not inlined, for each copy would take its part of the stack.
-#[inline(never)]
-pub fn count_packet(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
-    add_at(counter(reason, outcome), Count::one(bytes, opens));
+/// Counts one call, or one event beside it, in a cgroup hook.
+#[inline(always)]
+pub fn count_call(reason: Reason, outcome: Outcome) {
+    count_packet::<true>(reason, outcome, 0, false);
 }
 
-/// Counts one packet of a denial: of an endpoint, or without a slot of an IP; and by its [`counter`]. Not inlined, as
-/// `count_packet`.
+/// Counts one packet, which may open a connection. `INTERRUPTED`: see [`Origin`](crate::frame::Origin). Not inlined, for each copy
+/// would take its part of the stack.
 #[inline(never)]
-pub fn count_denied(packet: &Packet, slot: Slot, counter: u32, bytes: u32, now_ns: u64) {
-    let one = Count::one(bytes, packet.opens());
-    add_at(counter, one);
-    let Some(outcome) = counted_outcome(counter) else {
-        return;
-    };
-    let target = if slot.is_some() {
-        DenialKey::of(packet, slot)
-    } else {
-        DenialKey::of_ip(packet.dst)
-    };
-    let Some(counts) = DENIAL_COUNTS.get_ptr_mut(target) else {
+pub fn count_packet<const INTERRUPTED: bool>(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
+    add_at::<INTERRUPTED>(counter(reason, outcome), Count::one(bytes, opens));
+}
+
+/// Counts one packet of a denial, and by its [`counter`]. Not inlined, as `count_packet`.
+#[inline(never)]
+pub fn count_denied<const INTERRUPTED: bool>(
+    key: &DenialKey,
+    counter: u32,
+    bytes: u32,
+    opens: bool,
+    now_ns: u64,
+) {
+    let one = Count::one(bytes, opens);
+    add_at::<INTERRUPTED>(counter, one);
+    let (Some(outcome), Some(counts)) = (counted_outcome(counter), DENIAL_COUNTS.get_ptr_mut(key)) else {
         return;
     };
     // SAFETY: fields of this CPU's own value, which stays writable for the run of the program.
@@ -54,25 +59,47 @@ pub fn count_denied(packet: &Packet, slot: Slot, counter: u32, bytes: u32, now_n
         (&mut *counts).of(outcome)
     };
     if let Some(count) = count {
-        add(count, one);
+        add::<INTERRUPTED>(count, one);
     }
 }
 
 #[inline(always)]
-fn add_at(counter: u32, more: Count) {
+fn add_at<const INTERRUPTED: bool>(counter: u32, more: Count) {
     if let Some(count) = COUNTERS.get_ptr_mut(counter) {
-        add(count, more);
+        add::<INTERRUPTED>(count, more);
     }
 }
 
 #[inline(always)]
-fn add(count: *mut Count, more: Count) {
-    // SAFETY: this CPU's own value, and a program of ours is not interrupted by another one on it.
+fn add<const INTERRUPTED: bool>(count: *mut Count, more: Count) {
+    // SAFETY: fields of this CPU's own value.
+    let fields = unsafe {
+        [
+            (&raw mut (*count).packets, more.packets),
+            (&raw mut (*count).bytes, more.bytes),
+            (&raw mut (*count).openings, more.openings),
+        ]
+    };
+    for (field, more) in fields {
+        if INTERRUPTED {
+            add_at_once(field, more);
+        } else {
+            // SAFETY: as above; no other TC or XDP program interrupts this one on its processor.
+            unsafe { field.write_volatile(field.read_volatile().wrapping_add(more)) };
+        }
+    }
+}
+
+/// One instruction: other programs interrupt a cgroup hook only before or after it. `core` has no such addition for this target.
+#[inline(always)]
+fn add_at_once(field: *mut u64, more: u64) {
+    // SAFETY: a field of a map value, aligned to 8 octets; clobbers nothing.
     unsafe {
-        let (packets, bytes) = (&raw mut (*count).packets, &raw mut (*count).bytes);
-        let openings = &raw mut (*count).openings;
-        packets.write_volatile(packets.read_volatile().wrapping_add(more.packets));
-        bytes.write_volatile(bytes.read_volatile().wrapping_add(more.bytes));
-        openings.write_volatile(openings.read_volatile().wrapping_add(more.openings));
+        asm!(
+            "lock *(u64 *)({field} + 0) += {more}",
+            field = in(reg) field,
+            more = in(reg) more,
+            options(nostack),
+        );
     }
 }

@@ -6,7 +6,7 @@ use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use epguard_common::{
-    Action, Backend, Backends, DenialKey, Keyed, Mode, Packet, Proof, RawDenial, Reason, Slot, Uid, UidState,
+    Action, Backend, Backends, DenialKey, Keyed, Mode, Packet, Proof, RawDenial, Reason, Uid, UidState,
     capacity,
 };
 
@@ -20,7 +20,6 @@ static BACKENDS: KeyedMap<DenialKey, Backends, { capacity::BACKENDS }, { BPF_F_N
 #[derive(Clone, Copy)]
 pub struct Denied {
     entry: *const Keyed<DenialKey, RawDenial>,
-    slot_since_ns: u64,
     reason: u32,
     uid_state: u32,
     mode: u32,
@@ -37,7 +36,6 @@ impl Denied {
             uid_state: UidState::from_raw(self.uid_state).unwrap_or_default(),
             mode: Mode::from_raw(self.mode),
             held: self.held != 0,
-            slot_since_ns: self.slot_since_ns,
         }
     }
 
@@ -73,7 +71,6 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
     let denied = of_key(entry, target, |denial| unsafe {
         Denied {
             entry,
-            slot_since_ns: addr_of!((*denial).slot_since_ns).read_volatile(),
             reason: addr_of!((*denial).reason).read_volatile(),
             uid_state: addr_of!((*denial).uid_state).read_volatile(),
             mode: addr_of!((*denial).mode).read_volatile(),
@@ -88,8 +85,7 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
 /// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not inlined: the stack is
 /// short.
 #[inline(never)]
-pub fn choose(packet: &Packet, slot: Slot, chosen: &mut Backend) -> bool {
-    let target = &DenialKey::of(packet, slot);
+pub fn choose(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool {
     let Some(entry) = BACKENDS.get_ptr(target) else {
         return false;
     };

@@ -30,11 +30,3 @@ impl Buckets {
         unsafe { self.0.add(bucket(words) & (BUCKETS - 1)).read_volatile() }
     }
 }
-
-/// Whether packets of the node's own sockets carry a mark between egress hooks.
-#[inline(always)]
-pub fn relabels() -> bool {
-    // SAFETY: as in `buckets`.
-    GATE.get_ptr(0)
-        .is_none_or(|gate| unsafe { addr_of!((*gate).relabels).read_volatile() } != 0)
-}

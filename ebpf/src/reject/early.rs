@@ -2,7 +2,7 @@
 
 use crate::frame::Origin as _;
 use crate::maps;
-use crate::xdp::{Raw, parsed};
+use crate::xdp::Raw;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_TX};
 use aya_ebpf::bindings::xdp_md;
@@ -26,7 +26,7 @@ pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
 
 #[inline(always)]
 fn turn(frame: &Raw) -> Option<()> {
-    let packet = parsed()?;
+    let packet = maps::packet()?;
     let mut turned = Turned(frame);
     reset(&mut turned, packet)?;
     let [d0, d1, d2, s0, s1, s2]: [u16; 6] = turned.0.load(0)?;

@@ -2,7 +2,7 @@
 //!
 //! At the egress hook the answer enters the stack again where the packet was leaving, as if the pod had sent it: conntrack
 //! undoes the DNAT on its way to the client. From the ingress hook it goes straight back to the sender, before DNAT. Both carry
-//! [`View::answer`](epguard_common::View::answer), so that they lift no denial at the hooks that they pass. An answer from XDP
+//! [`ANSWER`](epguard_common::ANSWER), so that they lift no denial at the hooks that they pass. An answer from XDP
 //! passes no hook.
 
 mod early;
@@ -35,7 +35,7 @@ pub enum Hook {
 pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
     match (decision, hook) {
         (Decision::Pass, _) => TC_ACT_UNSPEC,
-        (Decision::Drop | Decision::DropUnanswered | Decision::DropUncaptured, _) => TC_ACT_SHOT,
+        (Decision::Drop | Decision::DropUnanswered, _) => TC_ACT_SHOT,
         (Decision::Reject, Hook::Egress) => turn_round(ctx.skb.skb, BPF_F_INGRESS.into()),
         (Decision::Reject, Hook::Ingress) => turn_round(ctx.skb.skb, 0),
         (Decision::Redirect, _) => redirect(ctx.skb.skb),
@@ -49,7 +49,7 @@ pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
 /// Opens a redirected flow. One that may not be redirected is rejected.
 #[inline(always)]
 fn redirect(context: *mut __sk_buff) -> i32 {
-    if redirect::admit(context) != 0 && names_its_sender(context) != 0 {
+    if redirect::admit() != 0 && names_its_sender(context) != 0 {
         return follow(context);
     }
     if is_refusable(context) != 0 {
@@ -92,11 +92,7 @@ extern "C" fn turn_round(context: *mut __sk_buff, flags: u64) -> i32 {
         maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
         return TC_ACT_SHOT;
     }
-    let marked = maps::view().is_some_and(|view| skb.make_answer(&view));
-    if !marked {
-        maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
-        return TC_ACT_SHOT;
-    }
+    skb.make_answer();
     // SAFETY: takes numbers only.
     let action = unsafe { bpf_redirect(skb.ifindex(), flags) };
     action as i32

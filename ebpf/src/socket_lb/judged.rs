@@ -4,26 +4,28 @@ use super::{Ends, Kind, cookie};
 use crate::clock::Clock;
 use crate::frame::Origin;
 use crate::lookup::Lookup;
+use crate::records::Found;
 use crate::redirect::is_live;
-use crate::redirected::destination;
 use crate::{maps, telemetry};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated::bpf_get_netns_cookie;
 use aya_ebpf::programs::SockAddrContext;
+use core::cell::{Cell, RefCell};
 use core::ffi::c_void;
 use epguard_common::{
-    Action, CallDecision, CallModel, Intent, Mode, Outcome, Packet, Reason, Slot, Verdict, View, Vip,
-    decide_call, judge, packet_from, packet_of,
+    Action, Backend, CallDecision, CallModel, DenialKey, Meant, Mode, Outcome, Packet, Reason, Verdict,
+    View, Vip, decide_call, judge, packet_from, packet_of,
 };
 
-/// Not inlined: its stack is free again before the socket is written.
+/// Judges a call. `backend` becomes the live endpoint of a call that is redirected. Not inlined: its stack is free again before
+/// the socket is written.
 #[inline(never)]
-pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind) -> CallDecision {
+pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut Backend) -> CallDecision {
     let Some(view) = maps::view().filter(|view| view.suspects != 0) else {
         return CallDecision::Pass;
     };
-    let slot = maps::service(&ends.vip);
-    if !slot.is_some() {
+    let service = maps::service(&ends.vip);
+    if !service.is_some() {
         return CallDecision::Pass;
     }
     let Some((config, mode, debug)) = maps::config() else {
@@ -32,13 +34,29 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind) -> CallDecisio
     if mode == Mode::Off {
         return CallDecision::Pass;
     }
-    let (packet, clock) = (packet_of(&ends.endpoint), Clock::default());
-    let call = Judged {
+    let Vip {
+        addr, port, protocol, ..
+    } = ends.endpoint;
+    let (packet, key) = (packet_of(&ends.endpoint), DenialKey::new(addr, service, port, protocol));
+    let meant = Meant::default();
+    let origin = Call {
         ctx,
-        view: &view,
-        lookup: Lookup::new(&view, config, mode, Intent::carried(slot), &clock),
-        slot,
+        clock: Clock::default(),
+    };
+    let call = Judged {
+        lookup: Lookup {
+            frame: &origin,
+            view: &view,
+            config,
+            mode,
+            suspect: maps::suspect(&addr),
+            found: Found::Elsewhere,
+            key: &key,
+            meant: &meant,
+            denial: Cell::new(None),
+        },
         kind,
+        backend: RefCell::new(backend),
     };
     let verdict = judge(&packet, &call.lookup);
     // The packets of a call that passes are counted themselves.
@@ -47,32 +65,30 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind) -> CallDecisio
     }
     let decision = decide_call(&packet, verdict, &call);
     if decision == CallDecision::RefuseUnseen {
-        maps::count(Reason::Nothing, Outcome::RefusedUnseen, 0);
+        maps::count_call(Reason::Nothing, Outcome::RefusedUnseen);
     }
     if let Some(as_of_packet) = decision.as_of_packet() {
-        telemetry::report(&call, &packet, verdict, as_of_packet, &call.lookup, debug);
+        telemetry::report(&origin, &packet, verdict, as_of_packet, &call.lookup, debug);
     }
     decision
 }
 
-/// A call that is judged, with what the choice looks up.
-struct Judged<'a> {
+/// A call: it has no packet yet.
+struct Call<'a> {
     ctx: &'a SockAddrContext,
-    view: &'a View,
-    lookup: Lookup<'a>,
-    slot: Slot,
-    kind: Kind,
+    clock: Clock,
 }
 
-impl EbpfContext for Judged<'_> {
+impl EbpfContext for Call<'_> {
     #[inline(always)]
     fn as_ptr(&self) -> *mut c_void {
         self.ctx.as_ptr()
     }
 }
 
-/// A call has no packet yet.
-impl Origin for Judged<'_> {
+impl Origin for Call<'_> {
+    const MAY_BE_INTERRUPTED: bool = true;
+
     #[inline(always)]
     fn length(&self) -> u32 {
         0
@@ -80,13 +96,20 @@ impl Origin for Judged<'_> {
 
     #[inline(always)]
     fn now_ns(&self) -> u64 {
-        self.lookup.now_ns()
+        self.clock.now_ns()
     }
 
     #[inline(always)]
     fn ifindex(&self) -> u32 {
         0
     }
+}
+
+/// A call that is judged, with what the choice looks up.
+struct Judged<'a> {
+    lookup: Lookup<'a, Call<'a>>,
+    kind: Kind,
+    backend: RefCell<&'a mut Backend>,
 }
 
 impl CallModel for Judged<'_> {
@@ -97,26 +120,32 @@ impl CallModel for Judged<'_> {
 
     #[inline(always)]
     fn configured_action(&self, reason: Reason) -> Action {
-        self.lookup.configured_action(reason)
+        maps::action_of(self.lookup.config, reason)
     }
 
     /// A socket that is not connected has no connection that its packets belong to.
     #[inline(always)]
     fn packets_are_judged(&self) -> bool {
-        self.kind == Kind::Connect && self.view.socket_lb == View::HOOKED
+        self.kind == Kind::Connect && self.lookup.view.socket_lb == View::HOOKED
     }
 
     #[inline(always)]
-    fn has_backend(&self, packet: &Packet) -> bool {
-        let Some(destination) = destination() else {
+    fn has_backend(&self, _: &Packet) -> bool {
+        let Lookup { key, frame, .. } = self.lookup;
+        let endpoint = Vip {
+            addr: key.addr,
+            port: key.port,
+            protocol: key.protocol,
+            reserved: 0,
+        };
+        // SAFETY: takes the program's own context.
+        let netns = unsafe { bpf_get_netns_cookie(frame.as_ptr()) };
+        let packet = packet_from(&endpoint, netns, cookie(frame.ctx));
+        let Ok(mut backend) = self.backend.try_borrow_mut() else {
             return false;
         };
-        let endpoint = Vip::of(packet);
-        // SAFETY: takes the program's own context.
-        let netns = unsafe { bpf_get_netns_cookie(self.ctx.as_ptr()) };
-        let packet = packet_from(&endpoint, netns, cookie(self.ctx));
-        maps::choose(&packet, self.slot, &mut destination.backend)
-            && destination.backend.addr.is_v4() == endpoint.addr.is_v4()
-            && is_live(&destination.backend)
+        maps::choose(&packet, key, &mut backend)
+            && backend.addr.is_v4() == endpoint.addr.is_v4()
+            && is_live(&backend)
     }
 }

@@ -6,7 +6,6 @@
 //!                                     └── eth0 external
 //! ```
 
-mod cgroup;
 mod cni;
 mod fabric;
 mod ip;
@@ -18,10 +17,9 @@ mod socket_root;
 mod sysctl;
 mod topology;
 
-pub use cgroup::cgroup_root;
 pub use cni::PodNet;
 pub use net_cls::NetCls;
-pub use netns::NetNs;
+pub use netns::{NetNs, netns_cookie};
 pub use node::Node;
 pub use options::{Cni, Overlay, TopologyOptions};
 pub use socket_root::{SocketRoot, socket_in};

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,8 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::GetStruct;
 
 use crate::leftovers;
 
@@ -34,10 +36,7 @@ struct Named {
 
 impl NetNs {
     /// Makes an empty namespace whose loopback is down. Needs root.
-    ///
-    /// This process leaves the root cgroup first: processes on a node of the lab are its threads and children.
     pub fn new(label: &str) -> Result<Self> {
-        super::cgroup::leave_root();
         let name = format!("{}-{}", leftovers::name(PREFIX), label.replace('/', "."));
         let path = Path::new(DIRECTORY).join(&name);
         let file = create(&path)
@@ -136,3 +135,22 @@ fn remove(path: &Path) {
     let _ = umount2(path, MntFlags::MNT_DETACH);
     let _ = fs::remove_file(path);
 }
+
+/// `SO_NETNS_COOKIE` of the network namespace that this thread is in. Linux 5.14.
+pub fn netns_cookie() -> Result<u64> {
+    let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("0.0.0.0:0"));
+    let socket = socket.context("cannot make a socket")?;
+    getsockopt(&socket, NetnsCookie).context("cannot read the network namespace's cookie")
+}
+
+/// The option. Its length is always 8: nix would panic at another one.
+#[derive(Debug, Clone, Copy)]
+struct NetnsCookie;
+
+nix::getsockopt_impl!(
+    NetnsCookie,
+    libc::SOL_SOCKET,
+    libc::SO_NETNS_COOKIE,
+    u64,
+    GetStruct<u64>
+);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use epguard::daemon::args::cgroup2_mount;
+use epguard::kernel::datapath::find_cgroup2;
 use socket2::{Domain, Socket, Type};
 
 use crate::leftovers;
@@ -30,7 +30,7 @@ pub struct SocketRoot {
 impl SocketRoot {
     /// Makes it without children; removes those of lab processes that no longer run. Needs root.
     pub fn new() -> Result<Self> {
-        let mount = cgroup2_mount()?;
+        let mount = find_cgroup2(None).context("no cgroup2 is mounted")?;
         for left in leftovers::find(&mount, PREFIX) {
             remove(&left);
         }
@@ -149,7 +149,7 @@ fn with_message<T>(work: impl FnOnce(&mut libc::msghdr) -> io::Result<T>) -> io:
 }
 
 /// Removes a cgroup and those in it, as far as they hold no process.
-pub(super) fn remove(cgroup: &Path) {
+fn remove(cgroup: &Path) {
     for entry in fs::read_dir(cgroup).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove(&entry.path());

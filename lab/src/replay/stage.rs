@@ -114,7 +114,7 @@ impl Theatre {
                 hooks: None,
                 action: None,
                 flags: &flags,
-                cgroup_root: None,
+                cgroup: None,
             };
             let kubeconfig = self.server.kubeconfig();
             let mut agent = Agent::prepare(&self.netns, &self.workdir, &kubeconfig, &options)?;
@@ -159,7 +159,7 @@ impl Theatre {
             "a denial for {:?}",
             entry.reason
         );
-        let slot = target.slot.number.to_string();
+        let slot = target.service.number.to_string();
         Ok(Denial {
             key: Key {
                 service: services

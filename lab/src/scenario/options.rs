@@ -1,7 +1,6 @@
 //! The command line of a story's agent.
 
 use super::format;
-use crate::net::cgroup_root;
 use std::path::Path;
 
 /// How an agent is started.
@@ -13,8 +12,8 @@ pub struct AgentOptions<'a> {
     pub hooks: Option<&'a str>,
     /// `--action`; none: the agent's default.
     pub action: Option<String>,
-    /// `--cgroup-root`; none: the cgroup that the lab made for its processes.
-    pub cgroup_root: Option<&'a Path>,
+    /// `--cgroup`; none: the agent's default.
+    pub cgroup: Option<&'a Path>,
     /// The other flags; its `action` is not used.
     pub flags: &'a format::Agent,
 }
@@ -36,17 +35,11 @@ impl AgentOptions<'_> {
             ("hooks", self.hooks.map(str::to_owned)),
             ("action", self.action.clone()),
             ("fleet-config", flags.fleet_config.clone()),
-            ("intent-carrier", flags.intent_carrier.clone()),
             // Stories wait for hooks, and no CNI plugin comes after the lab's.
             ("clsact-delay", Some("0".into())),
             ("lease", seconds(flags.lease)),
             ("max-view-age", seconds(flags.max_view_age)),
-            (
-                "cgroup-root",
-                self.cgroup_root
-                    .or(cgroup_root())
-                    .map(|root| root.display().to_string()),
-            ),
+            ("cgroup", self.cgroup.map(|cgroup| cgroup.display().to_string())),
         ];
         let given = all.into_iter();
         given

@@ -62,7 +62,7 @@ impl Stage {
             node: "node-a",
             hooks,
             action: action.map(Action::flag),
-            cgroup_root: cluster.balancer.as_ref().map(Balancer::root),
+            cgroup: cluster.balancer.as_ref().map(Balancer::root),
             flags: &scenario.agent,
         };
         let mut agent = Agent::prepare(netns, &workdir, cluster.kubeconfig(), &options)?;

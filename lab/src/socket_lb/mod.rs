@@ -11,10 +11,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use epguard::kernel::datapath::netns_cookie;
 
 use crate::neighbour::pinned;
-use crate::net::NetNs;
+use crate::net::{NetNs, netns_cookie};
 use crate::proxy::ServiceRule;
 use hooks::{Hooks, load_programs};
 use tables::Tables;

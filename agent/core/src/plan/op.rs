@@ -1,7 +1,7 @@
 //! One write to a map.
 
 use crate::state::{Changes, OrphanIp, Tables};
-use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Vip};
+use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, ServiceNumber, Suspect, Vip};
 
 /// One write to a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Op {
     RemoveSuspect(Addr),
     RemoveService(Vip),
     PutDenial(DenialKey, Denial),
-    PutService(Vip, Slot),
+    PutService(Vip, ServiceNumber),
     PutSuspect(Addr, Suspect),
     RemoveOwner(Addr),
     PutOwner(Addr, Owner),

@@ -30,13 +30,13 @@ pub use report::{
     Unproven, View,
 };
 pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
-pub use tables::{Changes, Draining, GRACE, Slots, Tables};
+pub use tables::{Changes, Draining, Numbers, Tables};
 
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
 use confirmation::Opinions;
 use dirty::Dirty;
-use epguard_common::{Addr, Owner, Slot, Uid};
+use epguard_common::{Addr, Owner, ServiceNumber, Uid};
 use orphan_ip::OrphanIps;
 use report::Reuse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,9 +58,7 @@ pub struct State {
     restored: Option<Tables>,
     /// What is left to do of a list.
     task: Option<Task>,
-    slots: Slots,
-    /// Slots of redirected flows that go on.
-    redirected: BTreeSet<Slot>,
+    numbers: Numbers,
     tables: Tables,
     /// Whether `tables` lack something until a list is applied.
     withholds: bool,
@@ -86,12 +84,12 @@ impl State {
     /// An empty state that denies nothing.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self::with_slots(settings, Slots::default())
+        Self::with_numbers(settings, Numbers::default())
     }
 
-    /// An empty state with the given slots.
+    /// An empty state that gives these numbers to Services.
     #[must_use]
-    pub fn with_slots(settings: Settings, slots: Slots) -> Self {
+    pub fn with_numbers(settings: Settings, numbers: Numbers) -> Self {
         Self {
             cluster: ClusterIndex::new(settings),
             synced: Synced::default(),
@@ -102,8 +100,7 @@ impl State {
             orphan_ips: OrphanIps::default(),
             restored: None,
             task: None,
-            slots,
-            redirected: BTreeSet::new(),
+            numbers,
             tables: Tables::default(),
             withholds: false,
             changes: Changes::default(),
@@ -126,9 +123,8 @@ impl State {
         self.restored = Some(tables);
     }
 
-    /// Applies the passing of time: drops old endpoints, frees slots. Once a second is enough.
+    /// Applies the passing of time: drops old endpoints. Once a second is enough.
     pub fn tick(&mut self, now: Duration) {
-        self.slots.expire(now);
         self.review.tick(now);
         let mut forgotten = Dirty::default();
         let expired = self.cluster.endpoint_index.expire(now);
@@ -145,8 +141,8 @@ impl State {
     }
 
     /// Notes a packet to a denied endpoint.
-    pub fn hit(&mut self, now: Duration, slot: Slot, endpoint: &Endpoint) {
-        if let Some(service) = self.slots.service(slot).cloned() {
+    pub fn hit(&mut self, now: Duration, service: ServiceNumber, endpoint: &Endpoint) {
+        if let Some(service) = self.numbers.service(service).cloned() {
             self.cluster.endpoint_index.hit(now, &service, endpoint);
         } else {
             self.orphan_ips.hit(now, endpoint.ip);
@@ -203,15 +199,9 @@ impl State {
             .map(|((service, endpoint), proven)| (service, endpoint, proven))
     }
 
-    /// Affected Services by slot number.
-    pub fn affected_services(&self) -> impl Iterator<Item = (u16, &Name)> {
-        self.slots.iter()
-    }
-
-    /// Services whose slot does not fit beside a neighbour that uses the low five bits.
-    #[must_use]
-    pub fn services_without_high_slot(&self) -> usize {
-        self.slots.without_room_beside_low_bits()
+    /// Services that have, or lately had, denials.
+    pub fn affected_services(&self) -> impl Iterator<Item = (&Name, ServiceNumber)> {
+        self.numbers.iter()
     }
 
     /// The live pods that publish an IP as their pod IP; other networks may overlap.

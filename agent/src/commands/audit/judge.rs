@@ -14,7 +14,7 @@ pub fn flow(known: &Known, flow: &Flow) -> Option<Finding> {
         (None, known.terminated.get(&flow.endpoint.ip())?)
     } else {
         let slot = known.services.get(&(flow.aim, flow.protocol));
-        let aim = slot.map_or(Aim::Unknown, |slot| Aim::Slot(*slot));
+        let aim = slot.map_or(Aim::Unknown, |slot| Aim::Number(*slot));
         let denied = known.denied(flow.endpoint, flow.protocol, aim)?;
         (aim.service(denied), &denied.proof)
     };
@@ -53,7 +53,7 @@ pub fn rule(known: &Known, rule: &Rule) -> Vec<Finding> {
 /// Judges a destination of IPVS, by the Service whose address it serves.
 pub fn destination(known: &Known, destination: &Destination) -> Option<Finding> {
     let slot = known.services.get(&(destination.service, destination.protocol));
-    let aim = slot.map_or(Aim::Unknown, |slot| Aim::Slot(*slot));
+    let aim = slot.map_or(Aim::Unknown, |slot| Aim::Number(*slot));
     let denied = known.denied(destination.endpoint, destination.protocol, aim)?;
     Some(Finding {
         kind: Kind::IpvsDestination,
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use epguard_common::{Reason, Slot, Uid};
 
-    const WEB: Slot = Slot { number: 0x8001 };
+    const WEB: Slot = ServiceNumber { number: 0x8001 };
 
     fn proof(reason: Reason) -> Proof {
         Proof {
@@ -107,7 +107,7 @@ mod tests {
     /// shop/web (10.96.0.1:80) has a stale endpoint at 10.244.1.10:8080; no pod has 10.244.1.9.
     fn known(reason: Reason) -> Known {
         let denied = Denied {
-            slot: WEB,
+            number: WEB,
             service: "shop/web".into(),
             proof: proof(reason),
         };

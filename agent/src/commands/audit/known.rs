@@ -4,7 +4,7 @@ use super::finding::State;
 use crate::commands::dump::{denials, keyed, services};
 use crate::shared::status::Status;
 use anyhow::Result;
-use epguard_common::{Addr, Denial, Reason, Slot, Terminated, Uid, UidState};
+use epguard_common::{Addr, Denial, Reason, ServiceNumber, Terminated, Uid, UidState};
 use epguard_core::facts::Protocol;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use std::path::Path;
 #[derive(Debug, Default)]
 pub struct Known {
     /// The addresses of Services that have a denial.
-    pub services: BTreeMap<(SocketAddr, Protocol), Slot>,
+    pub services: BTreeMap<(SocketAddr, Protocol), ServiceNumber>,
     /// The proofs about an endpoint, by Service.
     pub denied: BTreeMap<(SocketAddr, Protocol), Vec<Denied>>,
     /// Orphan IPs: IPs of dead pods that are unused on this node.
@@ -24,8 +24,8 @@ pub struct Known {
 /// An endpoint of a Service whose pod has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
-    /// The slot that packets carry.
-    pub slot: Slot,
+    /// Its number in the maps.
+    pub number: ServiceNumber,
     /// `namespace/name`.
     pub service: String,
     /// The proof of the denial.
@@ -50,8 +50,8 @@ pub struct Proof {
 /// The Service that a flow or rule is aimed at, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 pub enum Aim<'a> {
-    /// Its slot.
-    Slot(Slot),
+    /// Its number in the maps.
+    Number(ServiceNumber),
     /// Its `namespace/name`.
     Service(&'a str),
     /// It is not known.
@@ -70,13 +70,13 @@ impl Known {
     /// Reads the pinned maps. Errors: no datapath is pinned there.
     pub fn read(pin_dir: &Path, status: &Status) -> Result<Self> {
         let mut known = Self::default();
-        for (vip, slot) in services(pin_dir)? {
+        for (vip, number) in services(pin_dir)? {
             let at = at(vip.addr, vip.port, vip.protocol);
-            known.services.extend(at.map(|at| (at, slot)));
+            known.services.extend(at.map(|at| (at, number)));
         }
         for (target, denial) in denials(pin_dir)? {
             if let Some(at) = at(target.addr, target.port, target.protocol) {
-                let denied = denied(target.slot, &denial, status);
+                let denied = denied(target.service, &denial, status);
                 known.denied.entry(at).or_default().push(denied);
             }
         }
@@ -95,7 +95,7 @@ impl Known {
     pub fn denied(&self, endpoint: SocketAddr, protocol: Protocol, aim: Aim<'_>) -> Option<&Denied> {
         let mut all = self.denied.get(&(endpoint, protocol))?.iter();
         all.find(|denied| match aim {
-            Aim::Slot(slot) => denied.slot == slot,
+            Aim::Number(number) => denied.number == number,
             Aim::Service(name) => denied.service == name,
             Aim::Unknown => denied.proof.reason != Reason::Reused,
         })
@@ -112,7 +112,7 @@ fn at(addr: Addr, port: u16, protocol: u8) -> Option<(SocketAddr, Protocol)> {
     Some((SocketAddr::new(addr.ip(), port), Protocol::from_number(protocol)?))
 }
 
-fn denied(slot: Slot, denial: &Denial, status: &Status) -> Denied {
+fn denied(number: ServiceNumber, denial: &Denial, status: &Status) -> Denied {
     let state = match denial.uid_state {
         _ if denial.held != 0 => State::Held,
         UidState::Dead => State::Stale,
@@ -120,8 +120,8 @@ fn denied(slot: Slot, denial: &Denial, status: &Status) -> Denied {
     };
     let owner = denial.owner_uid;
     Denied {
-        slot,
-        service: status.service_or_slot(slot),
+        number,
+        service: status.service_or_number(number),
         proof: Proof {
             hit: (owner != Uid::NONE).then(|| status.pod(owner)),
             ..proof(denial.reason, state, denial.dead_uid, status)
@@ -154,8 +154,6 @@ mod tests {
             mode: Mode::Enforce,
             held,
             action: Action::Unset,
-            reserved: 0,
-            slot_since_ns: 0,
         }
     }
 
@@ -163,7 +161,7 @@ mod tests {
     fn only_endpoints_that_are_proven_dead_are_stale() {
         let state = |reason, uid_state, held| {
             let denial = denial(reason, uid_state, held);
-            denied(Slot { number: 9 }, &denial, &Status::default())
+            denied(ServiceNumber { number: 9 }, &denial, &Status::default())
                 .proof
                 .state
         };
@@ -180,7 +178,7 @@ mod tests {
     #[test]
     fn findings_use_the_agents_names_or_else_numbers() {
         let denial = denial(Reason::DeadBackend, UidState::Dead, 0);
-        let slot = Slot { number: 0x8001 };
+        let slot = ServiceNumber { number: 0x8001 };
         let unnamed = denied(slot, &denial, &Status::default());
         assert_eq!(unnamed.service, "slot 32769");
         assert_eq!(unnamed.proof.meant, denial.dead_uid.to_string());

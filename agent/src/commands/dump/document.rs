@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
 use epguard_common::{
-    Addr, Affected, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Slot, Suspect, Terminated, Uid, Vip,
+    Addr, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, ServiceNumber, Suspect, Terminated, Uid, Vip,
 };
 use epguard_core::facts::Protocol;
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub(super) struct ServiceRow {
     pub(super) vip: IpAddr,
     pub(super) port: u16,
     pub(super) protocol: &'static str,
-    pub(super) slot: u16,
+    pub(super) number: u32,
     pub(super) service: Option<String>,
 }
 
@@ -126,15 +126,15 @@ impl Dump {
                 dead_pod: pod(suspect.dead_uid),
             }
         });
-        let affected = sorted(services(pin_dir)?, |(vip, slot)| ServiceRow {
+        let affected = sorted(services(pin_dir)?, |(vip, number)| ServiceRow {
             vip: vip.addr.ip(),
             port: vip.port,
             protocol: protocol(vip.protocol),
-            slot: slot.number,
-            service: names.service(slot),
+            number: number.number,
+            service: names.service(number),
         });
         let denied = sorted(denials, |(target, denial)| DeniedRow {
-            service: names.service_or_slot(target.slot),
+            service: names.service_or_number(target.service),
             ip: target.addr.ip(),
             port: target.port,
             protocol: protocol(target.protocol),
@@ -185,9 +185,8 @@ pub fn denials(pin_dir: &Path) -> Result<Vec<(DenialKey, Denial)>> {
 }
 
 /// All addresses of affected Services in the pinned maps.
-pub fn services(pin_dir: &Path) -> Result<Vec<(Vip, Slot)>> {
-    let affected = keyed::<Vip, Affected>(pin_dir, "SERVICES")?.into_iter();
-    Ok(affected.map(|(vip, affected)| (vip, affected.slot)).collect())
+pub fn services(pin_dir: &Path) -> Result<Vec<(Vip, ServiceNumber)>> {
+    keyed(pin_dir, "SERVICES")
 }
 
 /// All entries of a pinned hash map whose values carry their keys.
@@ -241,13 +240,7 @@ mod tests {
     fn an_ip_is_pending_only_if_all_of_its_denials_are() {
         let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
         let entry = |addr, port, held| {
-            let target = DenialKey {
-                addr,
-                port,
-                slot: Slot { number: 1 },
-                protocol: 6,
-                reserved: [0; 3],
-            };
+            let target = DenialKey::new(addr, ServiceNumber { number: 1 }, port, 6);
             let denial = Denial {
                 dead_uid: Uid::NONE,
                 owner_uid: Uid::NONE,
@@ -257,8 +250,6 @@ mod tests {
                 mode: Mode::Enforce,
                 held,
                 action: epguard_common::Action::Unset,
-                reserved: 0,
-                slot_since_ns: 0,
             };
             (target, denial)
         };

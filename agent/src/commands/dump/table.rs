@@ -14,7 +14,7 @@ impl Dump {
             .map(|(which, ranges)| format!("DENIED {which} IN: {}", ranges.join(", ")));
         let owners = ["IP", "UID", "POD", "GENERATION", "FLAGS"];
         let suspects = ["IP", "FLAGS", "DEAD POD"];
-        let services = ["VIP", "PROTOCOL", "SLOT", "SERVICE"];
+        let services = ["VIP", "PROTOCOL", "NUMBER", "SERVICE"];
         let denied = [
             "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "HELD", "ACTION", "MEANT", "HIT",
         ];
@@ -36,11 +36,11 @@ impl Dump {
                 [r.ip.to_string(), r.flags.join(","), text(r.dead_pod.as_ref())]
             }),
             section("SERVICES", services, &self.services, |r| {
-                let (vip, slot) = (SocketAddr::new(r.vip, r.port), r.slot);
+                let vip = SocketAddr::new(r.vip, r.port);
                 [
                     vip.to_string(),
                     r.protocol.into(),
-                    slot.to_string(),
+                    r.number.to_string(),
                     text(r.service.as_ref()),
                 ]
             }),

@@ -4,13 +4,12 @@
 //! Status (status socket) -> problems (pure) -> text
 //! ```
 
-mod carrier;
 mod crowded;
 mod problem;
 mod problems;
 mod socket_lb;
-mod sockets;
 mod text;
+mod translators;
 mod unproven;
 
 pub use problem::Problem;

@@ -1,10 +1,9 @@
 //! All problems of an agent, the worst first, each with its remedy. Pure.
 
-use super::carrier::uncarried;
 use super::crowded::crowded;
 use super::problem::{Problem, largest, seconds};
 use super::socket_lb::unjudged;
-use super::sockets::unfollowed;
+use super::translators::unrecorded;
 use super::unproven::unproven;
 use crate::shared::status::{Attachment, Status};
 
@@ -43,7 +42,7 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     for interface in &status.interfaces {
         found.extend(unhooked(interface).or_else(|| bypassed(interface)));
     }
-    found.extend(uncarried(&status.carrier));
+    found.extend(unrecorded(&status.translators));
     if status.refused > 0 {
         found.push(Problem::new(
             format!(
@@ -102,7 +101,6 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     }
     found.extend(crowded(status));
     found.extend(unproven(status));
-    found.extend(unfollowed(&status.node_sockets));
     found.extend(unjudged(&status.socket_lb));
     found
 }
@@ -147,7 +145,6 @@ mod tests {
     use super::*;
     use crate::shared::status::{Conflict, Fill, PendingDenials, Watch};
     use epguard_common::Reason;
-    use epguard_core::carrier::{Carrier, Decision};
     use epguard_core::facts::Watched;
     use epguard_core::state::{IpState, Why};
 
@@ -164,10 +161,6 @@ mod tests {
                 ..Attachment::default()
             }],
             watches: [(Watched::Pods, watch)].into(),
-            carrier: Decision {
-                in_use: Carrier::TcIndex,
-                ..Decision::default()
-            },
             ..Status::default()
         }
     }

@@ -31,18 +31,6 @@ pub fn unjudged(lb: &SocketLb) -> Vec<Problem> {
              bpf.datapathMode=veth has no such devices",
         ));
     }
-    // A program that has translated nothing, such as a tracer, is no load balancer.
-    if lb.not_translated > 0 && lb.translated > 0 {
-        let packets = lb.not_translated;
-        problems.push(Problem::new(
-            format!(
-                "{packets} packets were aimed at a Service with a denial, although {program} should have translated their calls"
-            ),
-            "pods in a sandbox of their own (gVisor, Kata), calls from outside (NodePort), sockets from before the load balancer, or \
-             one for the node's own sockets only (Cilium: socketLB.hostNamespaceOnly=false): what translates these packets later \
-             may hide them from epguard",
-        ));
-    }
     problems
 }
 
@@ -66,7 +54,6 @@ mod tests {
     #[test]
     fn without_a_load_balancer_and_with_one_that_is_hooked_there_is_no_problem() {
         let none = SocketLb {
-            not_translated: 7,
             netkit: vec!["nk0".into()],
             ..SocketLb::default()
         };
@@ -94,19 +81,5 @@ mod tests {
             ..hooked()
         };
         assert!(whats(&netkit)[0].starts_with("2 netkit devices, such as nk0"));
-        let host_only = SocketLb {
-            not_translated: 3,
-            ..hooked()
-        };
-        assert_eq!(
-            whats(&host_only),
-            Vec::<String>::new(),
-            "no call was ever translated"
-        );
-        let host_only = SocketLb {
-            translated: 1,
-            ..host_only
-        };
-        assert!(whats(&host_only)[0].starts_with("3 packets were aimed"));
     }
 }

@@ -2,9 +2,8 @@
 
 use super::problem::{Problem, seconds};
 use crate::shared::output::{count, table};
-use crate::shared::status::{Attachment, SocketLb, Status};
+use crate::shared::status::{Attachment, Status};
 use anstyle::{AnsiColor, Style};
-use epguard_core::carrier::Decision;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -44,11 +43,11 @@ fn facts(status: &Status) -> String {
         .iter()
         .map(|(reason, mode)| format!("{reason} {mode}"));
     let wrong: u64 = status.wrong_denies.values().sum();
-    let mut rows = vec![
+    let rows = [
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
         ("LEASE", lease(status)),
         ("VIEW", view(status)),
-        ("CARRIER", carrier(&status.carrier)),
+        ("JUDGED BY", judged_by(status)),
         ("WRONG DENIES", wrong.to_string()),
         ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
         (
@@ -59,30 +58,30 @@ fn facts(status: &Status) -> String {
             ),
         ),
     ];
-    if !status.socket_lb.programs.is_empty() {
-        rows.push(("SOCKET LB", socket_lb(&status.socket_lb)));
-    }
     let rows = rows.into_iter();
     table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]))
 }
 
-fn socket_lb(lb: &SocketLb) -> String {
-    let hooked = match (lb.in_force, lb.before.as_str()) {
-        (false, _) => "calls are not judged".to_owned(),
-        (true, "root") => "calls are judged before and after it".to_owned(),
-        (true, _) => "calls are judged before it, at each child of the cgroup, and after it".to_owned(),
-    };
-    let missed = match lb.no_connection {
-        0 => String::new(),
-        packets => format!("; {packets} packets of unknown connections passed"),
-    };
-    format!("{} at {}: {hooked}{missed}", lb.programs[0], lb.cgroup)
-}
-
-fn carrier(carrier: &Decision) -> String {
-    let by = carrier.decided_by.join(", ");
-    let by = if by.is_empty() { by } else { format!(" ({by})") };
-    format!("{}: {}{by}", carrier.in_use.as_str(), carrier.why)
+/// The records that show the Service of a packet, in the order in which they are asked.
+fn judged_by(status: &Status) -> String {
+    let mut records = Vec::new();
+    if status.translators.conntrack {
+        records.push("conntrack entries".to_owned());
+    }
+    if !status.translators.cilium.is_empty() {
+        records.push(format!("{} of Cilium's maps", status.translators.cilium.len()));
+    }
+    let lb = &status.socket_lb;
+    if let Some(program) = lb.programs.first().filter(|_| lb.in_force) {
+        records.push(match lb.unknown_sockets {
+            0 => format!("calls around {program}"),
+            packets => format!("calls around {program} ({packets} packets of unknown sockets passed)"),
+        });
+    }
+    if records.is_empty() {
+        return "no record, so packets to Services pass".to_owned();
+    }
+    records.join(", ")
 }
 
 /// For how long denials hold.
@@ -126,13 +125,9 @@ fn interfaces(status: &Status) -> String {
             at.role.clone(),
             hooks(at),
             xdp.unwrap_or("-").to_owned(),
-            match &at.after[..] {
-                [] => "-".to_owned(),
-                after => after.join(","),
-            },
         ]
     });
-    table(&["INTERFACE", "ROLE", "HOOKS", "XDP", "MAY WIPE INTENTS"], rows)
+    table(&["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
 }
 
 fn maps(status: &Status) -> String {

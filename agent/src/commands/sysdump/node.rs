@@ -1,12 +1,10 @@
 //! The state of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
 
 use crate::commands::audit::netfilter::{self, Message};
-use crate::kernel::neighbours::Scanner;
 use crate::node::netlink;
 use anyhow::{Context as _, Result};
 use aya::maps::loaded_maps;
 use aya::programs::loaded_programs;
-use std::collections::BTreeSet;
 use std::fmt::{Debug, Write as _};
 
 /// `linux/netfilter/nf_tables.h`: `NFT_MSG_GETRULE` of `NFNL_SUBSYS_NFTABLES`, and attributes of its answer.
@@ -27,7 +25,6 @@ pub(super) async fn parts() -> Vec<(String, Result<Vec<u8>>)> {
     }
     parts.push(("bpf-programs.txt".into(), programs()));
     parts.push(("bpf-maps.txt".into(), maps()));
-    parts.push(("bpf-neighbours.txt".into(), neighbours()));
     parts.push(("netfilter-rules.txt".into(), rules()));
     parts
 }
@@ -73,12 +70,6 @@ fn maps() -> Result<Vec<u8>> {
         );
     }
     Ok(text.into_bytes())
-}
-
-/// The programs and filters of this network namespace's interfaces, epguard's included.
-fn neighbours() -> Result<Vec<u8>> {
-    let survey = Scanner::new()?.survey(&BTreeSet::new())?;
-    Ok(format!("{survey:#?}\n").into_bytes())
 }
 
 /// Rules of nftables, those of iptables-nft included: family, table, chain, handle and, in hexadecimal, each expression.

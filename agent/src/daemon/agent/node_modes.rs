@@ -26,6 +26,7 @@ impl Agent {
             return Ok(());
         }
         let interfaces = || self.attachments.list();
+        self.translators.require_one(self.attachments.has_socket_lb())?;
         let error = interfaces().find_map(|interface| interface.error.as_deref());
         match error.filter(|_| !interfaces().any(|interface| interface.attached)) {
             Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),

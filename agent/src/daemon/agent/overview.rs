@@ -4,7 +4,7 @@ use super::Agent;
 use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::boot as now;
 use crate::shared::status::{
-    Conflict, Evicted, Figures, Fill, NodeSockets, Question, Request, Status, Watch,
+    Conflict, Evicted, Figures, Fill, Question, Request, Status, Watch,
 };
 use anyhow::Result;
 use epguard_common::capacity;
@@ -19,7 +19,7 @@ impl Agent {
         let answer = match &question.request {
             Request::History(ip) => self.history_of(*ip),
             Request::ReleaseBreaker(service) => {
-                self.confirmation.release(now(), &mut self.state, service);
+                self.confirmation.release(&mut self.state, service);
                 self.write()?;
                 self.status()
             }
@@ -48,7 +48,7 @@ impl Agent {
             services: self
                 .state
                 .affected_services()
-                .map(|(slot, name)| (slot.to_string(), named(name)))
+                .map(|(name, number)| (number.number.to_string(), named(name)))
                 .collect(),
             ..self.figures()
         }
@@ -79,13 +79,8 @@ impl Agent {
                 .view
                 .age(now)
                 .map(|age| milliseconds(age).unsigned_abs()),
-            carrier: self.carrier(),
-            interfaces: self.hooked_interfaces().collect(),
-            node_sockets: NodeSockets {
-                earlier: self.earlier.entered,
-                left_out: self.earlier.left_out,
-                ..self.attachments.node_sockets()
-            },
+            translators: self.translators.shown(self.attachments.has_socket_lb()),
+            interfaces: self.attachments.list().cloned().collect(),
             socket_lb: self.attachments.socket_lb(),
             latency: self.timings.latency(),
             conflicts: conflicts

@@ -41,7 +41,7 @@ impl Agent {
                     port: event.dst_port,
                     protocol,
                 };
-                self.state.hit(now(), event.slot, &socket);
+                self.state.hit(now(), event.service, &socket);
             }
         }
         if spoke { self.write() } else { Ok(()) }
@@ -95,7 +95,7 @@ impl Agent {
 
     /// A denial for an Event. None without a Service: then there is no object to write the Event about.
     fn denial(&self, denied: &Denied, outcome: Outcome) -> Option<Denial> {
-        let service = self.state.service_name(denied.target.slot)?.clone();
+        let service = self.state.service_name(denied.target.service)?.clone();
         let hit = self.report.pod_name(&self.state, denied.owner);
         Some(Denial {
             service: Subject::service(&self.state, service),

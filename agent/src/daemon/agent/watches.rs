@@ -54,7 +54,7 @@ impl Agent {
         let tables = self.state.tables();
         let mut orphan_ip = tables.terminated.values();
         !tables.denied.is_empty()
-            || self.state.has_redirected_flows()
+            || self.writer.has_redirected_flows()
             || orphan_ip.any(|orphan_ip| orphan_ip.lifted.is_none())
     }
 

@@ -2,13 +2,11 @@
 
 mod actions;
 mod api;
-mod cgroups;
 mod ranges;
 mod reasons;
 
 pub use actions::ActionArgs;
 pub use api::ApiArgs;
-pub use cgroups::{CgroupArgs, cgroup2_mount};
 pub use ranges::RangeArgs;
 pub use reasons::ReasonArgs;
 
@@ -20,7 +18,6 @@ use crate::shared::args::{PinArgs, RunArgs, name, one_of};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use epguard_common::Mode;
-use epguard_core::carrier::IntentCarrier;
 use epguard_core::facts::Name;
 use epguard_core::state::Ipam;
 use std::path::PathBuf;
@@ -73,10 +70,12 @@ pub struct AgentArgs {
     /// Where uplinks judge packets to orphan IPs (terminated) before the network stack receives them
     #[arg(long, default_value = "off")]
     pub xdp: Xdp,
-    /// Bits of skb->tc_index that may carry the number of a packet's Service; bits that another program uses are never
-    /// touched
-    #[arg(long, default_value = IntentCarrier::Auto.as_str(), value_parser = one_of(IntentCarrier::ALL, IntentCarrier::as_str, IntentCarrier::help))]
-    pub intent_carrier: IntentCarrier,
+    /// Where Cilium pins its maps, which show what it translates
+    #[arg(long, value_name = "PATH", default_value = "/sys/fs/bpf/tc/globals")]
+    pub cilium_maps: PathBuf,
+    /// Directory of cgroup v2, or above one, where a socket load balancer is looked for [default: the first cgroup2 mount]
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
     /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
     #[arg(long)]
     pub detach_on_exit: bool,
@@ -89,9 +88,6 @@ pub struct AgentArgs {
     /// Where metrics are served.
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    /// Whose sockets are followed.
-    #[command(flatten)]
-    pub cgroups: CgroupArgs,
     /// How much of the API server is used.
     #[command(flatten)]
     pub api: ApiArgs,

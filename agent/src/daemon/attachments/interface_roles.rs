@@ -1,37 +1,32 @@
-//! The roles of interfaces, as INTERFACES holds them.
+//! The interfaces, as INTERFACES holds them.
 
 use super::Attachments;
-use epguard_common::Role;
+use epguard_common::Interface;
 use std::collections::BTreeMap;
 
 impl Attachments {
     /// Changes to write into INTERFACES since the last call. An interface without our hooks has no role, because it
     /// proves nothing.
-    pub fn take_roles(&mut self) -> Vec<(u32, Option<Role>)> {
+    pub fn take_interfaces(&mut self) -> Vec<(u32, Option<Interface>)> {
         let is_open = |ifindex| self.interfaces.get(&ifindex).is_some_and(|at| !at.attached);
-        let numbers = self.roles.numbers();
-        let wanted: BTreeMap<u32, Role> = numbers
+        let wanted: BTreeMap<u32, Interface> = self
+            .roles
+            .entries()
             .filter(|(ifindex, _)| !self.lost && !is_open(*ifindex))
             .collect();
         let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
         let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();
         let new = wanted
             .iter()
-            .filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
-        changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
+            .filter(|(ifindex, entry)| self.told.get(ifindex) != Some(entry));
+        changes.extend(new.map(|(ifindex, entry)| (*ifindex, Some(*entry))));
         self.told = wanted;
         changes
     }
 
-    /// The roles that INTERFACES holds for all selected interfaces. One that could not be hooked has none: it may have one of
-    /// the two hooks.
-    pub fn selected_roles(&self) -> impl Iterator<Item = Option<Role>> {
-        self.interfaces.keys().map(|ifindex| self.known_role(*ifindex))
-    }
-
-    /// The role that INTERFACES holds for an interface.
+    /// Whether INTERFACES holds an interface.
     #[must_use]
-    pub fn known_role(&self, ifindex: u32) -> Option<Role> {
-        self.told.get(&ifindex).copied()
+    pub fn is_known(&self, ifindex: u32) -> bool {
+        self.told.contains_key(&ifindex)
     }
 }

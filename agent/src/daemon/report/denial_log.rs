@@ -47,7 +47,7 @@ impl Report {
         let target = &denied.target;
         Kind {
             service: state
-                .service_name(target.slot)
+                .service_name(target.service)
                 .map_or("unknown".to_owned(), named),
             endpoint: SocketAddr::new(target.addr.ip(), target.port),
             protocol: Protocol::from_number(target.protocol)
@@ -186,16 +186,10 @@ fn message(outcome: Outcome) -> &'static str {
 /// The key of the denial that a packet was reported for.
 #[must_use]
 pub fn target(event: &Event) -> DenialKey {
-    if !event.slot.is_some() {
+    if !event.service.is_some() {
         return DenialKey::of_ip(event.dst);
     }
-    DenialKey {
-        addr: event.dst,
-        slot: event.slot,
-        port: event.dst_port,
-        protocol: event.protocol,
-        reserved: [0; 3],
-    }
+    DenialKey::new(event.dst, event.service, event.dst_port, event.protocol)
 }
 
 #[cfg(test)]

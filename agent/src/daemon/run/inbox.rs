@@ -3,12 +3,10 @@
 
 use super::gather::Gather;
 use crate::daemon::report::ring_buffer::Reports;
-use crate::kernel::neighbours::Survey;
 use crate::node::netlink::Event as LinkEvent;
-use crate::node::sock_diag::Listed;
 use crate::shared::status::Question;
 use crate::watch::Message;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use epguard_common::Event;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Interval;
@@ -20,10 +18,6 @@ pub(super) enum Turn {
     Tick,
     /// An interface came or went, or an address or route of the node.
     Interface(LinkEvent),
-    /// The foreign programs of the node, or why they could not be listed.
-    Survey(Result<Survey, String>),
-    /// The sockets that a lookup asked for.
-    Sockets(Listed),
     /// More of a list, or of messages that were taken.
     Backlog,
     /// What the watches received, at most [`BACKLOG`](super::gather::BACKLOG) messages.
@@ -37,16 +31,12 @@ pub(super) enum Turn {
 /// All inputs of the loop, in the order in which it serves them.
 #[derive(Debug)]
 pub(super) struct Inbox<R> {
-    /// Surveys of foreign programs: four a second.
-    pub surveys: Receiver<Result<Survey, String>>,
     /// The latest time to renew the lease.
     pub tick: Interval,
     /// Questions of the kubelet's probes: few, and answered at once.
     pub probes: Receiver<Question>,
     /// Events of netlink: few, and each may be an interface without hooks.
     pub interfaces: Receiver<LinkEvent>,
-    /// Answers to lookups of sockets: one at a time.
-    pub sockets: Receiver<Listed>,
     /// Messages of the watches.
     pub messages: Receiver<Message>,
     /// When they are taken.
@@ -60,18 +50,13 @@ pub(super) struct Inbox<R> {
 impl<R: Reports> Inbox<R> {
     /// Waits for the next input, or has the `backlog` done first, if there is one. Safe to cancel.
     ///
-    /// Errors: those of the reports' source, and the end of the thread that lists sockets.
+    /// Errors: those of the reports' source.
     pub async fn next(&mut self, backlog: bool) -> Result<Turn> {
         let turn = tokio::select! {
             biased;
-            // Before the tick, which revokes the permission of the last survey if that is old.
-            Some(survey) = self.surveys.recv() => Turn::Survey(survey),
             _ = self.tick.tick() => Turn::Tick,
             Some(question) = self.probes.recv() => Turn::Question(question),
             Some(event) = self.interfaces.recv() => Turn::Interface(event),
-            listed = self.sockets.recv() => {
-                Turn::Sockets(listed.context("the thread that lists sockets has ended: restart the agent")?)
-            }
             () = std::future::ready(()), if backlog => Turn::Backlog,
             Some(batch) = self.gather.take(&mut self.messages) => Turn::Messages(batch),
             Some(question) = self.questions.recv() => Turn::Question(question),
@@ -109,8 +94,6 @@ mod tests {
         match turn {
             Turn::Tick => "tick".into(),
             Turn::Interface(_) => "interface".into(),
-            Turn::Survey(_) => "survey".into(),
-            Turn::Sockets(_) => "sockets".into(),
             Turn::Backlog => "backlog".into(),
             Turn::Messages(messages) => format!("{} messages", messages.len()),
             Turn::Question(question) => format!("{:?}", question.request),
@@ -119,22 +102,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_after_surveys_only() {
+    async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_first() {
         let (link, interfaces) = mpsc::channel(9);
-        let (survey, surveys) = mpsc::channel(9);
         let (sender, messages) = mpsc::channel(9);
         let (probe, probes) = mpsc::channel(9);
         let (ask, questions) = mpsc::channel(9);
-        let (list, sockets) = mpsc::channel(9);
         let period = Duration::from_secs(1);
         let mut tick = interval(period);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut inbox = Inbox {
-            surveys,
             tick,
             probes,
             interfaces,
-            sockets,
             messages,
             gather: Gather::default(),
             questions,
@@ -144,22 +123,18 @@ mod tests {
             sender.try_send(Message::Up(Watched::Pods)).unwrap();
         }
         ask.try_send(question(Request::Figures)).unwrap();
-        survey.try_send(Err(String::new())).unwrap();
-        list.try_send(Ok(Vec::new())).unwrap();
         link.try_send(LinkEvent::Settled).unwrap();
         probe.try_send(question(Request::Alive)).unwrap();
         let mut turns = Vec::new();
-        for _ in 0..9 {
+        for _ in 0..7 {
             turns.push(name(&inbox.next(false).await.unwrap()));
         }
         assert_eq!(
             turns,
             [
-                "survey",
                 "tick",
                 "Alive",
                 "interface",
-                "sockets",
                 "2 messages",
                 "Figures",
                 "events",
@@ -187,13 +162,10 @@ mod tests {
         for _ in 0..=BACKLOG {
             sender.try_send(Message::Up(Watched::Pods)).unwrap();
         }
-        let (_list, sockets) = mpsc::channel(1);
         let mut inbox = Inbox {
-            surveys: mpsc::channel(1).1,
             tick: interval(Duration::from_secs(1)),
             probes: mpsc::channel(1).1,
             interfaces: mpsc::channel(1).1,
-            sockets,
             messages,
             gather: Gather::default(),
             questions: mpsc::channel(1).1,

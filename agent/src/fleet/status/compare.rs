@@ -120,20 +120,13 @@ fn common_words(answers: &[Answer<Condition>]) -> BTreeSet<&str> {
     all.fold(first, |common, words| &common & &words)
 }
 
-/// What other programs do on the node: the carrier that they leave, and the names of those that matter.
+/// The translators of the node, and other programs that matter.
 fn neighbours(status: &Status) -> String {
-    let interfaces = status.interfaces.iter();
-    let interfaces = interfaces.flat_map(|at| at.before.iter().chain(&at.after));
-    let carrier = status.carrier.decided_by.iter();
-    let programs = carrier.chain(interfaces).chain(&status.socket_lb.programs);
+    let before = status.interfaces.iter().flat_map(|at| &at.before);
+    let programs = before.chain(&status.translators.cilium).chain(&status.socket_lb.programs);
     // Numbers of programs are those of one node.
     let names = programs.map(|name| name.split(" (id ").next().unwrap_or(name));
     let names: BTreeSet<&str> = names.collect();
     let names: Vec<&str> = names.into_iter().collect();
-    let carrier = format!("carrier {}", status.carrier.in_use.as_str());
-    if names.is_empty() {
-        carrier
-    } else {
-        format!("{carrier} ({})", names.join(", "))
-    }
+    names.join(", ")
 }

@@ -56,14 +56,13 @@ fn headline(answers: &[Answer<Condition>], missing: usize, comparison: &Comparis
 }
 
 fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
-    const HEADER: [&str; 13] = [
+    const HEADER: [&str; 12] = [
         "NODE",
         "MODE",
         "BY",
         "VERSION",
         "VIEW",
         "DENIED",
-        "CARRIER",
         "WRONG DENIES",
         "PROBLEMS",
         "LEASE",
@@ -71,7 +70,7 @@ fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
         "KERNEL",
         "POD",
     ];
-    let columns = if wide.is_some() { 13 } else { 9 };
+    let columns = if wide.is_some() { 12 } else { 8 };
     let lines = answers.iter().map(|Answer { agent, value, .. }| {
         let status = &value.status;
         let mut cells = vec![
@@ -83,7 +82,6 @@ fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
                 .view_age_ms
                 .map_or("unknown".to_owned(), |ms| format!("{} s", ms / 1000)),
             denied(status).to_string(),
-            status.carrier.in_use.as_str().to_owned(),
             status.wrong_denies.values().sum::<u64>().to_string(),
             value.problems.len().to_string(),
         ];

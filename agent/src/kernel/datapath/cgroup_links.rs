@@ -1,54 +1,16 @@
-//! The five links of one cgroup: made, taken over, counted and removed together.
+//! Links of programs at cgroups: made, or taken over.
 
 use super::bpf::{self, Target};
 use super::links;
 use super::object::{self, explain};
-use super::pins::Pins;
 use anyhow::{Context as _, Result, ensure};
 use aya::Ebpf;
-use aya::programs::{CgroupSock, CgroupSockAddr, Program, ProgramError, ProgramFd};
+use aya::programs::{CgroupSockAddr, Program, ProgramError, ProgramFd};
 use aya_obj::generated::bpf_attach_type;
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-
-/// Programs on each cgroup. One without the others would note wrong intents.
-pub const PROGRAMS: [(&str, bpf_attach_type); 5] = [
-    ("epguard_socket", bpf_attach_type::BPF_CGROUP_INET_SOCK_CREATE),
-    ("epguard_connect4", bpf_attach_type::BPF_CGROUP_INET4_CONNECT),
-    ("epguard_connect6", bpf_attach_type::BPF_CGROUP_INET6_CONNECT),
-    ("epguard_sendmsg4", bpf_attach_type::BPF_CGROUP_UDP4_SENDMSG),
-    ("epguard_sendmsg6", bpf_attach_type::BPF_CGROUP_UDP6_SENDMSG),
-];
-
-/// The links that [`attach`] found on a cgroup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// All links of an earlier process, or of this one.
-    AllLinks,
-    /// No link.
-    NoLink,
-    /// Some links, or severed ones: the hooks missed calls.
-    Gap,
-}
-
-/// Attaches all programs to the cgroup with this id: into its pinned links if there are any, else into new ones.
-pub fn attach(ebpf: &mut Ebpf, pins: &Pins, id: u64, path: &Path) -> Result<Found> {
-    let mut found = [0; 3];
-    for (name, hook) in PROGRAMS {
-        let pin = pins.cgroup_link(id, name);
-        let was_there = pin.exists();
-        let cgroup = Cgroup { id, path };
-        let taken_over = attach_program(ebpf, name, hook, cgroup, Order::AfterOthers, &pin)?;
-        found[usize::from(was_there) + usize::from(taken_over)] += 1;
-    }
-    Ok(match found {
-        [_, 0, 0] => Found::NoLink,
-        [0, 0, _] => Found::AllLinks,
-        _ => Found::Gap,
-    })
-}
 
 /// A cgroup2 directory.
 #[derive(Debug, Clone, Copy)]
@@ -91,30 +53,6 @@ pub fn attach_program(
         .with_context(|| format!("cannot attach {name} to {}", path.display()))
 }
 
-/// Whether no link is missing or severed.
-pub fn is_attached(pins: &Pins, id: u64) -> Result<bool> {
-    Ok(count(pins, id)? == PROGRAMS.len())
-}
-
-/// How many links are still attached to this cgroup.
-pub fn count(pins: &Pins, id: u64) -> Result<usize> {
-    let mut attached = 0;
-    for (name, _) in PROGRAMS {
-        let cgroup = links::cgroup(&pins.cgroup_link(id, name))?;
-        attached += usize::from(cgroup == Some(id));
-    }
-    Ok(attached)
-}
-
-/// Detaches all programs. True if a link was there.
-pub fn remove(pins: &Pins, id: u64) -> Result<bool> {
-    let mut removed = false;
-    for (name, _) in PROGRAMS {
-        removed |= links::remove(&pins.cgroup_link(id, name))?;
-    }
-    Ok(removed)
-}
-
 /// Id of a program that is loaded.
 pub fn loaded_id(ebpf: &Ebpf, name: &str) -> Result<u32> {
     let program = ebpf.program(name).with_context(|| format!("no program {name}"))?;
@@ -123,13 +61,8 @@ pub fn loaded_id(ebpf: &Ebpf, name: &str) -> Result<u32> {
 
 /// Loads a program, unless it is loaded already.
 fn load(program: &mut Program) -> Result<&ProgramFd, ProgramError> {
-    let loaded = if let Program::CgroupSock(program) = program {
-        CgroupSock::load(program)
-    } else {
-        let program: &mut CgroupSockAddr = program.try_into()?;
-        program.load()
-    };
-    match loaded {
+    let sock_addr: &mut CgroupSockAddr = program.try_into()?;
+    match sock_addr.load() {
         Ok(()) | Err(ProgramError::AlreadyLoaded) => program.fd(),
         Err(error) => Err(error),
     }

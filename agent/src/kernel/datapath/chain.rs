@@ -5,7 +5,6 @@ use super::hook::Hook;
 use super::netlink::{self, Filter};
 use super::{bpf, programs};
 use anyhow::{Context as _, Result};
-use std::cmp::Ordering;
 
 /// The programs and filters around ours at an interface. Entries are like `from: tcx cil_from_netdev`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,8 +13,6 @@ pub struct Chain {
     pub position: usize,
     /// Programs and filters that run before ours: each could let a packet pass without ours, or take it away.
     pub before: Vec<String>,
-    /// Filters that run after the ingress hook and could wipe the intent that it wrote, by accepting the packet.
-    pub after: Vec<String>,
 }
 
 /// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are the ids of our
@@ -39,10 +36,8 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
         chain.before.extend(before);
         // The places of filters are behind those of all TCX programs.
         for (place, filter) in (tcx.len()..).zip(&filters) {
-            match place.cmp(&index) {
-                Ordering::Less => chain.before.push(line(describe(filter))),
-                Ordering::Greater if hook == Hook::Ingress => chain.after.push(line(describe(filter))),
-                _ => {}
+            if place < index {
+                chain.before.push(line(describe(filter)));
             }
         }
     }

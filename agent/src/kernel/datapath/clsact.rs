@@ -91,8 +91,6 @@ fn ours(hook: Hook) -> Filter {
         kind: "bpf".to_owned(),
         name: Some(hook.program().to_owned()),
         program: None,
-        classid: 0,
-        direct_action: true,
     }
 }
 
@@ -100,8 +98,6 @@ fn ours(hook: Hook) -> Filter {
 pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
     Filter {
         program: None,
-        classid: 0,
-        direct_action: true,
         ..filter.clone()
     } == ours(hook)
 }

@@ -1,8 +1,8 @@
 //! The kernel side and its life cycle.
 //!
-//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `sockets` hooks cgroups, over
+//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `socket_lb` hooks cgroups, over
 //! `bpf` and `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` permit it · `chain` lists
-//! the programs there, `own` those that are ours · `programs` reads those of the whole kernel · `detach` removes it
+//! the programs there, `own` those that are ours · `programs` names those of the whole kernel · `detach` removes it
 //! all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
@@ -20,38 +20,33 @@ mod links;
 pub(crate) mod netlink;
 pub(crate) mod node;
 mod object;
-mod outside;
 mod own;
 mod pins;
 pub(crate) mod programs;
 mod socket_lb;
-mod sockets;
 mod tcx;
 mod xdp;
 mod xdp_device;
 mod xdp_tags;
 
-pub use cgroups::Scope;
+pub use cgroups::find_cgroup2;
 pub use chain::Chain;
 pub use detach::detach;
 pub use failure::failed_with;
 pub use hook::{Hook, Hooks, KernelPath};
-pub use node::netns_cookie;
-pub use outside::holds_processes;
 pub use pins::Pins;
 pub use xdp::Xdp;
 pub use xdp_device::XdpMode;
 
 use crate::kernel::maps;
-use crate::shared::status::{NodeSockets, SocketLb as ShownLb};
+use crate::shared::status::SocketLb as ShownLb;
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
 use epguard_common::{Outcome, Reason};
 use socket_lb::SocketLb;
-use sockets::Sockets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The loaded programs and where they are attached. Dropping it leaves everything as it is.
 pub struct Datapath {
@@ -65,8 +60,8 @@ pub struct Datapath {
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
     hooked: BTreeSet<u32>,
-    /// None until [`Datapath::hook_sockets`].
-    sockets: Option<Sockets>,
+    /// Where a socket load balancer is looked for; `None` without cgroup2.
+    cgroup: Option<PathBuf>,
     socket_lb: SocketLb,
     /// Whether refused calls fail with `ECONNREFUSED`.
     sets_error: bool,
@@ -75,13 +70,14 @@ pub struct Datapath {
 }
 
 impl Datapath {
-    /// Loads the object over the maps pinned under `<pin-dir>/v2`, or over new ones. The attached programs of an
-    /// earlier process run on until this process replaces them or removes them as left over.
-    pub fn load(pin_dir: &Path, hooks: Hooks) -> Result<Self> {
+    /// Loads the object over the maps pinned under `<pin-dir>/v3`, or over new ones. The attached programs of an
+    /// earlier process run on until this process replaces them or removes them as left over. `nfct_at`: where `_nfct` lies in
+    /// `struct sk_buff`; 0: the programs read no conntrack entries.
+    pub fn load(pin_dir: &Path, hooks: Hooks, nfct_at: u32) -> Result<Self> {
         object::check_kernel()?;
         let pins = Pins::make(pin_dir)?;
         let sets_error = socket_lb::can_set_error();
-        let mut ebpf = object::load(&pins, sets_error)?;
+        let mut ebpf = object::load(&pins, sets_error, nfct_at)?;
         let path = match (hooks, tcx::is_supported()) {
             (Hooks::Auto | Hooks::Tcx, true) => KernelPath::Tcx,
             (Hooks::Auto, false) | (Hooks::Clsact, _) => KernelPath::Clsact,
@@ -99,7 +95,7 @@ impl Datapath {
             xdp_refused: BTreeMap::new(),
             programs,
             hooked: BTreeSet::new(),
-            sockets: None,
+            cgroup: None,
             socket_lb: SocketLb::default(),
             sets_error,
             leaving: BTreeSet::new(),
@@ -112,35 +108,28 @@ impl Datapath {
         self.path
     }
 
-    /// Follows the sockets that are made in these cgroups and in the network namespace that this process is in. False
-    /// if the hooks may have missed some since an earlier process followed them: then all entries of SOCKETS are to be
-    /// made invalid, see [`Writer::forget_sockets`](crate::kernel::maps::Writer::forget_sockets).
-    pub fn hook_sockets(&mut self, scope: impl Into<Scope>) -> Result<bool> {
-        let (sockets, nothing_unheard) = Sockets::start(&mut self.ebpf, &self.pins, scope.into())?;
-        self.sockets = Some(sockets);
-        Ok(nothing_unheard)
+    /// Looks for socket load balancers at this cgroup and above it from now on.
+    #[must_use]
+    pub fn with_cgroup(mut self, cgroup: Option<PathBuf>) -> Self {
+        self.cgroup = cgroup;
+        self
     }
 
-    /// Follows sockets in new cgroups too, and again where another process detached our programs. False as for
-    /// [`Datapath::hook_sockets`].
-    pub fn follow_sockets(&mut self) -> Result<bool> {
-        match &mut self.sockets {
-            Some(sockets) => sockets.follow(&mut self.ebpf, &self.pins),
-            None => Ok(true),
-        }
-    }
-
-    /// Looks for a socket load balancer around the cgroups whose sockets are followed, and hooks it. True if calls are judged
-    /// before and after it.
+    /// Looks for a socket load balancer, and hooks it. True if calls are judged before and after it.
     ///
     /// Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
     pub fn follow_socket_lb(&mut self) -> Result<bool> {
-        let Some(sockets) = &self.sockets else {
+        let Some(cgroup) = &self.cgroup else {
             return Ok(false);
         };
-        self.socket_lb
-            .follow(&mut self.ebpf, &self.pins, sockets.scope())?;
+        self.socket_lb.follow(&mut self.ebpf, &self.pins, cgroup)?;
         Ok(self.socket_lb.is_in_force())
+    }
+
+    /// Whether calls are judged before and after a socket load balancer.
+    #[must_use]
+    pub const fn has_socket_lb(&self) -> bool {
+        self.socket_lb.is_in_force()
     }
 
     /// The status of the socket load balancer.
@@ -153,28 +142,9 @@ impl Datapath {
         let count = |outcome| maps::packets(self.pins.root(), Reason::Nothing, outcome);
         ShownLb {
             translated: count(Outcome::Translated),
-            not_translated: count(Outcome::NotTranslated),
-            no_connection: count(Outcome::NoConnection),
+            unknown_sockets: count(Outcome::UnknownSocket),
             ..shown
         }
-    }
-
-    /// Which of these cgroups, by their ids, are hooked or below a hooked one.
-    #[must_use]
-    pub fn follows(&self, cgroups: &BTreeSet<u64>) -> BTreeSet<u64> {
-        let sockets = self.sockets.as_ref();
-        sockets.map_or_else(BTreeSet::new, |sockets| sockets.follows(cgroups))
-    }
-
-    /// Error: sockets are to be followed, and no cgroup is hooked.
-    pub fn require_sockets(&self) -> Result<()> {
-        self.sockets.as_ref().map_or(Ok(()), Sockets::require_one)
-    }
-
-    /// The status of the cgroups whose sockets are followed.
-    #[must_use]
-    pub fn node_sockets(&self) -> NodeSockets {
-        self.sockets.as_ref().map(Sockets::status).unwrap_or_default()
     }
 
     /// Hooks an interface, before all other programs in both directions. Existing hooks of ours get these programs.

@@ -2,11 +2,10 @@
 
 use super::hook::Hook;
 use crate::node::netlink::route::ask;
-use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, Nla as _};
+use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{
-    TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcFilterFlowerOption, TcFilterMatchAllOption,
-    TcFilterU32Option, TcHandle, TcMessage, TcOption,
+    TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcHandle, TcMessage, TcOption,
 };
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -24,10 +23,6 @@ pub struct Filter {
     pub name: Option<String>,
     /// Id of a BPF filter's program.
     pub program: Option<u32>,
-    /// The class that it puts packets in (`classid`, `flowid`); 0 if it names none.
-    pub classid: u32,
-    /// True for a BPF filter whose program's result is the verdict.
-    pub direct_action: bool,
 }
 
 /// A queueing discipline.
@@ -37,20 +32,12 @@ pub struct Qdisc {
     pub ifindex: u32,
     /// `fq_codel`, `clsact`, ...
     pub kind: String,
-    /// 0 for one that the kernel made by itself.
-    pub handle: u32,
 }
 
-/// Filters at a hook, or of a qdisc or class with this handle, in the order in which they run; none without such a qdisc.
-pub fn filters(ifindex: u32, parent: impl Into<TcHandle>) -> io::Result<Vec<Filter>> {
+/// Filters at a hook, in the order in which they run; none without a clsact qdisc.
+pub fn filters(ifindex: u32, parent: Hook) -> io::Result<Vec<Filter>> {
     let request = RouteNetlinkMessage::GetTrafficFilter(message(ifindex, parent));
     Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(Filter::of).collect())
-}
-
-/// Handles of the classes of an interface's queueing disciplines.
-pub fn classes(ifindex: u32) -> io::Result<Vec<u32>> {
-    let request = RouteNetlinkMessage::GetTrafficClass(message(ifindex, 0u32));
-    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(class).collect())
 }
 
 /// Queueing disciplines of all interfaces of this network namespace.
@@ -109,14 +96,6 @@ pub fn has_clsact(ifindex: u32) -> io::Result<bool> {
     Ok(qdiscs()?.iter().any(is_one))
 }
 
-/// The handle of a class in a listing of the kernel.
-fn class(answer: &RouteNetlinkMessage) -> Option<u32> {
-    match answer {
-        RouteNetlinkMessage::NewTrafficClass(message) => Some(message.header.handle.into()),
-        _ => None,
-    }
-}
-
 impl Qdisc {
     /// Reads a qdisc in a listing of the kernel.
     fn of(answer: &RouteNetlinkMessage) -> Option<Self> {
@@ -130,7 +109,6 @@ impl Qdisc {
         Some(Self {
             ifindex: u32::try_from(message.header.index).ok()?,
             kind: message.attributes.iter().find_map(kind).unwrap_or_default(),
-            handle: message.header.handle.into(),
         })
     }
 }
@@ -156,37 +134,12 @@ impl Filter {
                 TcAttribute::Options(options) => options.iter().for_each(|option| match option {
                     TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => filter.name = Some(name.clone()),
                     TcOption::Bpf(TcFilterBpfOption::ProgId(id)) => filter.program = Some(*id),
-                    TcOption::Bpf(TcFilterBpfOption::Flags(flags)) => {
-                        filter.direct_action = flags.contains(TcBpfFlags::DirectAction);
-                    }
-                    TcOption::Bpf(TcFilterBpfOption::ClassId(class))
-                    | TcOption::U32(TcFilterU32Option::ClassId(class))
-                    | TcOption::MatchAll(TcFilterMatchAllOption::ClassId(class)) => {
-                        filter.classid = (*class).into();
-                    }
-                    TcOption::Flower(option) => {
-                        filter.classid = flower_class(option).unwrap_or(filter.classid);
-                    }
                     _ => {}
                 }),
                 _ => {}
             }
         }
         Some(filter)
-    }
-}
-
-/// The class of a flower filter. netlink-packet-route 0.34 knows the option, but does not read it.
-fn flower_class(option: &TcFilterFlowerOption) -> Option<u32> {
-    const TCA_FLOWER_CLASSID: u16 = 1;
-    match option {
-        TcFilterFlowerOption::ClassId(class) => Some(*class),
-        TcFilterFlowerOption::Other(other) if other.kind() == TCA_FLOWER_CLASSID => {
-            let mut octets = [0; 4];
-            (other.value_len() == octets.len()).then(|| other.emit_value(&mut octets))?;
-            Some(u32::from_ne_bytes(octets))
-        }
-        _ => None,
     }
 }
 

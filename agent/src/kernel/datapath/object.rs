@@ -15,8 +15,8 @@ use std::path::Path;
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-ebpf"));
 
 /// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any. `sets_error`: whether
-/// programs at cgroups may set the error of a call.
-pub fn load(pins: &Pins, sets_error: bool) -> Result<Ebpf> {
+/// programs at cgroups may set the error of a call. `nfct_at`: see [`Datapath::load`](super::Datapath::load).
+pub fn load(pins: &Pins, sets_error: bool, nfct_at: u32) -> Result<Ebpf> {
     ensure!(
         !OBJECT.is_empty(),
         "this epguard was built without its eBPF object: run `cargo xtask build`"
@@ -26,6 +26,7 @@ pub fn load(pins: &Pins, sets_error: bool) -> Result<Ebpf> {
     let sets_error = u32::from(sets_error);
     let mut loader = EbpfLoader::new();
     loader.override_global("SETS_ERROR", &sets_error, true);
+    loader.override_global("NFCT_AT", &nfct_at, true);
     for name in maps::NAMES {
         loader.map_pin_path(name, directory.join(name));
     }

@@ -1,11 +1,10 @@
 //! The paths in the pin directory, a bpffs.
 //!
 //! ```text
-//! <pin-dir>/v2/OWNERS ...           maps
-//! <pin-dir>/v2/links/12-from ...    TCX links, by interface number: another interface may get the name
-//! <pin-dir>/v2/links/12-xdp         the XDP link of an uplink
-//! <pin-dir>/v2/links/cgroup-34-...  links of cgroups, by cgroup id: no id comes twice
-//! <pin-dir>/v2/links/lb-34-...      links around a socket load balancer, likewise
+//! <pin-dir>/v3/OWNERS ...           maps
+//! <pin-dir>/v3/links/12-from ...    TCX links, by interface number: another interface may get the name
+//! <pin-dir>/v3/links/12-xdp         the XDP link of an uplink
+//! <pin-dir>/v3/links/lb-34-...      links around a socket load balancer, by cgroup id: no id comes twice
 //! <pin-dir>/clsact/12/              a directory for each clsact qdisc that we made
 //! ```
 
@@ -89,21 +88,6 @@ impl Pins {
         self.links().join(format!("{ifindex}-xdp"))
     }
 
-    /// The link of a program on the cgroup with this id.
-    #[must_use]
-    pub fn cgroup_link(&self, cgroup: u64, program: &str) -> PathBuf {
-        self.links().join(format!("cgroup-{cgroup}-{program}"))
-    }
-
-    /// Links of cgroups that are pinned here, with the cgroup's id; 0, which no cgroup has, for a name without one.
-    pub fn cgroup_links(&self) -> Result<Vec<(u64, PathBuf)>> {
-        let links = list(&self.links())?;
-        Ok(links
-            .into_iter()
-            .filter_map(|path| Some((cgroup(&path)?, path)))
-            .collect())
-    }
-
     /// The link of a program before or after a socket load balancer, on the cgroup with this id.
     #[must_use]
     pub fn socket_lb_link(&self, cgroup: u64, program: &str) -> PathBuf {
@@ -171,12 +155,6 @@ fn number(path: &Path) -> Option<u32> {
     name(path)?.split('-').next()?.parse().ok()
 }
 
-/// `34` of `cgroup-34-epguard_connect4`; none for the pin of an interface.
-fn cgroup(path: &Path) -> Option<u64> {
-    let rest = name(path)?.strip_prefix("cgroup-")?;
-    Some(rest.split('-').next()?.parse().unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,14 +174,9 @@ mod tests {
 
     #[test]
     fn pins_of_interfaces_begin_with_their_number() {
-        let numbers = ["12-from", "7", "cgroup-34-epguard_connect4"].map(|name| number(Path::new(name)));
+        let numbers = ["12-from", "7", "lb-34-epguard_after_connect4"].map(|name| number(Path::new(name)));
         assert_eq!(numbers, [Some(12), Some(7), None]);
     }
 
-    #[test]
-    fn pins_of_cgroups_carry_the_cgroups_id() {
-        let names = ["cgroup-34-epguard_connect4", "cgroup-epguard_connect4", "12-from"];
-        let found = names.map(|name| cgroup(Path::new(name)));
-        assert_eq!(found, [Some(34), Some(0), None]);
-    }
+
 }

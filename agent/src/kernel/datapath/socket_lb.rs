@@ -8,7 +8,7 @@ mod found;
 mod place;
 
 use super::cgroup_links::Order;
-use super::cgroups::Scope;
+use super::cgroups::{children, exclusive_program};
 use super::failure::failed_with;
 use super::pins::Pins;
 use super::{links, programs};
@@ -69,17 +69,17 @@ impl SocketLb {
         self.shown.in_force
     }
 
-    /// Looks for a load balancer around these cgroups, hooks it, and checks the order in which the programs run. Removes the
+    /// Looks for a load balancer at this cgroup and above it, hooks it, and checks the order in which the programs run. Removes the
     /// hooks once it has gone. An error at the hooks is a part of the status.
     ///
     /// Calls may pass while a program after the load balancer gets a new link, so the hooks are in force from the next look on,
     /// and a link that was in force is made anew only after a look that has ended that.
     ///
     /// Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
-    pub fn follow(&mut self, ebpf: &mut Ebpf, pins: &Pins, scope: &Scope) -> Result<()> {
+    pub fn follow(&mut self, ebpf: &mut Ebpf, pins: &Pins, at: &Path) -> Result<()> {
         // A load balancer connects: programs that only send do not make one.
         let connect = [HOOKS[0].0, HOOKS[1].0];
-        let Some(Found { cgroup, programs }) = find(scope.path(), &connect, pins)? else {
+        let Some(Found { cgroup, programs }) = find(at, &connect, pins)? else {
             self.shown = Shown::default();
             return self.keep_only(pins, &BTreeSet::new());
         };
@@ -110,14 +110,13 @@ impl SocketLb {
     }
 
     fn surround(&mut self, ebpf: &mut Ebpf, pins: &Pins, cgroup: &Path) -> Result<Looked> {
-        let children = Scope::ChildrenOf(cgroup.to_owned());
-        if let Some(program) = children.exclusive_program_above(&HOOKS.map(|(hook, _)| hook))? {
+        if let Some(program) = exclusive_program(cgroup, &HOOKS.map(|(hook, _)| hook))? {
             self.keep_only(pins, &BTreeSet::new())?;
             bail!(
                 "{program} was attached without BPF_F_ALLOW_MULTI, so it runs only where no other program is"
             );
         }
-        let places = self.places(cgroup, &children, pins)?;
+        let places = self.places(cgroup, pins)?;
         let mut wanted = BTreeSet::new();
         let mut looked = Looked::default();
         let mut judged = BTreeSet::new();
@@ -160,12 +159,12 @@ impl SocketLb {
 
     /// Where the programs belong now: at the hooks that the load balancer uses. At another one Cilium with its IPv4 or IPv6
     /// switched off would detach all programs, and fail at a link.
-    fn places(&mut self, cgroup: &Path, children: &Scope, pins: &Pins) -> Result<Vec<Place>> {
+    fn places(&mut self, cgroup: &Path, pins: &Pins) -> Result<Vec<Place>> {
         let first = !self.is_older;
         let before = if first {
             vec![cgroup.to_owned()]
         } else {
-            children.cgroups()?.into_values().collect()
+            children(cgroup)?
         };
         (if first { "root" } else { "children" }).clone_into(&mut self.shown.before);
         let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, order| Place {

@@ -5,7 +5,7 @@ use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use epguard_common::{ALL_CLIENTS, Addr, Backends, DenialKey, Flow, Redirected, Return, Slot, Vip, capacity};
+use epguard_common::{ALL_CLIENTS, Addr, Backends, DenialKey, Flow, Redirected, Return, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
@@ -14,7 +14,7 @@ pub(super) struct Flows {
     clients: HashMap<MapData, Addr, u32>,
     live: HashMap<MapData, Vip, u32>,
     swept_ns: u64,
-    in_use: BTreeSet<Slot>,
+    go_on: bool,
     /// Whether the last sweep was the first that found no flow.
     ending: bool,
     proven: usize,
@@ -40,7 +40,7 @@ impl Flows {
             clients: take(ebpf, "CLIENTS")?.try_into()?,
             live: take(ebpf, "LIVE")?.try_into()?,
             swept_ns: 0,
-            in_use: BTreeSet::new(),
+            go_on: false,
             ending: false,
             proven: 0,
         })
@@ -78,27 +78,27 @@ impl Flows {
         Ok(())
     }
 
-    /// Removes flows that are over; returns the Services whose flows go on.
-    pub fn sweep(&mut self) -> Result<&BTreeSet<Slot>> {
+    /// Removes flows that are over. True if others go on.
+    pub fn sweep(&mut self) -> Result<bool> {
         let now_ns = boot_ns();
         if now_ns.saturating_sub(self.swept_ns) < PERIOD_NS {
-            return Ok(&self.in_use);
+            return Ok(self.go_on);
         }
         self.swept_ns = now_ns;
         let [proven, opening] = &mut self.tables;
         // In this order: a flow whose handshake is proven meanwhile is in FLOWS before it leaves OPENING.
         let (opening, proven) = (opening.sweep(now_ns)?, proven.sweep(now_ns)?);
-        let in_use: BTreeSet<Slot> = proven.iter().chain(&opening).map(|flow| flow.slot).collect();
+        let go_on = !proven.is_empty() || !opening.is_empty();
         // One that closes meanwhile goes the other way, and may be in neither: the next sweep decides.
-        self.ending = in_use.is_empty() && !self.in_use.is_empty() && !self.ending;
+        self.ending = !go_on && self.go_on && !self.ending;
         if self.ending {
             self.sweep_soon();
         } else {
-            self.in_use = in_use;
+            self.go_on = go_on;
         }
         self.proven = proven.len();
         self.count_again(&proven)?;
-        Ok(&self.in_use)
+        Ok(self.go_on)
     }
 
     /// Writes how many proven flows each client has, and all together, since processors that race miscount a little.

@@ -1,10 +1,10 @@
 //! GATE: which addresses the tables hold, so that the programs end all other packets at a look.
 
-use super::{Writer, take};
+use super::take;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
-use epguard_common::{Addr, Gate, Role, bucket};
+use epguard_common::{Addr, Gate, bucket};
 use epguard_core::plan::Op;
 use epguard_core::state::Tables;
 use std::collections::{BTreeSet, HashMap};
@@ -33,8 +33,6 @@ impl GateMap {
         };
         let mut wanted = gate.written.clone();
         wanted.valid &= !Gate::SHOWS_FLOWS;
-        // Until the roles of all interfaces are known.
-        wanted.relabels = 1;
         for (addr, bit) in entries(restored) {
             gate.count(addr, bit);
             wanted.add(addr, bit);
@@ -78,7 +76,7 @@ impl GateMap {
         };
         for (bucket, bits) in known.buckets.iter().enumerate() {
             wanted.buckets[bucket] |= bits;
-            let set = [Gate::SUSPECT, Gate::SERVICE, Gate::TERMINATED, Gate::FLOW].into_iter();
+            let set = [Gate::SUSPECT, Gate::TERMINATED, Gate::FLOW].into_iter();
             let idle = set.filter(|bit| bits & bit != 0 && !self.entries.contains_key(&(bucket, *bit)));
             self.idle.extend(idle.map(|bit| (bucket, bit)));
         }
@@ -146,31 +144,11 @@ impl GateMap {
     }
 }
 
-impl Writer {
-    /// Tells the programs whether packets of the node's own sockets may leave by several hooks, given the roles of all selected
-    /// interfaces.
-    ///
-    /// If the write fails, a stale 1 costs time only. With a stale 0, TCP packets of own sockets may reach their next hook
-    /// without the mark, and are judged there like packets of others.
-    pub fn set_relabels(&mut self, mut roles: impl Iterator<Item = Option<Role>>) {
-        let relabels = roles.any(|role| !matches!(role, Some(Role::Pod | Role::Uplink)));
-        if self.gate.written.relabels == u32::from(relabels) {
-            return;
-        }
-        let mut wanted = self.gate.written.clone();
-        wanted.relabels = relabels.into();
-        let otherwise = "whether packets of the node's own sockets are marked stays as it was";
-        self.gate.try_to_write(wanted, otherwise);
-    }
-}
-
 /// The address and the bit of an entry, and whether it is added; none for a table that the gate does not show.
 pub(super) fn entry(op: &Op) -> Option<(Addr, u8, bool)> {
     Some(match op {
         Op::PutSuspect(ip, _) => (*ip, Gate::SUSPECT, true),
         Op::RemoveSuspect(ip) => (*ip, Gate::SUSPECT, false),
-        Op::PutService(vip, _) => (vip.addr, Gate::SERVICE, true),
-        Op::RemoveService(vip) => (vip.addr, Gate::SERVICE, false),
         Op::PutTerminated(ip, _) => (*ip, Gate::TERMINATED, true),
         Op::RemoveTerminated(ip) => (*ip, Gate::TERMINATED, false),
         _ => return None,
@@ -179,9 +157,8 @@ pub(super) fn entry(op: &Op) -> Option<(Addr, u8, bool)> {
 
 fn entries(tables: &Tables) -> impl Iterator<Item = (Addr, u8)> {
     let suspects = tables.suspects.keys().map(|ip| (*ip, Gate::SUSPECT));
-    let services = tables.services.keys().map(|vip| (vip.addr, Gate::SERVICE));
     let terminated = tables.terminated.keys().map(|ip| (*ip, Gate::TERMINATED));
-    suspects.chain(services).chain(terminated)
+    suspects.chain(terminated)
 }
 
 /// Where packets of flows go to and come from that a denial redirects from now on: the denied endpoint, and the live ones.
@@ -199,19 +176,14 @@ fn flow_ends(op: &Op) -> impl Iterator<Item = Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Mode, Slot, Suspect, Uid, Vip};
+    use epguard_common::{Mode, Suspect, Uid};
     use epguard_core::state::OrphanIp;
 
     #[test]
     fn each_table_has_its_bit() {
-        let [suspect, service, orphan] = [[10, 244, 1, 1], [10, 96, 0, 1], [10, 244, 1, 9]].map(Addr::v4);
+        let [suspect, orphan] = [[10, 244, 1, 1], [10, 244, 1, 9]].map(Addr::v4);
         let mut tables = Tables::default();
         tables.suspects.insert(suspect, Suspect::default());
-        let vip = Vip {
-            addr: service,
-            ..Vip::default()
-        };
-        tables.services.insert(vip, Slot { number: 0x8001 });
         let orphan_ip = OrphanIp {
             dead: Uid::default(),
             mode: Mode::Enforce,
@@ -221,7 +193,6 @@ mod tests {
         let all: Vec<(Addr, u8)> = entries(&tables).collect();
         let bits = [
             (suspect, Gate::SUSPECT),
-            (service, Gate::SERVICE),
             (orphan, Gate::TERMINATED),
         ];
         assert_eq!(all, bits);

@@ -1,7 +1,7 @@
 //! The names of the pinned maps.
 
 /// The names of all maps of the datapath, as pinned.
-pub const NAMES: [&str; 25] = [
+pub const NAMES: [&str; 29] = [
     "GATE",
     "OWNERS",
     "SUSPECTS",
@@ -18,13 +18,17 @@ pub const NAMES: [&str; 25] = [
     "TERMINATED",
     "INTERFACES",
     "MACS",
-    "SOCKETS",
     "CONNECTIONS",
     "CONFIG",
     "VIEW",
-    "AIMED",
     "COUNTERS",
     "DENIAL_COUNTS",
     "EVENTS",
     "ANSWERS",
+    "CILIUM_CT4",
+    "CILIUM_CT6",
+    "CILIUM_NAT4",
+    "CILIUM_NAT6",
+    "CILIUM_SK4",
+    "CILIUM_SK6",
 ];

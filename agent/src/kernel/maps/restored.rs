@@ -5,7 +5,7 @@ use super::terminated;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use epguard_common::{Addr, Affected, DenialKey, Owner, Rate, RawDenial, Suspect, Terminated, Vip};
+use epguard_common::{Addr, DenialKey, Owner, Rate, RawDenial, Suspect, Terminated};
 use epguard_core::state::Tables;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,10 +35,7 @@ impl Restored {
             .map(|(ip, suspect)| (ip, without_telemetry(suspect)))
             .collect();
         restored.tables.backends = loaded(ebpf, "BACKENDS")?.into_iter().collect();
-        restored.tables.services = loaded::<Vip, Affected>(ebpf, "SERVICES")?
-            .into_iter()
-            .map(|(vip, affected)| (vip, affected.slot))
-            .collect();
+        restored.tables.services = loaded(ebpf, "SERVICES")?.into_iter().collect();
         restored.tables.terminated = loaded::<Addr, Terminated>(ebpf, "TERMINATED")?
             .into_iter()
             .map(|(ip, entry)| (ip, terminated::orphan_ip(&entry)))

@@ -1,6 +1,6 @@
 //! TERMINATED, which the programs write too: a packet from an IP lifts its entry there, before the agent reads it.
 
-use super::{BPF_NOEXIST, Writer, absent, v1::Lifting};
+use super::{BPF_NOEXIST, Writer, absent};
 use crate::shared::clock::{boot_ns, nanoseconds};
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
@@ -25,8 +25,6 @@ pub struct Lift {
 pub(super) struct Sightings {
     known: BTreeSet<Addr>,
     new: Vec<(Addr, Duration)>,
-    /// TERMINATED of v1, whose programs write lifts there, until none is at an interface any more.
-    pub v1: Option<Lifting>,
 }
 
 impl Writer {

@@ -1,37 +1,37 @@
-//! VIEW: which bits of a packet's fields the programs may use, and since when the node's sockets are followed without a
-//! pause.
+//! VIEW: what the programs may use to find out which Service a packet was aimed at.
 
 use super::{Writer, count};
 use crate::shared::clock::boot_ns;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use epguard_common::View;
+use epguard_core::plan::Op;
 
 impl Writer {
-    /// The bits that the programs may use now; at first those that an earlier process has permitted.
+    /// The greatest number of a Service that was ever written.
     #[must_use]
-    pub fn permitted(&self) -> u16 {
-        u16::try_from(self.vouched.carrier).unwrap_or_default()
+    pub const fn last_service(&self) -> u32 {
+        self.vouched.last_service
     }
 
-    /// Lets the programs use these bits of `tc_index` and `tc_classid` from now on, as long as the lease runs.
-    /// `wipers`: whether a foreign program may wipe them between our hooks.
+    /// Lets the programs read conntrack entries, which begin there in `struct nf_conn`; 0: none are read.
     ///
     /// Errors: VIEW cannot be written.
-    pub fn permit(&mut self, bits: u16, wipers: bool) -> Result<()> {
-        let (carrier, wipers) = (u32::from(bits), u32::from(wipers));
-        if (self.vouched.carrier, self.vouched.wipers) == (carrier, wipers) {
+    pub fn read_entries_at(&mut self, entry_at: u32) -> Result<()> {
+        if self.vouched.entry_at == entry_at {
             return Ok(());
         }
-        (self.vouched.carrier, self.vouched.wipers) = (carrier, wipers);
+        self.vouched.entry_at = entry_at;
         self.vouch()
     }
 
-    /// Makes all earlier entries of SOCKETS invalid: calls may have been missed until now. Sockets are followed from
-    /// now on.
+    /// Lets the programs look up connections in Cilium's maps.
     ///
     /// Errors: VIEW cannot be written.
-    pub fn forget_sockets(&mut self) -> Result<()> {
-        self.vouched.since_ns = boot_ns();
+    pub fn read_cilium(&mut self, is_there: bool) -> Result<()> {
+        if self.vouched.cilium == u32::from(is_there) {
+            return Ok(());
+        }
+        self.vouched.cilium = is_there.into();
         self.vouch()
     }
 
@@ -55,31 +55,32 @@ impl Writer {
         self.vouch()
     }
 
-    /// True if the programs follow no socket now, so that they note none.
-    pub(super) fn nobody_is_followed(&self) -> bool {
-        self.vouched.suspects == 0 && self.vouched.flows == 0
+    /// Writes the greatest number among new entries, before these: an agent that ends in between gives no number twice.
+    pub(super) fn reserve_numbers(&mut self, ops: &[Op]) -> Result<()> {
+        let numbers = ops.iter().filter_map(|op| match op {
+            Op::PutService(_, number) => Some(number.number),
+            Op::PutDenial(key, _) => Some(key.service.number),
+            _ => None,
+        });
+        let last = numbers.max().unwrap_or(0);
+        if last <= self.vouched.last_service {
+            return Ok(());
+        }
+        self.vouched.last_service = last;
+        self.vouch()
     }
 
-    /// Restores whether sockets are followed. The programs use VIEW, not SUSPECTS itself: where the two differ, no
-    /// socket was followed.
-    pub(super) fn resume_following(&mut self) -> Result<()> {
-        if self.nobody_is_followed() {
-            self.forget_sockets()?;
-        }
-        self.vouched.suspects = count(self.restored.tables.suspects.len());
-        Ok(())
+    pub(super) fn vouch(&mut self) -> Result<()> {
+        self.view.set(0, self.vouched, 0).context("cannot write VIEW")
     }
 }
 
-/// Returns the number that marks our replies to denied packets: the pinned one, since replies of an earlier process may
-/// be under way, or a random one.
-/// No other program and no pod can guess it: 255 numbers of the lower half whose low five bits are zero, and which are
-/// not [`JUDGED`](epguard_common::JUDGED).
-pub(super) fn answer(pinned: u16) -> u16 {
-    if pinned == 0 {
-        0x6000 + 0x20 * fastrand::u16(1..256)
-    } else {
-        pinned
+/// The view of an earlier process, for the entries that it left.
+pub(super) fn restored(pinned: View, tables: &epguard_core::state::Tables) -> View {
+    View {
+        suspects: count(tables.suspects.len()),
+        terminated: count(tables.terminated.len()),
+        ..pinned
     }
 }
 
@@ -90,20 +91,4 @@ pub(super) fn answer(pinned: u16) -> u16 {
 )]
 fn epoch() -> u32 {
     (boot_ns() / 1_000_000) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use epguard_common::{CARRIER_HIGH, JUDGED, Slot};
-
-    #[test]
-    fn the_mark_of_own_answers_fits_every_carrier_and_is_no_slot() {
-        for _ in 0..1000 {
-            let answer = answer(0);
-            assert_eq!(answer & !CARRIER_HIGH, 0);
-            assert_eq!(super::answer(answer), answer);
-            assert!(answer != JUDGED && Slot::from_carried(answer) == Slot::NONE && answer != 0);
-        }
-    }
 }

@@ -2,7 +2,11 @@
 
 use super::selection::is_tunnel;
 use super::{Interface, Role, Selection};
+use epguard_common::Interface as Entry;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The two ends of the veth pair by which Cilium's host sends to pods (`pkg/defaults/node.go` in its repository).
+const CILIUM_HOST: [&str; 2] = ["cilium_host", "cilium_net"];
 
 /// The interfaces of the node. An interface with a default route leads out of the node, even a veth: where nodes are
 /// containers themselves, their uplinks are veths.
@@ -63,24 +67,39 @@ impl Roles {
         if interface.kind == "bridge" {
             return Some(Role::Bridge);
         }
+        let hands_on = self.hands_on(interface);
         match self.role(ifindex)? {
-            Role::Pod => Some(Role::Pod),
+            Role::Pod if !hands_on => Some(Role::Pod),
+            Role::Uplink if hands_on && self.leads_away(interface) => Some(Role::Stacked),
+            _ if hands_on => Some(Role::Relay),
             _ if !self.leads_away(interface) => None,
-            Role::Uplink if self.is_stacked(interface) => Some(Role::Stacked),
             role => Some(role),
         }
     }
 
-    /// The roles of all interfaces, by number.
-    pub fn numbers(&self) -> impl Iterator<Item = (u32, Role)> {
-        let known = self.interfaces.keys();
-        known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
+    /// The entries of INTERFACES, by number.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, Entry)> {
+        let known = self.interfaces.values();
+        known.filter_map(|interface| Some((interface.ifindex, self.entry(interface)?)))
     }
 
-    /// True if packets that leave here also leave through another hooked interface.
-    fn is_stacked(&self, interface: &Interface) -> bool {
-        let carrier = (interface.lower).filter(|_| interface.kind == "vlan");
-        carrier.is_some_and(|lower| self.role(lower).is_some())
+    fn entry(&self, interface: &Interface) -> Option<Entry> {
+        let role = self.number(interface.ifindex)? as u32;
+        let bridge = interface.bridge().unwrap_or(0);
+        Some(Entry { role, bridge })
+    }
+
+    /// True if packets that leave here also leave through another hooked interface: a VLAN's through the interface that carries it,
+    /// or the ports of the bridge that does; those at `cilium_host` through the interface that Cilium's programs hand them to.
+    fn hands_on(&self, interface: &Interface) -> bool {
+        if CILIUM_HOST.contains(&interface.name.as_str()) {
+            return true;
+        }
+        let lower = (interface.lower).filter(|_| interface.kind == "vlan");
+        lower.is_some_and(|lower| {
+            let is_bridge = self.interfaces.get(&lower).is_some_and(|lower| lower.kind == "bridge");
+            is_bridge || self.role(lower).is_some()
+        })
     }
 
     /// True if no pod of this node can be behind the interface. Behind a macvlan's, an ipvlan's or an Open vSwitch's

@@ -11,7 +11,7 @@ pub struct Form(u32);
 
 impl Default for Form {
     fn default() -> Self {
-        Self(1)
+        Self(2)
     }
 }
 

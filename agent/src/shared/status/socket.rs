@@ -121,11 +121,10 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 #[cfg(test)]
 mod tests {
     use super::super::{
-        Attachment, CgroupHooks, Conflict, LatencyFigures, ModeSource, NodeSockets, Ranges, Watch,
+        Attachment, Cause, Conflict, Gap, LatencyFigures, ModeSource, Ranges, Translators, Watch,
     };
     use super::*;
     use epguard_common::{Mode, Reason};
-    use epguard_core::carrier::{Carrier, Decision};
     use epguard_core::facts::Watched;
     use epguard_core::freshness::Proof;
 
@@ -176,11 +175,13 @@ mod tests {
             view_age_ms: Some(7),
             pods: [("u-1".into(), "shop/cart-1".into())].into(),
             services: [("3".into(), "shop/cart".into())].into(),
-            carrier: Decision {
-                in_use: Carrier::TcIndexHigh,
-                why: "others use the low bits".into(),
-                decided_by: vec!["cil_from_container (id 7)".into()],
-                services_without_room: 1,
+            translators: Translators {
+                conntrack: true,
+                cilium: vec!["cilium_ct4_global".into()],
+                gaps: vec![Gap {
+                    cause: Cause::Flowtable,
+                    detail: "filter/fast".into(),
+                }],
             },
             interfaces: vec![Attachment {
                 ifindex: 4,
@@ -192,22 +193,9 @@ mod tests {
                 kernel_path: "tcx".into(),
                 position: 2,
                 before: vec!["from: tcx other".into()],
-                after: vec![],
                 xdp: Some("driver".into()),
                 xdp_error: None,
             }],
-            node_sockets: NodeSockets {
-                root: "/sys/fs/cgroup".into(),
-                cgroups: vec![CgroupHooks {
-                    path: "/sys/fs/cgroup/kubepods.slice".into(),
-                    attached: false,
-                    error: Some("EPERM".into()),
-                }],
-                exclusive: Some("sock4_connect (id 8)".into()),
-                outside: vec!["sshd (812)".into()],
-                earlier: 3,
-                left_out: 4,
-            },
             latency: LatencyFigures {
                 count: 1,
                 last_us: 2,

@@ -2,7 +2,7 @@
 
 use crate::facts::Name;
 use crate::state::State;
-use epguard_common::{Slot, Uid};
+use epguard_common::{ServiceNumber, Uid};
 use std::collections::BTreeMap;
 
 impl State {
@@ -19,10 +19,10 @@ impl State {
             .or_else(|| self.known_names.get(&uid))
     }
 
-    /// The Service behind a slot.
+    /// The Service with this number.
     #[must_use]
-    pub fn service_name(&self, slot: Slot) -> Option<&Name> {
-        self.slots.service(slot)
+    pub fn service_name(&self, number: ServiceNumber) -> Option<&Name> {
+        self.numbers.service(number)
     }
 
     /// A Service's own UID.

@@ -149,7 +149,7 @@ impl State {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
             if let Some(tables) = self.restored.take() {
-                // Slots of Services without denials rest.
+                // Numbers of Services without denials are released.
                 dirty.vips = true;
                 restored = self.apply_restored(&tables, now);
             }
@@ -231,7 +231,7 @@ impl State {
             self.breaker.drop_restored();
             self.synced.note_judged();
         }
-        self.lay_out_changed(now, &changed);
+        self.lay_out_changed(&changed);
         self.settle_orphan_ips();
     }
 }

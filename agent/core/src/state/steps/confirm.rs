@@ -34,10 +34,10 @@ impl State {
     }
 
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.
-    pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
+    pub fn release_breaker(&mut self, service: Option<&Name>) -> usize {
         let released = self.breaker.release(&self.cluster, service);
         self.touch_denied();
-        self.lay_out(now);
+        self.lay_out();
         released
     }
 
@@ -46,7 +46,7 @@ impl State {
         let Some(reason) = Reason::from_number(event.reason) else {
             return;
         };
-        let service = self.slots.service(event.slot).cloned();
+        let service = self.numbers.service(event.service).cloned();
         if service.is_none() && reason != Reason::Terminated {
             return;
         }

@@ -145,7 +145,7 @@ impl State {
         restore::restore(
             tables,
             &mut self.cluster,
-            &mut self.slots,
+            &mut self.numbers,
             &mut self.orphan_ips,
             now,
         );

@@ -34,8 +34,8 @@ impl State {
         }
         changed.extend(self.settle_breaker(now, &dirty));
         self.touched.extend(changed.iter().map(|(_, ip)| (*ip, ())));
-        if self.is_laid_out_anew(&dirty) || !self.lay_out_at(now, &changed, &drained) {
-            self.lay_out(now);
+        if self.is_laid_out_anew(&dirty) || !self.lay_out_at(&changed, &drained) {
+            self.lay_out();
         }
         if self.concerns_orphan_ips(&dirty) {
             self.settle_orphan_ips();

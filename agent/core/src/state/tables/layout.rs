@@ -1,6 +1,5 @@
 //! The denials laid out in tables: all of them anew, or only those of a few endpoints while the tables have room.
 
-use super::slots::Given;
 use super::{Changes, Tables};
 use super::{denial, key};
 use crate::facts::{Name, Service};
@@ -9,7 +8,6 @@ use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use epguard_common::{Action, Addr, Backends, DenialKey, Suspect, Vip, capacity};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 impl State {
     /// The keys of [`State::tables`] that may have changed since the last call.
@@ -18,26 +16,20 @@ impl State {
     }
 
     /// Puts all denials into tables.
-    pub(in crate::state) fn lay_out(&mut self, now: Duration) {
-        let redirected = self.redirected_services();
-        let (denials, breaker, slots) = (&self.denials, &self.breaker, &mut self.slots);
-        let mut tables = Tables::build(now, &self.cluster, denials, breaker, slots, &self.draining);
-        tables.keep_intent(&self.cluster, &mut self.slots, now, &redirected);
+    pub(in crate::state) fn lay_out(&mut self) {
+        let (denials, breaker, numbers) = (&self.denials, &self.breaker, &mut self.numbers);
+        let mut tables = Tables::build(&self.cluster, denials, breaker, numbers, &self.draining);
         tables.terminated = std::mem::take(&mut self.tables.terminated);
         if self.is_half_applied() {
             self.withhold_new(&mut tables);
         }
         self.changes.add(&self.tables, &tables);
         self.tables = tables;
-        let denied = self.denials.keys().map(|(service, _)| service);
-        let affected: BTreeSet<&Name> = denied.chain(&redirected).collect();
-        let services = self.slots.iter().map(|(_, name)| name);
-        let idle: Vec<Name> = services
-            .filter(|name| !affected.contains(name))
-            .cloned()
-            .collect();
-        for name in idle {
-            self.slots.rest(&name, now);
+        let denied: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
+        let services = self.numbers.iter().map(|(service, _)| service);
+        let idle = services.filter(|service| !denied.contains(service));
+        for service in idle.cloned().collect::<Vec<Name>>() {
+            self.numbers.release(&service);
         }
     }
 
@@ -52,7 +44,7 @@ impl State {
         );
         tables
             .services
-            .retain(|vip, slot| known.services.get(vip) == Some(slot));
+            .retain(|vip, number| known.services.get(vip) == Some(number));
         tables.denied.retain(|key, _| known.denied.contains_key(key));
         for (key, backends) in &mut tables.backends {
             let known = known.backends.get(key).map(Backends::all).unwrap_or_default();
@@ -76,11 +68,11 @@ impl State {
     }
 
     /// Puts the denials of some endpoints into the tables.
-    pub(in crate::state) fn lay_out_changed(&mut self, now: Duration, pairs: &BTreeSet<(Name, Addr)>) {
+    pub(in crate::state) fn lay_out_changed(&mut self, pairs: &BTreeSet<(Name, Addr)>) {
         self.touched.extend(pairs.iter().map(|(_, ip)| (*ip, ())));
         let redirects = pairs.iter().any(|(service, _)| self.redirects(service));
-        if redirects || !self.lay_out_at(now, pairs, &BTreeSet::new()) {
-            self.lay_out(now);
+        if redirects || !self.lay_out_at(pairs, &BTreeSet::new()) {
+            self.lay_out();
         }
     }
 
@@ -88,24 +80,23 @@ impl State {
     /// not enough: where room is short, the denials of one Service decide on the room of others.
     pub(in crate::state) fn lay_out_at(
         &mut self,
-        now: Duration,
         pairs: &BTreeSet<(Name, Addr)>,
         drained: &BTreeSet<Addr>,
     ) -> bool {
         if pairs.is_empty() && drained.is_empty() {
             return true;
         }
-        if !self.tables.refused.is_empty() || !self.redirected.is_empty() {
+        if !self.tables.refused.is_empty() {
             return false;
         }
         for (service, ip) in pairs {
-            if !self.lay_out_endpoints(now, service, *ip) {
+            if !self.lay_out_endpoints(service, *ip) {
                 return false;
             }
         }
         let services: BTreeSet<&Name> = pairs.iter().map(|(service, _)| service).collect();
         for service in services {
-            self.lay_out_vips(now, service);
+            self.lay_out_vips(service);
         }
         let ips: BTreeSet<Addr> = pairs
             .iter()
@@ -126,14 +117,14 @@ impl State {
             && has_room(services.len(), capacity::SERVICES)
     }
 
-    fn lay_out_endpoints(&mut self, now: Duration, name: &Name, ip: Addr) -> bool {
+    fn lay_out_endpoints(&mut self, name: &Name, ip: Addr) -> bool {
         let half_applied = self.is_half_applied();
         let mut before = BTreeSet::new();
-        if let Some(Given { slot, .. }) = self.slots.get(name) {
+        if let Some(number) = self.numbers.get(name) {
             let (first, last) = Endpoint::range_at(ip);
-            let range = key(&first, slot)..=DenialKey {
+            let range = key(&first, number)..=DenialKey {
                 protocol: u8::MAX,
-                ..key(&last, slot)
+                ..key(&last, number)
             };
             before.extend(self.tables.denied.range(range).map(|(key, _)| *key));
             for key in &before {
@@ -145,17 +136,16 @@ impl State {
         let (first, last) = Endpoint::range_at(ip);
         let denials = self.denials.range((name.clone(), first)..=(name.clone(), last));
         for ((_, endpoint), proven) in denials {
-            let (Some(service), Some(given)) = (self.cluster.service(name), self.slots.take(now, name))
-            else {
+            let (Some(service), Some(number)) = (self.cluster.service(name), self.numbers.take(name)) else {
                 return false;
             };
             let held = self.breaker.is_pending(name, endpoint);
-            let key = key(endpoint, given.slot);
+            let key = key(endpoint, number);
             if half_applied && !before.contains(&key) {
                 self.withholds = true;
                 continue;
             }
-            let denial = denial(proven, held, service.on_denial.action, given.since);
+            let denial = denial(proven, held, service.on_denial.action);
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);
         }
@@ -163,27 +153,27 @@ impl State {
     }
 
     /// Adds the VIPs of a Service that has denials, or removes them.
-    fn lay_out_vips(&mut self, now: Duration, name: &Name) {
+    fn lay_out_vips(&mut self, name: &Name) {
         let is_denied = self.has_denials(name);
-        let slot = self.slots.get(name).map(|given| given.slot).filter(|_| is_denied);
+        let number = self.numbers.get(name).filter(|_| is_denied);
         let service = self.cluster.service(name);
         let vips = service.map(|service| self.cluster.unambiguous_vips(service));
         for vip in vips.into_iter().flatten().collect::<Vec<Vip>>() {
-            if self.tables.services.get(&vip) == slot.as_ref() {
+            if self.tables.services.get(&vip) == number.as_ref() {
                 continue;
             }
-            match slot {
+            match number {
                 Some(_) if self.is_half_applied() => {
                     self.withholds = true;
                     continue;
                 }
-                Some(slot) => self.tables.services.insert(vip, slot),
+                Some(number) => self.tables.services.insert(vip, number),
                 None => self.tables.services.remove(&vip),
             };
             self.changes.services.insert(vip);
         }
         if !is_denied {
-            self.slots.rest(name, now);
+            self.numbers.release(name);
         }
     }
 

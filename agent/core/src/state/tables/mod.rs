@@ -5,15 +5,14 @@ mod changes;
 mod claim_order;
 mod generations;
 mod layout;
+mod numbers;
 mod owners;
-mod redirected;
 pub(in crate::state) mod restore;
-mod slots;
 
 pub use changes::Changes;
 pub(in crate::state) use generations::Generations;
 pub(in crate::state) use owners::Owners;
-pub use slots::{GRACE, Slots};
+pub use numbers::Numbers;
 
 use crate::facts::{Ips, Name};
 use crate::state::confirmation::Breaker;
@@ -25,8 +24,7 @@ use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::{Denials, Proven};
 use alternatives::Alternatives;
 use claim_order::by_claim;
-use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, Slot, Suspect, Uid, Vip, capacity};
-use slots::Given;
+use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, ServiceNumber, Suspect, Uid, Vip, capacity};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -39,7 +37,7 @@ pub struct Tables {
     /// SUSPECTS.
     pub suspects: BTreeMap<Addr, Suspect>,
     /// SERVICES.
-    pub services: BTreeMap<Vip, Slot>,
+    pub services: BTreeMap<Vip, ServiceNumber>,
     /// DENIED.
     pub denied: BTreeMap<DenialKey, Denial>,
     /// BACKENDS.
@@ -53,11 +51,10 @@ pub struct Tables {
 impl Tables {
     /// Builds the tables from the denials, and from the terminating endpoints, which are only counted.
     pub fn build(
-        now: Duration,
         cluster: &ClusterIndex,
         denials: &Denials,
         breaker: &Breaker,
-        slots: &mut Slots,
+        numbers: &mut Numbers,
         draining: &Draining,
     ) -> Self {
         let mut tables = Self::default();
@@ -72,7 +69,7 @@ impl Tables {
         let mut alternatives = Alternatives::default();
         for (key, proof) in by_claim(denials, breaker) {
             let backends = || alternatives.of(cluster, denials, key.0, key.1);
-            if !tables.add(now, cluster, key, (proof, backends), (slots, &mut quotas)) {
+            if !tables.add(cluster, key, (proof, backends), (numbers, &mut quotas)) {
                 *tables.refused.entry(key.0.0.to_string()).or_default() += 1;
             }
         }
@@ -88,11 +85,10 @@ impl Tables {
     /// Adds all entries of one denial or none, so that a full table fails open.
     fn add<'a>(
         &mut self,
-        now: Duration,
         cluster: &ClusterIndex,
         (name, endpoint): (&'a Name, &'a Endpoint),
         ((proven, held), backends): ((&Proven, bool), impl FnOnce() -> Backends),
-        (slots, quotas): (&mut Slots, &mut Quotas<'a>),
+        (numbers, quotas): (&mut Numbers, &mut Quotas<'a>),
     ) -> bool {
         let Some(service) = cluster.service(name) else {
             return false;
@@ -109,13 +105,13 @@ impl Tables {
         if !fits {
             return false;
         }
-        let Some(Given { slot, since }) = slots.take(now, name) else {
+        let Some(number) = numbers.take(name) else {
             return false;
         };
         quotas.denied.take(namespace, 1);
         quotas.suspects.take(namespace, suspects);
         quotas.services.take(namespace, vips.len());
-        self.services.extend(vips.drain(..).map(|vip| (vip, slot)));
+        self.services.extend(vips.drain(..).map(|vip| (vip, number)));
         let suspect = self.suspects.entry(endpoint.ip).or_default();
         suspect.flags |= Suspect::DENIED;
         let claim = (!held, name, *endpoint);
@@ -124,7 +120,7 @@ impl Tables {
             *meant = claim;
             suspect.dead_uid = proven.meant;
         }
-        let target = key(endpoint, slot);
+        let target = key(endpoint, number);
         let action = match service.on_denial.action {
             Action::Redirect
                 if quotas.backends.admits(namespace, 1) && self.redirect(target, &backends()) =>
@@ -135,7 +131,7 @@ impl Tables {
             Action::Redirect => Action::Reject,
             asked => asked,
         };
-        self.denied.insert(target, denial(proven, held, action, since));
+        self.denied.insert(target, denial(proven, held, action));
         true
     }
 
@@ -149,15 +145,9 @@ impl Tables {
     }
 }
 
-/// The key of a denial of the Service with this slot.
-pub(in crate::state) fn key(endpoint: &Endpoint, slot: Slot) -> DenialKey {
-    DenialKey {
-        addr: endpoint.ip,
-        slot,
-        port: endpoint.port,
-        protocol: endpoint.protocol.number(),
-        reserved: [0; 3],
-    }
+/// The key of a denial of the Service with this number.
+pub(in crate::state) fn key(endpoint: &Endpoint, service: ServiceNumber) -> DenialKey {
+    DenialKey::new(endpoint.ip, service, endpoint.port, endpoint.protocol.number())
 }
 
 /// How much of each table the namespaces hold, and which VIPs are still to be added.
@@ -172,7 +162,7 @@ struct Quotas<'a> {
     vips: HashMap<&'a Name, Vec<Vip>>,
 }
 
-pub(in crate::state) fn denial(proven: &Proven, held: bool, action: Action, slot_since: Duration) -> Denial {
+pub(in crate::state) fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -182,8 +172,6 @@ pub(in crate::state) fn denial(proven: &Proven, held: bool, action: Action, slot
         mode: proven.mode,
         held: held.into(),
         action,
-        reserved: 0,
-        slot_since_ns: nanoseconds(slot_since),
     }
 }
 

@@ -3,12 +3,12 @@
 //! A death is permanent, so it is restored even if the API no longer shows the pod. All else is proven anew: that no
 //! other pod holds the IP, and that the Service would still send there. Pods that were only retired are not restored.
 
-use super::{Slots, Tables};
+use super::{Numbers, Tables};
 use crate::facts::{Name, Presence, Protocol, shared};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIps;
-use epguard_common::{Addr, Denial, DenialKey, Uid, UidState};
+use epguard_common::{Addr, Denial, DenialKey, ServiceNumber, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,20 +16,18 @@ use std::time::Duration;
 pub fn restore(
     tables: &Tables,
     cluster: &mut ClusterIndex,
-    slots: &mut Slots,
+    numbers: &mut Numbers,
     orphan_ips: &mut OrphanIps,
     now: Duration,
 ) {
     let services = services(tables, cluster);
-    let since = since(tables);
     for (number, service) in &services {
-        match service {
-            Some(name) => slots.keep(*number, name, since.get(number).copied().unwrap_or(now)),
-            None => slots.keep_empty(*number, now),
+        if let Some(service) = service {
+            numbers.keep(*number, service);
         }
     }
     for (target, denial) in &tables.denied {
-        if let Some(Some(name)) = services.get(&target.slot.number) {
+        if let Some(Some(name)) = services.get(&target.service) {
             restore_denial(target, denial, name, cluster, now);
         }
     }
@@ -45,14 +43,6 @@ pub fn restore(
     }
 }
 
-/// Since when each slot belongs to its Service, as all of its denials state.
-fn since(tables: &Tables) -> BTreeMap<u16, Duration> {
-    let denials = tables.denied.iter();
-    denials
-        .map(|(target, denial)| (target.slot.number, Duration::from_nanos(denial.slot_since_ns)))
-        .collect()
-}
-
 /// The dead pods whose denials were carried out, with their IPs.
 pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
     let denied = tables.denied.iter();
@@ -60,12 +50,12 @@ pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
     carried_out.map(|(target, denial)| (target.addr, denial.dead_uid))
 }
 
-/// The Service behind each slot: the one that has all of its VIPs. The VIPs may belong to another one by now.
-fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<u16, Option<Name>> {
+/// The Service behind each number: the one that has all of its VIPs. The VIPs may belong to another one by now.
+fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<ServiceNumber, Option<Name>> {
     let mut services = BTreeMap::new();
-    for (vip, slot) in &tables.services {
+    for (vip, number) in &tables.services {
         let service = cluster.service_at(vip).cloned();
-        let agreed = services.entry(slot.number).or_insert_with(|| service.clone());
+        let agreed = services.entry(*number).or_insert_with(|| service.clone());
         if *agreed != service {
             *agreed = None;
         }

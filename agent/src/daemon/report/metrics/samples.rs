@@ -1,9 +1,9 @@
 //! Reads the samples of the metrics that have labels.
 
 use super::metric::{Moment, Sample, Value};
-use crate::shared::status::{Evicted, Fill, Watch};
+use crate::shared::status::{Cause, Evicted, Fill, Watch};
+use strum::VariantArray as _;
 use epguard_common::{Count, Effect, Mode, Outcome, Reason};
-use epguard_core::carrier::Carrier;
 
 /// The values of the labels `action` and `mode` for a denied packet; `None` if the outcome is no denial's.
 fn denial(outcome: Outcome) -> Option<(&'static str, Mode)> {
@@ -73,9 +73,9 @@ impl Moment {
         each(Reason::TO_DENY.map(|reason| (reason.as_str(), demoted(reason))))
     }
 
-    pub(super) fn carrier(&self) -> Vec<Sample<'_>> {
-        let in_use = self.status.carrier.in_use;
-        each(Carrier::ALL.map(|carrier| (carrier.as_str(), carrier == in_use)))
+    pub(super) fn gaps(&self) -> Vec<Sample<'_>> {
+        let gaps = |cause: Cause| self.status.translators.gaps.iter().any(|gap| gap.cause == cause);
+        each(Cause::VARIANTS.iter().map(|cause| ((*cause).into(), gaps(*cause))))
     }
 
     pub(super) fn evicted(&self) -> Vec<Sample<'_>> {

@@ -45,7 +45,7 @@ const PACKETS: &[Metric] = metrics! {
         => |moment| moment.sum(Outcome::EventSuppressed);
     Counter events_skipped() "Reports of denials beyond the rate of a node, which the agent skipped"
         => |moment| one(moment.status.figures.events_skipped);
-    Counter answers_suppressed() "Denied packets that were dropped, since a rate limit or a missing carrier left no answer"
+    Counter answers_suppressed() "Denied packets that were dropped, since a rate limit left no answer"
         => |moment| moment.sum(Outcome::AnswerSuppressed);
     Counter answers_failed() "Denied packets that were dropped, since the answer could not be sent"
         => |moment| moment.sum(Outcome::AnswerFailed);
@@ -59,8 +59,8 @@ const PACKETS: &[Metric] = metrics! {
         => |moment| moment.sum(Outcome::RefusedUnseen);
     Counter sockets_not_recorded() "Connected sockets that had no room for the Service that they mean, so that later packets pass"
         => |moment| moment.sum(Outcome::NotRecorded);
-    Counter packets_of_unknown_connections() "Packets to a suspect that passed, as their socket called the IP itself, or was connected before epguard ran"
-        => |moment| moment.sum(Outcome::NoConnection);
+    Counter packets_of_unknown_sockets() "Packets to a suspect, beside a socket load balancer, whose socket shows no Service"
+        => |moment| moment.sum(Outcome::UnknownSocket);
     Counter calls_translated() "Calls of sockets for which a socket load balancer has chosen an endpoint"
         => |moment| moment.sum(Outcome::Translated);
 };
@@ -74,10 +74,8 @@ const TRUST: &[Metric] = metrics! {
         => |moment| one(moment.status.breaker.len());
     Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
         => |moment| one(moment.status.breaker.iter().map(|service| service.held).sum::<usize>());
-    Gauge intent_carrier(carrier) "1 for the carrier of intents between the hooks, 0 for the others"
-        => |moment| moment.carrier();
-    Gauge uncarried_services() "Services whose number the carrier has no room for; their packets pass"
-        => |moment| one(moment.status.carrier.services_without_room);
+    Gauge intent_gaps(cause) "1 while packets show no Service for this cause, so that they pass"
+        => |moment| moment.gaps();
     Gauge refused_denials() "Denials that no map has room for; these packets pass"
         => |moment| one(moment.status.refused);
     Counter records_evicted(table) "Records of denials that others evicted"

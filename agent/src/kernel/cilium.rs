@@ -1,0 +1,197 @@
+//! Cilium's maps, found by their pins and handed to the programs as inner maps of ours: so they may come and go while the programs
+//! run.
+//!
+//! After a change of their size or flags Cilium pins new maps, and its endpoints use the ones before for some seconds (17 s seen). So
+//! the programs look both up.
+
+use super::datapath::bpf;
+use super::maps;
+use anyhow::{Context as _, Result, bail};
+use aya::maps::MapInfo;
+use aya_obj::generated::bpf_map_type;
+use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the map before the pinned one is still looked up.
+const KEEP_OLD: Duration = Duration::from_mins(1);
+
+/// A map of Cilium's, and its shape in each release from 1.14 to 1.21; docs/cilium.md cites where.
+#[derive(Debug)]
+struct Shape {
+    pin: &'static str,
+    /// Our map that has it as an inner map, and the first of its two places there.
+    outer: &'static str,
+    place: u32,
+    kind: bpf_map_type,
+    key: u32,
+    value: u32,
+}
+
+const fn lru(pin: &'static str, outer: &'static str, place: u32, key: u32, value: u32) -> Shape {
+    Shape {
+        pin,
+        outer,
+        place,
+        kind: BPF_MAP_TYPE_LRU_HASH,
+        key,
+        value,
+    }
+}
+
+const SHAPES: [Shape; 8] = [
+    lru("cilium_ct4_global", "CILIUM_CT4", 0, 14, 56),
+    lru("cilium_ct_any4_global", "CILIUM_CT4", 2, 14, 56),
+    lru("cilium_ct6_global", "CILIUM_CT6", 0, 38, 56),
+    lru("cilium_ct_any6_global", "CILIUM_CT6", 2, 38, 56),
+    Shape {
+        kind: BPF_MAP_TYPE_HASH,
+        ..lru("cilium_lb4_reverse_nat", "CILIUM_NAT4", 0, 2, 6)
+    },
+    Shape {
+        kind: BPF_MAP_TYPE_HASH,
+        ..lru("cilium_lb6_reverse_nat", "CILIUM_NAT6", 0, 2, 18)
+    },
+    lru("cilium_lb4_reverse_sk", "CILIUM_SK4", 0, 16, 8),
+    lru("cilium_lb6_reverse_sk", "CILIUM_SK6", 0, 32, 20),
+];
+
+/// The maps that the programs look up now.
+#[derive(Debug)]
+pub struct Cilium {
+    directory: PathBuf,
+    pin_dir: PathBuf,
+    known: [Known; SHAPES.len()],
+}
+
+/// What is known of one of Cilium's maps.
+#[derive(Debug, Default)]
+struct Known {
+    /// Id of the map that is pinned.
+    id: Option<u32>,
+    /// When the one before it was replaced, while it is still looked up.
+    replaced: Option<Instant>,
+    problem: Option<String>,
+}
+
+/// Makes our outer maps for the maps that Cilium has pinned now: the kernel takes only inner maps of the flags that the outer one was
+/// made for. Those of an earlier process are left to its programs.
+pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
+    for shape in &SHAPES {
+        if shape.place != 0 {
+            continue;
+        }
+        let path = maps::directory(pin_dir).join(shape.outer);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove the pin {}", path.display()));
+            }
+            _ => {}
+        }
+        if let Ok(Some((inner, _))) = shape.open(directory) {
+            let places = if shape.outer.contains("_CT") { 4 } else { 2 };
+            let outer = bpf::map_of_maps(shape.outer, places, inner.as_fd());
+            let outer = outer.with_context(|| format!("cannot make {}", shape.outer))?;
+            bpf::pin(outer.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+impl Cilium {
+    /// Looks up none yet. `directory`: where Cilium pins its maps.
+    #[must_use]
+    pub fn new(directory: &Path, pin_dir: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            pin_dir: pin_dir.to_owned(),
+            known: Default::default(),
+        }
+    }
+
+    /// Hands maps that Cilium has pinned since the last call to the programs. True if these look any up.
+    ///
+    /// Errors: Cilium's maps have other flags than those that the outer maps were made for; the next process makes others.
+    pub fn follow(&mut self) -> Result<bool> {
+        for (shape, known) in SHAPES.iter().zip(&mut self.known) {
+            match shape.open(&self.directory) {
+                Ok(Some((map, id))) if known.id != Some(id) => {
+                    known.problem = None;
+                    hand_over(&self.pin_dir, shape, known, map, id)?;
+                }
+                Ok(None) if known.id.take().is_some() => known.replaced = Some(Instant::now()),
+                Ok(_) => {}
+                Err(error) => known.problem = Some(format!("{error:#}")),
+            }
+            if known.replaced.is_some_and(|replaced| replaced.elapsed() >= KEEP_OLD) {
+                known.replaced = None;
+                let outer = open_outer(&self.pin_dir, shape)?;
+                bpf::remove_inner(outer.as_fd(), shape.place + 1)?;
+                if known.id.is_none() {
+                    bpf::remove_inner(outer.as_fd(), shape.place)?;
+                }
+            }
+        }
+        Ok(self.known.iter().any(|known| known.id.is_some() || known.replaced.is_some()))
+    }
+
+    /// Names of the maps that are looked up.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let known = SHAPES.iter().zip(&self.known);
+        known.filter_map(|(shape, known)| known.id.map(|_| shape.pin))
+    }
+
+    /// Why a map of Cilium's is not looked up.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().filter_map(|known| known.problem.as_deref())
+    }
+}
+
+fn hand_over(pin_dir: &Path, shape: &Shape, known: &mut Known, map: OwnedFd, id: u32) -> Result<()> {
+    let outer = open_outer(pin_dir, shape)?;
+    if let Some(before) = known.id
+        && let Ok(before) = bpf::map_by_id(before)
+    {
+        bpf::set_inner(outer.as_fd(), shape.place + 1, before.as_fd())?;
+        known.replaced = Some(Instant::now());
+    }
+    match bpf::set_inner(outer.as_fd(), shape.place, map.as_fd()) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => bail!(
+            "Cilium's {} has other flags than before, and epguard has to start again to read it",
+            shape.pin
+        ),
+        written => written.with_context(|| format!("cannot write {}", shape.outer))?,
+    }
+    known.id = Some(id);
+    tracing::info!(map = shape.pin, id, "connections are looked up in Cilium's map");
+    Ok(())
+}
+
+fn open_outer(pin_dir: &Path, shape: &Shape) -> Result<OwnedFd> {
+    let path = maps::directory(pin_dir).join(shape.outer);
+    let opened = bpf::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    opened.with_context(|| format!("{} is not pinned", path.display()))
+}
+
+impl Shape {
+    /// The map and its id; `None` if Cilium has not pinned it.
+    ///
+    /// Errors: it has another shape.
+    fn open(&self, directory: &Path) -> Result<Option<(OwnedFd, u32)>> {
+        let path = directory.join(self.pin);
+        let Some(map) = bpf::open(&path).with_context(|| format!("cannot open {}", path.display()))? else {
+            return Ok(None);
+        };
+        let info = MapInfo::from_pin(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let kind = info.map_type()? as u32;
+        if (kind, info.key_size(), info.value_size()) != (self.kind as u32, self.key, self.value) {
+            bail!(
+                "{} has another shape than in Cilium 1.14 to 1.21, so what Cilium translates is not judged: update epguard",
+                path.display()
+            );
+        }
+        Ok(Some((map, info.id())))
+    }
+}

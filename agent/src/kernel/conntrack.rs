@@ -1,0 +1,116 @@
+//! Where the programs find a packet's conntrack entry in this kernel's memory.
+
+use super::btf::Btf;
+use super::datapath::programs::load;
+use anyhow::{Context as _, Result, bail, ensure};
+use aya_obj::generated::bpf_prog_type;
+use epguard_common::{Entry, Tuple};
+use std::mem::{offset_of, size_of};
+use std::path::Path;
+
+const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+const MODULE: &str = "/sys/kernel/btf/nf_conntrack";
+
+/// Where `_nfct` lies in `struct sk_buff`.
+///
+/// Errors: programs cannot read the kernel's memory, or the kernel has no conntrack. Then no packet is judged by its entry.
+pub fn nfct_at() -> Result<u32> {
+    ensure!(
+        can_read_kernel(),
+        "this kernel lets no TC program read its memory: with kernel lockdown that is the mode `confidentiality`; use \
+         `lockdown=integrity`"
+    );
+    let kernel = Btf::read(Path::new(VMLINUX), None)?;
+    let sk_buff = kernel.find_struct("sk_buff").context("the kernel's BTF has no sk_buff")?;
+    let nfct = kernel.member(sk_buff, "_nfct");
+    Ok(nfct
+        .context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?
+        .offset)
+}
+
+/// Where [`Entry`] begins in `struct nf_conn`; `None` while the module `nf_conntrack` is not loaded.
+///
+/// Errors: the kernel's BTF does not describe the struct, or not as the programs expect it.
+pub fn entry_at() -> Result<Option<u32>> {
+    let kernel = Btf::read(Path::new(VMLINUX), None)?;
+    let module = Path::new(MODULE);
+    if module.exists() {
+        return read_layout(&Btf::read(module, Some(&kernel))?).map(Some);
+    }
+    if kernel.find_struct("nf_conn").is_some_and(|conn| kernel.member(conn, "tuplehash").is_some()) {
+        return read_layout(&kernel).map(Some);
+    }
+    ensure!(
+        !Path::new("/sys/module/nf_conntrack").exists(),
+        "the module nf_conntrack has no BTF ({MODULE}): the kernel needs CONFIG_DEBUG_INFO_BTF_MODULES=y"
+    );
+    Ok(None)
+}
+
+fn read_layout(btf: &Btf<'_>) -> Result<u32> {
+    let named = |name| btf.find_struct(name).with_context(|| format!("the kernel's BTF has no {name}"));
+    let [conn, hash, tuple] = [named("nf_conn")?, named("nf_conntrack_tuple_hash")?, named("nf_conntrack_tuple")?];
+    let at = |type_id, path: &[&str]| {
+        path.iter().try_fold((0, type_id), |(offset, type_id), name| {
+            let member = btf.member(type_id, name)?;
+            Some((offset + member.offset, member.type_id))
+        })
+    };
+    let expected = [
+        (&["src", "u3"][..], offset_of!(Tuple, src)),
+        (&["src", "u"], offset_of!(Tuple, src_port)),
+        (&["src", "l3num"], offset_of!(Tuple, family)),
+        (&["dst", "u3"], offset_of!(Tuple, dst)),
+        (&["dst", "u"], offset_of!(Tuple, dst_port)),
+        (&["dst", "protonum"], offset_of!(Tuple, protocol)),
+        (&["dst", "dir"], offset_of!(Tuple, direction)),
+    ];
+    for (path, offset) in expected {
+        let found = at(tuple, path).map(|(offset, _)| offset as usize);
+        if found != Some(offset) {
+            bail!("nf_conntrack_tuple.{} lies elsewhere than epguard expects: update epguard", path.join("."));
+        }
+    }
+    let (start, hashes) = at(conn, &["tuplehash"]).context("nf_conn has no tuplehash")?;
+    let step = btf.element(hashes).and_then(|element| btf.size(element));
+    ensure!(
+        step == btf.size(hash) && step.is_some_and(|step| step as usize == offset_of!(Entry, reply)),
+        "nf_conntrack_tuple_hash has another size than epguard expects: update epguard"
+    );
+    ensure!(
+        btf.size(tuple).is_some_and(|size| size as usize == size_of::<Tuple>()),
+        "nf_conntrack_tuple has another size than epguard expects: update epguard"
+    );
+    let (inside, _) = at(hash, &["tuple"]).context("nf_conntrack_tuple_hash has no tuple")?;
+    Ok(start + inside)
+}
+
+/// `mov r1, r10` · `add r1, -8` · `mov r2, 0` · `mov r3, 0` · `call bpf_probe_read_kernel` · `mov r0, 0` · `exit`.
+const INSTRUCTIONS: [u64; 7] = [
+    0xa1bf,
+    0xffff_fff8_0000_0107,
+    0x02b7,
+    0x03b7,
+    0x0000_0071_0000_0085,
+    0xb7,
+    0x95,
+];
+
+/// Whether TC programs may read the kernel's memory. Loads a program of seven instructions, and attaches it nowhere.
+fn can_read_kernel() -> bool {
+    let instructions = INSTRUCTIONS.map(u64::to_ne_bytes);
+    load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, None, instructions.as_flattened()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs root: reads the kernel's BTF and loads a program"]
+    fn this_kernels_conntrack_entries_are_found() {
+        assert!(can_read_kernel());
+        assert!(nfct_at().unwrap() > 0);
+        assert_eq!(entry_at().unwrap().map(|at| at % 8), Some(0), "nf_conntrack is built in here");
+    }
+}

@@ -1,0 +1,55 @@
+//! Ways by which this node forwards packets without conntrack.
+
+use super::netlink::attributes::string;
+use super::netlink::request::{Message, Request};
+use rtnetlink::packet_core::NLM_F_DUMP;
+use rtnetlink::sys::protocols::NETLINK_NETFILTER;
+use std::fs;
+
+/// `NFT_MSG_GETFLOWTABLE` of `NFNL_SUBSYS_NFTABLES` in `linux/netfilter/nf_tables.h`, and attributes of its answer.
+const GET_FLOWTABLE: u16 = 0x0a17;
+const TABLE: u16 = 1;
+const NAME: u16 = 2;
+
+/// Whether IPVS translates Services and makes no conntrack entries. kube-proxy sets `net.ipv4.vs.conntrack` to 1.
+#[must_use]
+pub fn ipvs_without_conntrack() -> bool {
+    let setting = fs::read_to_string("/proc/sys/net/ipv4/vs/conntrack").unwrap_or_default();
+    setting.trim() == "0" && has_services(&fs::read_to_string("/proc/net/ip_vs").unwrap_or_default())
+}
+
+/// Behind three lines of headings each Service has one that begins with its protocol.
+fn has_services(listed: &str) -> bool {
+    let protocols = ["TCP ", "UDP ", "SCTP ", "FWM "];
+    listed
+        .lines()
+        .any(|line| protocols.iter().any(|protocol| line.starts_with(protocol)))
+}
+
+/// The flowtables of nftables in this network namespace: packets of an established connection that they forward have no entry.
+/// Empty where the kernel has none.
+#[must_use]
+pub fn flowtables() -> Vec<String> {
+    let take = |names: &mut Vec<String>, message: &Message<'_>| {
+        // struct nfgenmsg comes first.
+        let attributes = message.payload().get(4..).unwrap_or_default();
+        if let (Some(table), Some(name)) = (string(attributes, &[TABLE]), string(attributes, &[NAME])) {
+            names.push(format!("{table}/{name}"));
+        }
+    };
+    let request = Request::new(NETLINK_NETFILTER, GET_FLOWTABLE, NLM_F_DUMP, &[0; 4]);
+    request.ask(take).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipvs_is_in_use_where_it_has_a_service() {
+        let headings = "IP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n  \
+                        -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n";
+        assert!(!has_services(headings));
+        assert!(has_services(&format!("{headings}TCP  0A600001:0050 rr\n")));
+    }
+}

@@ -1,0 +1,108 @@
+//! Lookups in Cilium's own maps: which Service it translated. The agent hands the maps in; none is written here.
+
+use crate::maps;
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::bindings::{__sk_buff, BPF_F_NO_PREALLOC};
+use aya_ebpf::btf_maps::{ArrayOfMaps, HashMap, LruHashMap};
+use aya_ebpf::helpers::generated::bpf_get_socket_cookie;
+use aya_ebpf::macros::btf_map;
+use aya_ebpf::programs::TcContext;
+use epguard_common::cilium::{
+    Connection4, Connection6, ConnectionEntry, Service4, Service6, Socket4, Socket6, SocketService4,
+    SocketService6,
+};
+use epguard_common::{Packet, Vip};
+
+const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
+const TCP: u8 = 6;
+
+/// Maps of each kind: the one that Cilium has pinned, and the one before it, which endpoints use for a while after a restart.
+const GENERATIONS: u32 = 2;
+
+/// `cilium_ct4_global`, then `cilium_ct_any4_global`; each in two generations.
+#[btf_map]
+static CILIUM_CT4: ArrayOfMaps<LruHashMap<Connection4, ConnectionEntry, 1>, 4> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_CT6: ArrayOfMaps<LruHashMap<Connection6, ConnectionEntry, 1>, 4> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_NAT4: ArrayOfMaps<HashMap<u16, Service4, 1, ON_DEMAND>, 2> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_NAT6: ArrayOfMaps<HashMap<u16, Service6, 1, ON_DEMAND>, 2> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_SK4: ArrayOfMaps<LruHashMap<Socket4, SocketService4, 1>, 2> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_SK6: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1>, 2> = ArrayOfMaps::new();
+
+/// Whether Cilium has translated the packet in the scratch map from a Service's address, which is kept there; 0 if not. Global, as
+/// [`read_entry`](crate::conntrack::read_entry).
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn translated() -> u32 {
+    let Some(packet) = maps::packet() else { return 0 };
+    if maps::view().is_none_or(|view| view.cilium == 0) || !packet.transport.has_ports() {
+        return 0;
+    }
+    let place = if packet.protocol == TCP { 0 } else { GENERATIONS };
+    u32::from((0..GENERATIONS).any(|generation| find_service(packet, place, generation)))
+}
+
+#[inline(always)]
+fn find_service(packet: &Packet, place: u32, generation: u32) -> bool {
+    let vip = if packet.dst.is_v4() {
+        let entry = CILIUM_CT4.get_value_ptr_mut(place + generation, &Connection4::of(packet));
+        let reversal = entry.and_then(reversal);
+        let service = reversal.and_then(|key| CILIUM_NAT4.get_value_ptr_mut(generation, &key));
+        // SAFETY: an entry of a map, which stays readable for the run of the program; every bit pattern is a Service4.
+        service.map(|service| unsafe { service.read_unaligned() }.vip(packet.protocol))
+    } else {
+        let entry = CILIUM_CT6.get_value_ptr_mut(place + generation, &Connection6::of(packet));
+        let reversal = entry.and_then(reversal);
+        let service = reversal.and_then(|key| CILIUM_NAT6.get_value_ptr_mut(generation, &key));
+        // SAFETY: as above.
+        service.map(|service| unsafe { service.read_unaligned() }.vip(packet.protocol))
+    };
+    keep(vip)
+}
+
+/// `None` for a connection whose destination was not translated.
+#[inline(always)]
+fn reversal(entry: *mut ConnectionEntry) -> Option<u16> {
+    // SAFETY: as in `find_service`.
+    let key = unsafe { (&raw const (*entry).reversal).read_volatile() };
+    (key != 0).then_some(key)
+}
+
+/// Whether Cilium has connected the socket of the packet in the scratch map to the packet's destination, in place of a Service's
+/// address, which is kept there; 0 if not. Global, as `translated`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn connected(context: *mut __sk_buff) -> u32 {
+    let Some(packet) = maps::packet() else { return 0 };
+    if maps::view().is_none_or(|view| view.cilium == 0) || !packet.transport.has_ports() {
+        return 0;
+    }
+    // SAFETY: takes the program's own context.
+    let cookie = unsafe { bpf_get_socket_cookie(TcContext::new(context).as_ptr()) };
+    u32::from((0..GENERATIONS).any(|generation| find_socket(packet, cookie, generation)))
+}
+
+#[inline(always)]
+fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> bool {
+    let vip = if packet.dst.is_v4() {
+        let found = CILIUM_SK4.get_value_ptr_mut(generation, &Socket4::of(cookie, packet));
+        // SAFETY: as in `find_service`.
+        found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
+    } else {
+        let found = CILIUM_SK6.get_value_ptr_mut(generation, &Socket6::of(cookie, packet));
+        // SAFETY: as in `find_service`.
+        found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
+    };
+    keep(vip)
+}
+
+#[inline(always)]
+fn keep(vip: Option<Vip>) -> bool {
+    let Some(vip) = vip else { return false };
+    maps::mean(vip);
+    true
+}

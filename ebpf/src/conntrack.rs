@@ -1,0 +1,98 @@
+//! The conntrack entry of an skb: the packet holds a reference to it, so it stays while the program runs.
+
+use crate::maps::{self, Scratch};
+use crate::records::Found;
+use aya_ebpf::bindings::__sk_buff;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
+use aya_ebpf::macros::btf_map;
+use core::ptr::{addr_of, addr_of_mut};
+use epguard_common::{Entry, Record, Reference};
+
+/// Where `_nfct` lies in `struct sk_buff`; 0: not known, or this kernel lets no program read it. The agent sets it before it
+/// loads the programs, and the verifier then leaves out the other branch.
+#[unsafe(no_mangle)]
+static NFCT_AT: u32 = 0;
+
+/// In place of the skb's own entry, for `epguard_selftest`: a test run has none.
+#[btf_map]
+static TEST_ENTRY: Array<TestEntry, 1> = Array::new();
+
+/// Element of `TEST_ENTRY`.
+#[repr(C)]
+pub struct TestEntry {
+    reference: u64,
+    entry: Entry,
+}
+
+/// What conntrack recorded about the packet in the scratch map. Global: it has the stack for itself, and the verifier checks it
+/// once. Linux 5.6; `bpf_probe_read_kernel` in TC programs: 5.8, with `CAP_PERFMON`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn read_entry(context: *mut __sk_buff) -> u32 {
+    // SAFETY: a static that is never written; the agent sets it in the object.
+    let nfct_at = unsafe { addr_of!(NFCT_AT).read_volatile() };
+    let (Some(view), Some(scratch)) = (maps::view(), maps::scratch()) else {
+        return Found::Nothing as u32;
+    };
+    // SAFETY: this CPU's own element.
+    let reference = unsafe { addr_of_mut!((*scratch).reference) };
+    // SAFETY: as above. The helper checks the address, and fills the memory whole or with zeros.
+    let address = unsafe {
+        reference.write(0);
+        if nfct_at == 0 || view.entry_at == 0 {
+            return Found::Nothing as u32;
+        }
+        let nfct = context.cast::<u8>().add(nfct_at as usize);
+        bpf_probe_read_kernel(reference.cast(), 8, nfct.cast());
+        Reference(reference.read()).address()
+    };
+    let Some(address) = address else {
+        return Found::Nothing as u32;
+    };
+    let from = address + u64::from(view.entry_at);
+    // SAFETY: as above.
+    let failed = unsafe {
+        let entry = addr_of_mut!((*scratch).entry);
+        bpf_probe_read_kernel(entry.cast(), size_of::<Entry>() as u32, from as *const _)
+    };
+    if failed != 0 {
+        return Found::Unreadable as u32;
+    }
+    keep_record(scratch) as u32
+}
+
+/// As `read_entry`, of `TEST_ENTRY`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn read_test_entry() -> u32 {
+    let (Some(test), Some(scratch)) = (TEST_ENTRY.get_ptr(0), maps::scratch()) else {
+        return Found::Nothing as u32;
+    };
+    // SAFETY: elements of array maps; every bit pattern is an Entry.
+    unsafe {
+        (*scratch).reference = (*test).reference;
+        (*scratch).entry = (*test).entry;
+    }
+    keep_record(scratch) as u32
+}
+
+/// Compares the entry in the scratch map with the packet there, and keeps what the client asked for.
+#[inline(always)]
+fn keep_record(scratch: *mut Scratch) -> Found {
+    // SAFETY: this CPU's own element, which no other program uses until this one ends.
+    let scratch = unsafe { &mut *scratch };
+    let reference = Reference(scratch.reference);
+    if reference.address().is_none() {
+        return Found::Nothing;
+    }
+    match scratch.entry.read(reference, &scratch.packet) {
+        Record::None => Found::Nothing,
+        Record::Unreadable => Found::Unreadable,
+        Record::Direct => Found::Direct,
+        Record::Translated(meant) => {
+            scratch.meant = meant;
+            Found::Conntrack
+        }
+    }
+}
