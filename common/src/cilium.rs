@@ -221,7 +221,10 @@ mod tests {
         assert_eq!(core::mem::offset_of!(ConnectionEntry, reversal), 38);
         assert_eq!((size_of::<Service4>(), size_of::<Service6>()), (6, 18));
         assert_eq!((size_of::<Socket4>(), size_of::<Socket6>()), (16, 32));
-        assert_eq!((size_of::<SocketService4>(), size_of::<SocketService6>()), (8, 20));
+        assert_eq!(
+            (size_of::<SocketService4>(), size_of::<SocketService6>()),
+            (8, 20)
+        );
     }
 
     #[test]
@@ -248,6 +251,14 @@ mod tests {
     fn a_service_is_read_as_cilium_wrote_it() {
         // SAFETY: 6 octets without padding, and every bit pattern is a Service4.
         let service: Service4 = unsafe { core::mem::transmute([10u8, 96, 0, 1, 0, 80]) };
-        assert_eq!(service.vip(6), Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 });
+        assert_eq!(
+            service.vip(6),
+            Vip {
+                addr: Addr::v4([10, 96, 0, 1]),
+                port: 80,
+                protocol: 6,
+                reserved: 0
+            }
+        );
     }
 }

@@ -39,16 +39,12 @@ struct Means {
     octets: Octets,
     own: Action,
     configured: Action,
-    capture: bool,
-    carrier: fn(u16) -> bool,
     backend: Option<Backend>,
     live: bool,
     route: bool,
     to_many: bool,
     room: bool,
 }
-
-const SLOT: u16 = 0x8001;
 
 fn means(own: Action) -> Means {
     Means {
@@ -58,8 +54,6 @@ fn means(own: Action) -> Means {
         },
         own,
         configured: Action::Unset,
-        capture: true,
-        carrier: |_| true,
         backend: Some(LIVE),
         live: true,
         route: true,
@@ -81,15 +75,6 @@ impl ActionModel for Means {
     fn configured_action(&self, reason: Reason) -> Action {
         assert_eq!(reason, Reason::Reused);
         self.configured
-    }
-    fn can_capture(&self) -> bool {
-        self.capture
-    }
-    fn service(&self) -> u16 {
-        SLOT
-    }
-    fn can_carry(&self, number: u16) -> bool {
-        (self.carrier)(number)
     }
     fn backend(&self, _: &Packet) -> Option<Backend> {
         self.backend
@@ -170,19 +155,9 @@ fn the_denials_own_action_comes_before_that_of_config() {
 }
 
 #[test]
-fn a_packet_that_cannot_be_captured_is_dropped_and_counted() {
-    let decision = decided(&SYN, |means| means.capture = false, Action::Capture);
-    assert_eq!(decision, Decision::DropUncaptured);
-    assert_eq!(decision.counted_beside(), Some(Outcome::RedirectFailed));
-}
-
-#[test]
 fn a_packet_that_cannot_be_redirected_is_rejected() {
     type Row = (&'static str, fn(&mut Means));
-    let table: [Row; 5] = [
-        ("no carrier for the Service", |means| {
-            means.carrier = |number| number != SLOT;
-        }),
+    let table: [Row; 4] = [
         ("first fragment", |means| means.octets.fragmentation = 0x20),
         ("no live endpoint", |means| means.backend = None),
         ("its IP is another pod's or no pod's", |means| means.live = false),
@@ -216,14 +191,9 @@ fn a_packet_that_cannot_be_redirected_is_rejected() {
 #[test]
 fn a_packet_that_must_not_be_answered_is_dropped() {
     type Row = (&'static str, fn(&mut Means), Decision);
-    let table: [Row; 4] = [
+    let table: [Row; 3] = [
         ("RST", |means| means.octets.tcp_flags = 0x04, Decision::Drop),
         ("broadcast frame", |means| means.to_many = true, Decision::Drop),
-        (
-            "no carrier for the mark",
-            |means| means.carrier = |number| number != JUDGED,
-            Decision::DropUnanswered,
-        ),
         (
             "beyond the limits",
             |means| means.room = false,
@@ -251,7 +221,6 @@ fn an_xdp_program_drops_and_rejects_and_leaves_the_rest_to_tc() {
         (Decision::Pass, true, Decision::Pass),
         (Decision::Drop, false, Decision::Drop),
         (Decision::DropUnanswered, false, Decision::DropUnanswered),
-        (Decision::DropUncaptured, false, Decision::DropUncaptured),
         (Decision::Reject, true, Decision::Reject),
         (Decision::Reject, false, Decision::Pass),
         (Decision::Redirect, true, Decision::Pass),
@@ -268,7 +237,6 @@ fn a_denied_packet_is_counted_under_its_action() {
     let table = [
         (Decision::Drop, Outcome::Dropped),
         (Decision::DropUnanswered, Outcome::Dropped),
-        (Decision::DropUncaptured, Outcome::Dropped),
         (Decision::Reject, Outcome::Rejected),
         (Decision::Redirect, Outcome::Redirected),
         (Decision::Capture, Outcome::Captured),

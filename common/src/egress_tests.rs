@@ -1,10 +1,13 @@
 //! One packet to one suspect at the egress hook: with a denial, in a redirected flow, or without a Service.
 
 use super::*;
-use crate::{Action, Addr, Bytes, DenialKey, Intent, Mode, Proof, Suspect, Transport, UidState};
+use crate::{
+    Action, Addr, Bytes, DenialKey, Intent, Mode, Outcome, Proof, Reason, ServiceNumber, Suspect, Transport,
+    UidState,
+};
 
 const X: Addr = Addr::v4([10, 244, 1, 10]);
-const SHOP: Slot = Slot { number: 0x8001 };
+const SHOP: DenialKey = DenialKey::new(X, ServiceNumber { number: 1 }, 8080, 6);
 
 /// A whole packet without flags.
 struct Zeros;
@@ -24,25 +27,19 @@ impl Bytes for Zeros {
     reason = "one for each condition of the choice"
 )]
 struct Node {
-    slot: Slot,
+    intent: Intent,
     denied: bool,
     fresh: bool,
-    may_follow: bool,
     redirected: bool,
-    carrier: bool,
-    may_be_wiped: bool,
-    aimed: Option<Reason>,
+    copy: bool,
 }
 
 const DENYING: Node = Node {
-    slot: SHOP,
+    intent: Intent::Endpoint(SHOP),
     denied: true,
     fresh: true,
-    may_follow: false,
     redirected: false,
-    carrier: true,
-    may_be_wiped: false,
-    aimed: None,
+    copy: false,
 };
 
 impl Model for Node {
@@ -50,7 +47,7 @@ impl Model for Node {
         Some(Suspect::DENIED)
     }
     fn intent(&self, _: &Packet) -> Intent {
-        Intent::carried(self.slot)
+        self.intent
     }
     fn denial(&self, _: &DenialKey) -> Option<Proof> {
         self.denied.then_some(Proof {
@@ -58,7 +55,6 @@ impl Model for Node {
             uid_state: UidState::Dead,
             mode: Mode::Enforce,
             held: false,
-            slot_since_ns: 0,
         })
     }
     fn mode(&self) -> Mode {
@@ -85,15 +81,6 @@ impl ActionModel for Node {
     fn configured_action(&self, _: Reason) -> Action {
         Action::Unset
     }
-    fn can_capture(&self) -> bool {
-        true
-    }
-    fn service(&self) -> u16 {
-        self.slot.number
-    }
-    fn can_carry(&self, _: u16) -> bool {
-        self.carrier
-    }
     fn backend(&self, _: &Packet) -> Option<()> {
         None
     }
@@ -112,17 +99,11 @@ impl ActionModel for Node {
 }
 
 impl EgressModel for Node {
-    fn may_follow(&self) -> bool {
-        self.may_follow
+    fn is_redirected(&self, _: &Packet) -> bool {
+        self.redirected
     }
-    fn is_redirected(&self, _: &Packet, slot: Slot) -> bool {
-        self.redirected && slot == SHOP
-    }
-    fn may_be_wiped(&self) -> bool {
-        self.may_be_wiped
-    }
-    fn aimed_reason(&self, _: &Packet) -> Option<Reason> {
-        self.aimed
+    fn is_copy(&self) -> bool {
+        self.copy
     }
 }
 
@@ -145,18 +126,14 @@ const DENIED: Verdict = Verdict::Deny {
 #[test]
 fn a_packet_of_a_redirected_flow_follows_it_before_any_verdict() {
     let redirected = Node {
-        may_follow: true,
         redirected: true,
         ..DENYING
     };
     let follows = (Verdict::Clear, Decision::Follow);
-    let rejected = (DENIED, Decision::Reject);
-    let dropped = (DENIED, Decision::DropUnanswered);
     let expired = (
         Verdict::Pass(Reason::DeadBackend, Outcome::LeaseExpired),
         Decision::Pass,
     );
-    let passed = (Verdict::Pass(Reason::Nothing, Outcome::NoIntent), Decision::Pass);
     let table = [
         ("a redirected flow", redirected, follows),
         (
@@ -167,30 +144,7 @@ fn a_packet_of_a_redirected_flow_follows_it_before_any_verdict() {
             },
             follows,
         ),
-        (
-            "no flow is redirected, or a hook has judged the packet",
-            Node {
-                may_follow: false,
-                ..redirected
-            },
-            rejected,
-        ),
-        (
-            "another flow",
-            Node {
-                redirected: false,
-                ..redirected
-            },
-            rejected,
-        ),
-        (
-            "no carrier",
-            Node {
-                carrier: false,
-                ..redirected
-            },
-            dropped,
-        ),
+        ("another flow", DENYING, (DENIED, Decision::Reject)),
         (
             "the lease has ended",
             Node {
@@ -198,14 +152,6 @@ fn a_packet_of_a_redirected_flow_follows_it_before_any_verdict() {
                 ..redirected
             },
             expired,
-        ),
-        (
-            "no Service",
-            Node {
-                slot: Slot::NONE,
-                ..redirected
-            },
-            passed,
         ),
     ];
     for (name, node, expected) in table {
@@ -216,65 +162,73 @@ fn a_packet_of_a_redirected_flow_follows_it_before_any_verdict() {
         network_at: 4,
         ..PACKET
     };
-    let (verdict, _) = decide_egress(&fragment, &redirected);
-    assert_eq!(verdict, Verdict::Pass(Reason::Nothing, Outcome::Fragment));
+    assert_eq!(
+        decide_egress(&fragment, &redirected).0,
+        DENIED,
+        "fragments are not redirected"
+    );
 }
 
 #[test]
-fn a_packet_without_a_service_passes_and_its_counter_names_the_cause() {
-    let lost = Node {
-        slot: Slot::NONE,
-        may_be_wiped: true,
-        aimed: Some(Reason::Reused),
+fn a_copy_of_a_packet_has_its_verdict_but_is_not_counted_or_answered_again() {
+    let copy = Node {
+        copy: true,
         ..DENYING
     };
-    let lapsed = Node { fresh: false, ..lost };
-    let none = Verdict::Pass(Reason::Nothing, Outcome::NoIntent);
-    let wiped = Verdict::Pass(Reason::Reused, Outcome::IntentLost);
-    let expired = Verdict::Pass(Reason::Reused, Outcome::LeaseExpired);
-    let table = [
-        ("a foreign program wiped the number", lost, wiped),
+    let redirected = Node {
+        redirected: true,
+        ..copy
+    };
+    let passes = Node {
+        intent: Intent::None,
+        ..copy
+    };
+    for (node, decision) in [
+        (copy, Decision::Drop),
+        (redirected, Decision::Drop),
+        (passes, Decision::Pass),
+    ] {
+        assert_eq!(decide_egress(&PACKET, &node), (Verdict::Clear, decision));
+    }
+}
+
+#[test]
+fn only_the_same_packet_of_a_connection_at_another_port_at_once_is_a_copy() {
+    let first = Judged {
+        reference: 0x1000,
+        at_ns: 5_000_000,
+        length: 74,
+        ifindex: 4,
+    };
+    let second = Judged { ifindex: 5, ..first };
+    assert!(second.is_copy_of(&first));
+    let others = [
+        ("the next packet at the same port", first),
         (
-            "no foreign program can",
-            Node {
-                may_be_wiped: false,
-                ..lost
+            "another connection",
+            Judged {
+                reference: 0x2000,
+                ..second
             },
-            none,
         ),
         (
-            "the sender aimed at no denied Service",
-            Node { aimed: None, ..lost },
-            none,
-        ),
-        ("the lease has ended", lapsed, expired),
-        (
-            "also where no program wipes",
-            Node {
-                may_be_wiped: false,
-                ..lapsed
+            "no connection",
+            Judged {
+                reference: 0,
+                ..second
             },
-            expired,
         ),
+        ("another length", Judged { length: 75, ..second }),
         (
-            "ended, and aimed elsewhere",
-            Node {
-                aimed: None,
-                ..lapsed
+            "later",
+            Judged {
+                at_ns: 6_000_001,
+                ..second
             },
-            none,
         ),
     ];
-    for (name, node, expected) in table {
-        assert_eq!(
-            decide_egress(&PACKET, &node),
-            (expected, Decision::Pass),
-            "{name}"
-        );
+    for (name, other) in others {
+        assert!(!other.is_copy_of(&first), "{name}");
     }
-    let other = Packet {
-        transport: Transport::Other,
-        ..PACKET
-    };
-    assert_eq!(decide_egress(&other, &lost), (none, Decision::Pass));
+    assert!(!second.is_copy_of(&Judged::default()));
 }

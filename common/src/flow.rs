@@ -85,16 +85,12 @@ pub struct Redirected {
     pub backend: Backend,
     /// The Service's address that the client asked for: a later connection with the same addresses may ask for another one.
     pub vip: Vip,
-    /// Always 0.
-    pub unused: u32,
     /// [`Redirected::CLIENT_CLOSED`] and the others.
     pub flags: u32,
-    /// The last packet in either direction, `CLOCK_BOOTTIME`.
-    pub used_ns: u64,
     /// TCP, with [`Redirected::ANSWERED`]: the acknowledgement number of a client that got the SYN-ACK.
     pub proof: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// The last packet in either direction, `CLOCK_BOOTTIME`.
+    pub used_ns: u64,
 }
 
 impl Redirected {

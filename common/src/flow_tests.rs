@@ -12,8 +12,8 @@ const LIVE: Backend = Backend {
 
 #[test]
 fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
-    assert_eq!(size_of::<Flow>(), 2 * 16 + 3 * 2 + 1 + 1);
-    assert_eq!(size_of::<Redirected>(), 36 + 4 + 8 + 4 + 4);
+    assert_eq!(size_of::<Flow>(), 2 * 16 + 2 * 2 + 1 + 3);
+    assert_eq!(size_of::<Redirected>(), 36 + 20 + 4 + 4 + 8);
     assert_eq!(size_of::<Direct>(), 8 + 4 + 4);
     assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
 }
@@ -30,8 +30,7 @@ fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
         network_at: 0,
         transport_at: 20,
     };
-    let slot = Slot { number: 0x8001 };
-    let flow = Flow::to(&packet, slot);
+    let flow = Flow::to(&packet);
     let answer = Packet {
         src: LIVE.addr,
         dst: packet.src,
@@ -42,7 +41,6 @@ fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
     let back = Return {
         target: packet.dst,
         target_port: packet.dst_port,
-        slot,
         ..Return::default()
     };
     assert_eq!(Flow::from(&answer), flow.at(&LIVE));

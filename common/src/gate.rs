@@ -89,9 +89,7 @@ impl Glance {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn asks_at_egress(self, view: &View) -> bool {
-        self.dst & (Gate::SUSPECT | Gate::FLOW) != 0
-            || self.src & Gate::FLOW != 0
-            || self.shows_holder(view)
+        self.dst & (Gate::SUSPECT | Gate::FLOW) != 0 || self.src & Gate::FLOW != 0 || self.shows_holder(view)
     }
 
     /// Whether the packet may go to an orphan IP, or show that it has a holder.

@@ -4,23 +4,15 @@ use std::collections::BTreeSet;
 use std::vec::Vec;
 
 const VIEW: View = View {
+    lease_deadline_ns: 0,
     suspects: 1,
-    vips: 1,
     terminated: 1,
-    ..View {
-        lease_deadline_ns: 0,
-        netns_cookie: 0,
-        since_ns: 0,
-        suspects: 0,
-        vips: 0,
-        terminated: 0,
-        flows: 0,
-        carrier: 0,
-        wipers: 0,
-        answer: 0,
-        socket_lb: 0,
-        socket_lb_epoch: 0,
-    }
+    flows: 0,
+    entry_at: 0,
+    cilium: 0,
+    socket_lb: 0,
+    socket_lb_epoch: 0,
+    last_service: 0,
 };
 
 const PLAIN: Glance = Glance {
@@ -64,10 +56,9 @@ fn at_ingress_a_packet_needs_a_verdict_by_its_destination_or_as_a_sign_of_a_hold
     let table = [
         (with(0, 0), false),
         (with(0, Gate::SUSPECT), false),
-        (with(0, Gate::SERVICE), true),
         (with(0, Gate::TERMINATED), true),
         (with(Gate::TERMINATED, 0), true),
-        (with(Gate::SUSPECT | Gate::SERVICE, 0), false),
+        (with(Gate::SUSPECT, 0), false),
         (with(Gate::FLOW, 0), true),
         (with(0, Gate::FLOW), false),
     ];
@@ -82,27 +73,20 @@ fn at_ingress_a_packet_needs_a_verdict_by_its_destination_or_as_a_sign_of_a_hold
 }
 
 #[test]
-fn at_egress_a_packet_needs_a_verdict_to_a_suspect_or_from_a_socket_whose_datagrams_are_counted() {
-    let asks = |glance: Glance, relabels, has_socket| glance.asks_at_egress(&VIEW, relabels, has_socket);
-    let to = |dst| Glance { dst, ..PLAIN };
-    let udp = Glance {
-        protocol: UDP,
-        ..PLAIN
-    };
-    assert!(!asks(PLAIN, true, false));
-    assert!(!asks(to(Gate::SERVICE | Gate::TERMINATED), true, false));
-    assert!(asks(to(Gate::SUSPECT), false, false));
-    let from = |src| Glance { src, ..PLAIN };
-    assert!(
-        asks(to(Gate::FLOW), false, false),
-        "a follower, or the client's own connection"
-    );
-    assert!(asks(from(Gate::FLOW), false, false), "a reset");
-    assert!(!asks(from(Gate::SUSPECT | Gate::SERVICE), false, false));
-    assert!(!asks(PLAIN, false, true), "TCP of a socket at the last hook");
-    assert!(asks(PLAIN, true, true), "the next hook needs the mark");
-    assert!(asks(udp, false, true));
-    assert!(!asks(udp, false, false));
+fn at_egress_a_packet_needs_a_verdict_to_a_suspect_or_as_a_part_of_a_redirected_flow() {
+    let with = |src, dst| Glance { src, dst, ..PLAIN };
+    let table = [
+        (with(0, 0), false),
+        (with(0, Gate::SUSPECT), true),
+        (with(0, Gate::TERMINATED), false),
+        (with(Gate::TERMINATED, 0), true),
+        (with(Gate::SUSPECT, 0), false),
+        (with(0, Gate::FLOW), true),
+        (with(Gate::FLOW, 0), true),
+    ];
+    for (glance, asks) in table {
+        assert_eq!(glance.asks_at_egress(&VIEW), asks, "{glance:?}");
+    }
 }
 
 #[test]
@@ -125,5 +109,5 @@ fn a_packet_that_may_advertise_a_neighbour_needs_a_verdict_while_there_are_orpha
 
 #[test]
 fn the_layout_holds_no_implicit_padding() {
-    assert_eq!(size_of::<Gate>(), 4 + 4 + BUCKETS);
+    assert_eq!(size_of::<Gate>(), 4 + BUCKETS);
 }

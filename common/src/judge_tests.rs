@@ -1,9 +1,10 @@
 //! One packet each to one suspect with one denial.
 
 use super::*;
+use crate::ServiceNumber;
 
 const X: Addr = Addr::v4([10, 244, 1, 10]);
-const SHOP: Slot = Slot { number: 0x8001 };
+const SHOP: DenialKey = DenialKey::new(X, ServiceNumber { number: 1 }, 8080, 6);
 
 /// One suspect with one denial; each test turns one screw.
 #[derive(Clone, Copy)]
@@ -18,13 +19,12 @@ struct World {
 
 const DENYING: World = World {
     flags: Suspect::DENIED,
-    intent: Intent::carried(SHOP),
+    intent: Intent::Endpoint(SHOP),
     proof: Proof {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
         held: false,
-        slot_since_ns: 0,
     },
     mode: Mode::Enforce,
     of_reason: Mode::Enforce,
@@ -38,9 +38,8 @@ impl Model for World {
     fn intent(&self, _: &Packet) -> Intent {
         self.intent
     }
-    fn denial(&self, target: &DenialKey) -> Option<Proof> {
-        (target.addr == X && target.slot == SHOP && target.port == 8080 && target.protocol == 6)
-            .then_some(self.proof)
+    fn denial(&self, key: &DenialKey) -> Option<Proof> {
+        (*key == SHOP).then_some(self.proof)
     }
     fn mode(&self) -> Mode {
         self.mode
@@ -114,27 +113,24 @@ fn observe_and_off_by_operator_or_annotation_stop_nothing() {
 }
 
 #[test]
-fn direct_traffic_to_the_new_owner_passes() {
-    let direct = World {
-        intent: Intent::NONE,
-        ..DENYING
-    };
-    assert_eq!(verdict(direct), Verdict::Pass(Reason::Nothing, Outcome::NoIntent));
-}
-
-#[test]
-fn another_service_to_the_same_ip_passes() {
-    let other = World {
-        intent: Intent::carried(Slot { number: 0x8002 }),
-        ..DENYING
-    };
-    assert_eq!(verdict(other), Verdict::Pass(Reason::Nothing, Outcome::NotDenied));
-}
-
-#[test]
-fn another_port_of_the_same_ip_passes() {
-    let other = judge(&packet(X, 9090, true), &DENYING);
-    assert_eq!(other, Verdict::Pass(Reason::Nothing, Outcome::NotDenied));
+fn a_packet_that_means_no_denied_endpoint_passes_and_its_counter_names_the_cause() {
+    let other =
+        |service, port| Intent::Endpoint(DenialKey::new(X, ServiceNumber { number: service }, port, 6));
+    let table = [
+        ("direct traffic to the new owner", Intent::None, Outcome::NoIntent),
+        ("untracked", Intent::NoConnection, Outcome::NoConnection),
+        (
+            "a contradiction",
+            Intent::Unreadable,
+            Outcome::UnreadableConnection,
+        ),
+        ("another Service", other(2, 8080), Outcome::NotDenied),
+        ("another port", other(1, 9090), Outcome::NotDenied),
+    ];
+    for (name, intent, outcome) in table {
+        let passed = Verdict::Pass(Reason::Nothing, outcome);
+        assert_eq!(verdict(World { intent, ..DENYING }), passed, "{name}");
+    }
 }
 
 #[test]
@@ -189,7 +185,7 @@ fn a_proof_about_a_live_pod_denies_nothing() {
 fn a_terminating_pod_passes_and_is_counted_as_draining() {
     let draining = World {
         flags: Suspect::DRAINING,
-        intent: Intent::NONE,
+        intent: Intent::None,
         ..DENYING
     };
     assert_eq!(
@@ -199,15 +195,18 @@ fn a_terminating_pod_passes_and_is_counted_as_draining() {
 }
 
 #[test]
-fn a_later_fragment_passes() {
-    let fragment = Packet {
-        transport: Transport::Fragment,
-        ..packet(X, 0, false)
-    };
-    assert_eq!(
-        judge(&fragment, &DENYING),
-        Verdict::Pass(Reason::Nothing, Outcome::Fragment)
-    );
+fn a_later_fragment_and_an_icmp_error_are_denied_as_their_connection_is() {
+    for transport in [Transport::Fragment, Transport::Other] {
+        let packet = Packet {
+            transport,
+            ..packet(X, 0, false)
+        };
+        assert_eq!(
+            judge(&packet, &DENYING),
+            denied(Reason::Reused, true),
+            "{transport:?}"
+        );
+    }
 }
 
 #[test]
@@ -223,27 +222,4 @@ fn a_pending_denial_is_reported_and_stops_nothing() {
     };
     assert_eq!(verdict(held), observed);
     assert_eq!(judge(&packet(X, 8080, false), &held), observed);
-}
-
-#[test]
-fn a_slot_that_was_reused_after_a_socket_noted_it_gives_no_intent() {
-    let noted = |noted_ns| {
-        let proof = Proof {
-            slot_since_ns: 5,
-            ..DENYING.proof
-        };
-        let intent = Intent { slot: SHOP, noted_ns };
-        let world = World {
-            intent,
-            proof,
-            ..DENYING
-        };
-        judge(&packet(X, 8080, true), &world)
-    };
-    assert_eq!(noted(4), Verdict::Pass(Reason::Nothing, Outcome::NotDenied));
-    assert_eq!(noted(5), denied(Reason::Reused, true));
-    assert_eq!(
-        noted(Intent::carried(SHOP).noted_ns),
-        denied(Reason::Reused, true)
-    );
 }

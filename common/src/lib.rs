@@ -59,7 +59,9 @@ pub use redirect::{Backend, Backends, MAX_BACKENDS, is_redirectable};
 pub use reject::{
     AnswerLimits, Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, reset,
 };
-pub use socket_lb::{Call, CallDecision, CallModel, Connection, PENDING_NS, decide_call, packet_from, packet_of};
+pub use socket_lb::{
+    Call, CallDecision, CallModel, Connection, PENDING_NS, decide_call, packet_from, packet_of,
+};
 pub use table::OneOf;
 pub use terminated::{NextHop, TerminatedModel, judge_terminated};
 pub use uid::Uid;
