@@ -161,7 +161,13 @@ impl ActionModel for Lookup<'_, Skb> {
 impl EgressModel for Lookup<'_, Skb> {
     #[inline(always)]
     fn is_redirected(&self, packet: &Packet) -> bool {
-        self.view.flows != 0 && self.found == Found::Conntrack && redirect::known(packet)
+        if self.view.flows == 0 || self.found != Found::Conntrack {
+            return false;
+        }
+        if packet.opens() {
+            redirect::forget_last(packet);
+        }
+        redirect::known(packet)
     }
 
     #[inline(always)]

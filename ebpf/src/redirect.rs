@@ -32,12 +32,22 @@ pub fn known(packet: &Packet) -> bool {
         return false;
     };
     let redirected = &flow.there.value;
-    if !redirected.is_for(packet) || !is_live(&redirected.backend) {
+    if !is_live(&redirected.backend) {
         return false;
     }
     destination.backend = redirected.backend;
     destination.through = 0;
     true
+}
+
+/// Removes the flow of a port whose client has closed it, as the packet opens another one from there. Not inlined, as [`known`].
+#[inline(never)]
+pub fn forget_last(packet: &Packet) {
+    if let Some((_, flow)) = maps::vip().and_then(|vip| of_client(packet, vip))
+        && !flow.there.value.is_for(packet)
+    {
+        flows::forget(flow);
+    }
 }
 
 /// Whether OWNERS shows the endpoint's pod at its IP. Not inlined, as [`known`].
@@ -65,10 +75,9 @@ fn is_free(flow: &Flow, backend: &Backend) -> bool {
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn admit() -> u32 {
-    let (Some((packet, vip)), Some(destination)) = (aimed(), destination()) else {
+    let (Some(packet), Some(destination)) = (maps::packet(), destination()) else {
         return 0;
     };
-    forget_last(packet, vip);
     u32::from(is_free(&Flow::to(packet), &destination.backend))
 }
 
@@ -76,17 +85,6 @@ pub extern "C" fn admit() -> u32 {
 #[inline(always)]
 fn aimed() -> Option<(&'static Packet, &'static Vip)> {
     Some((maps::packet()?, maps::vip()?))
-}
-
-/// Removes the closed flow of a port from which another one opens.
-#[inline(always)]
-fn forget_last(packet: &Packet, vip: &Vip) {
-    if packet.opens()
-        && let Some((_, flow)) = of_client(packet, vip)
-        && flow.there.value.flags & Redirected::CLIENT_CLOSED != 0
-    {
-        flows::forget(flow);
-    }
 }
 
 /// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would

@@ -6,7 +6,6 @@ mod bad_input;
 #[path = "../../../lab/src/agent.rs"]
 mod launcher;
 mod lifecycle;
-mod neighbours;
 mod programs;
 mod release;
 

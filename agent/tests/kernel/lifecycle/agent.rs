@@ -1,6 +1,5 @@
 //! The whole process: how it ends, and what the next one finds.
 
-use super::cgroup::Root;
 use super::node::{Node, ifindex, link, run};
 use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
@@ -49,7 +48,7 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     run("ip", &["link", "set", "pod", "down"]);
     run("ip", &["link", "set", "pod", "name", "pod7"]);
     let attached = agent.wait("pod7");
-    let pin = node.pins().join(format!("v2/links/{old}-to"));
+    let pin = node.pins().join(format!("v3/links/{old}-to"));
     assert_eq!((attached.ifindex, link(&pin)), (old, before));
     run("ip", &["link", "del", "pod7"]);
     run(
@@ -94,25 +93,11 @@ fn a_running_agent_attaches_again_after_a_foreign_detach() {
 pub struct Agent {
     process: AgentProcess,
     run_dir: RunDir,
-    _cgroups: Option<Root>,
 }
 
 impl Agent {
-    /// With a cgroup to hook.
-    pub fn start(node: &Node, more: &[&str]) -> Self {
-        let root = Root::new();
-        root.child("kubepods.slice");
-        let path = root.path.display().to_string();
-        let options = [&["--cgroup-root", &path], more].concat();
-        Self::launch(node, &options, Some(root))
-    }
-
     /// With these options.
-    pub fn start_as(node: &Node, options: &[&str]) -> Self {
-        Self::launch(node, options, None)
-    }
-
-    fn launch(node: &Node, options: &[&str], cgroups: Option<Root>) -> Self {
+    pub fn start(node: &Node, options: &[&str]) -> Self {
         let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
         std::fs::create_dir_all(&run_dir).unwrap();
         let place = Place {
@@ -127,7 +112,6 @@ impl Agent {
         Self {
             process: AgentProcess::start(command, &run_dir).unwrap(),
             run_dir: RunDir(run_dir),
-            _cgroups: cgroups,
         }
     }
 

@@ -21,7 +21,7 @@ fn detach_removes_links_maps_and_directories_and_reports_it_once() {
         said.contains(&format!("removed link {}\n", pin.display())),
         "{said}"
     );
-    assert!(said.contains("v2/OWNERS\n"), "{said}");
+    assert!(said.contains("v3/OWNERS\n"), "{said}");
     assert!(!node.pins().exists());
     assert_eq!(programs("pod"), [0, 0]);
     assert!(

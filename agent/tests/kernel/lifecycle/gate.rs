@@ -6,7 +6,8 @@ use aya::maps::{Array, HashMap, Map, MapData};
 use epguard::kernel::maps;
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
-    Addr, Backend, Backends, DenialKey, Flow, Gate, Keyed, Mode, Redirected, Slot, Suspect, Uid, Vip, bucket,
+    Addr, Backend, Backends, DenialKey, Flow, Gate, Keyed, Mode, Redirected, ServiceNumber, Suspect, Uid, Vip,
+    bucket,
 };
 use epguard_core::state::{OrphanIp, Tables};
 
@@ -34,7 +35,7 @@ fn tables() -> Tables {
         protocol: 6,
         reserved: 0,
     };
-    tables.services.insert(vip, Slot { number: 0x8001 });
+    tables.services.insert(vip, ServiceNumber { number: 1 });
     let orphan_ip = OrphanIp {
         dead: Uid { octets: [0xdd; 16] },
         mode: Mode::Enforce,
@@ -52,7 +53,7 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
         writer.install(&tables()).unwrap();
         assert_eq!(
             bits(&gate(&node)),
-            [Gate::SUSPECT, Gate::SERVICE, Gate::TERMINATED]
+            [Gate::SUSPECT, 0, Gate::TERMINATED]
         );
         writer.install(&Tables::default()).unwrap();
         assert_eq!(bits(&gate(&node)), [0; 3]);
@@ -64,10 +65,10 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
 fn redirecting() -> Tables {
     let target = DenialKey {
         addr: SUSPECT,
-        slot: Slot { number: 0x8001 },
+        service: ServiceNumber { number: 1 },
         port: 80,
         protocol: 6,
-        reserved: [0; 3],
+        reserved: 0,
     };
     let live = Backend {
         addr: LIVE,
@@ -153,7 +154,7 @@ fn the_next_writer_shows_what_the_last_one_left() {
     write(&node, |_| {
         assert_eq!(
             bits(&gate(&node)),
-            [Gate::SUSPECT, Gate::SERVICE, Gate::TERMINATED]
+            [Gate::SUSPECT, 0, Gate::TERMINATED]
         );
     });
 }

@@ -2,19 +2,19 @@
 
 use super::node::{Node, ifindex, run};
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues};
-use epguard::kernel::datapath::{Hooks, netns_cookie};
+use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
-    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Slot,
-    Suspect, Uid, UidState, View, Vip, capacity, counter,
+    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason,
+    ServiceNumber, Suspect, Uid, UidState, View, Vip, capacity, counter,
 };
 use epguard_core::sorted_map::SortedMap;
 use epguard_core::state::Tables;
 use std::collections::BTreeSet;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
-const SLOT: Slot = Slot { number: 0x8007 };
+const SERVICE: ServiceNumber = ServiceNumber { number: 70_007 };
 
 #[test]
 #[ignore = "needs root: BPF"]
@@ -115,7 +115,7 @@ fn a_denial_with_invalid_numbers_is_removed() {
 fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
-    let pin = node.pins().join("v2/SUSPECTS");
+    let pin = node.pins().join("v3/SUSPECTS");
     std::fs::remove_file(&pin).unwrap();
     let pin = pin.to_str().unwrap();
     let shape = "type hash key 16 value 8 entries 4 name SUSPECTS";
@@ -134,7 +134,7 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
 fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
-    let (missing, later) = (node.pins().join("v2/LIVE"), node.pins().join("v2/GATE"));
+    let (missing, later) = (node.pins().join("v3/LIVE"), node.pins().join("v3/GATE"));
     std::fs::rename(&missing, &later).unwrap();
     write(&node, |writer| assert_eq!(writer.restored(), &denying()));
     assert!(missing.exists() && later.exists());
@@ -180,24 +180,31 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn notes_of_sockets_count_only_if_sockets_were_followed_without_a_gap() {
+fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     let node = Node::new();
-    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
-    let before = view(&node).get(&0, 0).unwrap();
-    write(&node, |_| {});
-    assert_eq!(view(&node).get(&0, 0).unwrap(), before);
-    write(&node, |writer| writer.forget_sockets().unwrap());
-    let forgotten = view(&node).get(&0, 0).unwrap();
-    assert!(forgotten.since_ns > before.since_ns && forgotten.suspects == 1);
+    write(&node, |writer| {
+        assert_eq!(writer.last_service(), 0);
+        assert!(writer.install(&denying()).unwrap());
+        assert!(writer.install(&Tables::default()).unwrap());
+    });
+    write(&node, |writer| {
+        assert_eq!(writer.last_service(), SERVICE.number);
+        // An agent that ended after it wrote an entry, and before it wrote VIEW.
+        assert!(writer.install(&denying()).unwrap());
+    });
+    let mut view = view(&node);
     let unaware = View {
+        last_service: 3,
         suspects: 0,
         flows: 0,
-        ..forgotten
+        ..view.get(&0, 0).unwrap()
     };
-    view(&node).set(0, unaware, 0).unwrap();
-    write(&node, |writer| writer.renew_lease(7).unwrap());
-    let resumed = view(&node).get(&0, 0).unwrap();
-    assert!(resumed.since_ns > forgotten.since_ns && resumed.suspects == 1);
+    view.set(0, unaware, 0).unwrap();
+    write(&node, |writer| {
+        assert_eq!(writer.last_service(), SERVICE.number);
+        writer.renew_lease(7).unwrap();
+    });
+    assert_eq!(view.get(&0, 0).unwrap().suspects, 1);
 }
 
 #[test]
@@ -205,7 +212,7 @@ fn notes_of_sockets_count_only_if_sockets_were_followed_without_a_gap() {
 fn other_abi_versions_are_removed_once_this_one_is_attached() {
     let node = Node::new();
     node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
-    let (own, old) = (node.pins().join("v2"), node.pins().join("v0"));
+    let (own, old) = (node.pins().join("v3"), node.pins().join("v0"));
     std::fs::rename(&own, &old).unwrap();
     let mut datapath = node.load(Hooks::Tcx);
     datapath.hook(ifindex("pod"), "pod").unwrap();
@@ -225,17 +232,17 @@ fn view(node: &Node) -> Array<MapData, View> {
 
 pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
     let mut datapath = node.load(Hooks::Auto);
-    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     work(&mut writer);
 }
 
 fn target() -> DenialKey {
     DenialKey {
         addr: X,
-        slot: SLOT,
+        service: SERVICE,
         port: 8080,
         protocol: 6,
-        reserved: [0; 3],
+        reserved: 0,
     }
 }
 
@@ -255,8 +262,6 @@ fn denying() -> Tables {
         mode: Mode::Enforce,
         held: 0,
         action: Action::Unset,
-        reserved: 0,
-        slot_since_ns: 0,
     };
     let suspect = Suspect {
         dead_uid: denial.dead_uid,
@@ -265,7 +270,7 @@ fn denying() -> Tables {
     };
     Tables {
         suspects: [(X, suspect)].into(),
-        services: [(vip, SLOT)].into(),
+        services: [(vip, SERVICE)].into(),
         denied: [(target(), denial)].into(),
         ..Tables::default()
     }

@@ -2,7 +2,6 @@
 
 mod agent;
 mod cgroup;
-mod cgroups;
 mod chain;
 mod detach;
 mod gate;
@@ -18,6 +17,5 @@ mod takeover;
 mod traffic;
 mod tunnel;
 mod uplink;
-mod v1;
 mod waiting;
 mod xdp;

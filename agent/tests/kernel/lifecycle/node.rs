@@ -1,11 +1,11 @@
 //! A node of two interfaces' ends: `pod` here, its peer in another network namespace.
 
 use aya::programs::SchedClassifier;
+use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hook, Hooks};
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -75,7 +75,7 @@ impl Node {
 
     /// As an agent that starts here.
     pub fn load(&self, hooks: Hooks) -> Datapath {
-        Datapath::load(&self.pins(), hooks).expect("run `cargo xtask build` first")
+        Datapath::load(&self.pins(), hooks, nfct_at().unwrap()).expect("run `cargo xtask build` first")
     }
 
     /// `--pin-dir`.
@@ -86,14 +86,7 @@ impl Node {
     /// The pin of a hook's link.
     pub fn pin(&self, hook: Hook) -> PathBuf {
         self.pins()
-            .join(format!("v2/links/{}-{}", ifindex("pod"), hook.as_str()))
-    }
-
-    /// The pin of a program's link to a cgroup.
-    pub fn cgroup_pin(&self, cgroup: &Path, program: &str) -> PathBuf {
-        let id = fs::metadata(cgroup).unwrap().ino();
-        self.pins()
-            .join(format!("v2/links/cgroup-{id}-epguard_{program}"))
+            .join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! An orphan IP of the node, and packets to it.
 
 use super::node::{Node, OWN, ip};
-use epguard::kernel::datapath::{Datapath, netns_cookie};
+use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps::{self, Writer};
 use epguard::shared::clock::boot_ns;
 use epguard_common::{Addr, Mode, Outcome, Reason, Uid};
@@ -17,7 +17,7 @@ pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     std::fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1").unwrap();
     ip(&[format!("route add blackhole {X}/32")]);
     node.in_peer(|| ip(&[format!("route add {X}/32 via {OWN}")]));
-    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer
         .configure(Mode::Enforce, maps::default_modes(), false)
         .unwrap();

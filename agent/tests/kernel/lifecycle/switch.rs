@@ -1,7 +1,7 @@
 //! What the operator switches while the datapath runs.
 
 use super::node::{Node, run};
-use epguard::kernel::datapath::{Hooks, netns_cookie};
+use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
 use epguard_common::{Action, AnswerLimits, Config, Mode, Reason, ReasonActions};
 use std::fs::File;
@@ -29,7 +29,7 @@ fn epguard(node: &Node, args: &[&str]) {
 fn action_and_mode_are_switched_independently_and_at_once() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto);
-    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer.choose(ReasonActions::default(), LIMITS).unwrap();
     writer
         .configure(Mode::Observe, maps::default_modes(), false)
@@ -64,7 +64,7 @@ fn action_and_mode_are_switched_independently_and_at_once() {
 fn a_command_waits_while_another_process_changes_config() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto);
-    let writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    let writer = Writer::new(&mut datapath.ebpf).unwrap();
     let mut writer = writer.lock_config(&node.pins()).unwrap();
     writer
         .configure(Mode::Observe, maps::default_modes(), false)

@@ -2,7 +2,6 @@
 
 use super::node::{Node, ifindex, link, run, tc, until};
 use aya::programs::links::PinnedLink;
-use epguard::daemon::args::cgroup2_mount;
 use epguard::kernel::datapath::{Hook, Hooks};
 use std::fs;
 
@@ -24,50 +23,6 @@ fn links_outlive_their_process_and_the_next_one_puts_its_programs_into_them() {
     }
     let chain = second.find(ifindex("pod")).unwrap().unwrap();
     assert_eq!((chain.position, chain.before.as_slice()), (1, &[][..]));
-}
-
-#[test]
-#[ignore = "needs root: BPF and a cgroup of its own"]
-fn links_of_the_cgroup_are_taken_over_unless_it_is_another_one() {
-    let node = Node::new();
-    let cgroup = |name: &str| {
-        let path = cgroup2_mount()
-            .unwrap()
-            .join(format!("epguard-{}-{name}", std::process::id()));
-        fs::create_dir(&path).unwrap();
-        path
-    };
-    let (one, other) = (cgroup("one"), cgroup("other"));
-    let ids = [&one, &one, &other].map(|cgroup| {
-        let taken_over = node.load(Hooks::Tcx).hook_sockets(cgroup).unwrap();
-        let (link, program) = link(&node.cgroup_pin(cgroup, "connect4"));
-        (link, program, taken_over)
-    });
-    assert!(!node.cgroup_pin(&one, "connect4").exists());
-    drop(node);
-    fs::remove_dir(one).unwrap();
-    fs::remove_dir(other).unwrap();
-    assert_eq!(ids[0].0, ids[1].0);
-    assert_ne!(ids[0].1, ids[1].1);
-    assert_ne!(ids[1].0, ids[2].0);
-    assert_eq!(ids.map(|(.., taken_over)| taken_over), [false, true, false]);
-}
-
-#[test]
-#[ignore = "needs root: BPF and a cgroup of its own"]
-fn a_severed_link_of_the_cgroup_is_attached_again_and_reported_as_a_gap() {
-    let node = Node::new();
-    let name = format!("epguard-{}-severed", std::process::id());
-    let cgroup = cgroup2_mount().unwrap().join(name);
-    fs::create_dir(&cgroup).unwrap();
-    let mut datapath = node.load(Hooks::Tcx);
-    datapath.hook_sockets(&cgroup).unwrap();
-    let pin = node.cgroup_pin(&cgroup, "connect4");
-    run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
-    let followed = [(); 2].map(|()| datapath.follow_sockets().unwrap());
-    drop((datapath, node));
-    fs::remove_dir(cgroup).unwrap();
-    assert_eq!(followed, [false, true]);
 }
 
 #[test]
@@ -135,7 +90,7 @@ fn a_renamed_interface_keeps_its_links_and_an_unhooked_one_loses_them() {
     datapath.unhook(index);
     datapath.hook(index, "renamed").unwrap();
     datapath.detach_leaving().unwrap();
-    let pin = node.pins().join(format!("v2/links/{index}-to"));
+    let pin = node.pins().join(format!("v3/links/{index}-to"));
     assert_eq!(link(&pin), before);
     datapath.unhook(index);
     datapath.detach_leaving().unwrap();

@@ -1,7 +1,7 @@
 //! A takeover under traffic: every packet arrives, and every packet meets exactly one program.
 
 use super::node::{Node, OWN, PEER, ifindex};
-use epguard::kernel::datapath::{Datapath, Hooks, netns_cookie};
+use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{self, Writer};
 use epguard_common::{Addr, Mode, Outcome, Reason, Suspect};
 use epguard_core::state::Tables;
@@ -29,7 +29,7 @@ fn no_packet_is_lost_or_judged_twice_while_clsact_filters_are_replaced() {
 fn replace_under_traffic(hooks: Hooks) {
     let node = Node::new();
     let mut datapath = node.load(hooks);
-    let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+    let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer
         .configure(Mode::Observe, maps::default_modes(), false)
         .unwrap();

@@ -81,7 +81,7 @@ fn uplink() -> Node {
 }
 
 fn pin(node: &Node) -> PathBuf {
-    node.pins().join(format!("v2/links/{}-xdp", ifindex("pod")))
+    node.pins().join(format!("v3/links/{}-xdp", ifindex("pod")))
 }
 
 fn attached() -> bool {

@@ -162,7 +162,7 @@ fn attach(node: &Node, xdp: Xdp) -> Datapath {
 }
 
 fn pin(node: &Node) -> PathBuf {
-    node.pins().join(format!("v2/links/{}-xdp", ifindex("pod")))
+    node.pins().join(format!("v3/links/{}-xdp", ifindex("pod")))
 }
 
 /// `ip link show`.

@@ -4,10 +4,10 @@ use super::frames::{SYN, TCP, frame, packet, tcp};
 use super::rig::Rig;
 use super::world::{DENIED, MOVED, PORT, REUSED, SHOP, denial, suspect, target, vip};
 use epguard_common::Verdict::{Clear, Pass};
-use epguard_common::{Affected, Keyed, Outcome, RawDenial, Reason, Slot, Suspect, UidState};
+use epguard_common::{Keyed, Outcome, RawDenial, Reason, ServiceNumber, Suspect, UidState};
 
-/// A slot that nothing is denied to.
-const OTHER: Slot = Slot { number: 0x8077 };
+/// A Service that nothing is denied to.
+const OTHER: ServiceNumber = ServiceNumber { number: 77 };
 
 fn syn() -> Vec<u8> {
     frame(&packet(REUSED, TCP, &tcp(PORT, SYN)))
@@ -29,7 +29,13 @@ fn a_denial_of_another_key_denies_nothing() {
                 ..key
             },
         ),
-        ("slot", epguard_common::DenialKey { slot: OTHER, ..key }),
+        (
+            "Service",
+            epguard_common::DenialKey {
+                service: OTHER,
+                ..key
+            },
+        ),
     ];
     for (what, other) in others {
         rig.put("DENIED", &key, Keyed { key: other, value });
@@ -45,7 +51,7 @@ fn a_denial_of_another_key_denies_nothing() {
 fn the_service_of_another_vip_is_none() {
     let mut rig = Rig::new();
     let key = vip(REUSED, PORT, TCP);
-    let value = Affected::from(SHOP);
+    let value = SHOP;
     for other in [
         vip(MOVED, PORT, TCP),
         vip(REUSED, PORT + 1, TCP),

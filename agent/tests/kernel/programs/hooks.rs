@@ -1,4 +1,4 @@
-//! The hooks alone: From lets everything pass, To without From knows of no intent.
+//! The hooks alone, on packets that no translator knows: both let everything pass.
 
 use super::frames::{SYN, TCP, UDP, frame, of_type, packet, tcp, udp};
 use super::rig::{Context, PASS, Rig};
@@ -38,11 +38,9 @@ fn frames() -> [Vec<u8>; 6] {
     ]
 }
 
-/// `tc_index` and `tc_classid` are none of what a test run gives back; that To finds what From wrote is what all the
-/// other tables show.
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn the_ingress_hook_passes_everything_and_changes_no_foreign_field() {
+fn the_ingress_hook_passes_everything_and_changes_no_field() {
     let mut rig = Rig::new();
     for frame in frames() {
         let ran = rig.repeat(FROM, &frame, foreign_context(), 1);
@@ -55,7 +53,7 @@ fn the_ingress_hook_passes_everything_and_changes_no_foreign_field() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn without_an_intent_the_egress_hook_passes_everything_and_counts_it() {
+fn without_a_connection_the_egress_hook_passes_everything_and_counts_it() {
     let mut rig = Rig::new();
     for frame in frames() {
         let ran = rig.repeat(TO, &frame, foreign_context(), 1);
@@ -64,7 +62,7 @@ fn without_an_intent_the_egress_hook_passes_everything_and_counts_it() {
     }
     let [v4, v6, datagram, draining, ..] = frames().map(|frame| frame.len() as u64);
     let expected = [
-        ((Reason::Nothing, Outcome::NoIntent), (3, v4 + v6 + datagram)),
+        ((Reason::Nothing, Outcome::NoConnection), (3, v4 + v6 + datagram)),
         ((Reason::Nothing, Outcome::Draining), (1, draining)),
     ];
     assert_eq!(rig.counters(), expected.into());

@@ -5,6 +5,7 @@
     reason = "tests and the benchmark use their own parts, and may panic"
 )]
 
+use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hooks};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -17,7 +18,7 @@ pub const PIN_DIR: &str = "/sys/fs/bpf/epguard";
 /// vanishes with it.
 pub fn load() -> Datapath {
     fresh_bpffs();
-    Datapath::load(Path::new(PIN_DIR), Hooks::Auto).unwrap()
+    Datapath::load(Path::new(PIN_DIR), Hooks::Auto, nfct_at().unwrap()).unwrap()
 }
 
 /// Gives this thread a mount namespace with an empty bpffs.

@@ -7,10 +7,10 @@ use aya::maps::{Array, HashMap};
 use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
-    Action, Addr, Affected, Aimed, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial,
-    DenialCount, DenialKey, Direct, Flow, Gate, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, RawRole,
-    Reason, ReasonActions, ReasonModes, Redirected, Return, Role, Sender, Slot, SocketIntent, Suspect,
-    Terminated, Uid, UidState, View, Vip, capacity,
+    Action, Addr, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial, DenialCount, DenialKey,
+    Direct, Flow, Gate, Interface, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
+    ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState, View, Vip,
+    capacity,
 };
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
         let expected = match map {
             "OWNERS" => shape::<Addr, Owner>("hash", capacity::OWNERS),
             "SUSPECTS" => shape::<Addr, Keyed<Addr, Suspect>>("hash", capacity::SUSPECTS),
-            "SERVICES" => shape::<Vip, Keyed<Vip, Affected>>("hash", capacity::SERVICES),
+            "SERVICES" => shape::<Vip, Keyed<Vip, ServiceNumber>>("hash", capacity::SERVICES),
             "DENIED" => shape::<DenialKey, Keyed<DenialKey, RawDenial>>("hash", capacity::DENIED),
             "BACKENDS" => shape::<DenialKey, Keyed<DenialKey, Backends>>("hash", capacity::BACKENDS),
             "FLOWS" => shape::<Flow, Keyed<Flow, Redirected>>("hash", capacity::FLOWS),
@@ -36,11 +36,13 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
             "DIRECT" => shape::<Flow, Direct>("lru_hash", capacity::DIRECT),
             "TERMINATED" => shape::<Addr, Keyed<Addr, Terminated>>("hash", capacity::TERMINATED),
-            "INTERFACES" => shape::<u32, Keyed<u32, RawRole>>("hash", capacity::INTERFACES),
+            "INTERFACES" => shape::<u32, Keyed<u32, Interface>>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
-            "SOCKETS" => shape::<u64, Keyed<u64, SocketIntent>>("lru_hash", capacity::SOCKETS),
             "CONNECTIONS" => shape::<i32, Connection>("sk_storage", 0),
-            "AIMED" => shape::<Sender, Aimed>("lru_hash", capacity::AIMED),
+            "CILIUM_CT4" | "CILIUM_CT6" => shape::<u32, u32>("array_of_maps", 4),
+            "CILIUM_NAT4" | "CILIUM_NAT6" | "CILIUM_SK4" | "CILIUM_SK6" => {
+                shape::<u32, u32>("array_of_maps", 2)
+            }
             "CONFIG" => shape::<u32, RawConfig>("array", 1),
             "VIEW" => shape::<u32, View>("array", 1),
             "GATE" => shape::<u32, Gate>("array", 1),
@@ -65,7 +67,7 @@ pub fn dumped(map: &str) -> Vec<Value> {
     entries.into_iter().map(formatted).collect()
 }
 
-pub fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
+fn put<K: Pod, V: Pod>(datapath: &mut Datapath, map: &str, key: &K, value: V) {
     let mut map: HashMap<_, K, V> = datapath.ebpf.map_mut(map).unwrap().try_into().unwrap();
     map.insert(key, value, 0).unwrap();
 }
@@ -92,13 +94,13 @@ fn uid(octet: u8) -> (Uid, Value) {
     (Uid { octets }, json!({ "octets": octets }))
 }
 
-pub const X: Addr = Addr::v4([10, 244, 1, 10]);
+const X: Addr = Addr::v4([10, 244, 1, 10]);
 
-pub fn x() -> Value {
+fn x() -> Value {
     json!({ "octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10] })
 }
 
-pub const SLOT: Slot = Slot { number: 0x8001 };
+const SERVICE: ServiceNumber = ServiceNumber { number: 70_000 };
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
@@ -140,22 +142,18 @@ fn bpftool_names_every_field_of_the_settings() {
 
     let view = View {
         lease_deadline_ns: 1 << 40,
-        netns_cookie: 2,
-        since_ns: 3,
-        suspects: 4,
-        vips: 5,
-        terminated: 6,
-        flows: 7,
-        carrier: 8,
-        wipers: 9,
-        answer: 10,
+        suspects: 2,
+        terminated: 3,
+        flows: 4,
+        entry_at: 32,
+        cilium: 1,
         socket_lb: 1,
-        socket_lb_epoch: 11,
+        socket_lb_epoch: 5,
+        last_service: 6,
     };
     set(&mut datapath, "VIEW", view);
-    let value = json!({"lease_deadline_ns": 1_u64 << 40, "netns_cookie": 2, "since_ns": 3,
-        "suspects": 4, "vips": 5, "terminated": 6, "flows": 7, "carrier": 8, "wipers": 9, "answer": 10,
-        "socket_lb": 1, "socket_lb_epoch": 11});
+    let value = json!({"lease_deadline_ns": 1_u64 << 40, "suspects": 2, "terminated": 3, "flows": 4,
+        "entry_at": 32, "cilium": 1, "socket_lb": 1, "socket_lb_epoch": 5, "last_service": 6});
     assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
 }
 
@@ -192,17 +190,17 @@ fn bpftool_names_every_field_of_the_tables() {
         protocol: 6,
         reserved: 0,
     };
-    put_keyed(&mut datapath, "SERVICES", &vip, Affected::from(SLOT));
+    put_keyed(&mut datapath, "SERVICES", &vip, SERVICE);
     let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
-    let value = json!({"slot": {"number": 0x8001}, "reserved": 0});
+    let value = json!({"number": 70_000});
     assert_eq!(dumped("SERVICES"), [keyed(&key, &value)]);
 
     let target = DenialKey {
         addr: X,
-        slot: SLOT,
+        service: SERVICE,
         port: 8080,
         protocol: 6,
-        reserved: [0; 3],
+        reserved: 0,
     };
     let denial = Denial {
         dead_uid: dead,
@@ -213,15 +211,12 @@ fn bpftool_names_every_field_of_the_tables() {
         mode: Mode::Observe,
         held: 1,
         action: Action::Reject,
-        reserved: 0,
-        slot_since_ns: 7,
     };
     put_keyed(&mut datapath, "DENIED", &target, RawDenial::from(denial));
     let key =
-        json!({"addr": x(), "slot": {"number": 0x8001}, "port": 8080, "protocol": 6, "reserved": [0, 0, 0]});
+        json!({"addr": x(), "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
-        "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2,
-        "reserved": 0, "slot_since_ns": 7});
+        "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2});
     assert_eq!(dumped("DENIED"), [keyed(&key, &value)]);
 }
 
@@ -261,8 +256,13 @@ fn bpftool_names_every_field_of_the_reports() {
         dumped("ANSWERS"),
         [json!({"key": 0, "value": {"spent_until_ns": 7}})]
     );
-    put_keyed(&mut datapath, "INTERFACES", &7_u32, RawRole::from(Role::Uplink));
-    assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &json!({"number": 2}))]);
+    let interface = Interface {
+        role: Role::Uplink as u32,
+        bridge: 3,
+    };
+    put_keyed(&mut datapath, "INTERFACES", &7_u32, interface);
+    let value = json!({"role": 2, "bridge": 3});
+    assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &value)]);
 
     let mac = Mac {
         octets: [2, 0, 0, 0, 0, 7],
@@ -272,21 +272,4 @@ fn bpftool_names_every_field_of_the_reports() {
     put(&mut datapath, "MACS", &7_u32, mac);
     let value = json!({"octets": [2, 0, 0, 0, 0, 7], "sends": 1, "reserved": 0});
     assert_eq!(dumped("MACS"), [json!({"key": 7, "value": value})]);
-
-    let intent = SocketIntent {
-        made_ns: 1,
-        sent_ns: 2,
-        handed: 3,
-        left: 4,
-        thread: 5,
-        sent: SLOT,
-        connected: Slot::NONE,
-        shared: 6,
-        fresh: 7,
-        reserved: [0; 2],
-    };
-    put_keyed(&mut datapath, "SOCKETS", &77_u64, intent);
-    let value = json!({"made_ns": 1, "sent_ns": 2, "handed": 3, "left": 4, "thread": 5,
-        "sent": {"number": 0x8001}, "connected": {"number": 0}, "shared": 6, "fresh": 7, "reserved": [0, 0]});
-    assert_eq!(dumped("SOCKETS"), [keyed(&json!(77), &value)]);
 }

@@ -1,7 +1,6 @@
 //! The programs in the kernel's own test runs (`BPF_PROG_TEST_RUN`): tables of packets, what becomes of them, and
 //! how they are counted.
 
-mod aimed;
 mod answers;
 mod counters;
 mod damaged;
@@ -22,4 +21,6 @@ mod rig;
 mod shown;
 mod telemetry;
 mod transports;
+mod translators;
+mod wire;
 mod world;

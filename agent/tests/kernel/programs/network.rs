@@ -1,11 +1,11 @@
 //! What lies around the transport header: VLAN tags, IPv4 options, IPv6 extension headers, fragments.
 
-use super::frames::{SYN, TCP, UDP, frame, of_type, packet, tagged, tcp, udp, v4_with, v6_with};
+use super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, of_type, packet, tagged, tcp, udp, v4_with, v6_with};
 use super::rig::Rig;
-use super::world::{DENIED, OTHER_PORT, PORT, REUSED, REUSED_V6};
-use epguard_common::Outcome;
+use super::world::{CLIENT_PORT, DENIED, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip};
 use epguard_common::Reason::Nothing;
 use epguard_common::Verdict::{Clear, Pass};
+use epguard_common::{Addr, Outcome};
 
 const Q: u16 = 0x8100;
 const AD: u16 = 0x88a8;
@@ -45,49 +45,54 @@ fn ipv4_options_are_skipped_at_every_length() {
     }
 }
 
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn first_and_later_ipv4_fragments_are_distinguished() {
-    let fragment = |fragment| frame(&v4_with(REUSED, &[], fragment, UDP, &udp(PORT)));
-    let no_ports = Pass(Nothing, Outcome::NoIntent);
-    let mut rig = Rig::new();
-    for bit in 0..13 {
-        rig.expect(&format!("at 2^{bit}"), &fragment(1 << bit), no_ports);
-    }
-    rig.expect_all(&[
-        ("whole", fragment(0), DENIED),
-        ("not to be fragmented", fragment(0x4000), DENIED),
-        ("first", fragment(0x2000), DENIED),
-        ("second", fragment(0x2001), no_ports),
-        ("last", fragment(0x0001), no_ports),
-        ("far", fragment(0x1fff), no_ports),
-    ]);
+/// Fragments by flags and offset, as IPv4 has them: whether each shows its ports.
+const FRAGMENTS: [(&str, u16, bool); 6] = [
+    ("whole", 0, true),
+    ("not to be fragmented", 0x4000, true),
+    ("first", 0x2000, true),
+    ("second", 0x2001, false),
+    ("last", 0x0001, false),
+    ("far", 0x1fff, false),
+];
+
+fn fragments() -> Vec<(String, Vec<u8>, bool)> {
+    let bits = (0..13).map(|bit| (format!("at 2^{bit}"), 1 << bit, false));
+    let named = FRAGMENTS.map(|(name, fragment, ports)| (name.to_owned(), fragment, ports));
+    let all = bits.chain(named).flat_map(|(name, fragment, ports)| {
+        let v4 = v4_with(REUSED, &[], fragment, UDP, &udp(PORT));
+        let [high, low] = (fragment << 3 | fragment >> 13 & 1).to_be_bytes();
+        let header: &[u8] = &[0, high, low, 0, 0, 0, 9];
+        let v6 = v6_with(REUSED_V6, &[(44, header)], UDP, &udp(PORT));
+        [(name.clone(), frame(&v4), ports), (name, frame(&v6), ports)]
+    });
+    all.collect()
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn first_and_later_ipv6_fragments_are_distinguished() {
-    let fragment = |offset_and_flags: u16| {
-        let [high, low] = offset_and_flags.to_be_bytes();
-        frame(&v6_with(
-            REUSED_V6,
-            &[(44, &[0, high, low, 0, 0, 0, 9])],
-            UDP,
-            &udp(PORT),
-        ))
-    };
-    let no_ports = Pass(Nothing, Outcome::NoIntent);
+fn a_later_fragment_is_judged_by_the_port_of_its_connection() {
     let mut rig = Rig::new();
-    for bit in 0..13 {
-        rig.expect(&format!("at 2^{bit}"), &fragment(8 << bit), no_ports);
+    for (name, fragment, shows_ports) in fragments() {
+        rig.tracked = None;
+        rig.expect(&name, &fragment, DENIED);
+        let (endpoint, client) = match fragment[12] {
+            0x08 => (REUSED, Addr::v4(SRC_V4)),
+            _ => (REUSED_V6, Addr::v6(SRC_V6)),
+        };
+        let vip = vip(endpoint, OTHER_PORT, UDP);
+        rig.tracked = Some(Tracked::translated(
+            (client, CLIENT_PORT),
+            (vip.addr, vip.port),
+            (endpoint, OTHER_PORT),
+            UDP,
+        ));
+        let outcome = if shows_ports {
+            Outcome::UnreadableConnection
+        } else {
+            Outcome::NotDenied
+        };
+        rig.expect(&format!("{name}, of another port"), &fragment, Pass(Nothing, outcome));
     }
-    rig.expect_all(&[
-        ("atomic", fragment(0), DENIED),
-        ("first", fragment(1), DENIED),
-        ("second", fragment(8 | 1), no_ports),
-        ("last", fragment(8), no_ports),
-        ("far", fragment(0xfff8), no_ports),
-    ]);
 }
 
 /// 8 octets: options that are padding.

@@ -2,10 +2,9 @@
 
 use super::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with};
 use super::rig::{BOTH, PASS, Rig};
-use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, SHOP};
+use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, vip};
 use epguard_common::{
-    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, Slot, View, Vip,
-    capacity,
+    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, View, Vip, capacity,
 };
 
 const LIVE: Backend = Backend {
@@ -22,9 +21,8 @@ fn flow(protocol: u8) -> Flow {
         endpoint: REUSED,
         client_port: 40_000,
         endpoint_port: PORT,
-        slot: SHOP,
         protocol,
-        reserved: 0,
+        reserved: [0; 3],
     }
 }
 
@@ -39,6 +37,7 @@ fn rig(flags: u32) -> Rig {
     for protocol in [TCP, UDP] {
         let redirected = Redirected {
             backend: LIVE,
+            vip: vip(REUSED, PORT, protocol),
             flags,
             ..Redirected::default()
         };
@@ -105,14 +104,13 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
         endpoint: Addr::v4(SRC_V4),
         client_port: PORT,
         endpoint_port: 40_000,
-        slot: Slot::NONE,
         ..flow(TCP)
     };
     let target = Return {
         target: Addr::v4([10, 244, 1, 98]),
         ifindex: 1,
         target_port: PORT,
-        slot: SHOP,
+        reserved: 0,
         ethernet: [0; 6],
     };
     rig.put_keyed("RETURNS", &back, target);
@@ -175,6 +173,7 @@ fn rig_with_an_opening_flow() -> Rig {
     rig.remove::<Flow, Keyed<Flow, Redirected>>("FLOWS", &flow(TCP));
     let redirected = Redirected {
         backend: LIVE,
+        vip: vip(REUSED, PORT, TCP),
         flags: Redirected::PROVEN,
         ..Redirected::default()
     };

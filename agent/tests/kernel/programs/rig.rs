@@ -6,15 +6,15 @@
 )]
 
 use super::kernel;
-use super::world;
+use super::world::{self, Tracked};
 use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
 use aya::programs::{Program, SchedClassifier, TestRun as _, TestRunOptions, Xdp, tc};
 use epguard::daemon::report::ring_buffer::Events;
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
-    Addr, Affected, Config, Count, DenialKey, Event, Gate, Keyed, Outcome, RawConfig, RawDenial, Reason,
-    Slot, Verdict, View, Vip, capacity, counter,
+    Addr, Config, Count, DenialKey, Event, Gate, Keyed, Outcome, RawConfig, RawDenial, Reason, ServiceNumber,
+    Verdict, View, Vip, capacity, counter,
 };
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -25,7 +25,7 @@ pub const DROP: i32 = 2;
 /// `TC_ACT_UNSPEC`: the next program decides.
 pub const PASS: i32 = -1;
 
-/// Ingress and egress hook in one, on one packet: the VIP that it is aimed at is the suspect itself.
+/// Ingress and egress hook in one, on one packet.
 pub const BOTH: &str = "epguard_selftest";
 
 /// `struct __sk_buff` in octets.
@@ -45,6 +45,8 @@ pub struct Ran {
 pub struct Rig {
     datapath: Datapath,
     gate: Box<Gate>,
+    /// conntrack's entry of each packet, for [`BOTH`]; else the one that a client of the packet's Service would have.
+    pub tracked: Option<Tracked>,
 }
 
 impl Rig {
@@ -60,7 +62,11 @@ impl Rig {
         let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
         let gate = Box::new(Gate::EMPTY);
-        let mut rig = Self { datapath, gate };
+        let mut rig = Self {
+            datapath,
+            gate,
+            tracked: None,
+        };
         rig.forget_counters();
         rig
     }
@@ -80,6 +86,7 @@ impl Rig {
     }
 
     pub fn repeat(&mut self, program: &str, frame: &[u8], context: Context, repeat: u32) -> Ran {
+        self.set("TEST_ENTRY", self.tracked.unwrap_or_else(|| world::tracked(frame)));
         let program: &mut SchedClassifier = self
             .datapath
             .ebpf
@@ -187,7 +194,6 @@ impl Rig {
     fn open<K: Pod>(&mut self, map: &str, key: &K) {
         let (bit, place) = match map {
             "SUSPECTS" => (Gate::SUSPECT, 0),
-            "SERVICES" => (Gate::SERVICE, 0),
             "TERMINATED" => (Gate::TERMINATED, 0),
             "BACKENDS" | "LIVE" => (Gate::FLOW, 0),
             "FLOWS" | "OPENING" | "RETURNS" | "OPENING_RETURNS" => (Gate::FLOW, 1),
@@ -225,8 +231,8 @@ impl Rig {
         self.put_keyed::<_, RawDenial>("DENIED", target, denial.into());
     }
 
-    pub fn affect(&mut self, vip: &Vip, slot: Slot) {
-        self.put_keyed::<_, Affected>("SERVICES", vip, slot.into());
+    pub fn affect(&mut self, vip: &Vip, service: ServiceNumber) {
+        self.put_keyed("SERVICES", vip, service);
     }
 
     pub fn remove<K: Pod, V: Pod>(&mut self, map: &str, key: &K) {

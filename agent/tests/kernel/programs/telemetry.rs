@@ -89,9 +89,9 @@ fn an_event_names_the_packet_the_service_and_both_pods() {
                 length: u32::try_from(frame.len()).unwrap(),
                 src_port: 40_000,
                 dst_port: PORT,
-                slot: SHOP,
+                service: SHOP,
                 protocol: *protocol,
-                reserved: 0,
+                reserved: [0; 7],
             };
             assert_eq!(*event, expected);
         }

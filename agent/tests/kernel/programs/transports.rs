@@ -9,7 +9,7 @@ use super::world::{
 };
 use epguard_common::Reason::{self, Nothing, RetiredBackend};
 use epguard_common::Verdict::{self, Clear, Pass};
-use epguard_common::{Addr, Affected, DenialKey, Keyed, Outcome, RawDenial, Vip};
+use epguard_common::{Addr, DenialKey, Keyed, Outcome, RawDenial, ServiceNumber, Vip};
 
 const NO_NEW_FLOW: Verdict = Verdict::Deny {
     reason: RetiredBackend,
@@ -85,7 +85,7 @@ fn packets_to_other_endpoints_or_of_other_services_pass() {
         ("another protocol", to(REUSED, UDP, &udp(PORT)), not_denied),
         ("the denied one", to(REUSED, TCP, &tcp(PORT, SYN)), DENIED),
     ]);
-    rig.remove::<_, Keyed<Vip, Affected>>("SERVICES", &vip(RETIRED, PORT, SCTP));
+    rig.remove::<_, Keyed<Vip, ServiceNumber>>("SERVICES", &vip(RETIRED, PORT, SCTP));
     rig.expect_all(&[
         (
             "a protocol that the Service has not",

@@ -6,9 +6,10 @@
 )]
 
 use super::rig::Rig;
+use super::wire::{self, Ip};
 use epguard_common::{
-    Action, Addr, AnswerLimits, CARRIER_ALL, Config, Denial, DenialKey, Mode, Reason, ReasonActions,
-    ReasonModes, Slot, Suspect, Uid, UidState, Verdict, View, Vip,
+    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Entry, Mode, Reason, ReasonActions, ReasonModes,
+    ServiceNumber, Suspect, Tuple, Uid, UidState, Verdict, View, Vip,
 };
 
 /// Denied for every protocol at [`PORT`]: the pod is dead, another one has its IP.
@@ -26,13 +27,15 @@ pub const INNOCENT: Addr = Addr::v4([10, 244, 1, 14]);
 /// In `DENIED`, by a denial that says the pod lives.
 pub const LIVE: Addr = Addr::v4([10, 244, 1, 15]);
 
-pub const SHOP: Slot = Slot { number: 0x8001 };
-pub const BANK: Slot = Slot { number: 0x8002 };
+pub const SHOP: ServiceNumber = ServiceNumber { number: 1 };
+pub const BANK: ServiceNumber = ServiceNumber { number: 70_000 };
 
 /// The Services' port, denied.
 pub const PORT: u16 = 8080;
 /// Another port of the same Services, not denied.
 pub const OTHER_PORT: u16 = 9090;
+/// From which all packets come.
+pub const CLIENT_PORT: u16 = 40_000;
 /// No Service's.
 pub const NO_PORT: u16 = 7070;
 
@@ -65,21 +68,15 @@ pub const ENFORCE: Config = Config {
 /// The lease never ends.
 pub const FRESH: View = View {
     lease_deadline_ns: u64::MAX,
-    netns_cookie: 0,
     suspects: 6,
-    vips: 1,
-    since_ns: 0,
     terminated: 0,
     flows: 0,
-    carrier: CARRIER_ALL as u32,
-    wipers: 0,
-    answer: ANSWER,
+    entry_at: 0,
+    cilium: 0,
     socket_lb: 0,
     socket_lb_epoch: 0,
+    last_service: BANK.number,
 };
-
-/// The mark of our own answers.
-pub const ANSWER: u16 = 0x7e80;
 
 pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
     Denial {
@@ -91,18 +88,16 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         mode: Mode::Enforce,
         held: 0,
         action: Action::Unset,
-        reserved: 0,
-        slot_since_ns: 0,
     }
 }
 
 pub fn target(addr: Addr, protocol: u8) -> DenialKey {
     DenialKey {
         addr,
-        slot: SHOP,
+        service: SHOP,
         port: PORT,
         protocol,
-        reserved: [0; 3],
+        reserved: 0,
     }
 }
 
@@ -135,9 +130,10 @@ pub fn fill(rig: &mut Rig) {
     rig.vouch(FRESH);
 }
 
-pub fn vip(addr: Addr, port: u16, protocol: u8) -> Vip {
+/// The address and port at which the Service of an endpoint is called.
+pub fn vip(endpoint: Addr, port: u16, protocol: u8) -> Vip {
     Vip {
-        addr,
+        addr: virtual_ip(endpoint),
         port,
         protocol,
         reserved: 0,
@@ -151,4 +147,94 @@ pub fn put_suspects(rig: &mut Rig) {
         rig.put_keyed("SUSPECTS", &addr, suspect(Suspect::DENIED));
     }
     rig.put_keyed("SUSPECTS", &DRAINING, suspect(Suspect::DRAINING));
+}
+
+fn virtual_ip(endpoint: Addr) -> Addr {
+    let mut addr = endpoint;
+    let second = if endpoint.is_v4() { 13 } else { 1 };
+    addr.octets[second] ^= 0x80;
+    addr
+}
+
+/// Element of `TEST_ENTRY`: conntrack's entry of a packet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tracked {
+    /// Address and `enum ip_conntrack_info`.
+    pub reference: u64,
+    pub entry: Entry,
+}
+
+// SAFETY: `repr(C)` and integers only, without implicit padding.
+unsafe impl aya::Pod for Tracked {}
+
+impl Tracked {
+    /// Of a packet that conntrack has not seen.
+    pub const NONE: Self = Self {
+        reference: 0,
+        entry: Entry {
+            original: NO_TUPLE,
+            between: [0; 2],
+            reply: NO_TUPLE,
+        },
+    };
+
+    /// Any address, and `IP_CT_ESTABLISHED`.
+    const ESTABLISHED: u64 = 0xffff_8881_0000_1000;
+
+    /// The entry of a connection from a client through a VIP to an endpoint.
+    pub fn translated(client: (Addr, u16), vip: (Addr, u16), endpoint: (Addr, u16), protocol: u8) -> Self {
+        let tuple = |(src, src_port): (Addr, u16), (dst, dst_port): (Addr, u16), direction| Tuple {
+            src: words(src),
+            src_port: src_port.to_be(),
+            family: if src.is_v4() { 2 } else { 10 },
+            dst: words(dst),
+            dst_port: dst_port.to_be(),
+            protocol,
+            direction,
+        };
+        let entry = Entry {
+            original: tuple(client, vip, 0),
+            between: [1, 2],
+            reply: tuple(endpoint, client, 1),
+        };
+        let reference = Self::ESTABLISHED;
+        Self { reference, entry }
+    }
+
+    /// The same, with another `enum ip_conntrack_info`.
+    pub fn with_info(self, info: u64) -> Self {
+        let reference = self.reference & !7 | info;
+        Self { reference, ..self }
+    }
+}
+
+const NO_TUPLE: Tuple = Tuple {
+    src: [0; 4],
+    src_port: 0,
+    family: 0,
+    dst: [0; 4],
+    dst_port: 0,
+    protocol: 0,
+    direction: 0,
+};
+
+/// An address as conntrack holds it.
+fn words(addr: Addr) -> [u32; 4] {
+    let [a, b, c, d] = addr.words();
+    if addr.is_v4() { [d, 0, 0, 0] } else { [a, b, c, d] }
+}
+
+/// conntrack's entry of a frame whose sender has called the endpoint's Service.
+pub fn tracked(frame: &[u8]) -> Tracked {
+    wire::read(frame).ip.map_or(Tracked::NONE, |ip| called(&ip))
+}
+
+fn called(ip: &Ip) -> Tracked {
+    let (client, endpoint) = (Addr::from(ip.src), Addr::from(ip.dst));
+    let has_ports = matches!(ip.protocol, 6 | 17 | 132);
+    let (src, dst) = ip.ports.map_or((CLIENT_PORT, PORT), |ports| (ports.src, ports.dst));
+    // Only protocols with ports are translated.
+    let vip = if has_ports { virtual_ip(endpoint) } else { endpoint };
+    Tracked::translated((client, src), (vip, dst), (endpoint, dst), ip.protocol)
 }

@@ -6,7 +6,7 @@ use crate::lifecycle::agent::Agent;
 use crate::lifecycle::cgroup::{Root, effective};
 use crate::lifecycle::node::Node;
 use aya_obj::generated::bpf_attach_type;
-use epguard::kernel::datapath::{Hooks, Scope};
+use epguard::kernel::datapath::Hooks;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ const HOOKS: [bpf_attach_type; 4] = [
 
 /// The pins of links around a load balancer.
 fn links(node: &Node) -> Vec<PathBuf> {
-    let mut links: Vec<_> = fs::read_dir(node.pins().join("v2/links"))
+    let mut links: Vec<_> = fs::read_dir(node.pins().join("v3/links"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("lb-"))
@@ -66,10 +66,7 @@ fn is_foreign(id: u32) -> bool {
 fn without_a_load_balancer_nothing_is_attached() {
     let (node, root) = (Node::new(), Root::new());
     let child = root.child("kubepods");
-    let mut datapath = node.load(Hooks::Auto);
-    datapath
-        .hook_sockets(Scope::ChildrenOf(root.path.clone()))
-        .unwrap();
+    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     let before: Vec<_> = HOOKS.map(|hook| effective(&child, hook)).into();
     assert!(!datapath.follow_socket_lb().unwrap());
     assert_eq!(HOOKS.map(|hook| effective(&child, hook)).to_vec(), before);
@@ -123,10 +120,7 @@ fn hooks_that_the_load_balancer_does_not_use_stay_empty() {
     let (node, root) = (Node::new(), Root::new());
     let child = root.child("kubepods");
     let balancer = Balancer::attach_v4(&root.path, VIP, OTHER_VIP);
-    let mut datapath = node.load(Hooks::Auto);
-    datapath
-        .hook_sockets(Scope::ChildrenOf(root.path.clone()))
-        .unwrap();
+    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     follow(&mut datapath);
     let orders = HOOKS.map(|hook| order(&child, &node, hook));
     assert_eq!(orders, ["bLa", "", "bLa", ""]);
@@ -139,10 +133,7 @@ fn a_hook_that_the_load_balancer_leaves_ends_what_was_known_of_connections() {
     let (node, root) = (Node::new(), Root::new());
     let child = root.child("kubepods");
     let mut balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
-    let mut datapath = node.load(Hooks::Auto);
-    datapath
-        .hook_sockets(Scope::ChildrenOf(root.path.clone()))
-        .unwrap();
+    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     follow(&mut datapath);
     balancer.leave_v4();
     let in_force = [(); 2].map(|()| datapath.follow_socket_lb().unwrap());
@@ -178,10 +169,7 @@ fn the_next_process_takes_the_links_over() {
             .collect()
     };
     let first = ids(&rig.node);
-    let mut successor = rig.node.load(Hooks::Auto);
-    successor
-        .hook_sockets(Scope::ChildrenOf(rig.root.path.clone()))
-        .unwrap();
+    let mut successor = rig.node.load(Hooks::Auto).with_cgroup(Some(rig.root.path.clone()));
     assert!(
         successor.follow_socket_lb().unwrap(),
         "{:?}",
@@ -201,10 +189,7 @@ fn a_load_balancer_that_runs_only_alone_is_left_alone_and_named() {
     let child = root.child("kubepods");
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     balancer.alone();
-    let mut datapath = node.load(Hooks::Auto);
-    datapath
-        .hook_sockets(Scope::ChildrenOf(root.path.clone()))
-        .unwrap();
+    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     assert!(!datapath.follow_socket_lb().unwrap());
     assert_eq!(order(&child, &node, HOOKS[0]), "L");
     let problem = datapath.socket_lb().problem.unwrap();
@@ -217,7 +202,7 @@ fn a_load_balancer_that_runs_only_alone_is_left_alone_and_named() {
 fn an_agent_follows_a_load_balancer_that_comes_and_goes() {
     let (node, root) = (Node::new(), Root::new());
     root.child("kubepods");
-    let mut agent = Agent::start_as(&node, &["--cgroup-root", root.path.to_str().unwrap()]);
+    let mut agent = Agent::start(&node, &["--cgroup", root.path.to_str().unwrap()]);
     agent.wait_for_lb(|lb| lb.programs.is_empty() && !lb.in_force);
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     agent.wait_for_lb(|lb| lb.in_force && lb.programs.len() == 2 && lb.problem.is_none());
@@ -235,7 +220,7 @@ fn an_agent_that_enforces_works_on_beside_a_load_balancer_that_runs_only_alone()
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     balancer.alone();
     let path = root.path.to_str().unwrap();
-    let mut agent = Agent::start_as(&node, &["--mode", "enforce", "--cgroup-root", path]);
+    let mut agent = Agent::start(&node, &["--mode", "enforce", "--cgroup", path]);
     agent.wait_for_lb(|lb| {
         let named = |problem: &String| problem.contains("BPF_F_ALLOW_MULTI");
         !lb.in_force && lb.problem.as_ref().is_some_and(named)

@@ -151,18 +151,3 @@ fn datagrams_of_a_socket_connected_before_the_denial_are_dropped() {
     });
     assert_eq!(rig.count(Reason::Reused, Outcome::Dropped).packets, 1);
 }
-
-#[test]
-#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn a_packet_that_no_load_balancer_has_translated_is_counted() {
-    let (_stranger, at, mut rig) = rig();
-    rig.deny(at, UidState::Dead, None);
-    rig.remove_balancers();
-    rig.in_pod(|| {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-        socket.send_to(b"x", VIP).unwrap();
-    });
-    until("it is not counted", || {
-        rig.count(Reason::Nothing, Outcome::NotTranslated).packets == 1
-    });
-}

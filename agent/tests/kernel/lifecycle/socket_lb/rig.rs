@@ -3,11 +3,11 @@
 use super::balancer::{Balancer, inside};
 use crate::lifecycle::cgroup::Root;
 use crate::lifecycle::node::{Node, OWN, ifindex};
-use epguard::kernel::datapath::{Datapath, Hooks, Scope, netns_cookie};
+use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{self, Writer};
 use epguard_common::{
-    Action, Addr, AnswerLimits, Backend, Backends, CARRIER_ALL, Count, Denial, DenialKey, Mode, Outcome,
-    Owner, PerReason, Reason, Slot, Suspect, Uid, UidState, Vip,
+    Action, Addr, AnswerLimits, Backend, Backends, Count, Denial, DenialKey, Mode, Outcome, Owner, PerReason,
+    Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
 };
 use epguard_core::state::Tables;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
-const SLOT: Slot = Slot { number: 0x8020 };
+const SERVICE: ServiceNumber = ServiceNumber { number: 20 };
 const LIVE: Uid = Uid { octets: [0x11; 16] };
 /// The Service that has the denial, and one that has none.
 pub const VIP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 96, 0, 7), 80);
@@ -42,15 +42,11 @@ impl Rig {
         let root = Root::new();
         let pod = root.child("kubepods");
         let balancers = [VIP, OTHER_VIP].map(|vip| Balancer::attach(&root.path, vip, endpoint));
-        let mut datapath = node.load(Hooks::Auto);
-        datapath
-            .hook_sockets(Scope::ChildrenOf(root.path.clone()))
-            .unwrap();
+        let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
         datapath.hook(ifindex("pod"), "pod").unwrap();
         follow(&mut datapath);
-        let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+        let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
         writer.configure(Mode::Enforce, ALL, false).unwrap();
-        writer.permit(CARRIER_ALL, false).unwrap();
         writer.renew_lease(u64::MAX).unwrap();
         writer.judge_by_socket(true, true).unwrap();
         let mut rig = Self {
@@ -78,13 +74,13 @@ impl Rig {
         let mut tables = Tables::default();
         tables.suspects.entry(addr(endpoint)).or_default().flags = Suspect::DENIED;
         for protocol in [TCP, UDP] {
-            tables.services.insert(vip(VIP, protocol), SLOT);
+            tables.services.insert(vip(VIP, protocol), SERVICE);
             let key = DenialKey {
                 addr: addr(endpoint),
-                slot: SLOT,
+                service: SERVICE,
                 port: endpoint.port(),
                 protocol,
-                reserved: [0; 3],
+                reserved: 0,
             };
             tables.denied.insert(key, denial(uid_state));
             if let Some(live) = live {
@@ -130,7 +126,7 @@ impl Rig {
 
     /// Another process detaches a program of ours.
     pub fn sever(&self, program: &str) {
-        let links = std::fs::read_dir(self.node.pins().join("v2/links")).unwrap();
+        let links = std::fs::read_dir(self.node.pins().join("v3/links")).unwrap();
         let mut pins = links.map(|entry| entry.unwrap().path());
         let is_it = |pin: &PathBuf| pin.to_str().unwrap().ends_with(program);
         let pin = pins.find(is_it).unwrap();
@@ -160,8 +156,6 @@ fn denial(uid_state: UidState) -> Denial {
         mode: Mode::Enforce,
         held: 0,
         action: Action::Unset,
-        reserved: 0,
-        slot_since_ns: epguard::shared::clock::boot_ns(),
     }
 }
 

@@ -113,7 +113,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Three of four packets go to an endpoint that is denied, if there is any.
+    /// Three of four packets go to the endpoint of the connection.
     fn aim(&mut self) -> Aim {
         let protocol = if self.random.u8(..4) == 0 {
             self.pick(&PROTOCOLS)
@@ -127,9 +127,12 @@ impl Generator<'_> {
             protocol,
         };
         if self.random.u8(..4) > 0
-            && let Some(key) = self.random.choice(self.tables.denied.keys())
+            && let Some((addr, port, protocol)) = self.tables.endpoint()
         {
-            (aim.dst, aim.port, aim.protocol) = (key.addr, key.port, key.protocol);
+            (aim.dst, aim.port) = (addr, port);
+            // Errors about it among them.
+            let icmp = if addr.is_v4() { 1 } else { 58 };
+            aim.protocol = if self.random.u8(..8) == 0 { icmp } else { protocol };
         }
         if self.random.u8(..20) == 0 {
             aim.port = self.random.u16(..);

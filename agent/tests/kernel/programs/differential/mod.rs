@@ -11,7 +11,6 @@ mod oracle;
 mod socket;
 mod tables;
 mod trial;
-mod wire;
 
 use fastrand::Rng;
 use generate::Generator;
@@ -41,6 +40,7 @@ fn programs_and_oracle_agree_on_every_frame() {
             tables.install(&mut trial.rig);
         }
         let random = &mut draw(seed, batch, 2);
+        tables.connect(random);
         let frames = Generator {
             random,
             tables: &tables,

@@ -1,8 +1,8 @@
 //! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge.
 
-use super::wire::Ip;
 use crate::programs::rig::Rig;
-use epguard_common::{Addr, Mac, RawRole, Role};
+use crate::programs::wire::Ip;
+use epguard_common::{Addr, Interface, Mac, Role};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::net::{IpAddr, Ipv6Addr};
@@ -44,7 +44,11 @@ pub fn rig() -> Rig {
         ("bridge", Role::Bridge),
     ] {
         let ifindex = if_nametoindex(device).expect("an interface");
-        rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
+        let interface = Interface {
+            role: role as u32,
+            bridge: 0,
+        };
+        rig.put_keyed("INTERFACES", &ifindex, interface);
     }
     rig.put(
         "MACS",

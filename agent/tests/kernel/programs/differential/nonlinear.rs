@@ -8,8 +8,8 @@ use super::oracle::{Oracle, Program};
 use super::socket::{PAGED, Socket};
 use super::tables::Tables;
 use super::trial::{Trial, hex};
-use super::wire::read;
 use crate::programs::rig::BOTH;
+use crate::programs::wire::read;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
@@ -34,9 +34,11 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
     let (mut tables, mut uncut) = (Tables::empty(), 0);
     for batch in 0..BATCHES {
         tables.remove(&mut trial.rig);
-        tables = Tables::random(&mut draw(1, batch, 3)).without_senders();
+        tables = Tables::random(&mut draw(1, batch, 3)).leased();
         tables.install(&mut trial.rig);
         let random = &mut draw(1, batch, 4);
+        tables.connect(random);
+        trial.rig.set("TEST_ENTRY", tables.connection);
         let mut oracle = Oracle::new(&tables);
         let mut sent = Vec::new();
         while sent.len() < BATCH {

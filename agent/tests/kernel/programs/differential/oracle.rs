@@ -2,9 +2,11 @@
 
 use super::node::{Leads, leads};
 use super::tables::Tables;
-use super::wire::{Ip, Wire, read};
-use epguard_common::{Action, Addr, Count, Mode, Outcome, Reason, Sender, Slot, Suspect, UidState, Vip};
+use crate::programs::wire::{Ip, Wire, read};
+use crate::programs::world::Tracked;
+use epguard_common::{Action, Addr, Count, Denial, Mode, Outcome, Reason, Suspect, Tuple, UidState, Vip};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// A program that a frame runs through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,7 +14,7 @@ pub enum Program {
     Xdp,
     Ingress,
     Egress,
-    /// The egress hook behind the ingress hook, on the same packet.
+    /// The egress hook behind the ingress hook, on the same packet, with the entry of the tables.
     Both,
 }
 
@@ -26,8 +28,6 @@ pub struct Oracle<'a> {
     pub lifted: BTreeSet<Addr>,
     /// What the programs have to count in all.
     pub counts: Counts,
-    /// The sender that the last packet's ingress hook stored, with the Service.
-    pub aimed: Option<(Sender, Slot)>,
     length: u32,
 }
 
@@ -37,7 +37,6 @@ impl<'a> Oracle<'a> {
             tables,
             lifted: BTreeSet::new(),
             counts: Counts::new(),
-            aimed: None,
             length: 0,
         }
     }
@@ -45,16 +44,12 @@ impl<'a> Oracle<'a> {
     /// Whether the program stops the frame.
     pub fn stops(&mut self, program: Program, frame: &[u8]) -> bool {
         let wire = read(frame);
-        self.aimed = None;
         self.length = u32::try_from(frame.len()).expect("a frame's length");
         match program {
             Program::Xdp => self.xdp(&wire),
-            Program::Ingress => self.ingress(&wire).is_none(),
-            Program::Egress => self.egress(&wire, None),
-            Program::Both => match self.ingress(&wire) {
-                None => true,
-                Some(carried) => self.egress(&wire, carried),
-            },
+            Program::Ingress => self.ingress(&wire),
+            Program::Egress => self.egress(&wire, &Tracked::NONE),
+            Program::Both => self.ingress(&wire) || self.egress(&wire, &self.tables.connection),
         }
     }
 
@@ -70,65 +65,17 @@ impl<'a> Oracle<'a> {
         })
     }
 
-    /// The Service that the packet carries on; `None` if it is stopped.
-    #[expect(clippy::option_option, reason = "a packet that passes may carry no Service")]
-    fn ingress(&mut self, wire: &Wire) -> Option<Option<Slot>> {
-        let view = &self.tables.view;
-        if self.is_idle() {
-            return Some(None);
-        }
-        let carried = wire.ip.filter(|_| view.vips != 0).and_then(|ip| self.mark(&ip));
-        if view.terminated == 0 {
-            return Some(carried);
+    /// Whether the ingress hook stops the packet.
+    fn ingress(&mut self, wire: &Wire) -> bool {
+        if self.tables.view.terminated == 0 {
+            return false;
         }
         self.lift(wire);
-        let Some(ip) = wire.ip else {
-            return Some(carried);
-        };
-        let stopped = match self.orphan(wire, &ip) {
+        wire.ip.is_some_and(|ip| match self.orphan(wire, &ip) {
             None => false,
             Some(Outcome::Dropped) => self.stop(Reason::Terminated, &ip, wire, Action::Unset),
             Some(outcome) => self.count(Reason::Terminated, outcome, &ip),
-        };
-        (!stopped).then_some(carried)
-    }
-
-    /// Puts the number of the Service that the packet is aimed at on the packet.
-    fn mark(&mut self, ip: &Ip) -> Option<Slot> {
-        let (view, ports) = (&self.tables.view, ip.ports?);
-        let vip = Vip {
-            addr: ip.dst.into(),
-            port: ports.dst,
-            protocol: ip.protocol,
-            reserved: 0,
-        };
-        let slot = *self.tables.services.get(&vip)?;
-        if self.tables.config.mode == Mode::Off {
-            return None;
-        }
-        let sender = Sender {
-            addr: ip.src.into(),
-            port: ports.src,
-            protocol: ip.protocol,
-            reserved: 0,
-        };
-        if !self.tables.is_fresh() {
-            self.aimed = Some((sender, slot));
-            return None;
-        }
-        let fits = u32::from(slot.number) & view.carrier == u32::from(slot.number);
-        if !fits {
-            self.add(
-                Reason::Nothing,
-                Outcome::NotCarried,
-                Count::one(self.length, false),
-            );
-            return None;
-        }
-        if view.wipers != 0 {
-            self.aimed = Some((sender, slot));
-        }
-        Some(slot)
+        })
     }
 
     /// What becomes of a packet as one to an orphan IP; `None`: it isn't, or is not addressed to this node.
@@ -154,58 +101,71 @@ impl<'a> Oracle<'a> {
         })
     }
 
-    /// Whether the egress hook stops the packet.
-    fn egress(&mut self, wire: &Wire, carried: Option<Slot>) -> bool {
-        if self.is_idle() {
-            return false;
-        }
-        if self.tables.view.terminated != 0 {
+    /// Whether the egress hook stops a packet with this entry.
+    fn egress(&mut self, wire: &Wire, tracked: &Tracked) -> bool {
+        let (tables, view) = (self.tables, &self.tables.view);
+        if view.terminated != 0 {
             self.lift(wire);
         }
-        let nothing_denied = self.tables.view.suspects == 0 && self.tables.view.flows == 0;
-        let Some(ip) = wire
-            .ip
-            .filter(|_| !nothing_denied && self.tables.config.mode != Mode::Off)
-        else {
+        let nothing_denied = view.suspects == 0 && view.flows == 0;
+        let Some(ip) = wire.ip.filter(|_| !nothing_denied && tables.config.mode != Mode::Off) else {
             return false;
         };
-        let Some(flags) = self.tables.suspects.get(&ip.dst.into()) else {
+        let Some(flags) = tables.suspects.get(&ip.dst.into()) else {
             return false;
         };
-        let drains = flags & Suspect::DRAINING != 0;
-        let tables = self.tables;
-        let Some(denial) = carried.and_then(|slot| tables.denial(&ip, slot)) else {
-            return match carried {
-                _ if drains => self.count(Reason::Nothing, Outcome::Draining, &ip),
-                Some(_) => self.count(Reason::Nothing, Outcome::NotDenied, &ip),
-                None => self.without_intent(&ip),
-            };
+        let denial = match self.denial(&ip, tracked) {
+            Ok(denial) => denial,
+            Err(_) if flags & Suspect::DRAINING != 0 => {
+                return self.count(Reason::Nothing, Outcome::Draining, &ip);
+            }
+            Err(without) => return self.count(Reason::Nothing, without, &ip),
         };
         let opens = ip.ports.is_some_and(|ports| ports.opens);
-        let mode = self.tables.mode(denial.reason).min(denial.mode);
+        let mode = tables.mode(denial.reason).min(denial.mode);
         let outcome = match denial.uid_state {
             UidState::Live => Outcome::Established,
             UidState::Retired if !opens => Outcome::Established,
             _ if mode == Mode::Off => Outcome::Off,
-            _ if !self.tables.is_fresh() => Outcome::LeaseExpired,
+            _ if !tables.is_fresh() => Outcome::LeaseExpired,
             _ if mode == Mode::Observe || denial.held != 0 => Outcome::Observed,
             _ => return self.stop(denial.reason, &ip, wire, denial.action),
         };
         self.count(denial.reason, outcome, &ip)
     }
 
-    /// A packet to a suspect that carries no Service, although the ingress hook may have seen one.
-    fn without_intent(&mut self, ip: &Ip) -> bool {
-        let lapsed = !self.tables.is_fresh();
-        let (aimed, tables) = (
-            self.aimed.filter(|_| lapsed || self.tables.view.wipers != 0),
-            self.tables,
-        );
-        match aimed.and_then(|(_, slot)| tables.denial(ip, slot)) {
-            Some(denial) if lapsed => self.count(denial.reason, Outcome::LeaseExpired, ip),
-            Some(denial) => self.count(denial.reason, Outcome::IntentLost, ip),
-            None => self.count(Reason::Nothing, Outcome::NoIntent, ip),
+    /// The denial of the packet's endpoint for the Service that its connection was opened to; or why there is none.
+    fn denial(&self, ip: &Ip, tracked: &Tracked) -> Result<&'a Denial, Outcome> {
+        const FIRST_OF_REPLIES: u64 = 3;
+        let (original, reply) = (&tracked.entry.original, &tracked.entry.reply);
+        let (address, info) = (tracked.reference & !7, tracked.reference & 7);
+        if address == 0 || original.family == 0 {
+            return Err(Outcome::NoConnection);
         }
+        if info >= FIRST_OF_REPLIES {
+            return Err(Outcome::NoIntent);
+        }
+        let quotes = quotes_a_packet(ip, original.protocol, info);
+        let agrees = reply.protocol == original.protocol
+            && (quotes || ip.protocol == original.protocol)
+            && source(reply) == Some(ip.dst)
+            && destination(original).is_some_and(|vip| vip.is_ipv4() == ip.dst.is_ipv4())
+            && ip.ports.is_none_or(|ports| ports.dst.to_be() == reply.src_port);
+        let Some(vip) = destination(original).filter(|_| agrees) else {
+            return Err(Outcome::UnreadableConnection);
+        };
+        if vip == ip.dst || !quotes && !matches!(ip.protocol, 6 | 17 | 132) {
+            return Err(Outcome::NoIntent);
+        }
+        let asked = Vip {
+            addr: vip.into(),
+            port: u16::from_be(original.dst_port),
+            protocol: original.protocol,
+            reserved: 0,
+        };
+        let service = self.tables.services.get(&asked).ok_or(Outcome::NoIntent)?;
+        let denial = self.tables.denial(ip.dst, *service, u16::from_be(reply.src_port), original.protocol);
+        denial.ok_or(Outcome::NotDenied)
     }
 
     fn lift(&mut self, wire: &Wire) {
@@ -244,17 +204,35 @@ impl<'a> Oracle<'a> {
         let all = self.counts.entry((reason, outcome)).or_default();
         *all = all.plus(count);
     }
+}
 
-    fn is_idle(&self) -> bool {
-        let view = &self.tables.view;
-        view.suspects == 0 && view.terminated == 0 && view.flows == 0
+/// Whether the packet is an ICMP error about another protocol's connection (`IP_CT_RELATED`).
+fn quotes_a_packet(ip: &Ip, protocol: u8, info: u64) -> bool {
+    let icmp = if ip.dst.is_ipv4() { 1 } else { 58 };
+    info == 1 && ip.protocol == icmp && protocol != icmp
+}
+
+fn source(tuple: &Tuple) -> Option<IpAddr> {
+    address(tuple.family, tuple.src)
+}
+
+fn destination(tuple: &Tuple) -> Option<IpAddr> {
+    address(tuple.family, tuple.dst)
+}
+
+fn address(family: u16, words: [u32; 4]) -> Option<IpAddr> {
+    let [a, b, c, d] = words.map(u32::to_ne_bytes);
+    match family {
+        2 => Some(IpAddr::from(a)),
+        10 => <[u8; 16]>::try_from([a, b, c, d].concat()).ok().map(Ipv6Addr::from).map(IpAddr::V6),
+        _ => None,
     }
 }
 
 /// RFC 1122, section 3.2.2: no answer goes to or from an address that is not one host's.
-fn is_one_host(ip: std::net::IpAddr) -> bool {
+fn is_one_host(ip: IpAddr) -> bool {
     match ip {
-        std::net::IpAddr::V4(ip) => !matches!(ip.octets()[0], 0 | 127 | 224..),
-        std::net::IpAddr::V6(ip) => !(ip.is_multicast() || ip.is_loopback() || ip.is_unspecified()),
+        IpAddr::V4(ip) => !matches!(ip.octets()[0], 0 | 127 | 224..),
+        IpAddr::V6(ip) => !(ip.is_multicast() || ip.is_loopback() || ip.is_unspecified()),
     }
 }

@@ -1,15 +1,15 @@
 //! Random tables: what the oracle reads, and what the maps hold.
 
 use super::node::HOSTS;
-use super::wire::Ip;
 use crate::programs::rig::Rig;
-use crate::programs::world::{ENFORCE, FRESH, denial, suspect};
+use crate::programs::world::{CLIENT_PORT, ENFORCE, FRESH, Tracked, denial, suspect, vip};
 use epguard_common::{
-    Action, Addr, Affected, AnswerLimits, CARRIER_ALL, CARRIER_HIGH, Config, Denial, DenialKey, Gate, Keyed,
-    Mode, RawDenial, Reason, ReasonActions, ReasonModes, Slot, Suspect, Terminated, UidState, View, Vip,
+    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Gate, Keyed, Mode, RawDenial, Reason, ReasonActions,
+    ReasonModes, ServiceNumber, Suspect, Terminated, UidState, View, Vip,
 };
 use fastrand::Rng;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 pub const PORTS: [u16; 4] = [8080, 9090, 53, 4789];
 pub const TRANSPORTS: [u8; 3] = [6, 17, 132];
@@ -17,7 +17,7 @@ pub const TRANSPORTS: [u8; 3] = [6, 17, 132];
 #[derive(Debug)]
 pub struct Tables {
     pub suspects: BTreeMap<Addr, u32>,
-    pub services: BTreeMap<Vip, Slot>,
+    pub services: BTreeMap<Vip, ServiceNumber>,
     pub denied: BTreeMap<DenialKey, Denial>,
     /// With the bound of their annotations.
     pub terminated: BTreeMap<Addr, Mode>,
@@ -25,6 +25,8 @@ pub struct Tables {
     pub view: View,
     /// Whether the programs may use the gate.
     pub gate: bool,
+    /// The entry that conntrack has of each packet.
+    pub connection: Tracked,
 }
 
 impl Tables {
@@ -38,6 +40,7 @@ impl Tables {
             config: ENFORCE,
             view: FRESH,
             gate: true,
+            connection: Tracked::NONE,
         }
     }
 
@@ -81,34 +84,20 @@ impl Tables {
             .into_iter()
             .flat_map(|port| TRANSPORTS.map(|number| (port, number)))
         {
-            let slot = Slot {
-                number: random
-                    .choice([0x8001, 0x8002, 0x8020, 0x8040, 0xffe0])
-                    .expect("slots"),
-            };
+            let number = random.choice([1, 2, 0x8000, 0x1_0000, u32::MAX]).expect("numbers");
+            let service = ServiceNumber { number };
             if random.u8(..10) < 9 {
-                self.services.insert(
-                    Vip {
-                        addr,
-                        port,
-                        protocol,
-                        reserved: 0,
-                    },
-                    slot,
-                );
+                self.services.insert(vip(addr, port, protocol), service);
             }
             if random.u8(..10) < 7 {
-                let slot = if random.u8(..10) == 0 {
-                    Slot { number: 0x8060 }
-                } else {
-                    slot
-                };
+                let other = ServiceNumber { number: 77 };
+                let service = if random.u8(..10) == 0 { other } else { service };
                 let key = DenialKey {
                     addr,
-                    slot,
+                    service,
                     port,
                     protocol,
-                    reserved: [0; 3],
+                    reserved: 0,
                 };
                 self.denied.insert(key, proof(random));
             }
@@ -142,21 +131,54 @@ impl Tables {
         self.view = View {
             lease_deadline_ns: if random.u8(..10) < 8 { u64::MAX } else { 1 },
             suspects: count(self.suspects.len()),
-            vips: count(self.services.len()),
             terminated: count(self.terminated.len()),
             flows: u32::from(!idle && random.u8(..10) == 0),
-            wipers: u32::from(random.u8(..10) < 2),
-            carrier: random
-                .choice([CARRIER_ALL, CARRIER_ALL, CARRIER_ALL, CARRIER_HIGH, 0])
-                .expect("carriers")
-                .into(),
             ..FRESH
         };
     }
 
-    /// The programs store no senders, whose packets would end by the time.
-    pub fn without_senders(mut self) -> Self {
-        self.view.wipers = 0;
+    /// Draws conntrack's entry of the packets: mostly of a connection to an endpoint that is denied.
+    pub fn connect(&mut self, random: &mut Rng) {
+        let host = random.choice(HOSTS.iter()).copied().expect("hosts");
+        let (port, protocol) = (random.choice(PORTS).expect("ports"), random.choice(TRANSPORTS).expect("transports"));
+        let denied = random.choice(self.denied.keys()).filter(|_| random.u8(..8) > 0);
+        let (endpoint, port, protocol) = denied.map_or((host, port, protocol), |key| (key.addr, key.port, key.protocol));
+        let client = if endpoint.is_v4() { Addr::v4([10, 9, 0, 7]) } else { Addr::v6([0xfd; 16]) };
+        let vip = match random.u8(..10) {
+            0 => (endpoint, port),
+            1 => (client, port),
+            2 => (vip(endpoint, port, protocol).addr, random.u16(..)),
+            _ => (vip(endpoint, port, protocol).addr, port),
+        };
+        let mut tracked = Tracked::translated((client, CLIENT_PORT), vip, (endpoint, port), protocol);
+        tracked = tracked.with_info(random.choice([0, 0, 0, 2, 2, 1, 1, 3, 4, 5, 7]).expect("infos"));
+        let other = Tracked::translated((client, CLIENT_PORT), vip, (host, port), protocol).entry;
+        match random.u8(..20) {
+            0 => tracked = Tracked::NONE,
+            1 => tracked.entry.original.family = 0,
+            2 => tracked.entry.original.family ^= 2 ^ 10,
+            3 => tracked.entry.reply = other.reply,
+            4 => tracked.entry.reply.protocol = random.u8(..),
+            5 => tracked.entry.original.protocol = random.u8(..),
+            _ => {}
+        }
+        self.connection = tracked;
+    }
+
+    /// Address, port and protocol of the connection's endpoint.
+    pub fn endpoint(&self) -> Option<(Addr, u16, u8)> {
+        let reply = &self.connection.entry.reply;
+        let octets = reply.src.map(u32::to_ne_bytes).concat();
+        let addr = match reply.family {
+            2 => Addr::v4(*octets.first_chunk()?),
+            _ => Addr::v6(*octets.first_chunk()?),
+        };
+        let is_some = self.connection != Tracked::NONE;
+        is_some.then_some((addr, u16::from_be(reply.src_port), reply.protocol))
+    }
+
+    /// With a lease.
+    pub fn leased(mut self) -> Self {
         self.view.lease_deadline_ns = u64::MAX;
         self
     }
@@ -180,15 +202,14 @@ impl Tables {
             .unwrap_or(Action::Unset)
     }
 
-    /// The denial of a packet's destination for a Service.
-    pub fn denial(&self, ip: &Ip, slot: Slot) -> Option<&Denial> {
-        let (addr, port, protocol) = (ip.dst.into(), ip.ports?.dst, ip.protocol);
+    /// The denial of an endpoint for a Service.
+    pub fn denial(&self, ip: IpAddr, service: ServiceNumber, port: u16, protocol: u8) -> Option<&Denial> {
         self.denied.get(&DenialKey {
-            addr,
-            slot,
+            addr: ip.into(),
+            service,
             port,
             protocol,
-            reserved: [0; 3],
+            reserved: 0,
         })
     }
 
@@ -199,7 +220,7 @@ impl Tables {
             .for_each(|key| rig.remove::<_, Keyed<Addr, Suspect>>("SUSPECTS", key));
         self.services
             .keys()
-            .for_each(|key| rig.remove::<_, Keyed<Vip, Affected>>("SERVICES", key));
+            .for_each(|key| rig.remove::<_, Keyed<Vip, ServiceNumber>>("SERVICES", key));
         self.denied
             .keys()
             .for_each(|key| rig.remove::<_, Keyed<DenialKey, RawDenial>>("DENIED", key));
@@ -216,7 +237,7 @@ impl Tables {
             .for_each(|(addr, flags)| rig.put_keyed("SUSPECTS", addr, suspect(*flags)));
         self.services
             .iter()
-            .for_each(|(vip, slot)| rig.affect(vip, *slot));
+            .for_each(|(vip, service)| rig.affect(vip, *service));
         self.denied
             .iter()
             .for_each(|(key, denial)| rig.deny(key, *denial));

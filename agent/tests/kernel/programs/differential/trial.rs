@@ -5,7 +5,7 @@ use super::node;
 use super::oracle::{Counts, Oracle, Program};
 use super::tables::Tables;
 use crate::programs::rig::{BOTH, DROP, PASS, Rig};
-use epguard_common::{Addr, Aimed, Count, Outcome, Sender, Terminated};
+use epguard_common::{Addr, Count, Outcome, Terminated};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -18,18 +18,19 @@ const XDP_PASS: u32 = 2;
 const BY_TIME: [Outcome; 2] = [Outcome::EventLost, Outcome::EventSuppressed];
 
 /// What any longer run has to count.
-pub const REACHED: [Outcome; 12] = [
+pub const REACHED: [Outcome; 13] = [
     Outcome::Dropped,
     Outcome::Observed,
     Outcome::Off,
     Outcome::LeaseExpired,
+    Outcome::NoConnection,
+    Outcome::UnreadableConnection,
     Outcome::NoIntent,
     Outcome::NotDenied,
     Outcome::Established,
     Outcome::Draining,
     Outcome::Lifted,
     Outcome::Held,
-    Outcome::NotCarried,
     Outcome::AnswerSuppressed,
 ];
 
@@ -49,6 +50,7 @@ impl Trial {
     /// What programs and oracle have counted for frames that run one after the other, or how they differ. No packet has
     /// come from an orphan IP before.
     pub fn run(&mut self, tables: &Tables, frames: &[Vec<u8>]) -> Result<Counts, String> {
+        self.rig.tracked = Some(tables.connection);
         let mut oracle = Oracle::new(tables);
         let mut differences = String::new();
         for (number, frame) in frames.iter().enumerate() {
@@ -66,10 +68,6 @@ impl Trial {
                 // At once: another program lifts what this one has missed.
                 if oracle.lifted.len() > lifted && self.lifted(tables) != oracle.lifted {
                     let _ = writeln!(differences, "{program:?}: oracle lifts {:?}", oracle.lifted);
-                }
-                // Senders are known for a moment only: later packets would end by the time.
-                if let Some((sender, _)) = oracle.aimed {
-                    self.rig.remove::<Sender, Aimed>("AIMED", &sender);
                 }
             }
         }

@@ -1,0 +1,278 @@
+//! What conntrack's entry of a packet shows, and which packets are judged by it.
+
+use super::frames::{
+    ACK, ICMP, ICMPV6, SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp,
+};
+use super::rig::{BOTH, DROP, PASS, Rig};
+use super::world::{
+    CLIENT_PORT, DENIED, ENFORCE, FRESH, INNOCENT, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip,
+};
+use epguard_common::Verdict::{self, Clear, Pass};
+use epguard_common::{Addr, Config, Interface, Mode, Outcome, Reason, Role, View};
+use nix::net::if_::if_nametoindex;
+use nix::sched::{CloneFlags, unshare};
+use std::ops::Range;
+use std::process::Command;
+
+/// Of `enum ip_conntrack_info`.
+const ESTABLISHED: u64 = 0;
+const RELATED: u64 = 1;
+const NEW: u64 = 2;
+const ESTABLISHED_REPLY: u64 = 3;
+const RELATED_REPLY: u64 = 4;
+const UNTRACKED: u64 = 7;
+
+const UNREADABLE: Verdict = Pass(Reason::Nothing, Outcome::UnreadableConnection);
+const NO_CONNECTION: Verdict = Pass(Reason::Nothing, Outcome::NoConnection);
+const NO_INTENT: Verdict = Pass(Reason::Nothing, Outcome::NoIntent);
+
+const PODS: [Addr; 2] = [REUSED, REUSED_V6];
+
+fn client(pod: Addr) -> Addr {
+    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
+}
+
+/// The entry of the connections to the Service that is denied at the pod.
+fn of(pod: Addr, protocol: u8) -> Tracked {
+    let vip = vip(pod, PORT, protocol);
+    Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, PORT), (pod, PORT), protocol)
+}
+
+fn syn(pod: Addr) -> Vec<u8> {
+    frame(&packet(pod, TCP, &tcp(PORT, SYN)))
+}
+
+#[track_caller]
+fn expect(rig: &mut Rig, name: &str, tracked: Tracked, frame: &[u8], verdict: Verdict) {
+    rig.tracked = Some(tracked);
+    rig.expect(name, frame, verdict);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn packets_in_the_direction_of_the_client_are_judged_and_replies_are_not() {
+    let mut rig = Rig::new();
+    for pod in PODS {
+        for (info, verdict) in [
+            (ESTABLISHED, DENIED),
+            (RELATED, DENIED),
+            (NEW, DENIED),
+            (ESTABLISHED_REPLY, NO_INTENT),
+            (RELATED_REPLY, NO_INTENT),
+            (UNTRACKED, NO_INTENT),
+        ] {
+            let tracked = of(pod, TCP).with_info(info);
+            expect(&mut rig, &format!("{info}"), tracked, &syn(pod), verdict);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn packets_without_an_entry_pass() {
+    let mut rig = Rig::new();
+    let mut template = of(REUSED, TCP);
+    template.entry.original.family = 0;
+    let mut untracked = Tracked::NONE;
+    untracked.reference = UNTRACKED;
+    for (name, tracked) in [("none", Tracked::NONE), ("untracked", untracked), ("a template", template)] {
+        expect(&mut rig, name, tracked, &syn(REUSED), NO_CONNECTION);
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn an_entry_that_contradicts_its_packet_denies_nothing() {
+    let mut rig = Rig::new();
+    for pod in PODS {
+        let entry = |change: fn(&mut Tracked)| {
+            let mut tracked = of(pod, TCP);
+            change(&mut tracked);
+            tracked
+        };
+        for (name, tracked) in [
+            ("of another endpoint", entry(|of| of.entry.reply.src[0] ^= 1)),
+            ("of another port", entry(|of| of.entry.reply.src_port = OTHER_PORT.to_be())),
+            ("of another protocol", of(pod, UDP)),
+            ("of two protocols", entry(|of| of.entry.reply.protocol = UDP)),
+            ("of the other family", entry(|of| of.entry.original.family ^= 2 ^ 10)),
+            ("of two families", entry(|of| of.entry.reply.family ^= 2 ^ 10)),
+            ("of no family", entry(|of| of.entry.original.family = 7)),
+        ] {
+            expect(&mut rig, name, tracked, &syn(pod), UNREADABLE);
+        }
+        expect(&mut rig, "its own", of(pod, TCP), &syn(pod), DENIED);
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_connection_that_was_opened_to_the_pod_itself_has_no_intent() {
+    let mut rig = Rig::new();
+    for pod in PODS {
+        let mut direct = of(pod, TCP);
+        direct.entry.original.dst = direct.entry.reply.src;
+        expect(&mut rig, "to the pod", direct, &syn(pod), NO_INTENT);
+        // Even where the pod's own address is a Service's.
+        rig.affect(&epguard_common::Vip { addr: pod, ..vip(pod, PORT, TCP) }, super::world::SHOP);
+        expect(&mut rig, "to the pod that is a VIP", direct, &syn(pod), NO_INTENT);
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn an_icmp_error_goes_the_way_of_the_connection_that_it_is_about() {
+    let mut rig = Rig::new();
+    for (pod, icmp, body) in [
+        (REUSED, ICMP, [3, 4, 0, 0, 0, 0, 5, 0]),
+        (REUSED_V6, ICMPV6, [2, 0, 0, 0, 0, 0, 5, 0]),
+    ] {
+        let error = frame(&packet(pod, icmp, &body));
+        for protocol in [TCP, UDP] {
+            let tracked = of(pod, protocol).with_info(RELATED);
+            expect(&mut rig, "of a denied connection", tracked, &error, DENIED);
+            let established = of(pod, protocol);
+            expect(&mut rig, "no error", established, &error, UNREADABLE);
+        }
+        let vip = vip(pod, OTHER_PORT, TCP);
+        let other = Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, OTHER_PORT), (pod, OTHER_PORT), TCP);
+        let passes = Pass(Reason::Nothing, Outcome::NotDenied);
+        expect(&mut rig, "of another port", other.with_info(RELATED), &error, passes);
+        let ping = of(pod, icmp);
+        expect(&mut rig, "a translated ping", ping, &error, NO_INTENT);
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn an_event_shows_the_client_before_masquerade() {
+    let mut rig = Rig::new();
+    let real = Addr::v4([10, 244, 7, 7]);
+    let vip = vip(REUSED, PORT, TCP);
+    rig.tracked = Some(Tracked::translated((real, 5_555), (vip.addr, PORT), (REUSED, PORT), TCP));
+    assert_eq!(rig.run(BOTH, &syn(REUSED)).action, DROP);
+    let clients: Vec<_> = rig.events().iter().map(|event| (event.src, event.src_port)).collect();
+    assert_eq!(clients, [(real, 5_555)]);
+}
+
+/// Of `struct __sk_buff`.
+const IFINDEX: Range<usize> = 40..44;
+
+/// Runs the frame at this interface.
+fn run_at(rig: &mut Rig, ifindex: u32, frame: &[u8]) -> i32 {
+    let mut context = [0; 192];
+    context[IFINDEX].copy_from_slice(&ifindex.to_ne_bytes());
+    rig.repeat(BOTH, frame, context, 1).action
+}
+
+/// Two ports of a bridge that exists only in INTERFACES, in a namespace of the test's own.
+fn ports(role: Role, bridge: u32) -> (Rig, [u32; 2]) {
+    unshare(CloneFlags::CLONE_NEWNET).unwrap();
+    let mut ip = Command::new("ip");
+    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    ip.args("link add one type veth peer name two".split(' '));
+    assert!(ip.status().unwrap().success());
+    let mut rig = Rig::new();
+    let ports = ["one", "two"].map(|name| if_nametoindex(name).unwrap());
+    let interface = Interface { role: role as u32, bridge };
+    for ifindex in ports {
+        rig.put_keyed("INTERFACES", &ifindex, interface);
+    }
+    rig.tracked = Some(of(REUSED, TCP));
+    (rig, ports)
+}
+
+fn packets(rig: &mut Rig, outcome: Outcome) -> u64 {
+    let counters = rig.counters();
+    counters.get(&(Reason::Reused, outcome)).map_or(0, |(packets, _)| *packets)
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_copies_that_a_bridge_makes_of_a_packet_count_once_and_share_its_verdict() {
+    let (mut rig, ports) = ports(Role::Pod, 9);
+    for mode in [Mode::Enforce, Mode::Observe] {
+        rig.configure(Config { mode, ..ENFORCE });
+        rig.forget_counters();
+        rig.events();
+        let actions = ports.map(|port| run_at(&mut rig, port, &syn(REUSED)));
+        let (action, outcome) = match mode {
+            Mode::Enforce => (DROP, Outcome::Dropped),
+            _ => (PASS, Outcome::Observed),
+        };
+        assert_eq!(actions, [action; 2]);
+        assert_eq!(packets(&mut rig, outcome), 1, "{mode:?}");
+        assert_eq!(rig.events().len(), 1, "{mode:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn packets_that_are_no_copies_are_counted_one_by_one() {
+    let (mut rig, [one, two]) = ports(Role::Pod, 9);
+    for (name, port, frame) in [
+        ("the first", one, syn(REUSED)),
+        ("again at the same port", one, syn(REUSED)),
+        ("of another length", two, frame(&packet(REUSED, TCP, &[tcp(PORT, ACK), vec![0]].concat()))),
+    ] {
+        rig.forget_counters();
+        run_at(&mut rig, port, &frame);
+        assert_eq!(packets(&mut rig, Outcome::Dropped), 1, "{name}");
+    }
+    rig.forget_counters();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    run_at(&mut rig, one, &syn(REUSED));
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    run_at(&mut rig, two, &syn(REUSED));
+    assert_eq!(packets(&mut rig, Outcome::Dropped), 2, "later than a bridge hands copies on");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn interfaces_that_are_no_ports_have_no_copies() {
+    let (mut rig, ports) = ports(Role::Pod, 0);
+    rig.forget_counters();
+    for port in ports {
+        run_at(&mut rig, port, &syn(REUSED));
+    }
+    assert_eq!(packets(&mut rig, Outcome::Dropped), 2);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_hook_that_a_packet_leaves_the_node_by_judges_it() {
+    for (role, judged) in [
+        (Role::Pod, true),
+        (Role::Uplink, true),
+        (Role::Tunnel, true),
+        (Role::Bridge, true),
+        (Role::Stacked, false),
+        (Role::Relay, false),
+    ] {
+        let (mut rig, [port, _]) = ports(role, 0);
+        let action = run_at(&mut rig, port, &syn(REUSED));
+        assert_eq!(action, if judged { DROP } else { PASS }, "{role:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_interface_that_captured_packets_go_to_judges_none() {
+    let (mut rig, [port, other]) = ports(Role::Pod, 0);
+    rig.configure(Config { capture: port, ..ENFORCE });
+    assert_eq!(run_at(&mut rig, port, &syn(REUSED)), PASS);
+    assert_eq!(run_at(&mut rig, other, &syn(REUSED)), DROP);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn an_innocent_packet_is_not_looked_at() {
+    let mut rig = Rig::new();
+    let contradicted = of(REUSED, TCP);
+    expect(&mut rig, "to another pod", contradicted, &syn(INNOCENT), Clear);
+    rig.vouch(View { suspects: 0, ..FRESH });
+    expect(&mut rig, "no suspects", of(REUSED, TCP), &syn(REUSED), Clear);
+    let datagram = frame(&packet(REUSED, UDP, &udp(PORT)));
+    rig.vouch(FRESH);
+    expect(&mut rig, "suspects", of(REUSED, UDP), &datagram, DENIED);
+}
