@@ -8,7 +8,6 @@ pub trait Origin: EbpfContext {
     /// Whether another program of ours may interrupt this one on its processor: true for cgroup hooks.
     const MAY_BE_INTERRUPTED: bool = false;
 
-
     /// Octets, with link-layer header.
     fn length(&self) -> u32;
     /// The interface where the packet enters or leaves; 0: none.

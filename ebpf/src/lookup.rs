@@ -10,8 +10,8 @@ use crate::{maps, redirect};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, ActionModel, Addr, DenialKey, EgressModel, Intent, Meant, Mode, Model, Packet, Proof, Rate, RawConfig,
-    Reason, Suspect, Uid, View,
+    Action, ActionModel, Addr, DenialKey, EgressModel, Intent, Meant, Mode, Model, Packet, Proof, Rate,
+    RawConfig, Reason, Suspect, Uid, View,
 };
 
 /// The lookups for one packet or call to an IP that may be a suspect.

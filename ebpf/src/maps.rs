@@ -13,15 +13,15 @@ pub use denied::{Denied, choose, denial};
 pub use gate::buckets;
 pub use settings::{action_of, active, capture, config, limits, mode_of, view};
 
+use crate::frame::Origin;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
-use crate::frame::Origin;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Interface, Judged, Keyed, Mac, Meant, Owner, Packet, Role,
-    ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
+    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Interface, Judged, Keyed, Mac, Meant, Owner,
+    Packet, Role, ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].

@@ -15,9 +15,7 @@ use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
-use epguard_common::{
-    Backend, Bytes as _, Flow, Outcome, Packet, Reason, Redirected, Return, Role, Vip,
-};
+use epguard_common::{Backend, Bytes as _, Flow, Outcome, Packet, Reason, Redirected, Return, Role, Vip};
 
 const TCP: u8 = 6;
 

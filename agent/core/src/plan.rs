@@ -93,7 +93,9 @@ fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
 mod tests {
     use super::*;
     use crate::state::OrphanIp;
-    use epguard_common::{Action, Backends, Denial, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip};
+    use epguard_common::{
+        Action, Backends, Denial, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
+    };
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SHOP: ServiceNumber = ServiceNumber { number: 1 };

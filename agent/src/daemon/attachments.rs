@@ -7,9 +7,9 @@ mod waiting;
 
 use crate::kernel::datapath::{Chain, Datapath, KernelPath, failed_with};
 use crate::node::netlink::{Interface, Role, Roles, Selection};
-use epguard_common::Interface as InterfaceEntry;
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
+use epguard_common::Interface as InterfaceEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use waiting::Waiting;

@@ -93,7 +93,9 @@ impl Translators {
         } else if !conntrack && !has_other {
             add(Cause::NotLoaded, "the module nf_conntrack is not loaded");
         }
-        self.cilium.problems().for_each(|problem| add(Cause::Cilium, problem));
+        self.cilium
+            .problems()
+            .for_each(|problem| add(Cause::Cilium, problem));
         let unreadable = maps::packets(&self.pin_dir, Reason::Nothing, Outcome::UnreadableConnection);
         if unreadable > 0 {
             add(Cause::Unreadable, &format!("{unreadable} packets"));

@@ -69,7 +69,8 @@ impl<'a> Btf<'a> {
         while at < end {
             btf.types.push(at);
             let (kind, count) = btf.kind_at(at).context("a type is cut off")?;
-            at += 12 + trailing(kind, count).with_context(|| format!("a type has the unknown kind {kind}"))?;
+            at +=
+                12 + trailing(kind, count).with_context(|| format!("a type has the unknown kind {kind}"))?;
         }
         Ok(btf)
     }
@@ -118,7 +119,11 @@ impl<'a> Btf<'a> {
     pub fn element(&self, type_id: u32) -> Option<u32> {
         let (owner, at) = self.locate(self.resolve(type_id)?)?;
         let (kind, _) = owner.kind_at(at)?;
-        if kind == ARRAY { word(&owner.octets, at + 12) } else { None }
+        if kind == ARRAY {
+            word(&owner.octets, at + 12)
+        } else {
+            None
+        }
     }
 
     /// The size of a type in octets.
@@ -167,7 +172,9 @@ impl<'a> Btf<'a> {
         let Some(own) = (offset as usize).checked_sub(before) else {
             return self.base?.text(offset);
         };
-        let strings = self.octets.get(self.strings..self.strings + self.strings_length)?;
+        let strings = self
+            .octets
+            .get(self.strings..self.strings + self.strings_length)?;
         strings.get(own..)?.split(|octet| *octet == 0).next()
     }
 }
@@ -195,7 +202,13 @@ mod tests {
     /// A BTF with these types, as words, and these strings.
     fn btf(types: &[u32], strings: &str) -> Vec<u8> {
         let length = |octets: usize| u32::try_from(octets).unwrap();
-        let header = [length(HEADER), 0, length(types.len() * 4), length(types.len() * 4), length(strings.len())];
+        let header = [
+            length(HEADER),
+            0,
+            length(types.len() * 4),
+            length(types.len() * 4),
+            length(strings.len()),
+        ];
         let mut octets = vec![0x9f, 0xeb, 1, 0];
         octets.extend(header.iter().chain(types).flat_map(|word| word.to_ne_bytes()));
         octets.extend(strings.bytes());
@@ -223,7 +236,10 @@ mod tests {
         let a = btf.find_struct("a").unwrap();
         assert_eq!(btf.size(a), Some(12));
         let offset = |name| btf.member(a, name).map(|member| member.offset);
-        assert_eq!([offset("x"), offset("y"), offset("z")], [Some(0), Some(4), Some(4)]);
+        assert_eq!(
+            [offset("x"), offset("y"), offset("z")],
+            [Some(0), Some(4), Some(4)]
+        );
         assert_eq!(offset("int"), None);
         let element = btf.element(btf.member(a, "z").unwrap().type_id).unwrap();
         assert_eq!(btf.size(element), Some(4));
@@ -242,7 +258,10 @@ mod tests {
         assert_eq!(module.member(b, "x").map(|member| member.offset), Some(0));
         let second = module.member(b, "second").unwrap();
         assert_eq!((second.offset, module.size(second.type_id)), (4, Some(12)));
-        assert_eq!(module.member(second.type_id, "y").map(|member| member.offset), Some(4));
+        assert_eq!(
+            module.member(second.type_id, "y").map(|member| member.offset),
+            Some(4)
+        );
         assert_eq!(module.find_struct("a"), kernel.find_struct("a"));
     }
 
@@ -250,7 +269,10 @@ mod tests {
     fn octets_that_are_no_btf_are_an_error() {
         let whole = vmlinux();
         for length in 0..whole.len() - 14 {
-            assert!(Btf::parse(whole[..length].to_vec(), None).is_err(), "{length} octets");
+            assert!(
+                Btf::parse(whole[..length].to_vec(), None).is_err(),
+                "{length} octets"
+            );
         }
         let mut unknown = whole;
         unknown[HEADER + 7] = 31;

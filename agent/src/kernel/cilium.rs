@@ -125,7 +125,10 @@ impl Cilium {
                 Ok(_) => {}
                 Err(error) => known.problem = Some(format!("{error:#}")),
             }
-            if known.replaced.is_some_and(|replaced| replaced.elapsed() >= KEEP_OLD) {
+            if known
+                .replaced
+                .is_some_and(|replaced| replaced.elapsed() >= KEEP_OLD)
+            {
                 known.replaced = None;
                 let outer = open_outer(&self.pin_dir, shape)?;
                 bpf::remove_inner(outer.as_fd(), shape.place + 1)?;
@@ -134,7 +137,10 @@ impl Cilium {
                 }
             }
         }
-        Ok(self.known.iter().any(|known| known.id.is_some() || known.replaced.is_some()))
+        Ok(self
+            .known
+            .iter()
+            .any(|known| known.id.is_some() || known.replaced.is_some()))
     }
 
     /// Names of the maps that are looked up.

@@ -21,7 +21,9 @@ pub fn nfct_at() -> Result<u32> {
          `lockdown=integrity`"
     );
     let kernel = Btf::read(Path::new(VMLINUX), None)?;
-    let sk_buff = kernel.find_struct("sk_buff").context("the kernel's BTF has no sk_buff")?;
+    let sk_buff = kernel
+        .find_struct("sk_buff")
+        .context("the kernel's BTF has no sk_buff")?;
     let nfct = kernel.member(sk_buff, "_nfct");
     Ok(nfct
         .context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?
@@ -37,7 +39,10 @@ pub fn entry_at() -> Result<Option<u32>> {
     if module.exists() {
         return read_layout(&Btf::read(module, Some(&kernel))?).map(Some);
     }
-    if kernel.find_struct("nf_conn").is_some_and(|conn| kernel.member(conn, "tuplehash").is_some()) {
+    if kernel
+        .find_struct("nf_conn")
+        .is_some_and(|conn| kernel.member(conn, "tuplehash").is_some())
+    {
         return read_layout(&kernel).map(Some);
     }
     ensure!(
@@ -48,8 +53,15 @@ pub fn entry_at() -> Result<Option<u32>> {
 }
 
 fn read_layout(btf: &Btf<'_>) -> Result<u32> {
-    let named = |name| btf.find_struct(name).with_context(|| format!("the kernel's BTF has no {name}"));
-    let [conn, hash, tuple] = [named("nf_conn")?, named("nf_conntrack_tuple_hash")?, named("nf_conntrack_tuple")?];
+    let named = |name| {
+        btf.find_struct(name)
+            .with_context(|| format!("the kernel's BTF has no {name}"))
+    };
+    let [conn, hash, tuple] = [
+        named("nf_conn")?,
+        named("nf_conntrack_tuple_hash")?,
+        named("nf_conntrack_tuple")?,
+    ];
     let at = |type_id, path: &[&str]| {
         path.iter().try_fold((0, type_id), |(offset, type_id), name| {
             let member = btf.member(type_id, name)?;
@@ -68,7 +80,10 @@ fn read_layout(btf: &Btf<'_>) -> Result<u32> {
     for (path, offset) in expected {
         let found = at(tuple, path).map(|(offset, _)| offset as usize);
         if found != Some(offset) {
-            bail!("nf_conntrack_tuple.{} lies elsewhere than epguard expects: update epguard", path.join("."));
+            bail!(
+                "nf_conntrack_tuple.{} lies elsewhere than epguard expects: update epguard",
+                path.join(".")
+            );
         }
     }
     let (start, hashes) = at(conn, &["tuplehash"]).context("nf_conn has no tuplehash")?;
@@ -78,7 +93,8 @@ fn read_layout(btf: &Btf<'_>) -> Result<u32> {
         "nf_conntrack_tuple_hash has another size than epguard expects: update epguard"
     );
     ensure!(
-        btf.size(tuple).is_some_and(|size| size as usize == size_of::<Tuple>()),
+        btf.size(tuple)
+            .is_some_and(|size| size as usize == size_of::<Tuple>()),
         "nf_conntrack_tuple has another size than epguard expects: update epguard"
     );
     let (inside, _) = at(hash, &["tuple"]).context("nf_conntrack_tuple_hash has no tuple")?;
@@ -99,7 +115,12 @@ const INSTRUCTIONS: [u64; 7] = [
 /// Whether TC programs may read the kernel's memory. Loads a program of seven instructions, and attaches it nowhere.
 fn can_read_kernel() -> bool {
     let instructions = INSTRUCTIONS.map(u64::to_ne_bytes);
-    load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, None, instructions.as_flattened()).is_ok()
+    load(
+        bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS,
+        None,
+        instructions.as_flattened(),
+    )
+    .is_ok()
 }
 
 #[cfg(test)]
@@ -111,6 +132,10 @@ mod tests {
     fn this_kernels_conntrack_entries_are_found() {
         assert!(can_read_kernel());
         assert!(nfct_at().unwrap() > 0);
-        assert_eq!(entry_at().unwrap().map(|at| at % 8), Some(0), "nf_conntrack is built in here");
+        assert_eq!(
+            entry_at().unwrap().map(|at| at % 8),
+            Some(0),
+            "nf_conntrack is built in here"
+        );
     }
 }

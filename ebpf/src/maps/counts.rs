@@ -4,9 +4,7 @@ use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
 use core::arch::asm;
-use epguard_common::{
-    Count, DenialCount, DenialKey, Outcome, Reason, capacity, counted_outcome, counter,
-};
+use epguard_common::{Count, DenialCount, DenialKey, Outcome, Reason, capacity, counted_outcome, counter};
 
 /// Written here, by [`counter`].
 #[btf_map]

@@ -13,8 +13,8 @@ use aya_ebpf::programs::SockAddrContext;
 use core::cell::{Cell, RefCell};
 use core::ffi::c_void;
 use epguard_common::{
-    Action, Backend, CallDecision, CallModel, DenialKey, Meant, Mode, Outcome, Packet, Reason, Verdict,
-    View, Vip, decide_call, judge, packet_from, packet_of,
+    Action, Backend, CallDecision, CallModel, DenialKey, Meant, Mode, Outcome, Packet, Reason, Verdict, View,
+    Vip, decide_call, judge, packet_from, packet_of,
 };
 
 /// Judges a call. `backend` becomes the live endpoint of a call that is redirected. Not inlined: its stack is free again before
@@ -37,7 +37,10 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
     let Vip {
         addr, port, protocol, ..
     } = ends.endpoint;
-    let (packet, key) = (packet_of(&ends.endpoint), DenialKey::new(addr, service, port, protocol));
+    let (packet, key) = (
+        packet_of(&ends.endpoint),
+        DenialKey::new(addr, service, port, protocol),
+    );
     let meant = Meant::default();
     let origin = Call {
         ctx,

@@ -53,7 +53,10 @@ mod tests {
                 ..Translators::default()
             };
             let problems: Vec<Problem> = unrecorded(&translators).collect();
-            assert!(problems[0].what.contains("this one") && problems[0].remedy.len() > 20, "{cause:?}");
+            assert!(
+                problems[0].what.contains("this one") && problems[0].remedy.len() > 20,
+                "{cause:?}"
+            );
         }
     }
 }

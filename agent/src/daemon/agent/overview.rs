@@ -3,9 +3,7 @@
 use super::Agent;
 use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::boot as now;
-use crate::shared::status::{
-    Conflict, Evicted, Figures, Fill, Question, Request, Status, Watch,
-};
+use crate::shared::status::{Conflict, Evicted, Figures, Fill, Question, Request, Status, Watch};
 use anyhow::Result;
 use epguard_common::capacity;
 use epguard_core::facts::Watched;

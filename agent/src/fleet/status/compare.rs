@@ -123,7 +123,9 @@ fn common_words(answers: &[Answer<Condition>]) -> BTreeSet<&str> {
 /// The translators of the node, and other programs that matter.
 fn neighbours(status: &Status) -> String {
     let before = status.interfaces.iter().flat_map(|at| &at.before);
-    let programs = before.chain(&status.translators.cilium).chain(&status.socket_lb.programs);
+    let programs = before
+        .chain(&status.translators.cilium)
+        .chain(&status.socket_lb.programs);
     // Numbers of programs are those of one node.
     let names = programs.map(|name| name.split(" (id ").next().unwrap_or(name));
     let names: BTreeSet<&str> = names.collect();

@@ -1,6 +1,8 @@
 //! The commands of bpf(2) that aya has no function for: links by interface number, and operations on pinned links.
 
-use aya_obj::generated::{BPF_F_BEFORE, BPF_F_QUERY_EFFECTIVE, bpf_attach_type, bpf_cmd, bpf_link_info, bpf_map_type};
+use aya_obj::generated::{
+    BPF_F_BEFORE, BPF_F_QUERY_EFFECTIVE, bpf_attach_type, bpf_cmd, bpf_link_info, bpf_map_type,
+};
 use std::ffi::CString;
 use std::fs::File;
 use std::io;

@@ -34,6 +34,7 @@ pub use chain::Chain;
 pub use detach::detach;
 pub use failure::failed_with;
 pub use hook::{Hook, Hooks, KernelPath};
+pub use object::check_kernel;
 pub use pins::Pins;
 pub use xdp::Xdp;
 pub use xdp_device::XdpMode;
@@ -74,7 +75,6 @@ impl Datapath {
     /// earlier process run on until this process replaces them or removes them as left over. `nfct_at`: where `_nfct` lies in
     /// `struct sk_buff`; 0: the programs read no conntrack entries.
     pub fn load(pin_dir: &Path, hooks: Hooks, nfct_at: u32) -> Result<Self> {
-        object::check_kernel()?;
         let pins = Pins::make(pin_dir)?;
         let sets_error = socket_lb::can_set_error();
         let mut ebpf = object::load(&pins, sets_error, nfct_at)?;

@@ -177,6 +177,4 @@ mod tests {
         let numbers = ["12-from", "7", "lb-34-epguard_after_connect4"].map(|name| number(Path::new(name)));
         assert_eq!(numbers, [Some(12), Some(7), None]);
     }
-
-
 }

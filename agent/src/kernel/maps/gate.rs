@@ -191,10 +191,7 @@ mod tests {
         };
         tables.terminated.insert(orphan, orphan_ip);
         let all: Vec<(Addr, u8)> = entries(&tables).collect();
-        let bits = [
-            (suspect, Gate::SUSPECT),
-            (orphan, Gate::TERMINATED),
-        ];
+        let bits = [(suspect, Gate::SUSPECT), (orphan, Gate::TERMINATED)];
         assert_eq!(all, bits);
     }
 }

@@ -97,7 +97,10 @@ impl Roles {
         }
         let lower = (interface.lower).filter(|_| interface.kind == "vlan");
         lower.is_some_and(|lower| {
-            let is_bridge = self.interfaces.get(&lower).is_some_and(|lower| lower.kind == "bridge");
+            let is_bridge = self
+                .interfaces
+                .get(&lower)
+                .is_some_and(|lower| lower.kind == "bridge");
             is_bridge || self.role(lower).is_some()
         })
     }

@@ -6,8 +6,8 @@ use aya::maps::{Array, HashMap, Map, MapData};
 use epguard::kernel::maps;
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
-    Addr, Backend, Backends, DenialKey, Flow, Gate, Keyed, Mode, Redirected, ServiceNumber, Suspect, Uid, Vip,
-    bucket,
+    Addr, Backend, Backends, DenialKey, Flow, Gate, Keyed, Mode, Redirected, ServiceNumber, Suspect, Uid,
+    Vip, bucket,
 };
 use epguard_core::state::{OrphanIp, Tables};
 
@@ -51,10 +51,7 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
     let node = Node::new();
     write(&node, |writer| {
         writer.install(&tables()).unwrap();
-        assert_eq!(
-            bits(&gate(&node)),
-            [Gate::SUSPECT, 0, Gate::TERMINATED]
-        );
+        assert_eq!(bits(&gate(&node)), [Gate::SUSPECT, 0, Gate::TERMINATED]);
         writer.install(&Tables::default()).unwrap();
         assert_eq!(bits(&gate(&node)), [0; 3]);
         assert_eq!(gate(&node).valid & Gate::WRITTEN, Gate::WRITTEN);
@@ -152,9 +149,6 @@ fn the_next_writer_shows_what_the_last_one_left() {
     let mut map: Array<MapData, Gate> = Map::Array(map).try_into().unwrap();
     map.set(0, Gate::EMPTY, 0).unwrap();
     write(&node, |_| {
-        assert_eq!(
-            bits(&gate(&node)),
-            [Gate::SUSPECT, 0, Gate::TERMINATED]
-        );
+        assert_eq!(bits(&gate(&node)), [Gate::SUSPECT, 0, Gate::TERMINATED]);
     });
 }

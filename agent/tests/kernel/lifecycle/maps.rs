@@ -187,23 +187,19 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
         assert!(writer.install(&denying()).unwrap());
         assert!(writer.install(&Tables::default()).unwrap());
     });
-    write(&node, |writer| {
-        assert_eq!(writer.last_service(), SERVICE.number);
-        // An agent that ended after it wrote an entry, and before it wrote VIEW.
-        assert!(writer.install(&denying()).unwrap());
-    });
     let mut view = view(&node);
     let unaware = View {
-        last_service: 3,
         suspects: 0,
         flows: 0,
         ..view.get(&0, 0).unwrap()
     };
+    assert_eq!(unaware.last_service, SERVICE.number);
     view.set(0, unaware, 0).unwrap();
     write(&node, |writer| {
         assert_eq!(writer.last_service(), SERVICE.number);
-        writer.renew_lease(7).unwrap();
+        assert!(writer.install(&denying()).unwrap());
     });
+    write(&node, |writer| writer.renew_lease(7).unwrap());
     assert_eq!(view.get(&0, 0).unwrap().suspects, 1);
 }
 

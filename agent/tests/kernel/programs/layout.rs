@@ -8,9 +8,9 @@ use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
     Action, Addr, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial, DenialCount, DenialKey,
-    Direct, Flow, Gate, Interface, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason, ReasonActions,
-    ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState, View, Vip,
-    capacity,
+    Direct, Flow, Gate, Interface, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason,
+    ReasonActions, ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState,
+    View, Vip, capacity,
 };
 use serde_json::{Value, json};
 
@@ -213,8 +213,7 @@ fn bpftool_names_every_field_of_the_tables() {
         action: Action::Reject,
     };
     put_keyed(&mut datapath, "DENIED", &target, RawDenial::from(denial));
-    let key =
-        json!({"addr": x(), "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
+    let key = json!({"addr": x(), "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
     let value = json!({"dead_uid": dead_json, "owner_uid": owner_json, "boot_id": boot_json,
         "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2});
     assert_eq!(dumped("DENIED"), [keyed(&key, &value)]);

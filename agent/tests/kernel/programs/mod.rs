@@ -20,7 +20,7 @@ mod redirected;
 mod rig;
 mod shown;
 mod telemetry;
-mod transports;
 mod translators;
+mod transports;
 mod wire;
 mod world;

@@ -1,6 +1,8 @@
 //! What lies around the transport header: VLAN tags, IPv4 options, IPv6 extension headers, fragments.
 
-use super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, of_type, packet, tagged, tcp, udp, v4_with, v6_with};
+use super::frames::{
+    SRC_V4, SRC_V6, SYN, TCP, UDP, frame, of_type, packet, tagged, tcp, udp, v4_with, v6_with,
+};
 use super::rig::Rig;
 use super::world::{CLIENT_PORT, DENIED, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip};
 use epguard_common::Reason::Nothing;
@@ -91,7 +93,11 @@ fn a_later_fragment_is_judged_by_the_port_of_its_connection() {
         } else {
             Outcome::NotDenied
         };
-        rig.expect(&format!("{name}, of another port"), &fragment, Pass(Nothing, outcome));
+        rig.expect(
+            &format!("{name}, of another port"),
+            &fragment,
+            Pass(Nothing, outcome),
+        );
     }
 }
 

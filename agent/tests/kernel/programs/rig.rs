@@ -86,7 +86,10 @@ impl Rig {
     }
 
     pub fn repeat(&mut self, program: &str, frame: &[u8], context: Context, repeat: u32) -> Ran {
-        self.set("TEST_ENTRY", self.tracked.unwrap_or_else(|| world::tracked(frame)));
+        self.set(
+            "TEST_ENTRY",
+            self.tracked.unwrap_or_else(|| world::tracked(frame)),
+        );
         let program: &mut SchedClassifier = self
             .datapath
             .ebpf

@@ -1,8 +1,6 @@
 //! What conntrack's entry of a packet shows, and which packets are judged by it.
 
-use super::frames::{
-    ACK, ICMP, ICMPV6, SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp,
-};
+use super::frames::{ACK, ICMP, ICMPV6, SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp};
 use super::rig::{BOTH, DROP, PASS, Rig};
 use super::world::{
     CLIENT_PORT, DENIED, ENFORCE, FRESH, INNOCENT, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip,
@@ -29,13 +27,22 @@ const NO_INTENT: Verdict = Pass(Reason::Nothing, Outcome::NoIntent);
 const PODS: [Addr; 2] = [REUSED, REUSED_V6];
 
 fn client(pod: Addr) -> Addr {
-    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
+    if pod.is_v4() {
+        Addr::v4(SRC_V4)
+    } else {
+        Addr::v6(SRC_V6)
+    }
 }
 
 /// The entry of the connections to the Service that is denied at the pod.
 fn of(pod: Addr, protocol: u8) -> Tracked {
     let vip = vip(pod, PORT, protocol);
-    Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, PORT), (pod, PORT), protocol)
+    Tracked::translated(
+        (client(pod), CLIENT_PORT),
+        (vip.addr, PORT),
+        (pod, PORT),
+        protocol,
+    )
 }
 
 fn syn(pod: Addr) -> Vec<u8> {
@@ -75,7 +82,11 @@ fn packets_without_an_entry_pass() {
     template.entry.original.family = 0;
     let mut untracked = Tracked::NONE;
     untracked.reference = UNTRACKED;
-    for (name, tracked) in [("none", Tracked::NONE), ("untracked", untracked), ("a template", template)] {
+    for (name, tracked) in [
+        ("none", Tracked::NONE),
+        ("untracked", untracked),
+        ("a template", template),
+    ] {
         expect(&mut rig, name, tracked, &syn(REUSED), NO_CONNECTION);
     }
 }
@@ -92,10 +103,16 @@ fn an_entry_that_contradicts_its_packet_denies_nothing() {
         };
         for (name, tracked) in [
             ("of another endpoint", entry(|of| of.entry.reply.src[0] ^= 1)),
-            ("of another port", entry(|of| of.entry.reply.src_port = OTHER_PORT.to_be())),
+            (
+                "of another port",
+                entry(|of| of.entry.reply.src_port = OTHER_PORT.to_be()),
+            ),
             ("of another protocol", of(pod, UDP)),
             ("of two protocols", entry(|of| of.entry.reply.protocol = UDP)),
-            ("of the other family", entry(|of| of.entry.original.family ^= 2 ^ 10)),
+            (
+                "of the other family",
+                entry(|of| of.entry.original.family ^= 2 ^ 10),
+            ),
             ("of two families", entry(|of| of.entry.reply.family ^= 2 ^ 10)),
             ("of no family", entry(|of| of.entry.original.family = 7)),
         ] {
@@ -114,7 +131,13 @@ fn a_connection_that_was_opened_to_the_pod_itself_has_no_intent() {
         direct.entry.original.dst = direct.entry.reply.src;
         expect(&mut rig, "to the pod", direct, &syn(pod), NO_INTENT);
         // Even where the pod's own address is a Service's.
-        rig.affect(&epguard_common::Vip { addr: pod, ..vip(pod, PORT, TCP) }, super::world::SHOP);
+        rig.affect(
+            &epguard_common::Vip {
+                addr: pod,
+                ..vip(pod, PORT, TCP)
+            },
+            super::world::SHOP,
+        );
         expect(&mut rig, "to the pod that is a VIP", direct, &syn(pod), NO_INTENT);
     }
 }
@@ -135,9 +158,20 @@ fn an_icmp_error_goes_the_way_of_the_connection_that_it_is_about() {
             expect(&mut rig, "no error", established, &error, UNREADABLE);
         }
         let vip = vip(pod, OTHER_PORT, TCP);
-        let other = Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, OTHER_PORT), (pod, OTHER_PORT), TCP);
+        let other = Tracked::translated(
+            (client(pod), CLIENT_PORT),
+            (vip.addr, OTHER_PORT),
+            (pod, OTHER_PORT),
+            TCP,
+        );
         let passes = Pass(Reason::Nothing, Outcome::NotDenied);
-        expect(&mut rig, "of another port", other.with_info(RELATED), &error, passes);
+        expect(
+            &mut rig,
+            "of another port",
+            other.with_info(RELATED),
+            &error,
+            passes,
+        );
         let ping = of(pod, icmp);
         expect(&mut rig, "a translated ping", ping, &error, NO_INTENT);
     }
@@ -149,9 +183,18 @@ fn an_event_shows_the_client_before_masquerade() {
     let mut rig = Rig::new();
     let real = Addr::v4([10, 244, 7, 7]);
     let vip = vip(REUSED, PORT, TCP);
-    rig.tracked = Some(Tracked::translated((real, 5_555), (vip.addr, PORT), (REUSED, PORT), TCP));
+    rig.tracked = Some(Tracked::translated(
+        (real, 5_555),
+        (vip.addr, PORT),
+        (REUSED, PORT),
+        TCP,
+    ));
     assert_eq!(rig.run(BOTH, &syn(REUSED)).action, DROP);
-    let clients: Vec<_> = rig.events().iter().map(|event| (event.src, event.src_port)).collect();
+    let clients: Vec<_> = rig
+        .events()
+        .iter()
+        .map(|event| (event.src, event.src_port))
+        .collect();
     assert_eq!(clients, [(real, 5_555)]);
 }
 
@@ -174,7 +217,10 @@ fn ports(role: Role, bridge: u32) -> (Rig, [u32; 2]) {
     assert!(ip.status().unwrap().success());
     let mut rig = Rig::new();
     let ports = ["one", "two"].map(|name| if_nametoindex(name).unwrap());
-    let interface = Interface { role: role as u32, bridge };
+    let interface = Interface {
+        role: role as u32,
+        bridge,
+    };
     for ifindex in ports {
         rig.put_keyed("INTERFACES", &ifindex, interface);
     }
@@ -184,7 +230,9 @@ fn ports(role: Role, bridge: u32) -> (Rig, [u32; 2]) {
 
 fn packets(rig: &mut Rig, outcome: Outcome) -> u64 {
     let counters = rig.counters();
-    counters.get(&(Reason::Reused, outcome)).map_or(0, |(packets, _)| *packets)
+    counters
+        .get(&(Reason::Reused, outcome))
+        .map_or(0, |(packets, _)| *packets)
 }
 
 #[test]
@@ -213,7 +261,11 @@ fn packets_that_are_no_copies_are_counted_one_by_one() {
     for (name, port, frame) in [
         ("the first", one, syn(REUSED)),
         ("again at the same port", one, syn(REUSED)),
-        ("of another length", two, frame(&packet(REUSED, TCP, &[tcp(PORT, ACK), vec![0]].concat()))),
+        (
+            "of another length",
+            two,
+            frame(&packet(REUSED, TCP, &[tcp(PORT, ACK), vec![0]].concat())),
+        ),
     ] {
         rig.forget_counters();
         run_at(&mut rig, port, &frame);
@@ -224,7 +276,11 @@ fn packets_that_are_no_copies_are_counted_one_by_one() {
     run_at(&mut rig, one, &syn(REUSED));
     std::thread::sleep(std::time::Duration::from_millis(2));
     run_at(&mut rig, two, &syn(REUSED));
-    assert_eq!(packets(&mut rig, Outcome::Dropped), 2, "later than a bridge hands copies on");
+    assert_eq!(
+        packets(&mut rig, Outcome::Dropped),
+        2,
+        "later than a bridge hands copies on"
+    );
 }
 
 #[test]
@@ -259,7 +315,10 @@ fn the_hook_that_a_packet_leaves_the_node_by_judges_it() {
 #[ignore = "needs root: loads eBPF programs"]
 fn the_interface_that_captured_packets_go_to_judges_none() {
     let (mut rig, [port, other]) = ports(Role::Pod, 0);
-    rig.configure(Config { capture: port, ..ENFORCE });
+    rig.configure(Config {
+        capture: port,
+        ..ENFORCE
+    });
     assert_eq!(run_at(&mut rig, port, &syn(REUSED)), PASS);
     assert_eq!(run_at(&mut rig, other, &syn(REUSED)), DROP);
 }

@@ -233,7 +233,9 @@ pub fn tracked(frame: &[u8]) -> Tracked {
 fn called(ip: &Ip) -> Tracked {
     let (client, endpoint) = (Addr::from(ip.src), Addr::from(ip.dst));
     let has_ports = matches!(ip.protocol, 6 | 17 | 132);
-    let (src, dst) = ip.ports.map_or((CLIENT_PORT, PORT), |ports| (ports.src, ports.dst));
+    let (src, dst) = ip
+        .ports
+        .map_or((CLIENT_PORT, PORT), |ports| (ports.src, ports.dst));
     // Only protocols with ports are translated.
     let vip = if has_ports { virtual_ip(endpoint) } else { endpoint };
     Tracked::translated((client, src), (vip, dst), (endpoint, dst), ip.protocol)

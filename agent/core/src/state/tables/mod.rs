@@ -11,8 +11,8 @@ pub(in crate::state) mod restore;
 
 pub use changes::Changes;
 pub(in crate::state) use generations::Generations;
-pub(in crate::state) use owners::Owners;
 pub use numbers::Numbers;
+pub(in crate::state) use owners::Owners;
 
 use crate::facts::{Ips, Name};
 use crate::state::confirmation::Breaker;
@@ -24,7 +24,9 @@ use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::{Denials, Proven};
 use alternatives::Alternatives;
 use claim_order::by_claim;
-use epguard_common::{Action, Addr, Backends, Denial, DenialKey, Owner, ServiceNumber, Suspect, Uid, Vip, capacity};
+use epguard_common::{
+    Action, Addr, Backends, Denial, DenialKey, Owner, ServiceNumber, Suspect, Uid, Vip, capacity,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 

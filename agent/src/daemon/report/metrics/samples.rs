@@ -2,8 +2,8 @@
 
 use super::metric::{Moment, Sample, Value};
 use crate::shared::status::{Cause, Evicted, Fill, Watch};
-use strum::VariantArray as _;
 use epguard_common::{Count, Effect, Mode, Outcome, Reason};
+use strum::VariantArray as _;
 
 /// The values of the labels `action` and `mode` for a denied packet; `None` if the outcome is no denial's.
 fn denial(outcome: Outcome) -> Option<(&'static str, Mode)> {
@@ -75,7 +75,11 @@ impl Moment {
 
     pub(super) fn gaps(&self) -> Vec<Sample<'_>> {
         let gaps = |cause: Cause| self.status.translators.gaps.iter().any(|gap| gap.cause == cause);
-        each(Cause::VARIANTS.iter().map(|cause| ((*cause).into(), gaps(*cause))))
+        each(
+            Cause::VARIANTS
+                .iter()
+                .map(|cause| ((*cause).into(), gaps(*cause))),
+        )
     }
 
     pub(super) fn evicted(&self) -> Vec<Sample<'_>> {

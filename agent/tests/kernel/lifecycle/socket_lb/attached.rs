@@ -169,7 +169,10 @@ fn the_next_process_takes_the_links_over() {
             .collect()
     };
     let first = ids(&rig.node);
-    let mut successor = rig.node.load(Hooks::Auto).with_cgroup(Some(rig.root.path.clone()));
+    let mut successor = rig
+        .node
+        .load(Hooks::Auto)
+        .with_cgroup(Some(rig.root.path.clone()));
     assert!(
         successor.follow_socket_lb().unwrap(),
         "{:?}",

@@ -56,7 +56,7 @@ fn connections_from_before_the_hooks_missed_calls_pass_and_new_ones_are_denied()
     rig.deny(at, UidState::Dead, None);
     old.write_all(b"x").unwrap();
     reads_one(&mut server);
-    assert!(rig.count(Reason::Nothing, Outcome::NoConnection).packets >= 1);
+    assert!(rig.count(Reason::Nothing, Outcome::UnknownSocket).packets >= 1);
     new.write_all(b"x").unwrap();
     new.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let error = new.read(&mut [0; 1]).unwrap_err();

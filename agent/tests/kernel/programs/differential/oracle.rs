@@ -108,7 +108,10 @@ impl<'a> Oracle<'a> {
             self.lift(wire);
         }
         let nothing_denied = view.suspects == 0 && view.flows == 0;
-        let Some(ip) = wire.ip.filter(|_| !nothing_denied && tables.config.mode != Mode::Off) else {
+        let Some(ip) = wire
+            .ip
+            .filter(|_| !nothing_denied && tables.config.mode != Mode::Off)
+        else {
             return false;
         };
         let Some(flags) = tables.suspects.get(&ip.dst.into()) else {
@@ -164,7 +167,9 @@ impl<'a> Oracle<'a> {
             reserved: 0,
         };
         let service = self.tables.services.get(&asked).ok_or(Outcome::NoIntent)?;
-        let denial = self.tables.denial(ip.dst, *service, u16::from_be(reply.src_port), original.protocol);
+        let denial = self
+            .tables
+            .denial(ip.dst, *service, u16::from_be(reply.src_port), original.protocol);
         denial.ok_or(Outcome::NotDenied)
     }
 
@@ -224,7 +229,10 @@ fn address(family: u16, words: [u32; 4]) -> Option<IpAddr> {
     let [a, b, c, d] = words.map(u32::to_ne_bytes);
     match family {
         2 => Some(IpAddr::from(a)),
-        10 => <[u8; 16]>::try_from([a, b, c, d].concat()).ok().map(Ipv6Addr::from).map(IpAddr::V6),
+        10 => <[u8; 16]>::try_from([a, b, c, d].concat())
+            .ok()
+            .map(Ipv6Addr::from)
+            .map(IpAddr::V6),
         _ => None,
     }
 }

@@ -4,8 +4,8 @@ use super::node::HOSTS;
 use crate::programs::rig::Rig;
 use crate::programs::world::{CLIENT_PORT, ENFORCE, FRESH, Tracked, denial, suspect, vip};
 use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Gate, Keyed, Mode, RawDenial, Reason, ReasonActions,
-    ReasonModes, ServiceNumber, Suspect, Terminated, UidState, View, Vip,
+    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Gate, Keyed, Mode, RawDenial, Reason,
+    ReasonActions, ReasonModes, ServiceNumber, Suspect, Terminated, UidState, View, Vip,
 };
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -84,7 +84,9 @@ impl Tables {
             .into_iter()
             .flat_map(|port| TRANSPORTS.map(|number| (port, number)))
         {
-            let number = random.choice([1, 2, 0x8000, 0x1_0000, u32::MAX]).expect("numbers");
+            let number = random
+                .choice([1, 2, 0x8000, 0x1_0000, u32::MAX])
+                .expect("numbers");
             let service = ServiceNumber { number };
             if random.u8(..10) < 9 {
                 self.services.insert(vip(addr, port, protocol), service);
@@ -140,10 +142,18 @@ impl Tables {
     /// Draws conntrack's entry of the packets: mostly of a connection to an endpoint that is denied.
     pub fn connect(&mut self, random: &mut Rng) {
         let host = random.choice(HOSTS.iter()).copied().expect("hosts");
-        let (port, protocol) = (random.choice(PORTS).expect("ports"), random.choice(TRANSPORTS).expect("transports"));
+        let (port, protocol) = (
+            random.choice(PORTS).expect("ports"),
+            random.choice(TRANSPORTS).expect("transports"),
+        );
         let denied = random.choice(self.denied.keys()).filter(|_| random.u8(..8) > 0);
-        let (endpoint, port, protocol) = denied.map_or((host, port, protocol), |key| (key.addr, key.port, key.protocol));
-        let client = if endpoint.is_v4() { Addr::v4([10, 9, 0, 7]) } else { Addr::v6([0xfd; 16]) };
+        let (endpoint, port, protocol) =
+            denied.map_or((host, port, protocol), |key| (key.addr, key.port, key.protocol));
+        let client = if endpoint.is_v4() {
+            Addr::v4([10, 9, 0, 7])
+        } else {
+            Addr::v6([0xfd; 16])
+        };
         let vip = match random.u8(..10) {
             0 => (endpoint, port),
             1 => (client, port),
