@@ -17,7 +17,6 @@ mod row;
 mod support;
 
 use calls::{COSTS, NAMES};
-use epguard::Caller::{Node, Pod};
 use epguard::Denials;
 use form::{Better, Comparison, Table};
 use row::Beside::{self, Everything, LoadBalancer, Nothing, Sockets};
@@ -26,12 +25,11 @@ use std::time::{Duration, Instant};
 
 /// The row that the others are compared with.
 const BASE: usize = 1;
-const ROWS: [(&str, Beside); 7] = [
+const ROWS: [(&str, Beside); 6] = [
     ("no load balancer", Nothing),
     ("load balancer, without epguard", LoadBalancer),
-    ("epguard at sockets, nothing denied", Sockets(Denials::None, Pod)),
-    ("epguard at sockets, 1,000 denials", Sockets(Denials::Many, Pod)),
-    ("the same, a process on the node", Sockets(Denials::Many, Node)),
+    ("epguard at sockets, nothing denied", Sockets(Denials::None)),
+    ("epguard at sockets, 1,000 denials", Sockets(Denials::Many)),
     ("and at interfaces, nothing denied", Everything(Denials::None)),
     ("and at interfaces, 1,000 denials", Everything(Denials::Many)),
 ];

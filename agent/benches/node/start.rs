@@ -3,6 +3,7 @@
 use crate::kernel;
 use crate::raw::{self, Kind};
 use aya_obj::generated::bpf_attach_type::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
+use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::bpf::{self, Target};
 use epguard::kernel::datapath::{Datapath, Hooks};
 use nix::net::if_::if_nametoindex;
@@ -43,7 +44,7 @@ pub fn round(interfaces: usize) -> Round {
 }
 
 fn load_all() -> Datapath {
-    Datapath::load(Path::new(kernel::PIN_DIR), Hooks::Auto).unwrap()
+    Datapath::load(Path::new(kernel::PIN_DIR), Hooks::Auto, nfct_at().unwrap()).unwrap()
 }
 
 fn hook(mut datapath: Datapath, interfaces: &[(u32, String)]) -> Datapath {

@@ -29,16 +29,8 @@ impl Spreader {
         );
         let (data, data_end) = if kind == Kind::Tc { (76, 80) } else { (0, 4) };
         let [map_low, map_high] = map_address(map.as_raw_fd());
-        // A packet that arrives carries nothing; that of a test run keeps what the run before wrote.
-        let fresh: &[u64] = match kind {
-            Kind::Tc => &[
-                mov(0, 0),
-                store_word(6, 0, TC_INDEX),
-                store_word(6, 0, TC_CLASSID),
-            ],
-            _ => &[],
-        };
-        let spread = &[
+        let spread = [
+            mov_register(6, 1),
             load_word(2, 6, data),
             load_word(3, 6, data_end),
             mov_register(4, 2),
@@ -62,7 +54,7 @@ impl Spreader {
             mov(0, 0),
             EXIT,
         ];
-        let program = load(kind, &[&[mov_register(6, 1)], fresh, spread].concat())?;
+        let program = load(kind, &spread)?;
         Ok(Self { program, map })
     }
 
@@ -75,9 +67,6 @@ impl Spreader {
 
 /// `bpf_tail_call`.
 const TAIL_CALL: i32 = 12;
-/// Fields of `struct __sk_buff`.
-const TC_INDEX: i16 = 44;
-const TC_CLASSID: i16 = 72;
 const EXIT: u64 = 0x95;
 const XDP_PASS: i32 = 2;
 const TC_ACT_UNSPEC: i32 = -1;

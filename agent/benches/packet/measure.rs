@@ -44,7 +44,7 @@ pub struct Entry {
 impl Bench {
     /// `runs`: test runs of which a sample is the least.
     pub fn new(runs: u32) -> Self {
-        let states = [State::Idle, State::Observe, State::Enforce, State::Orphans];
+        let states = [State::Idle, State::Observe, State::Enforce, State::Orphans, State::Contradicted];
         let kinds = [Kind::Tc, Kind::Xdp, Kind::XdpFrags];
         let mut filters = Vec::new();
         // Not for tests, which need no other package.
@@ -104,6 +104,9 @@ impl Bench {
 
     /// Nanoseconds of the row's program and of the empty one, in turns.
     fn least(&mut self, entry: &Entry) -> Option<[f64; 2]> {
+        if let Subject::Program(state, _) = entry.case.subject {
+            self.rig(state).track(&entry.frame);
+        }
         // Packets of a test run that takes about 5 ms.
         let packets = 5_000_000 / self.run(entry, 1_000)?.kernel_ns.max(1);
         let (mut own, mut empty, mut spreading) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
@@ -127,6 +130,7 @@ impl Bench {
         };
         let mut sum = 0.0;
         node::renew_suspects(self.rig(State::Enforce));
+        self.rig(State::Enforce).track(&entry.frame);
         for _ in 0..RUNS_WITH_EVENTS {
             let rig = self.rig(State::Enforce);
             if entry.mode == Mode::Hot {

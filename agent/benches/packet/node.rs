@@ -1,6 +1,7 @@
 //! The node that packets meet: epguard's programs with maps filled for each state that is measured.
 
 use crate::frames::{SYN, TCP, frame, packet, tcp};
+use crate::kernel;
 use crate::rig::Rig;
 use crate::world::{DEAD_UID, ENFORCE, FRESH, PORT, SHOP, denial, suspect, target, vip};
 use crate::xdp_filter::run;
@@ -13,6 +14,8 @@ pub const STALE: u32 = 1_000;
 pub const OTHERS: u32 = 65_536;
 
 const LOOPBACK: u32 = 1;
+/// `struct sk_buff` begins with two links, and then the device.
+const DEVICE_AT: u32 = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
@@ -25,8 +28,10 @@ pub enum Family {
 pub enum Destination {
     /// To an address that nothing is wrong with.
     Other,
-    /// To a suspect, that is its own VIP, or to an orphan IP.
+    /// To a suspect with a denial, or to an orphan IP.
     Stale,
+    /// To a suspect, of a Service that has no denial for it.
+    Spared,
     /// Where packets come from.
     Client,
 }
@@ -40,6 +45,8 @@ pub enum State {
     Enforce,
     /// Enforced, and the node has orphan IPs, too.
     Orphans,
+    /// Enforced, and what the programs read as a packet's conntrack entry is none.
+    Contradicted,
 }
 
 impl Destination {
@@ -47,6 +54,7 @@ impl Destination {
         match self {
             Self::Other | Self::Client => OTHERS,
             Self::Stale => STALE,
+            Self::Spared => 1,
         }
     }
 
@@ -57,6 +65,7 @@ impl Destination {
             Self::Other => 245,
             Self::Stale => 246,
             Self::Client => 247,
+            Self::Spared => 248,
         };
         match family {
             Family::V4 => Addr::v4([10, net, high, low]),
@@ -82,12 +91,14 @@ pub fn enter() {
 
 /// The programs over maps in this state.
 pub fn rig(state: State) -> Rig {
-    let mut rig = Rig::new();
+    let mut rig = match state {
+        State::Contradicted => Rig::filled(kernel::load_reading(DEVICE_AT)),
+        _ => Rig::new(),
+    };
     if state == State::Idle {
         rig.set("GATE", Gate::EMPTY);
         rig.vouch(View {
             suspects: 0,
-            vips: 0,
             ..FRESH
         });
         return rig;
@@ -100,6 +111,11 @@ pub fn rig(state: State) -> Rig {
         if state == State::Orphans {
             rig.put_keyed("TERMINATED", &addr, orphan());
         }
+    }
+    for family in [Family::V4, Family::V6] {
+        let addr = Destination::Spared.address(family, 0);
+        rig.affect(&vip(addr, PORT, TCP), SHOP);
+        renew(&mut rig, addr);
     }
     renew_suspects(&mut rig);
     let mac = Mac {
@@ -117,7 +133,7 @@ pub fn rig(state: State) -> Rig {
     });
     rig.vouch(View {
         suspects: entries,
-        vips: entries,
+        entry_at: u32::from(state == State::Contradicted),
         terminated: if state == State::Orphans { entries } else { 0 },
         ..FRESH
     });
@@ -151,7 +167,7 @@ fn orphan() -> Terminated {
 /// A SYN to one address: to the first one, of the others, whose bucket in the gate is empty.
 pub fn one(gate: &Gate, to: Destination, family: Family) -> Vec<u8> {
     let one = match to {
-        Destination::Stale => to.address(family, 0),
+        Destination::Stale | Destination::Spared => to.address(family, 0),
         _ => quiet(gate, to, family),
     };
     syn(gate, one, family)

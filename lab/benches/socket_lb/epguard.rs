@@ -2,9 +2,10 @@
 
 use super::row::{PODS, SERVICE_PORT, VIPS};
 use super::support::denied::deny;
-use ::epguard::kernel::datapath::{Datapath, Hooks, Scope, netns_cookie};
+use ::epguard::kernel::conntrack::nfct_at;
+use ::epguard::kernel::datapath::{Datapath, Hooks};
 use ::epguard::kernel::maps::{Writer, default_modes};
-use epguard_common::{CARRIER_ALL, Mode, Role, Slot};
+use epguard_common::{Interface, Mode, Role};
 use epguard_core::state::Tables;
 use epguard_lab::net::Topology;
 use std::net::SocketAddrV4;
@@ -18,13 +19,6 @@ pub(crate) enum Denials {
     Many,
 }
 
-/// Who calls: the hooks that follow the node's own sockets look further at these.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Caller {
-    Pod,
-    Node,
-}
-
 /// Attached programs with their maps.
 pub(crate) struct Epguard {
     datapath: Datapath,
@@ -33,18 +27,14 @@ pub(crate) struct Epguard {
 
 impl Epguard {
     /// Hooks the sockets below this root, where a load balancer is already.
-    pub(crate) fn start(lab: &Topology, pins: &Path, root: &Path, denials: Denials, caller: Caller) -> Self {
-        let host = if caller == Caller::Node { PODS[1] } else { "node-a" };
-        let node = lab.netns(host).unwrap().run(netns_cookie).unwrap().unwrap();
-        let load = || Datapath::load(pins, Hooks::Auto).unwrap();
-        let mut datapath = lab.netns("node-a").unwrap().run(load).unwrap();
-        let scope = Scope::ChildrenOf(root.to_owned());
-        datapath.hook_sockets(scope).unwrap();
+    pub(crate) fn start(lab: &Topology, pins: &Path, root: &Path, denials: Denials) -> Self {
+        let load = || Datapath::load(pins, Hooks::Auto, nfct_at().unwrap()).unwrap();
+        let datapath = lab.netns("node-a").unwrap().run(load).unwrap();
+        let mut datapath = datapath.with_cgroup(Some(root.to_owned()));
         let hooked = (0..2).any(|_| datapath.follow_socket_lb().unwrap());
         assert!(hooked, "{:?}", datapath.socket_lb());
-        let mut writer = Writer::new(&mut datapath.ebpf, node).unwrap();
+        let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
         writer.configure(Mode::Enforce, default_modes(), false).unwrap();
-        writer.permit(CARRIER_ALL, false).unwrap();
         writer.judge_by_socket(true, true).unwrap();
         if denials == Denials::Many {
             writer.install(&tables()).unwrap();
@@ -63,7 +53,8 @@ impl Epguard {
                 ifindex
             };
             let ifindex = lab.netns("node-a").unwrap().run(hook).unwrap();
-            self.writer.set_role(ifindex, Some(Role::Pod));
+            let role = Role::Pod as u32;
+            self.writer.set_interface(ifindex, Some(Interface { role, bridge: 0 }));
         }
     }
 }
@@ -71,12 +62,12 @@ impl Epguard {
 /// 500 denied endpoints of each Service.
 fn tables() -> Tables {
     let mut tables = Tables::default();
-    for (vip, number) in VIPS.into_iter().zip([0x8020, 0x8040]) {
+    for (vip, number) in VIPS.into_iter().zip(1..) {
         for host in 0..500u16 {
             let [high, low] = host.to_be_bytes();
             let endpoint = SocketAddrV4::new([10, 245, vip[3] << 4 | high, low].into(), 8080);
             let vip = SocketAddrV4::new(vip.into(), SERVICE_PORT);
-            deny(&mut tables, Slot { number }, vip, endpoint);
+            deny(&mut tables, number, vip, endpoint);
         }
     }
     tables

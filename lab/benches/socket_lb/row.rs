@@ -1,8 +1,8 @@
 //! One row: a node with a pod that calls and one that serves, a load balancer, and epguard's hooks, or neither.
 
 use super::calls::{COSTS, Server};
-use super::epguard::{Caller, Denials, Epguard};
-use super::support::own_cgroup;
+use super::epguard::{Denials, Epguard};
+use ::epguard::kernel::datapath::find_cgroup2;
 use epguard_lab::net::{SocketRoot, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, ServiceRule};
 use epguard_lab::scenario::workdir::Workdir;
@@ -23,8 +23,8 @@ pub(crate) enum Beside {
     Nothing,
     LoadBalancer,
     /// A load balancer, and epguard's hooks at the cgroup.
-    Sockets(Denials, Caller),
-    /// The same for a pod, with epguard's hooks at the pods' interfaces.
+    Sockets(Denials),
+    /// The same, with epguard's hooks at the pods' interfaces.
     Everything(Denials),
 }
 
@@ -65,11 +65,9 @@ impl Row {
         let pins = workdir.pins().join("epguard");
         let epguard = match beside {
             Beside::Nothing | Beside::LoadBalancer => None,
-            Beside::Sockets(denials, caller) => {
-                Some(Epguard::start(&lab, &pins, root.path(), denials, caller))
-            }
+            Beside::Sockets(denials) => Some(Epguard::start(&lab, &pins, root.path(), denials)),
             Beside::Everything(denials) => {
-                let mut epguard = Epguard::start(&lab, &pins, root.path(), denials, Caller::Pod);
+                let mut epguard = Epguard::start(&lab, &pins, root.path(), denials);
                 epguard.hook(&lab);
                 Some(epguard)
             }
@@ -97,6 +95,13 @@ impl Row {
         let [pod, itself] = costs;
         [pod[0], pod[1], pod[2], itself[0], itself[1], itself[2]]
     }
+}
+
+/// The cgroup of this process.
+fn own_cgroup() -> PathBuf {
+    let all = fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
+    find_cgroup2(None).unwrap().join(own)
 }
 
 fn rules(endpoints: [SocketAddr; 2]) -> Vec<ServiceRule> {

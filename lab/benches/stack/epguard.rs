@@ -2,18 +2,16 @@
 
 use super::bed::Bed;
 use super::stale;
-use super::support::own_cgroup;
-use ::epguard::kernel::datapath::{Datapath, Hooks, Scope, Xdp, netns_cookie};
+use ::epguard::kernel::conntrack::{entry_at, nfct_at};
+use ::epguard::kernel::datapath::{Datapath, Hooks, Xdp};
 use ::epguard::kernel::maps::{Writer, default_modes};
 use aya::programs::Xdp as Program;
-use epguard_common::{Mode, Outcome, Role};
+use epguard_common::{Interface, Mode, Outcome, Role};
 use epguard_core::state::Tables;
-use epguard_lab::net::{NetNs, SocketRoot};
+use epguard_lab::net::NetNs;
 use epguard_lab::scenario::counters::Counters;
 use epguard_lab::scenario::workdir::Workdir;
 use nix::net::if_::if_nametoindex;
-use std::fs;
-use std::path::PathBuf;
 
 /// The loaded programs and their maps.
 pub(crate) struct Epguard {
@@ -21,50 +19,42 @@ pub(crate) struct Epguard {
     writer: Writer,
     node: NetNs,
     interfaces: Vec<(u32, String)>,
-    /// A cgroup whose sockets the programs follow, and the one that this process was in.
-    cgroups: [PathBuf; 2],
-    _root: SocketRoot,
     workdir: Workdir,
 }
 
 impl Epguard {
-    /// Hooks nothing but a cgroup of its own.
+    /// Hooks nothing.
     pub(crate) fn new(bed: &Bed) -> Self {
-        let (workdir, root) = (Workdir::new().unwrap(), SocketRoot::new().unwrap());
-        let hooked = root.make("kubepods.slice").unwrap();
+        let workdir = Workdir::new().unwrap();
         let node = bed.node().clone();
         let load = || {
-            let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto).unwrap();
+            let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto, nfct_at().unwrap()).unwrap();
             let mut datapath = datapath.with_xdp(Xdp::Driver).unwrap();
-            datapath
-                .hook_sockets(Scope::ChildrenOf(root.path().to_owned()))
-                .unwrap();
-            let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+            let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
             let interfaces = bed.interfaces().into_iter();
             let interfaces: Vec<_> = interfaces
                 .map(|name| (if_nametoindex(&*name).unwrap(), name))
                 .collect();
             for (ifindex, name) in &interfaces {
                 let role = if name == "eth0" { Role::Uplink } else { Role::Pod };
-                writer.set_role(*ifindex, Some(role));
+                let role = role as u32;
+                writer.set_interface(*ifindex, Some(Interface { role, bridge: 0 }));
             }
             (datapath, writer, interfaces)
         };
         let (datapath, mut writer, interfaces) = node.run(load).unwrap();
-        writer.permit(stale::CARRIER, false).unwrap();
+        writer.read_entries_at(entry_at().unwrap().unwrap()).unwrap();
         writer.renew_lease(u64::MAX).unwrap();
         Self {
             datapath,
             writer,
             node,
             interfaces,
-            cgroups: [hooked, own_cgroup()],
-            _root: root,
             workdir,
         }
     }
 
-    /// Hooks all interfaces and this process's sockets, in this mode and with these tables.
+    /// Hooks all interfaces, in this mode and with these tables.
     pub(crate) fn hook(&mut self, mode: Mode, tables: &Tables) {
         self.writer.configure(mode, default_modes(), false).unwrap();
         self.writer.install(tables).unwrap();
@@ -76,7 +66,6 @@ impl Epguard {
             }
         };
         self.node.run(hook).unwrap();
-        fs::write(self.cgroups[0].join("cgroup.procs"), "0").unwrap();
     }
 
     /// Attaches the XDP program to the uplink too.
@@ -95,7 +84,6 @@ impl Epguard {
             self.datapath.detach_leaving().unwrap();
         };
         self.node.run(unhook).unwrap();
-        fs::write(self.cgroups[1].join("cgroup.procs"), "0").unwrap();
     }
 
     /// Packets that the programs have dropped.

@@ -21,7 +21,7 @@ pub(crate) struct Passing {
 impl Passing {
     pub(crate) fn load() -> Self {
         let workdir = Workdir::new().unwrap();
-        let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto).unwrap();
+        let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto, 0).unwrap();
         Self {
             datapath: datapath.with_xdp(Xdp::Driver).unwrap(),
             _workdir: workdir,

@@ -1,14 +1,12 @@
 //! The stale IPs: 1,000 orphan IPs, and 1,000 suspects behind 20 Services. The measured traffic uses none of them.
 
 use super::support::denied::deny;
-use epguard_common::{Addr, CARRIER_ALL, Gate, Mode, Slot, Uid, bucket};
+use epguard_common::{Addr, Gate, Mode, Uid, bucket};
 use epguard_core::state::{OrphanIp, Tables};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The range of the orphan IPs. The node has a blackhole route for it, as Calico has for a node's blocks.
 pub(crate) const ORPHANS: &str = "10.245.0.0/16";
-/// Bits of `tc_index` for the intent.
-pub(crate) const CARRIER: u16 = CARRIER_ALL;
 
 /// An unused IP of the node, whose last pod is dead.
 pub(crate) fn orphan(number: u16) -> Ipv4Addr {
@@ -42,10 +40,10 @@ pub(crate) fn tables(more: &[(SocketAddrV4, SocketAddrV4)]) -> Tables {
         let [_, of] = (number % 20).to_be_bytes();
         let vip = SocketAddrV4::new(Ipv4Addr::new(10, 96, 1, of), 80);
         let endpoint = SocketAddrV4::new(suspect(number), 8080);
-        deny(&mut tables, slot(of.into()), vip, endpoint);
+        deny(&mut tables, 1 + u32::from(of), vip, endpoint);
     }
-    for (number, (vip, endpoint)) in (20..).zip(more) {
-        deny(&mut tables, slot(number), *vip, *endpoint);
+    for (number, (vip, endpoint)) in (21..).zip(more) {
+        deny(&mut tables, number, *vip, *endpoint);
     }
     tables
 }
@@ -58,12 +56,6 @@ pub(crate) fn shares_bucket(ip: Ipv4Addr) -> bool {
         gate.add(addr(stale), Gate::TERMINATED);
     }
     gate.buckets[bucket(addr(ip).words())] != 0
-}
-
-fn slot(service: u16) -> Slot {
-    Slot {
-        number: 0x8020 + 0x20 * service,
-    }
 }
 
 fn addr(ip: Ipv4Addr) -> Addr {

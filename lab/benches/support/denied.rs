@@ -1,6 +1,6 @@
 //! Denials, written by hand.
 
-use epguard_common::{Action, Addr, Denial, DenialKey, Mode, Reason, Slot, Suspect, Uid, UidState, Vip};
+use epguard_common::{Action, Addr, Denial, DenialKey, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip};
 use epguard_core::state::Tables;
 use std::net::SocketAddrV4;
 
@@ -8,7 +8,8 @@ use std::net::SocketAddrV4;
 const PROTOCOLS: [u8; 2] = [6, 17];
 
 /// Denies the Service with this IP an endpoint.
-pub(crate) fn deny(tables: &mut Tables, slot: Slot, vip: SocketAddrV4, endpoint: SocketAddrV4) {
+pub(crate) fn deny(tables: &mut Tables, service: u32, vip: SocketAddrV4, endpoint: SocketAddrV4) {
+    let service = ServiceNumber { number: service };
     let addr = Addr::v4(endpoint.ip().octets());
     tables.suspects.entry(addr).or_default().flags = Suspect::DENIED;
     for protocol in PROTOCOLS {
@@ -18,13 +19,13 @@ pub(crate) fn deny(tables: &mut Tables, slot: Slot, vip: SocketAddrV4, endpoint:
             protocol,
             reserved: 0,
         };
-        tables.services.insert(of, slot);
+        tables.services.insert(of, service);
         let key = DenialKey {
             addr,
-            slot,
+            service,
             port: endpoint.port(),
             protocol,
-            reserved: [0; 3],
+            reserved: 0,
         };
         let denial = Denial {
             dead_uid: Uid { octets: [0xdd; 16] },
@@ -35,8 +36,6 @@ pub(crate) fn deny(tables: &mut Tables, slot: Slot, vip: SocketAddrV4, endpoint:
             mode: Mode::Enforce,
             held: 0,
             action: Action::Unset,
-            reserved: 0,
-            slot_since_ns: 0,
         };
         tables.denied.insert(key, denial);
     }

@@ -6,7 +6,6 @@ pub(crate) mod denied;
 
 use comfy_table::{Table, presets::NOTHING};
 use nix::time::{ClockId, clock_gettime};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use std::{env, fs};
@@ -62,11 +61,4 @@ pub(crate) fn memory(process: &str, field: &str) -> Option<f64> {
 pub(crate) fn parameter(query: &str, name: &str) -> Option<u32> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(own, _)| *own == name)?.1.parse().ok()
-}
-
-/// The cgroup of this process.
-pub(crate) fn own_cgroup() -> PathBuf {
-    let all = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
-    ::epguard::daemon::args::cgroup2_mount().unwrap().join(own)
 }

@@ -17,8 +17,13 @@ pub const PIN_DIR: &str = "/sys/fs/bpf/epguard";
 /// Loads the object for this thread's test alone: on a bpffs of its own, which programs that it starts share, and which
 /// vanishes with it.
 pub fn load() -> Datapath {
+    load_reading(nfct_at().unwrap())
+}
+
+/// The same, with the reference to a packet's conntrack entry there in its `struct sk_buff`.
+pub fn load_reading(nfct_at: u32) -> Datapath {
     fresh_bpffs();
-    Datapath::load(Path::new(PIN_DIR), Hooks::Auto, nfct_at().unwrap()).unwrap()
+    Datapath::load(Path::new(PIN_DIR), Hooks::Auto, nfct_at).unwrap()
 }
 
 /// Gives this thread a mount namespace with an empty bpffs.

@@ -51,14 +51,23 @@ pub struct Rig {
 
 impl Rig {
     pub fn new() -> Self {
-        let mut rig = Self::bare();
+        Self::filled(kernel::load())
+    }
+
+    /// The same of these programs.
+    pub fn filled(datapath: Datapath) -> Self {
+        let mut rig = Self::of(datapath);
         world::fill(&mut rig);
         rig
     }
 
     /// With empty maps.
     pub fn bare() -> Self {
-        let mut datapath = kernel::load();
+        Self::of(kernel::load())
+    }
+
+    /// With the maps as they are.
+    pub fn of(mut datapath: Datapath) -> Self {
         let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
         let gate = Box::new(Gate::EMPTY);
@@ -86,10 +95,7 @@ impl Rig {
     }
 
     pub fn repeat(&mut self, program: &str, frame: &[u8], context: Context, repeat: u32) -> Ran {
-        self.set(
-            "TEST_ENTRY",
-            self.tracked.unwrap_or_else(|| world::tracked(frame)),
-        );
+        self.track(frame);
         let program: &mut SchedClassifier = self
             .datapath
             .ebpf
@@ -114,6 +120,12 @@ impl Rig {
             context: context_out,
             duration: result.duration,
         }
+    }
+
+    /// Gives [`BOTH`] the conntrack entry of the frame.
+    pub fn track(&mut self, frame: &[u8]) {
+        let tracked = self.tracked.unwrap_or_else(|| world::tracked(frame));
+        self.set("TEST_ENTRY", tracked);
     }
 
     /// Runs the XDP program on a frame that loopback takes in.
