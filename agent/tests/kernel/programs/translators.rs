@@ -6,7 +6,7 @@ use super::world::{
     CLIENT_PORT, DENIED, ENFORCE, FRESH, INNOCENT, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip,
 };
 use epguard_common::Verdict::{self, Clear, Pass};
-use epguard_common::{ANSWER, Addr, Config, Interface, Mode, Outcome, Reason, Role, Terminated, View};
+use epguard_common::{Addr, Config, Interface, Mode, Outcome, Reason, Role, View};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::ops::Range;
@@ -200,7 +200,6 @@ fn an_event_shows_the_client_before_masquerade() {
 
 /// Of `struct __sk_buff`.
 const IFINDEX: Range<usize> = 40..44;
-const TC_INDEX: Range<usize> = 44..48;
 
 /// Runs the frame at this interface.
 fn run_at(rig: &mut Rig, ifindex: u32, frame: &[u8]) -> i32 {
@@ -335,24 +334,4 @@ fn an_innocent_packet_is_not_looked_at() {
     let datagram = frame(&packet(REUSED, UDP, &udp(PORT)));
     rig.vouch(FRESH);
     expect(&mut rig, "suspects", of(REUSED, UDP), &datagram, DENIED);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn answers_show_no_holder_and_are_judged_like_other_packets() {
-    let mut rig = Rig::new();
-    let nobody = Terminated {
-        mode: Mode::Enforce as u32,
-        ..Terminated::default()
-    };
-    let sender = Addr::v4(SRC_V4);
-    rig.put_keyed("TERMINATED", &sender, nobody);
-    rig.vouch(View { terminated: 1, ..FRESH });
-    for (tc_index, shows) in [(ANSWER, false), (0, true)] {
-        let mut context = [0; 192];
-        context[TC_INDEX].copy_from_slice(&tc_index.to_ne_bytes());
-        assert_eq!(rig.repeat(BOTH, &syn(REUSED), context, 1).action, DROP);
-        let entry: Terminated = rig.get_keyed("TERMINATED", &sender).unwrap();
-        assert_eq!(entry.lifted_ns != 0, shows, "{tc_index:#x}");
-    }
 }
