@@ -27,27 +27,29 @@ pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
 
 #[inline(always)]
 fn look(context: *mut __sk_buff, view: &View) -> Option<Glance> {
-    glance(&Linear::of(context)?, view.flows != 0)
+    glance(&Linear::of(context)?, view)
 }
 
 /// Whether the frame needs a verdict before its skb is made.
 #[inline(always)]
 pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
-    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame, false));
+    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame, view));
     glance.is_none_or(|glance| glance.asks_about_orphans(view))
 }
 
 /// A look at a packet. `None`: it is not one of IP, or not whole, or the table does not show all addresses.
 #[inline(always)]
-fn glance(frame: &Linear, with_flows: bool) -> Option<Glance> {
-    let buckets = maps::buckets(with_flows)?;
+fn glance(frame: &Linear, view: &View) -> Option<Glance> {
+    let buckets = maps::buckets(view.flows != 0)?;
+    let has_sources = view.flows != 0 || view.terminated != 0;
+    let source = |words| if has_sources { buckets.of(words) } else { 0 };
     match frame.ether_type() {
         IPV4 => {
             let [first, _, time_to_live, src, dst] = frame.words::<5>(0)?;
             let v4 = |word| Addr::from_v4_word(word).words();
             (first.to_ne_bytes()[0] >> 4 == 4).then_some(())?;
             Some(Glance {
-                src: buckets.of(v4(src)),
+                src: source(v4(src)),
                 dst: buckets.of(v4(dst)),
                 protocol: time_to_live.to_ne_bytes()[1],
                 is_v6: false,
@@ -57,7 +59,7 @@ fn glance(frame: &Linear, with_flows: bool) -> Option<Glance> {
             let [first, second, s0, s1, s2, s3, d0, d1, d2, d3] = frame.words::<10>(0)?;
             (first.to_ne_bytes()[0] >> 4 == 6).then_some(())?;
             Some(Glance {
-                src: buckets.of([s0, s1, s2, s3]),
+                src: source([s0, s1, s2, s3]),
                 dst: buckets.of([d0, d1, d2, d3]),
                 protocol: second.to_ne_bytes()[2],
                 is_v6: true,
