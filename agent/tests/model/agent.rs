@@ -12,7 +12,7 @@ use epguard_core::facts::Watched;
 use epguard_core::facts::{Fact, Presence};
 use epguard_core::freshness::{Due, Freshness};
 use epguard_core::plan;
-use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
+use epguard_core::state::{Ipam, Numbers, Ranges, Settings, State, Tables};
 use std::cell::Cell;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -41,6 +41,8 @@ pub fn boot() -> Duration {
 pub struct Kernel {
     pub installed: Tables,
     pub deadline: Duration,
+    /// The greatest number of a Service that was written.
+    last_service: u32,
 }
 
 /// A denial that the kernel carries out, in the model's own types.
@@ -71,7 +73,7 @@ impl Agent {
             ipam: Ipam::Auto,
             ranges: Ranges::default(),
         };
-        let mut state = State::new(settings);
+        let mut state = State::with_numbers(settings, Numbers::after(kernel.last_service));
         state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
         let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
@@ -160,6 +162,9 @@ impl Agent {
         for op in plan::tables_at(&kernel.installed, self.state.tables(), &changes) {
             op.apply(&mut kernel.installed);
         }
+        let numbers = kernel.installed.services.values();
+        let last = numbers.map(|service| service.number).max();
+        kernel.last_service = kernel.last_service.max(last.unwrap_or(0));
         self.state.take_owners(usize::MAX);
     }
 
@@ -170,7 +175,7 @@ impl Agent {
         let tables = self.state.tables();
         let denies =
             !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
-        if denies || self.state.has_redirected_flows() {
+        if denies {
             for Due { watch, within } in self.lease.view.due(boot()) {
                 self.watches.confirm(watch, within);
             }
@@ -186,8 +191,11 @@ impl Kernel {
         }
         let installed = &self.installed;
         let mut denied = Vec::new();
-        for (vip, slot) in &installed.services {
-            let of = installed.denied.iter().filter(|(target, _)| target.slot == *slot);
+        for (vip, number) in &installed.services {
+            let of = installed
+                .denied
+                .iter()
+                .filter(|(target, _)| target.service == *number);
             for (target, denial) in of {
                 let suspect = installed.suspects.get(&target.addr);
                 let judged = suspect.is_some_and(|suspect| suspect.flags & Suspect::DENIED != 0);

@@ -37,8 +37,8 @@ impl Before {
                 "a list shows no order of claims, but {key:?} is denied as {denial:?}"
             );
         }
-        for (vip, slot) in &now.services {
-            prop_assert_eq!(before.services.get(vip), Some(slot), "{:?} is a new VIP", vip);
+        for (vip, number) in &now.services {
+            prop_assert_eq!(before.services.get(vip), Some(number), "{:?} is a new VIP", vip);
         }
         let proven = now.terminated.iter();
         for (ip, orphan_ip) in proven.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {

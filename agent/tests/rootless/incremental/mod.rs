@@ -13,13 +13,14 @@ mod step;
 use super::state::world::{self, World};
 use cluster::Cluster;
 use draw::{any_node_fact, any_step, lists};
-use epguard_common::{Addr, UidState};
+use epguard_common::{Addr, ServiceNumber, UidState};
 use epguard_core::facts::{Fact, Name, Presence, Protocol, WATCHED_NODES};
 use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
 use half::Before;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use restart::Maps;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use step::{PODS, Step, pod_uid};
 
@@ -165,7 +166,7 @@ impl Run {
             protocol: Protocol::from_number(target.protocol).expect("a protocol of a slice"),
         };
         self.world.now += Duration::from_secs(1);
-        self.world.state.hit(self.world.now, target.slot, &socket);
+        self.world.state.hit(self.world.now, target.service, &socket);
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
@@ -173,7 +174,7 @@ impl Run {
         let mut fresh = state.judged_afresh(self.world.now);
         prop_assert_eq!(denials(state), denials(&fresh));
         prop_assert_eq!(state.tables(), fresh.tables());
-        prop_assert_eq!(slots(state), slots(&fresh));
+        prop_assert_eq!(numbers(state), numbers(&fresh));
         prop_assert_eq!(absent(state), absent(&fresh), "remembers pods for nothing");
         if state.is_synced() {
             prop_assert_eq!(&self.maps.tables, fresh.tables());
@@ -208,10 +209,10 @@ fn denials(state: &State) -> Vec<String> {
     state.denials().map(|denial| format!("{denial:?}")).collect()
 }
 
-fn slots(state: &State) -> Vec<(u16, Name)> {
+fn numbers(state: &State) -> BTreeMap<ServiceNumber, Name> {
     state
         .affected_services()
-        .map(|(slot, name)| (slot, name.clone()))
+        .map(|(name, number)| (number, name.clone()))
         .collect()
 }
 

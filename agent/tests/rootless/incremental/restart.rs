@@ -2,10 +2,10 @@
 
 use super::Run;
 use super::step::Step;
-use epguard_common::{Addr, Owner};
-use epguard_core::facts::{Fact, Presence};
+use epguard_common::{Addr, Owner, ServiceNumber};
+use epguard_core::facts::{Fact, Name, Presence};
 use epguard_core::plan::{self, Op};
-use epguard_core::state::{Settings, State, Tables};
+use epguard_core::state::{Numbers, Settings, State, Tables};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,8 @@ pub struct Maps {
     stale_owners: BTreeSet<Addr>,
     /// Keys that the process has removed.
     removed: Vec<Op>,
+    /// All numbers that any process has written, and their Services. VIEW holds the greatest.
+    given: BTreeMap<ServiceNumber, Name>,
 }
 
 impl Maps {
@@ -28,6 +30,7 @@ impl Maps {
         }
         let changes = state.take_changes();
         for op in plan::tables_at(&self.tables, state.tables(), &changes) {
+            self.note_number(state, &op);
             self.write(&op);
         }
         let (owners, mut ips) = state.take_owners(usize::MAX);
@@ -35,6 +38,17 @@ impl Maps {
         for op in plan::owners(owners, &ips) {
             self.write(&op);
         }
+    }
+
+    fn note_number(&mut self, state: &State, op: &Op) {
+        let number = match op {
+            Op::PutService(_, number) => *number,
+            Op::PutDenial(key, _) => key.service,
+            _ => return,
+        };
+        let service = state.service_name(number).unwrap();
+        let first = self.given.entry(number).or_insert_with(|| service.clone());
+        assert_eq!(first, service, "{number:?} is given twice");
     }
 
     fn write(&mut self, op: &Op) {
@@ -74,7 +88,9 @@ impl Maps {
 impl Run {
     /// Starts another process, which lists everything in this order.
     pub fn restart(&mut self, settings: Settings, lists: &[Step]) -> Result<(), TestCaseError> {
-        self.world.state = State::new(settings);
+        let last = self.maps.given.keys().next_back();
+        let numbers = Numbers::after(last.map_or(0, |last| last.number));
+        self.world.state = State::with_numbers(settings, numbers);
         self.world.state.restore(self.maps.tables.clone());
         self.maps.stale_owners = self.maps.owners.keys().copied().collect();
         self.maps.removed.clear();

@@ -4,19 +4,19 @@ mod orphan_ip;
 
 use super::state::world::{World, X, Y, dead, pending, pod, terminal};
 use epguard_common::Reason::{self, DeadBackend, RetiredBackend, Reused, Terminated};
-use epguard_common::{Addr, Event, Slot, Uid};
+use epguard_common::{Addr, Event, ServiceNumber, Uid};
 use epguard_core::facts::{Fact, Pod, Presence, Protocol};
 use epguard_core::state::{Endpoint, Evidence, OPEN};
 use std::time::Duration;
 
-/// A packet that is denied now; the slot says for which Service.
+/// A packet that is denied now.
 fn denied(world: &mut World, reason: Reason, meant: Uid) {
     world.now += Duration::from_secs(1);
     denied_at(world, world.now, reason, meant);
 }
 
 fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
-    let slot = world.state.tables().services.values().next().copied();
+    let number = world.state.tables().services.values().next().copied();
     let event = Event {
         at_ns: u64::try_from(at.as_nanos()).unwrap(),
         dead_uid: meant,
@@ -24,10 +24,10 @@ fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
         dst_port: 8080,
         protocol: 6,
         reason: reason as u32,
-        slot: if reason == Terminated {
-            Slot::NONE
+        service: if reason == Terminated {
+            ServiceNumber::NONE
         } else {
-            slot.unwrap()
+            number.unwrap()
         },
         ..Event::default()
     };
@@ -130,13 +130,12 @@ fn a_wrong_denial_is_found_if_the_packet_is_reported_after_the_pod_was_seen_aliv
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     world.pod(&a);
-    let (number, _) = world.state.affected_services().next().expect("the slot rests");
-    let slot = Slot { number };
+    let (_, service) = world.state.affected_services().next().unwrap();
     world.state.denied(&Event {
         dead_uid: a.uid,
         dst: X,
         reason: RetiredBackend as u32,
-        slot,
+        service,
         ..Event::default()
     });
     assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);

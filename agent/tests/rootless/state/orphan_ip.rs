@@ -58,7 +58,9 @@ fn an_ip_stays_an_orphan_for_a_while_after_its_pod_object_and_while_clients_send
         port,
         protocol,
     };
-    world.state.hit(world.now, epguard_common::Slot::NONE, &socket);
+    world
+        .state
+        .hit(world.now, epguard_common::ServiceNumber::NONE, &socket);
     world.now += MEMORY / 2;
     world.state.tick(world.now);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);

@@ -1,9 +1,8 @@
 //! Endpoints to which new flows of a denied endpoint are redirected. One story each.
 
 use super::world::{World, X, Y, dead, node, pod, slice, web};
-use epguard_common::{Action, Addr, Slot};
+use epguard_common::{Action, Addr};
 use epguard_core::facts::{Change, Fact, Node, OnDenial, Pod, PortName, Service, Slice, SlicePort};
-use std::collections::BTreeSet;
 
 const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 
@@ -197,23 +196,4 @@ fn a_service_with_session_affinity_keeps_a_client_at_one_endpoint() {
         first.map(|backends| backends.sticky)
     };
     assert_eq!((sticky(true), sticky(false)), (Some(1), Some(0)));
-}
-
-#[test]
-fn packets_of_redirected_flows_carry_their_intent_after_the_denial_ends() {
-    let mut world = redirecting(OnDenial::default());
-    let slots: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
-    let now = world.now;
-    world.state.set_redirected(now, slots.clone());
-    let a = pod("shop", "a", "web", &[X]);
-    list(&mut world, &[&near(), &far()]);
-    world.deleted(&dead(&a));
-    world.now += epguard_core::state::MEMORY * 2;
-    let now = world.now;
-    world.state.tick(now);
-    assert!(world.state.tables().denied.is_empty());
-    let kept: BTreeSet<Slot> = world.state.tables().services.values().copied().collect();
-    assert_eq!(kept, slots);
-    world.state.set_redirected(now, BTreeSet::new());
-    assert!(world.state.tables().services.is_empty());
 }

@@ -2,9 +2,9 @@
 
 use super::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_common::UidState;
+use epguard_common::{ServiceNumber, UidState};
 use epguard_core::facts::{Change, Fact, Node, Pod, Presence, Service, Slice, SliceEndpoint};
-use epguard_core::state::{Ipam, Settings, State, Tables};
+use epguard_core::state::{Ipam, Numbers, Settings, State, Tables};
 use std::time::Duration;
 
 /// What the earlier process left: A is dead, and was gone from the API before the new process began.
@@ -14,15 +14,27 @@ fn left_behind() -> (Tables, Pod) {
     (world.state.tables().clone(), a)
 }
 
-/// A new process that finds the tables and then lists this.
-fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Vec<Slice>) -> World {
+/// The greatest number in the tables.
+fn last(tables: &Tables) -> u32 {
+    let numbers = tables.services.values().map(|service| service.number);
+    numbers.max().unwrap_or(0)
+}
+
+/// A new process that finds the tables and then lists this. `last`: the greatest number that was ever written.
+fn restarted_after(
+    last: u32,
+    tables: &Tables,
+    pods: Vec<Pod>,
+    services: Vec<Service>,
+    slices: Vec<Slice>,
+) -> World {
     let settings = Settings {
         ranges: epguard_core::state::Ranges::default(),
         node: "node-a".into(),
         ipam: Ipam::Auto,
     };
     let mut world = World {
-        state: State::new(settings),
+        state: State::with_numbers(settings, Numbers::after(last)),
         now: Duration::from_secs(1),
     };
     world.state.restore(tables.clone());
@@ -45,8 +57,12 @@ fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Ve
     world
 }
 
+fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Vec<Slice>) -> World {
+    restarted_after(last(tables), tables, pods, services, slices)
+}
+
 #[test]
-fn a_restored_death_keeps_its_denial_and_slot_without_api_objects() {
+fn a_restored_death_keeps_its_denial_and_number_without_api_objects() {
     let (tables, a) = left_behind();
     for slices in [vec![], vec![slice("web", &[(X, Some(a.uid))])]] {
         let world = restarted(&tables, vec![], vec![web()], slices);
@@ -181,30 +197,49 @@ fn a_retired_pod_is_not_restored() {
     assert_eq!(restarted(&tables, vec![], vec![web()], vec![]).reasons(), []);
 }
 
-#[test]
-fn the_slot_of_a_deleted_service_is_not_reused_for_a_while() {
-    let (tables, _) = left_behind();
-    let other = Service {
-        name: ("other".into(), "web".into()),
-        vips: vec![epguard_common::Addr::v4([10, 96, 0, 2])],
+/// Another Service with an endpoint that dies; returns its number.
+fn number_of_another(world: &mut World) -> u32 {
+    let name = ("other".into(), "web".into());
+    let vip = epguard_common::Addr::v4([10, 96, 0, 2]);
+    world.tell(Fact::Service(Change::Applied(Service {
+        name: name.clone(),
+        vips: vec![vip],
         ..web()
-    };
-    let mut world = restarted(&tables, vec![], vec![other], vec![]);
-    let a = pod("other", "a2", "web", &[X]);
-    world.pod(&a);
-    let listed = Slice {
-        name: ("other".into(), "web".into()),
-        service: Some(("other".into(), "web".into())),
-        ..slice("web", &[(X, Some(a.uid))])
-    };
-    world.tell(Fact::Slice(Change::Applied(listed)));
-    world.pod(&dead(&a));
-    let before: Vec<_> = tables.services.values().collect();
-    let after = world.state.tables().services.values().collect::<Vec<_>>();
-    assert!(
-        !after.is_empty() && after.iter().all(|slot| !before.contains(slot)),
-        "{after:?}"
+    })));
+    let pod = pod("other", "a2", "web", &[Y]);
+    world.pod(&pod);
+    world.tell(Fact::Slice(Change::Applied(Slice {
+        name: name.clone(),
+        service: Some(name),
+        ..slice("web", &[(Y, Some(pod.uid))])
+    })));
+    world.pod(&dead(&pod));
+    let services = &world.state.tables().services;
+    let found = services.iter().find(|(key, _)| key.addr == vip);
+    found.expect("it has a denial").1.number
+}
+
+#[test]
+fn the_number_of_a_deleted_service_is_given_to_no_other() {
+    let (tables, _) = left_behind();
+    let mut world = restarted(&tables, vec![], vec![], vec![]);
+    assert!(world.state.tables().services.is_empty());
+    assert_eq!(number_of_another(&mut world), last(&tables) + 1);
+}
+
+#[test]
+fn after_a_restart_new_services_have_greater_numbers_than_any_that_was_written() {
+    let (tables, _) = left_behind();
+    let mut world = restarted_after(40, &tables, vec![], vec![web()], vec![]);
+    assert_eq!(
+        last(world.state.tables()),
+        last(&tables),
+        "its Service keeps its number"
     );
+    assert_eq!(number_of_another(&mut world), 41);
+    let tables = world.state.tables();
+    let denied = tables.denied.keys().map(|key| key.service.number);
+    assert_eq!(denied.max(), Some(41));
 }
 
 #[test]
@@ -213,8 +248,8 @@ fn invalid_numbers_in_restored_tables_are_ignored() {
     let (mut target, denial) = tables.denied.pop_first().unwrap();
     target.protocol = 99;
     tables.denied.insert(target, denial);
-    let (vip, mut slot) = tables.services.pop_first().unwrap();
-    slot.number = 3;
-    tables.services.insert(vip, slot);
+    let (vip, number) = tables.services.pop_first().unwrap();
+    assert_ne!(number.number, 3);
+    tables.services.insert(vip, ServiceNumber { number: 3 });
     assert_eq!(restarted(&tables, vec![], vec![web()], vec![]).reasons(), []);
 }

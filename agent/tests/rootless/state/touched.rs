@@ -87,7 +87,7 @@ fn a_packet_does_not_change_the_pod_that_was_meant() {
             port: target.port,
             protocol: Protocol::Tcp,
         };
-        world.state.hit(world.now, target.slot, &socket);
+        world.state.hit(world.now, target.service, &socket);
         world.pod(&pod("other", "c", "c", &[X]));
         assert_eq!(world.denials()[0].3, b.uid);
     }
