@@ -97,7 +97,7 @@ fn text(answers: &[Answer<Explanation>]) -> String {
 
 /// Whether two nodes judge packets in the same way. Times are each node's own.
 fn agree(a: &Explanation, b: &Explanation) -> bool {
-    (&a.mode, &a.verdicts) == (&b.mode, &b.verdicts)
+    (&a.mode, &a.verdicts, &a.passing) == (&b.mode, &b.verdicts, &b.passing)
 }
 
 fn severity(explanation: &Explanation) -> usize {

@@ -16,6 +16,7 @@ pub use problem::Problem;
 pub use problems::problems;
 pub use text::text;
 pub(crate) use text::{BAD, GOOD, bullet, lease, view};
+pub(crate) use translators::gap;
 
 use crate::shared::args::RunArgs;
 use crate::shared::output::{Output, exit};

@@ -24,6 +24,9 @@ pub struct Explanation {
     pub mode: String,
     /// One per Service and port, and one for the IP itself; none if that moment is not known.
     pub verdicts: Vec<Verdict>,
+    /// Why packets of a Service with a denial pass all the same, now: the outcome that counts them, and the cause.
+    #[serde(default)]
+    pub passing: Vec<String>,
     /// The owners of the IP, up to that moment.
     pub owners: Vec<Span>,
     /// The events of the IP, up to that moment.
@@ -52,6 +55,7 @@ pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
         now,
         mode: chronicle.mode.clone(),
         verdicts: view.map(|view| verdicts(&view, question)).unwrap_or_default(),
+        passing: Vec::new(),
         owners: owners(chronicle, at_ms),
         evidence: events(chronicle, at_ms),
         since: wall(chronicle, chronicle.since_ms()),

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! Chronicle (status socket) + Question -> explain (pure: verdicts, owners, evidence) -> Explanation -> text
+//! Translators (status socket) -> passing (pure: why denied packets pass all the same) -^
 //! ```
 
 mod evidence;
 mod explain;
 mod owners;
 mod pass;
+mod passing;
 mod question;
 mod text;
 mod time;
@@ -16,6 +18,7 @@ mod verdict;
 pub use evidence::Event;
 pub use explain::{Explanation, explain};
 pub use owners::Span;
+use passing::passing;
 pub use question::{Question, Subject};
 pub use time::Moment;
 pub(crate) use time::wall;
@@ -66,7 +69,8 @@ pub fn run(args: WhyArgs) -> Result<()> {
         service: args.service,
         at: args.at,
     };
-    let explanation = explain(&chronicle, &question);
+    let mut explanation = explain(&chronicle, &question);
+    explanation.passing = passing(&explanation, &status.translators);
     println!("{}", args.output.text(&explanation, Explanation::text)?);
     Ok(())
 }

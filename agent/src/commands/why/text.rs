@@ -21,6 +21,12 @@ impl Explanation {
             let _ = writeln!(text, "  because: {}", verdict.because);
             let _ = writeln!(text, "  what would change it: {}", verdict.change);
         }
+        if !self.passing.is_empty() {
+            let _ = writeln!(text, "\nPASSING all the same");
+        }
+        for passing in &self.passing {
+            let _ = writeln!(text, "  {passing}");
+        }
         let none = self.owners.is_empty().then_some(": none that the API showed");
         let _ = writeln!(text, "\nOWNERS{}", none.unwrap_or_default());
         for span in &self.owners {

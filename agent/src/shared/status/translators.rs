@@ -1,5 +1,6 @@
 //! What records which Service a packet was aimed at, for the status.
 
+use epguard_common::Outcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
@@ -56,4 +57,17 @@ pub enum Cause {
     Cilium,
     /// Entries contradict their packets.
     Unreadable,
+}
+
+impl Cause {
+    /// As what the packets are counted.
+    #[must_use]
+    pub const fn outcome(self) -> Outcome {
+        match self {
+            Self::Unreadable => Outcome::UnreadableConnection,
+            Self::Kernel | Self::NotLoaded | Self::Ipvs | Self::Flowtable | Self::Cilium => {
+                Outcome::NoConnection
+            }
+        }
+    }
 }
