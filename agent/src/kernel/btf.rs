@@ -64,7 +64,8 @@ impl<'a> Btf<'a> {
             strings_length: strings_length.context("it has no strings")?,
             octets,
         };
-        debug_assert!(header >= HEADER);
+        let whole = end.max(btf.strings + btf.strings_length);
+        ensure!(header >= HEADER && whole <= btf.octets.len(), "it is cut off");
         let mut at = types_at;
         while at < end {
             btf.types.push(at);
@@ -222,10 +223,10 @@ mod tests {
     /// `struct a { int x; union { int y; int z[2]; }; }`
     fn vmlinux() -> Vec<u8> {
         let types = [
-            [1, info(INT, 0), 4, 32].as_slice(),
-            &[5, info(STRUCT, 2), 12, 7, 1, 0, 0, 4, 32],
-            &[0, info(ARRAY, 0), 0, 1, 1, 2],
-            &[0, info(UNION, 2), 8, 9, 1, 0, 11, 3, 0],
+            vec![1, info(INT, 0), 4, 32],
+            vec![5, info(STRUCT, 2), 12, 7, 1, 0, 0, 4, 32],
+            vec![0, info(ARRAY, 0), 0, 1, 1, 2],
+            vec![0, info(UNION, 2), 8, 9, 1, 0, 11, 3, 0],
         ];
         btf(&types.concat(), "\0int\0a\0x\0y\0z\0")
     }
@@ -250,8 +251,8 @@ mod tests {
         let kernel = Btf::parse(vmlinux(), None).unwrap();
         // typedef struct a t; struct b { int first; t second; };
         let types = [
-            [13, info(TYPEDEF, 0), 2].as_slice(),
-            &[15, info(STRUCT, 2), 16, 7, 1, 0, 17, 5, 32],
+            vec![13, info(TYPEDEF, 0), 2],
+            vec![15, info(STRUCT, 2), 16, 7, 1, 0, 17, 5, 32],
         ];
         let module = Btf::parse(btf(&types.concat(), "t\0b\0second\0"), Some(&kernel)).unwrap();
         let b = module.find_struct("b").unwrap();
@@ -268,7 +269,7 @@ mod tests {
     #[test]
     fn octets_that_are_no_btf_are_an_error() {
         let whole = vmlinux();
-        for length in 0..whole.len() - 14 {
+        for length in 0..whole.len() {
             assert!(
                 Btf::parse(whole[..length].to_vec(), None).is_err(),
                 "{length} octets"
