@@ -1,6 +1,7 @@
 use super::*;
 use crate::shared::status::{
-    ApiFigures, Attachment, Distribution, Evicted, Figures, Fill, PendingDenials, Watch,
+    ApiFigures, Attachment, Cause, Distribution, Evicted, Figures, Fill, Gap, PendingDenials, Translators,
+    Watch,
 };
 use epguard_common::{Count, Mode, Outcome, Reason};
 use epguard_core::facts::Watched;
@@ -29,6 +30,13 @@ fn status() -> Status {
         lease_ms: 14_250,
         view_age_ms: Some(2_000),
         interfaces: vec![attachment(true), attachment(true), attachment(false)],
+        translators: Translators {
+            gaps: vec![Gap {
+                cause: Cause::Ipvs,
+                detail: String::new(),
+            }],
+            ..Translators::default()
+        },
         refused: 4,
         breaker: vec![PendingDenials {
             held: 3,
