@@ -135,12 +135,6 @@ fn xdp_is_chosen_by_name_and_required_only_if_its_mode_is_named() {
 }
 
 #[test]
-fn one_cgroup_and_a_root_with_cgroups_exclude_each_other() {
-    let error = agent(&["--node-name", "n", "--cgroup", "/c", "--cgroup-root", "/c"]).unwrap_err();
-    assert!(error.contains("cannot be used with '--cgroup"), "{error}");
-}
-
-#[test]
 fn the_clsact_delay_is_5_seconds_by_default() {
     let delay = |args: &[&str]| agent(&[&["--node-name", "n"], args].concat()).map(|args| args.clsact_delay);
     assert_eq!(delay(&[]).unwrap(), Duration::from_secs(5));

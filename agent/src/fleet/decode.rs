@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(
                 read(&document).unwrap_err(),
                 Unread::Newer(
-                    "epguard 0.9.0 answers in form 5, this plugin reads 1: use the plugin of that version"
+                    "epguard 0.9.0 answers in form 5, this plugin reads 2: use the plugin of that version"
                         .into()
                 )
             );

@@ -13,8 +13,8 @@ pub fn flow(known: &Known, flow: &Flow) -> Option<Finding> {
     let (service, proof) = if flow.aim == flow.endpoint {
         (None, known.terminated.get(&flow.endpoint.ip())?)
     } else {
-        let slot = known.services.get(&(flow.aim, flow.protocol));
-        let aim = slot.map_or(Aim::Unknown, |slot| Aim::Number(*slot));
+        let number = known.services.get(&(flow.aim, flow.protocol));
+        let aim = number.map_or(Aim::Unknown, |number| Aim::Number(*number));
         let denied = known.denied(flow.endpoint, flow.protocol, aim)?;
         (aim.service(denied), &denied.proof)
     };
@@ -52,8 +52,8 @@ pub fn rule(known: &Known, rule: &Rule) -> Vec<Finding> {
 
 /// Judges a destination of IPVS, by the Service whose address it serves.
 pub fn destination(known: &Known, destination: &Destination) -> Option<Finding> {
-    let slot = known.services.get(&(destination.service, destination.protocol));
-    let aim = slot.map_or(Aim::Unknown, |slot| Aim::Number(*slot));
+    let number = known.services.get(&(destination.service, destination.protocol));
+    let aim = number.map_or(Aim::Unknown, |number| Aim::Number(*number));
     let denied = known.denied(destination.endpoint, destination.protocol, aim)?;
     Some(Finding {
         kind: Kind::IpvsDestination,
@@ -90,9 +90,9 @@ mod tests {
     use super::super::finding::State;
     use super::super::known::Denied;
     use super::*;
-    use epguard_common::{Reason, Slot, Uid};
+    use epguard_common::{Reason, ServiceNumber, Uid};
 
-    const WEB: Slot = ServiceNumber { number: 0x8001 };
+    const WEB: ServiceNumber = ServiceNumber { number: 7 };
 
     fn proof(reason: Reason) -> Proof {
         Proof {

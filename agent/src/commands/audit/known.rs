@@ -178,17 +178,17 @@ mod tests {
     #[test]
     fn findings_use_the_agents_names_or_else_numbers() {
         let denial = denial(Reason::DeadBackend, UidState::Dead, 0);
-        let slot = ServiceNumber { number: 0x8001 };
-        let unnamed = denied(slot, &denial, &Status::default());
-        assert_eq!(unnamed.service, "slot 32769");
+        let number = ServiceNumber { number: 7 };
+        let unnamed = denied(number, &denial, &Status::default());
+        assert_eq!(unnamed.service, "Service 7");
         assert_eq!(unnamed.proof.meant, denial.dead_uid.to_string());
         assert_eq!(unnamed.proof.hit, None);
         let status = Status {
             pods: [(denial.dead_uid.to_string(), "shop/a".into())].into(),
-            services: [("32769".into(), "shop/web".into())].into(),
+            services: [("7".into(), "shop/web".into())].into(),
             ..Status::default()
         };
-        let named = denied(slot, &denial, &status);
+        let named = denied(number, &denial, &status);
         assert_eq!(
             (named.service.as_str(), named.proof.meant.as_str()),
             ("shop/web", "shop/a")

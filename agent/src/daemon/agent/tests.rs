@@ -5,7 +5,7 @@ use crate::cli::Cli;
 use crate::cli::Command as Verb;
 use crate::daemon::report::kube_events;
 use crate::fuzz::harness::corpus;
-use crate::kernel::datapath::{self, Hooks};
+use crate::kernel::datapath::Hooks;
 use crate::kernel::maps::open;
 use crate::node::netlink::Event as LinkEvent;
 use crate::watch;
@@ -14,7 +14,7 @@ use clap::Parser as _;
 use epguard_common::{Addr, Owner};
 use epguard_core::facts::Presence;
 use epguard_core::facts::{Change, Fact, Object as _, Pod};
-use epguard_core::state::{Settings, Slots};
+use epguard_core::state::Settings;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -55,15 +55,16 @@ async fn agent(folder: &Path) -> Agent {
     };
     let pace = Pace::new(1, 1);
     let client = pace.client(watch::client(Some(&kubeconfig), None).await.unwrap());
-    let mut datapath = Datapath::load(&pins, Hooks::Auto).unwrap();
-    let writer = Writer::new(&mut datapath.ebpf, datapath::netns_cookie().unwrap()).unwrap();
+    let mut datapath = Datapath::load(&pins, Hooks::Auto, 0).unwrap();
+    let writer = Writer::new(&mut datapath.ebpf).unwrap();
     let writer = writer.lock_config(&pins).unwrap();
     let settings = Settings {
         node: args.node_name.clone(),
         ipam: args.ipam,
         ranges: args.ranges.ranges(),
     };
-    let state = State::with_slots(settings, Slots::starting_at(0));
+    let state = State::new(settings);
+    let translators = Translators::new(&Ok(0), folder, &pins);
     let (sender, _) = mpsc::channel(1);
     let watches = watch::start(&client, ("n1", None), &sender);
     let announcer = Announcer::start(client, args.node_name.clone(), kube_events::Announce::None);
@@ -72,7 +73,7 @@ async fn agent(folder: &Path) -> Agent {
     Agent::new(
         (state, names.unwrap()),
         writer,
-        (datapath, Lister::start().unwrap().0),
+        (datapath, translators),
         (watches, pace),
         announcer,
         node_modes,

@@ -1,6 +1,6 @@
-//! Fuzzes datagrams about queueing disciplines, classes and filters, with the options of each kind.
+//! Fuzzes datagrams about queueing disciplines and filters, with the options of each kind.
 
-use super::{Filter, Qdisc, class};
+use super::{Filter, Qdisc};
 use crate::fuzz::harness::{corpus, run};
 use crate::node::netlink::request::messages;
 use crate::node::netlink::route::parsed;
@@ -33,34 +33,20 @@ fn read(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
 fn traffic_control() {
     run("traffic-control", corpus("traffic-control"), KINDS, |datagram| {
         for answer in read(datagram) {
-            let _ = (Filter::of(&answer), Qdisc::of(&answer), class(&answer));
+            let _ = (Filter::of(&answer), Qdisc::of(&answer));
         }
     });
 }
 
 #[test]
-fn the_corpus_has_filters_qdiscs_and_a_class() {
+fn the_corpus_has_filters_and_qdiscs() {
     let datagrams = corpus("traffic-control");
     let answers: Vec<_> = datagrams.iter().flat_map(|datagram| read(datagram)).collect();
     let filters: Vec<Filter> = answers.iter().filter_map(Filter::of).collect();
-    let mut classids: Vec<(&str, u32)> = filters
-        .iter()
-        .map(|filter| (filter.kind.as_str(), filter.classid))
-        .collect();
-    classids.sort_unstable();
-    classids.dedup();
-    assert_eq!(
-        classids,
-        [
-            ("basic", 0),
-            ("bpf", 0x1_0009),
-            ("flower", 0x1_0006),
-            ("matchall", 0x1_0005),
-            ("u32", 0),
-            ("u32", 0x1_0007),
-            ("u32", 0x1_0010)
-        ]
-    );
+    let mut kinds: Vec<&str> = filters.iter().map(|filter| filter.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(kinds, ["basic", "bpf", "flower", "matchall", "u32"]);
     let kinds: Vec<String> = answers
         .iter()
         .filter_map(Qdisc::of)
@@ -69,5 +55,4 @@ fn the_corpus_has_filters_qdiscs_and_a_class() {
     for kind in ["clsact", "noqueue", "htb", "tbf"] {
         assert!(kinds.iter().any(|found| found == kind), "{kind}: {kinds:?}");
     }
-    assert_eq!(answers.iter().filter_map(class).count(), 1);
 }

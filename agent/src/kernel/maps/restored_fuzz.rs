@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fuzz::harness::run;
-use epguard_common::{Backend, Backends, MAX_BACKENDS, Slot, Uid};
+use epguard_common::{Backend, Backends, MAX_BACKENDS, ServiceNumber, Uid, Vip};
 use epguard_core::facts::{Fact, Presence, Watched};
 use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State};
@@ -41,21 +41,18 @@ impl Octets<'_> {
         Uid { octets: self.take() }
     }
 
-    fn slot(&mut self) -> Slot {
-        let number = self.u16();
-        Slot {
-            number: number | (0x8000 * (number % 2)),
-        }
+    /// One of few numbers, so that the maps' entries meet, or any.
+    fn service(&mut self) -> ServiceNumber {
+        let [number, odd] = self.take();
+        let number = match odd {
+            0xff => self.u32(),
+            _ => u32::from(number % 8),
+        };
+        ServiceNumber { number }
     }
 
     fn target(&mut self) -> DenialKey {
-        DenialKey {
-            addr: self.addr(),
-            slot: self.slot(),
-            port: self.u16(),
-            protocol: self.take::<1>()[0],
-            reserved: [0; 3],
-        }
+        DenialKey::new(self.addr(), self.service(), self.u16(), self.take::<1>()[0])
     }
 }
 
@@ -74,8 +71,6 @@ fn tables(octets: &[u8]) -> Tables {
                     mode: octets.u32(),
                     held: octets.u32(),
                     action: octets.u32(),
-                    reserved: octets.u32(),
-                    slot_since_ns: u64::from_ne_bytes(octets.take()),
                 };
                 tables.denied.extend(raw.checked().map(|denial| (target, denial)));
             }
@@ -94,7 +89,7 @@ fn tables(octets: &[u8]) -> Tables {
                     protocol: octets.take::<1>()[0],
                     reserved: 0,
                 };
-                tables.services.insert(vip, octets.slot());
+                tables.services.insert(vip, octets.service());
             }
             3 => {
                 let backends = Backends {
@@ -122,11 +117,11 @@ fn tables(octets: &[u8]) -> Tables {
 #[test]
 fn pinned_maps() {
     let whole: Vec<u8> = (0..=255).collect();
-    let mut denying = vec![0, 3, 0, 1, 0x80, 80, 0, 6];
+    let mut denying = vec![0, 3, 0, 1, 0, 80, 0, 6];
     denying.extend([0xaa; 48]);
     denying.extend([1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0]);
-    denying.extend([0; 20]);
-    let seeds = vec![whole, denying.repeat(4), [2, 9, 0, 80, 0, 6, 1, 0x80].repeat(3)];
+    denying.extend([0; 8]);
+    let seeds = vec![whole, denying.repeat(4), [2, 9, 0, 80, 0, 6, 1, 0].repeat(3)];
     run("pinned-maps", seeds, &[], |octets| {
         let restored = tables(octets);
         let mut state = State::new(Settings {

@@ -48,11 +48,11 @@ mod tests {
     fn a_document_of_a_newer_form_is_refused_by_its_number() {
         let mut document = serde_json::to_value(Status::default()).unwrap();
         assert!(parse(document.to_string().as_bytes()).is_ok());
-        document["form"] = 2.into();
+        document["form"] = 3.into();
         let error = parse(document.to_string().as_bytes()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "its form is 2, and this epguard reads 1 at most"
+            "its form is 3, and this epguard reads 2 at most"
         );
     }
 }
