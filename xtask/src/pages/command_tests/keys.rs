@@ -73,8 +73,7 @@ pub(super) fn pinned(path: &str) -> Result<(), String> {
     }
     let (layout, map) = rest.split_once('/').unwrap_or((rest, ""));
     let current = format!("v{}", epguard_common::ABI_VERSION);
-    // An upgrade takes over the layout before.
-    if layout != current && layout != "v1" {
+    if layout != current {
         return Err(format!("the layout of the maps is {current}, not {layout}"));
     }
     if map.is_empty() || map.starts_with("links/") {

@@ -72,8 +72,8 @@ fn unknown_commands_flags_and_maps_are_refused() {
         "cargo xtask image --verified",
         "cargo xtask scenario lab/scenarios/none.yaml",
         "cargo test --test none",
-        "bpftool map dump pinned /sys/fs/bpf/epguard/v2/NONE",
-        "bpftool map dump pinned /sys/fs/bpf/epguard/v0/DENIED",
+        "bpftool map dump pinned /sys/fs/bpf/epguard/v3/NONE",
+        "bpftool map dump pinned /sys/fs/bpf/epguard/v2/DENIED",
         "epguard status -o json | jq .problems[].remedies",
         "stranger --x",
     ] {

@@ -1,6 +1,7 @@
 //! The manifests of the base.
 
 use super::{documents, schema};
+use clap::Parser as _;
 use epguard_core::facts::Watched;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::PodSpec;
@@ -83,6 +84,23 @@ fn the_agent_runs_on_every_node_in_its_network_and_writes_to_no_file_system_of_i
     assert_eq!(pod.host_network, Some(true));
     let security = pod.containers[0].security_context.as_ref().unwrap();
     assert_eq!(security.read_only_root_filesystem, Some(true));
+}
+
+#[test]
+fn the_agent_knows_each_argument_that_it_is_started_with() {
+    let container = pod().containers.remove(0);
+    let mut arguments = vec!["epguard".to_owned()];
+    for argument in container.args.unwrap() {
+        let values = container.env.iter().flatten();
+        // The API server fills in what has no value here.
+        let filled = values.fold(argument, |argument, variable| {
+            let value = variable.value.as_deref().unwrap_or("filled-in");
+            argument.replace(&format!("$({})", variable.name), value)
+        });
+        arguments.push(filled);
+    }
+    let read = epguard::cli::Cli::try_parse_from(&arguments);
+    assert!(read.is_ok(), "{arguments:?}: {:?}", read.err());
 }
 
 /// `ctr images import` keeps the archive's name, and the kubelet requests the full name of the manifest's image.
