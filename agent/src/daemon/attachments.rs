@@ -27,7 +27,7 @@ pub struct Attachments {
     /// True in mode `enforce`: then the agent does not start if no interface can be hooked.
     must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
-    /// The roles that INTERFACES holds.
+    /// What INTERFACES holds.
     told: BTreeMap<u32, InterfaceEntry>,
     /// True while the known interfaces may be out of date.
     lost: bool,

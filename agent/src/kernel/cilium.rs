@@ -119,7 +119,7 @@ impl Cilium {
             match shape.open(&self.directory) {
                 Ok(Some((map, id))) if known.id != Some(id) => {
                     known.problem = None;
-                    hand_over(&self.pin_dir, shape, known, map, id)?;
+                    hand_over(&self.pin_dir, shape, known, &map, id)?;
                 }
                 Ok(None) if known.id.take().is_some() => known.replaced = Some(Instant::now()),
                 Ok(_) => {}
@@ -155,7 +155,7 @@ impl Cilium {
     }
 }
 
-fn hand_over(pin_dir: &Path, shape: &Shape, known: &mut Known, map: OwnedFd, id: u32) -> Result<()> {
+fn hand_over(pin_dir: &Path, shape: &Shape, known: &mut Known, map: &OwnedFd, id: u32) -> Result<()> {
     let outer = open_outer(pin_dir, shape)?;
     if let Some(before) = known.id
         && let Ok(before) = bpf::map_by_id(before)

@@ -126,7 +126,7 @@ pub struct Status {
     /// The last lines of the agent's log. Only on request; then all other fields are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Vec<String>>,
-    /// The history of one IP. Only on request; then all other fields are empty.
+    /// The history of one IP. Only on request; then all other fields but `translators` are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<Chronicle>>,
 }

@@ -15,7 +15,7 @@ impl Agent {
         self.history.note(now(), rv, &mut self.state);
     }
 
-    /// A status with only the history of one IP.
+    /// A status with only the history of one IP, and what `epguard why` explains beside it.
     pub(super) fn history_of(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
         let mode = self.writer.mode().map_or("unknown", Mode::as_str);
@@ -34,6 +34,7 @@ impl Agent {
         };
         Status {
             history: Some(Box::new(chronicle)),
+            translators: self.translators.shown(self.attachments.has_socket_lb()),
             ..Status::default()
         }
     }

@@ -25,7 +25,7 @@ pub struct Comparison {
 /// A thing that is not the same on all nodes.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// `version`, `flags`, `ConfigMap of modes`, `kernel` or `neighbours`.
+    /// `version`, `flags`, `ConfigMap of modes`, `kernel` or `programs`.
     pub what: &'static str,
     /// Each value with its nodes, the most frequent first.
     pub values: Vec<(String, Vec<String>)>,
@@ -49,7 +49,7 @@ pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
         of("flags", &flags),
         of("ConfigMap of modes", &|answer| Some(config_map(&answer.agent))),
         of("kernel", &|answer| cluster.kernel(&answer.agent.node)),
-        of("neighbours", &|answer| Some(neighbours(&answer.value.status))),
+        of("programs", &|answer| Some(programs(&answer.value.status))),
     ];
     let without_agent = without_agent(cluster).into_iter();
     Comparison {
@@ -120,8 +120,8 @@ fn common_words(answers: &[Answer<Condition>]) -> BTreeSet<&str> {
     all.fold(first, |common, words| &common & &words)
 }
 
-/// The translators of the node, and other programs that matter.
-fn neighbours(status: &Status) -> String {
+/// Programs that may let packets bypass ours, those of a socket load balancer, and Cilium's maps.
+fn programs(status: &Status) -> String {
     let before = status.interfaces.iter().flat_map(|at| &at.before);
     let programs = before
         .chain(&status.translators.cilium)

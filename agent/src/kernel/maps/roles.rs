@@ -1,10 +1,10 @@
-//! INTERFACES: the role of each interface on the node.
+//! INTERFACES: the role of each interface on the node, and its bridge.
 
 use super::{Writer, absent};
 use epguard_common::Interface;
 
 impl Writer {
-    /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
+    /// Sets the entry of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
     pub fn set_interface(&mut self, ifindex: u32, interface: Option<Interface>) {
         let written = match interface {
             Some(interface) => self.interfaces.insert(ifindex, interface, 0),

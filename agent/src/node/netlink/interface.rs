@@ -55,8 +55,7 @@ pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32,
 }
 
 impl Interface {
-    /// True if all fields that a [`Selection`](super::Selection) reads are equal.
-    ///
+    /// True if the two have the same role and the same entry in INTERFACES.
     #[must_use]
     pub fn same_role(&self, other: &Self) -> bool {
         let role = |of: &Self| {

@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(numbers.get(&name("0")), None);
         assert!(numbers.get(&name("1")).is_some() && numbers.get(&name("denied")).is_some());
         assert_eq!(numbers.iter().count(), IDLE + 1);
-        assert!(take(&mut numbers, "0") > 1 + IDLE as u32);
+        assert!(take(&mut numbers, "0") > 1 + u32::try_from(IDLE).unwrap());
     }
 
     #[test]
