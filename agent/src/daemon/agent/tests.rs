@@ -8,6 +8,7 @@ use crate::fuzz::harness::corpus;
 use crate::kernel::datapath::Hooks;
 use crate::kernel::maps::open;
 use crate::node::netlink::Event as LinkEvent;
+use crate::shared::status::Cause;
 use crate::watch;
 use aya::maps::{HashMap, Map};
 use clap::Parser as _;
@@ -150,6 +151,16 @@ async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
     }
     agent.apply_lift(ips[0], now());
     assert!(agent.state.is_half_applied());
+}
+
+#[tokio::test]
+#[ignore = "needs root: loads eBPF programs"]
+async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service() {
+    let bpffs = Bpffs::mount("causes");
+    let agent = agent(&bpffs.0).await;
+    let answer = agent.history_of(std::net::Ipv4Addr::new(10, 244, 1, 10).into());
+    let causes: Vec<Cause> = answer.translators.gaps.iter().map(|gap| gap.cause).collect();
+    assert_eq!(causes, [Cause::NotLoaded], "the agent has not looked for conntrack yet");
 }
 
 /// A cluster at a port of loopback where no server listens.
