@@ -4,7 +4,7 @@
 //! After a change of their size or flags Cilium pins new maps, and its endpoints use the ones before for some seconds (17 s seen). So
 //! the programs look both up.
 
-use super::datapath::bpf;
+use super::datapath::{bpf, map_of_maps};
 use super::maps;
 use anyhow::{Context as _, Result, bail};
 use aya::maps::MapInfo;
@@ -92,7 +92,7 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
         }
         if let Ok(Some((inner, _))) = shape.open(directory) {
             let places = if shape.outer.contains("_CT") { 4 } else { 2 };
-            let outer = bpf::map_of_maps(shape.outer, places, inner.as_fd());
+            let outer = map_of_maps::make(shape.outer, places, inner.as_fd());
             let outer = outer.with_context(|| format!("cannot make {}", shape.outer))?;
             bpf::pin(outer.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
         }
@@ -131,9 +131,9 @@ impl Cilium {
             {
                 known.replaced = None;
                 let outer = open_outer(&self.pin_dir, shape)?;
-                bpf::remove_inner(outer.as_fd(), shape.place + 1)?;
+                map_of_maps::remove(outer.as_fd(), shape.place + 1)?;
                 if known.id.is_none() {
-                    bpf::remove_inner(outer.as_fd(), shape.place)?;
+                    map_of_maps::remove(outer.as_fd(), shape.place)?;
                 }
             }
         }
@@ -160,10 +160,10 @@ fn hand_over(pin_dir: &Path, shape: &Shape, known: &mut Known, map: &OwnedFd, id
     if let Some(before) = known.id
         && let Ok(before) = bpf::map_by_id(before)
     {
-        bpf::set_inner(outer.as_fd(), shape.place + 1, before.as_fd())?;
+        map_of_maps::set(outer.as_fd(), shape.place + 1, before.as_fd())?;
         known.replaced = Some(Instant::now());
     }
-    match bpf::set_inner(outer.as_fd(), shape.place, map.as_fd()) {
+    match map_of_maps::set(outer.as_fd(), shape.place, map.as_fd()) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => bail!(
             "Cilium's {} has other flags than before, and epguard has to start again to read it",
             shape.pin

@@ -160,7 +160,11 @@ async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service
     let agent = agent(&bpffs.0).await;
     let answer = agent.history_of(std::net::Ipv4Addr::new(10, 244, 1, 10).into());
     let causes: Vec<Cause> = answer.translators.gaps.iter().map(|gap| gap.cause).collect();
-    assert_eq!(causes, [Cause::NotLoaded], "the agent has not looked for conntrack yet");
+    assert_eq!(
+        causes,
+        [Cause::NotLoaded],
+        "the agent has not looked for conntrack yet"
+    );
 }
 
 /// A cluster at a port of loopback where no server listens.

@@ -17,6 +17,7 @@ mod detach;
 pub(crate) mod failure;
 mod hook;
 mod links;
+pub(crate) mod map_of_maps;
 pub(crate) mod netlink;
 pub(crate) mod node;
 mod object;
