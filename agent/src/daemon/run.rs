@@ -13,14 +13,14 @@ use crate::daemon::report::metrics::Pages;
 use crate::daemon::report::ring_buffer::Events;
 use crate::daemon::translators::Translators;
 use crate::daemon::{allocator, lease, telemetry};
-use crate::kernel::datapath::{Datapath, Pins, find_cgroup2};
+use crate::kernel::datapath::{Datapath, Pins, check_kernel, find_cgroup2};
 use crate::kernel::maps::{Writer, only_agent};
 use crate::kernel::{cilium, conntrack};
 use crate::node::netlink;
 use crate::shared::status;
 use crate::watch;
 use crate::watch::{Message, Pace, Watches};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use epguard_core::facts::Watched;
 use epguard_core::state::{Numbers, Settings, State};
 use gather::{BACKLOG, Gather};
@@ -46,6 +46,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
     let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
     let _only_one_here = only_agent(&args.pins.pin_dir)?;
+    check_kernel()?;
     let nfct = conntrack::nfct_at();
     Pins::make(&args.pins.pin_dir)?;
     cilium::prepare(&args.cilium_maps, &args.pins.pin_dir)?;
@@ -56,7 +57,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     )?;
     let mut datapath = datapath
         .with_xdp(args.xdp)?
-        .with_cgroup(find_cgroup2(args.cgroup.as_deref()));
+        .with_cgroup(cgroup(args.cgroup.as_deref())?);
     let writer = Writer::new(&mut datapath.ebpf)?;
     let mut writer = writer.lock_config(&args.pins.pin_dir)?;
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
@@ -166,6 +167,18 @@ fn warn_of_old_flags(args: &AgentArgs) {
     for warning in args.actions.warnings() {
         tracing::warn!("--action: {warning}");
     }
+}
+
+/// Where a socket load balancer may be; `None` on a node without cgroup2, where none can be.
+fn cgroup(given: Option<&Path>) -> Result<Option<PathBuf>> {
+    if let Some(given) = given {
+        ensure!(given.is_dir(), "--cgroup {}: no such directory", given.display());
+    }
+    let found = find_cgroup2(given);
+    if found.is_none() {
+        tracing::info!("no cgroup2 is mounted there: no socket load balancer is looked for");
+    }
+    Ok(found)
 }
 
 /// The state at the start, restored from the pinned maps; it holds until everything is listed.
