@@ -1,7 +1,7 @@
 //! The conntrack entry of an skb: the packet holds a reference to it, so it stays while the program runs.
 
+use crate::found::Found;
 use crate::maps::{self, Scratch};
-use crate::records::Found;
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::generated::bpf_probe_read_kernel;

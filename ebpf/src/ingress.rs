@@ -1,9 +1,9 @@
 //! The ingress hook, before DNAT: turns back replies of redirected flows, and judges packets to a pod's IP itself, and packets of
 //! sockets that a load balancer has connected. It knows no Service's address.
 
+use crate::found::Found;
 use crate::frame::Origin as _;
 use crate::lookup::Lookup;
-use crate::records::Found;
 use crate::reject::limit;
 use crate::skb::{Skb, parse_packet};
 use crate::socket::{self, Shown};

@@ -1,7 +1,7 @@
 //! What the verdict on a packet or a call looks up, and the choice of an action. It keeps what it finds, for the report.
 
+use crate::found::Found;
 use crate::frame::{Frame as _, Origin};
-use crate::records::Found;
 use crate::redirected::destination;
 use crate::reject::limit;
 use crate::skb::Skb;

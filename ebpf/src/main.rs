@@ -29,6 +29,7 @@ mod conntrack;
 mod egress;
 mod flow_entry;
 mod flows;
+mod found;
 mod frame;
 mod gate;
 mod ingress;

@@ -1,7 +1,7 @@
 //! Notes about flows from packets that are not redirected.
 
 use crate::conntrack::{read_entry, read_test_entry};
-use crate::records::Found;
+use crate::found::Found;
 use crate::redirected::of_endpoint;
 use crate::route::shows_its_sender;
 use crate::skb::{Skb, parse_packet};

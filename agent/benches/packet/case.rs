@@ -1,7 +1,7 @@
 //! The rows, with their peers and limits.
 
-use crate::bpf::Kind;
 use crate::Mode;
+use crate::bpf::Kind;
 use crate::node::Destination::{self, Other, Spared, Stale};
 use crate::node::State::{self, Contradicted, Enforce, Idle, Observe, Orphans};
 use crate::rig::BOTH;

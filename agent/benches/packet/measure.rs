@@ -44,7 +44,13 @@ pub struct Entry {
 impl Bench {
     /// `runs`: test runs of which a sample is the least.
     pub fn new(runs: u32) -> Self {
-        let states = [State::Idle, State::Observe, State::Enforce, State::Orphans, State::Contradicted];
+        let states = [
+            State::Idle,
+            State::Observe,
+            State::Enforce,
+            State::Orphans,
+            State::Contradicted,
+        ];
         let kinds = [Kind::Tc, Kind::Xdp, Kind::XdpFrags];
         let mut filters = Vec::new();
         // Not for tests, which need no other package.

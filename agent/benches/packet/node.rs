@@ -97,10 +97,7 @@ pub fn rig(state: State) -> Rig {
     };
     if state == State::Idle {
         rig.set("GATE", Gate::EMPTY);
-        rig.vouch(View {
-            suspects: 0,
-            ..FRESH
-        });
+        rig.vouch(View { suspects: 0, ..FRESH });
         return rig;
     }
     let entries = 2 * STALE;

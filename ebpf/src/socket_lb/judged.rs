@@ -2,9 +2,9 @@
 
 use super::{Ends, Kind, cookie};
 use crate::clock::Clock;
+use crate::found::Found;
 use crate::frame::Origin;
 use crate::lookup::Lookup;
-use crate::records::Found;
 use crate::redirect::is_live;
 use crate::{maps, telemetry};
 use aya_ebpf::EbpfContext;

@@ -54,7 +54,8 @@ impl Epguard {
             };
             let ifindex = lab.netns("node-a").unwrap().run(hook).unwrap();
             let role = Role::Pod as u32;
-            self.writer.set_interface(ifindex, Some(Interface { role, bridge: 0 }));
+            self.writer
+                .set_interface(ifindex, Some(Interface { role, bridge: 0 }));
         }
     }
 }

@@ -28,7 +28,8 @@ impl Epguard {
         let workdir = Workdir::new().unwrap();
         let node = bed.node().clone();
         let load = || {
-            let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto, nfct_at().unwrap()).unwrap();
+            let datapath =
+                Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto, nfct_at().unwrap()).unwrap();
             let mut datapath = datapath.with_xdp(Xdp::Driver).unwrap();
             let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
             let interfaces = bed.interfaces().into_iter();

@@ -1,6 +1,8 @@
 //! Denials, written by hand.
 
-use epguard_common::{Action, Addr, Denial, DenialKey, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip};
+use epguard_common::{
+    Action, Addr, Denial, DenialKey, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
+};
 use epguard_core::state::Tables;
 use std::net::SocketAddrV4;
 

@@ -1,0 +1,31 @@
+//! Which translator has a record of a packet.
+
+/// The answer of the translators. As a number, since global functions return nothing else.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// No translator has a record.
+    Nothing = 0,
+    /// conntrack's entry contradicts the packet.
+    Unreadable = 1,
+    /// The packet is a reply, or its destination was not translated.
+    Direct = 2,
+    /// netfilter translated the destination. The scratch map has what the client asked for.
+    Conntrack = 3,
+    /// Another translator did. netfilter does not translate the replies, so such a flow is never redirected.
+    Elsewhere = 4,
+}
+
+impl Found {
+    /// Reads the number of a global function.
+    #[inline(always)]
+    pub const fn of(number: u32) -> Self {
+        match number {
+            1 => Self::Unreadable,
+            2 => Self::Direct,
+            3 => Self::Conntrack,
+            4 => Self::Elsewhere,
+            _ => Self::Nothing,
+        }
+    }
+}
