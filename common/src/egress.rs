@@ -6,12 +6,12 @@ use crate::{ActionModel, Decision, Model, Packet, Verdict, decide, is_redirectab
 pub trait EgressModel: Model + ActionModel {
     /// Whether FLOWS or OPENING holds the packet's flow, and OWNERS still shows its live endpoint.
     fn is_redirected(&self, packet: &Packet) -> bool;
-    /// Whether this is a copy of a packet that was judged at another interface just before: a bridge floods a frame to all
-    /// its ports.
+    /// Whether this packet was judged at another interface just before: a bridge floods a frame to all its ports, and a device
+    /// may hand a packet on to another one.
     fn is_copy(&self) -> bool;
 }
 
-/// Element of LAST: a packet of a connection that was judged at a port of a bridge.
+/// Element of LAST: the packet of a connection that was judged last.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Judged {
@@ -21,7 +21,7 @@ pub struct Judged {
     pub at_ns: u64,
     /// Octets.
     pub length: u32,
-    /// The port.
+    /// The interface.
     pub ifindex: u32,
 }
 
@@ -29,8 +29,8 @@ impl Judged {
     /// The longest time that a bridge takes to hand the copies of a frame to all ports.
     const FLOOD_NS: u64 = 1_000_000;
 
-    /// Whether a bridge has made this packet as a copy of the other one. Taking another packet for a copy only leaves it
-    /// uncounted and unanswered.
+    /// Whether this packet is the first one again, or a copy. Taking another packet for a copy only leaves it uncounted and
+    /// unanswered.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as judge")]

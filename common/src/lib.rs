@@ -52,7 +52,7 @@ pub use gate::{BUCKETS, Gate, Glance, bucket};
 pub use judge::{Intent, Model, Proof, judge};
 pub use keyed::Keyed;
 pub use mode::Mode;
-pub use node::{Interface, Mac, Rate, Role, Sighting, Terminated};
+pub use node::{Mac, Rate, RawRole, Role, Sighting, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse, parse_plain};
 pub use reason::{PER_REASON, PerReason, Reason};
 pub use redirect::{Backend, Backends, MAX_BACKENDS, is_redirectable};

@@ -117,21 +117,6 @@ impl Role {
         Self::Relay,
     ];
 
-    /// Reads a number from a map; `None` for an unknown one.
-    #[inline]
-    #[must_use]
-    pub const fn from_raw(number: u32) -> Option<Self> {
-        match number {
-            1 => Some(Self::Pod),
-            2 => Some(Self::Uplink),
-            3 => Some(Self::Tunnel),
-            4 => Some(Self::Bridge),
-            5 => Some(Self::Stacked),
-            6 => Some(Self::Relay),
-            _ => None,
-        }
-    }
-
     /// As the status and docs/reference.md name it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -146,14 +131,35 @@ impl Role {
     }
 }
 
-/// Value of INTERFACES, by ifindex. No entry: unknown.
+/// Value of INTERFACES, by ifindex. Zero, or no entry: unknown.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Interface {
+pub struct RawRole {
     /// A [`Role`]; a number, since a person may have written anything with bpftool.
-    pub role: u32,
-    /// The bridge that this is a port of, by ifindex; 0: none.
-    pub bridge: u32,
+    pub number: u32,
+}
+
+impl RawRole {
+    /// The role; `None` if the number is unknown.
+    #[inline]
+    #[must_use]
+    pub const fn role(self) -> Option<Role> {
+        match self.number {
+            1 => Some(Role::Pod),
+            2 => Some(Role::Uplink),
+            3 => Some(Role::Tunnel),
+            4 => Some(Role::Bridge),
+            5 => Some(Role::Stacked),
+            6 => Some(Role::Relay),
+            _ => None,
+        }
+    }
+}
+
+impl From<Role> for RawRole {
+    fn from(role: Role) -> Self {
+        Self { number: role as u32 }
+    }
 }
 
 /// Value of MACS, by ifindex: the link-layer address of an uplink with an XDP program, which has no skb to find out which
@@ -183,17 +189,17 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Rate>(), 8 + 4 + 4 + 8);
         assert_eq!(size_of::<Terminated>(), 16 + 4 * 8 + size_of::<Rate>() + 4 + 4);
-        assert_eq!(size_of::<Interface>(), 2 * 4);
+        assert_eq!(size_of::<RawRole>(), 4);
         assert_eq!(size_of::<Mac>(), 6 + 2);
     }
 
     #[test]
     fn every_role_reads_back_from_its_number_and_no_other_number_is_one() {
         for role in Role::ALL {
-            assert_eq!(Role::from_raw(role as u32), Some(role));
+            assert_eq!(RawRole::from(role).role(), Some(role));
         }
         for number in [0, 7, u32::MAX] {
-            assert_eq!(Role::from_raw(number), None);
+            assert_eq!(RawRole { number }.role(), None);
         }
     }
 

@@ -26,5 +26,5 @@ pod!(
     crate::Keyed<crate::DenialKey, crate::Backends>,
     crate::Keyed<crate::Flow, crate::Redirected>,
     crate::Keyed<crate::Flow, crate::Return>,
-    crate::Keyed<u32, crate::Interface>
+    crate::Keyed<u32, crate::RawRole>
 );

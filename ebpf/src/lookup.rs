@@ -172,6 +172,6 @@ impl EgressModel for Lookup<'_, Skb> {
 
     #[inline(always)]
     fn is_copy(&self) -> bool {
-        maps::is_port(self.frame.ifindex()) && maps::is_copy(self.frame)
+        maps::is_copy(self.frame)
     }
 }

@@ -20,8 +20,8 @@ use aya_ebpf::macros::btf_map;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Interface, Judged, Keyed, Mac, Meant, Owner,
-    Packet, Role, ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
+    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Judged, Keyed, Mac, Meant, Owner, Packet,
+    RawRole, Role, ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].
@@ -37,7 +37,7 @@ static TERMINATED: KeyedMap<Addr, Terminated, { capacity::TERMINATED }> = HashMa
 #[btf_map]
 static MACS: HashMap<u32, Mac, { capacity::MACS }> = HashMap::new();
 #[btf_map]
-static INTERFACES: KeyedMap<u32, Interface, { capacity::INTERFACES }> = HashMap::new();
+static INTERFACES: KeyedMap<u32, RawRole, { capacity::INTERFACES }> = HashMap::new();
 /// Written here.
 #[btf_map]
 static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
@@ -48,7 +48,7 @@ static ANSWERS: Array<Bucket, 1> = Array::new();
 /// one of these on its processor.
 #[btf_map]
 static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
-/// The packet that was judged last at a port of a bridge.
+/// The packet that was judged last.
 #[btf_map]
 static LAST: PerCpuArray<Judged, 1> = PerCpuArray::new();
 /// For people and reports, and to check that a live endpoint still has its IP.
@@ -224,20 +224,9 @@ pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
 /// The role of an interface; `None` if INTERFACES has no entry, or none that is a role.
 #[inline(always)]
 pub fn role(ifindex: u32) -> Option<Role> {
-    Role::from_raw(interface(ifindex)?.role)
-}
-
-/// Whether an interface is a port of a bridge.
-#[inline(always)]
-pub fn is_port(ifindex: u32) -> bool {
-    interface(ifindex).is_some_and(|interface| interface.bridge != 0)
-}
-
-#[inline(always)]
-fn interface(ifindex: u32) -> Option<Interface> {
     let entry = INTERFACES.get_ptr(ifindex)?;
     // SAFETY: as in `of_key`.
-    of_key(entry, &ifindex, |interface| unsafe { interface.read_volatile() })
+    of_key(entry, &ifindex, |role| unsafe { role.read_volatile() })?.role()
 }
 
 /// Whether programs of ours judge packets at an interface.

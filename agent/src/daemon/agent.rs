@@ -130,7 +130,7 @@ impl Agent {
         self.write()?;
         self.keep_names();
         self.attachments.tick();
-        self.show_interfaces();
+        self.show_roles();
         self.translators.follow(&mut self.writer)?;
         let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
         self.writer

@@ -9,7 +9,6 @@ use crate::kernel::datapath::{Chain, Datapath, KernelPath, failed_with};
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
-use epguard_common::Interface as InterfaceEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use waiting::Waiting;
@@ -27,8 +26,8 @@ pub struct Attachments {
     /// True in mode `enforce`: then the agent does not start if no interface can be hooked.
     must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
-    /// What INTERFACES holds.
-    told: BTreeMap<u32, InterfaceEntry>,
+    /// The roles that INTERFACES holds.
+    told: BTreeMap<u32, Role>,
     /// True while the known interfaces may be out of date.
     lost: bool,
     knows_defaults: bool,

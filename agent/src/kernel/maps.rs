@@ -30,7 +30,7 @@ use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, MapError};
 use denial_counts::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Backends, DenialKey, Interface, Owner, RawConfig, RawDenial, ServiceNumber, Suspect,
+    ABI_VERSION, Addr, Backends, DenialKey, Owner, RawConfig, RawDenial, RawRole, ServiceNumber, Suspect,
     Terminated, View, Vip,
 };
 use epguard_core::plan::{self, Op};
@@ -69,7 +69,7 @@ pub struct Writer {
     denied: KeyedMap<DenialKey, RawDenial>,
     backends: KeyedMap<DenialKey, Backends>,
     terminated: KeyedMap<Addr, Terminated>,
-    interfaces: KeyedMap<u32, Interface>,
+    interfaces: KeyedMap<u32, RawRole>,
     config: Array<MapData, RawConfig>,
     config_lock: Option<ConfigLock>,
     view: Array<MapData, View>,

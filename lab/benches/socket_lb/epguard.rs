@@ -5,7 +5,7 @@ use super::support::denied::deny;
 use ::epguard::kernel::conntrack::nfct_at;
 use ::epguard::kernel::datapath::{Datapath, Hooks};
 use ::epguard::kernel::maps::{Writer, default_modes};
-use epguard_common::{Interface, Mode, Role};
+use epguard_common::{Mode, Role};
 use epguard_core::state::Tables;
 use epguard_lab::net::Topology;
 use std::net::SocketAddrV4;
@@ -53,9 +53,7 @@ impl Epguard {
                 ifindex
             };
             let ifindex = lab.netns("node-a").unwrap().run(hook).unwrap();
-            let role = Role::Pod as u32;
-            self.writer
-                .set_interface(ifindex, Some(Interface { role, bridge: 0 }));
+            self.writer.set_role(ifindex, Some(Role::Pod));
         }
     }
 }

@@ -6,7 +6,7 @@ use ::epguard::kernel::conntrack::{entry_at, nfct_at};
 use ::epguard::kernel::datapath::{Datapath, Hooks, Xdp};
 use ::epguard::kernel::maps::{Writer, default_modes};
 use aya::programs::Xdp as Program;
-use epguard_common::{Interface, Mode, Outcome, Role};
+use epguard_common::{Mode, Outcome, Role};
 use epguard_core::state::Tables;
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::counters::Counters;
@@ -38,8 +38,7 @@ impl Epguard {
                 .collect();
             for (ifindex, name) in &interfaces {
                 let role = if name == "eth0" { Role::Uplink } else { Role::Pod };
-                let role = role as u32;
-                writer.set_interface(*ifindex, Some(Interface { role, bridge: 0 }));
+                writer.set_role(*ifindex, Some(role));
             }
             (datapath, writer, interfaces)
         };

@@ -26,22 +26,22 @@ impl Agent {
             LinkEvent::Came(ips) => self.state.begin(now(), Fact::Presence(Presence::Came(ips))),
             LinkEvent::Looked(at) => self.state.begin(now(), Fact::Presence(Presence::Looked(at))),
             LinkEvent::Settled => {
-                self.show_interfaces();
+                self.show_roles();
                 let attachments = &self.attachments;
                 self.writer
-                    .retain_interfaces(|ifindex| attachments.is_known(ifindex));
+                    .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
                 self.attachments.settled()?;
                 self.settled = true;
                 self.insist_on_hooks()?;
             }
         }
-        self.show_interfaces();
+        self.show_roles();
         Ok(())
     }
 
-    pub(super) fn show_interfaces(&mut self) {
-        for (ifindex, interface) in self.attachments.take_interfaces() {
-            self.writer.set_interface(ifindex, interface);
+    pub(super) fn show_roles(&mut self) {
+        for (ifindex, role) in self.attachments.take_roles() {
+            self.writer.set_role(ifindex, role);
         }
     }
 }

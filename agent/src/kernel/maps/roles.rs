@@ -1,13 +1,13 @@
-//! INTERFACES: the role of each interface on the node, and its bridge.
+//! INTERFACES: the role of each interface on the node.
 
 use super::{Writer, absent};
-use epguard_common::Interface;
+use epguard_common::{RawRole, Role};
 
 impl Writer {
-    /// Sets the entry of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
-    pub fn set_interface(&mut self, ifindex: u32, interface: Option<Interface>) {
-        let written = match interface {
-            Some(interface) => self.interfaces.insert(ifindex, interface, 0),
+    /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
+    pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) {
+        let written = match role {
+            Some(role) => self.interfaces.insert(ifindex, RawRole::from(role), 0),
             None => absent(self.interfaces.remove(&ifindex)),
         };
         if let Err(error) = written {
@@ -16,10 +16,10 @@ impl Writer {
     }
 
     /// Removes interfaces that went while no agent ran: their numbers may come again.
-    pub fn retain_interfaces(&mut self, is_there: impl Fn(u32) -> bool) {
+    pub fn retain_roles(&mut self, is_there: impl Fn(u32) -> bool) {
         let known: Vec<u32> = self.interfaces.keys().flatten().collect();
         for ifindex in known.into_iter().filter(|ifindex| !is_there(*ifindex)) {
-            self.set_interface(ifindex, None);
+            self.set_role(ifindex, None);
         }
     }
 }

@@ -55,7 +55,9 @@ pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32,
 }
 
 impl Interface {
-    /// True if the two have the same role and the same entry in INTERFACES.
+    /// True if all fields that a [`Selection`](super::Selection) reads are equal.
+    ///
+    /// A veth that joins a bridge keeps its hooks; only a master of another kind may change the role.
     #[must_use]
     pub fn same_role(&self, other: &Self) -> bool {
         let role = |of: &Self| {
@@ -63,18 +65,11 @@ impl Interface {
                 of.kind.clone(),
                 of.base_kind.clone(),
                 of.is_aggregated(),
-                of.bridge(),
                 of.loopback,
                 of.representor,
             )
         };
         self.name == other.name && role(self) == role(other)
-    }
-
-    /// The bridge that this is a port of.
-    #[must_use]
-    pub fn bridge(&self) -> Option<u32> {
-        self.master.filter(|_| self.master_kind == "bridge")
     }
 
     /// True if this is a port of a bond or team.
@@ -183,11 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_a_bond_or_a_team_as_master_may_change_the_role() {
+    fn only_a_bond_or_team_as_master_may_change_the_role() {
         let free = veth(None);
-        for kind in [InfoPortKind::Bridge, InfoPortKind::Bond, InfoPortKind::Team] {
-            assert!(!free.same_role(&veth(Some((3, kind)))));
-        }
-        assert!(free.same_role(&veth(Some((3, InfoPortKind::Vrf)))));
+        assert!(free.same_role(&veth(Some((2, InfoPortKind::Bridge)))));
+        assert!(!free.same_role(&veth(Some((3, InfoPortKind::Bond)))));
+        assert!(!free.same_role(&veth(Some((3, InfoPortKind::Team)))));
     }
 }

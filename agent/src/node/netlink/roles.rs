@@ -2,7 +2,6 @@
 
 use super::selection::is_tunnel;
 use super::{Interface, Role, Selection};
-use epguard_common::Interface as Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The two ends of the veth pair by which Cilium's host sends to pods (`pkg/defaults/node.go` in its repository).
@@ -77,16 +76,10 @@ impl Roles {
         }
     }
 
-    /// The entries of INTERFACES, by number.
-    pub fn entries(&self) -> impl Iterator<Item = (u32, Entry)> {
-        let known = self.interfaces.values();
-        known.filter_map(|interface| Some((interface.ifindex, self.entry(interface)?)))
-    }
-
-    fn entry(&self, interface: &Interface) -> Option<Entry> {
-        let role = self.number(interface.ifindex)? as u32;
-        let bridge = interface.bridge().unwrap_or(0);
-        Some(Entry { role, bridge })
+    /// The roles of all interfaces, by number.
+    pub fn numbers(&self) -> impl Iterator<Item = (u32, Role)> {
+        let known = self.interfaces.keys();
+        known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
     }
 
     /// True if packets that leave here also leave through another hooked interface: a VLAN's through the interface that carries it,

@@ -8,9 +8,9 @@ use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
     Action, Addr, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial, DenialCount, DenialKey,
-    Direct, Flow, Gate, Interface, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, Reason,
-    ReasonActions, ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState,
-    View, Vip, capacity,
+    Direct, Flow, Gate, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, RawRole, Reason, ReasonActions,
+    ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState, View, Vip,
+    capacity,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
             "DIRECT" => shape::<Flow, Direct>("lru_hash", capacity::DIRECT),
             "TERMINATED" => shape::<Addr, Keyed<Addr, Terminated>>("hash", capacity::TERMINATED),
-            "INTERFACES" => shape::<u32, Keyed<u32, Interface>>("hash", capacity::INTERFACES),
+            "INTERFACES" => shape::<u32, Keyed<u32, RawRole>>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),
             "CONNECTIONS" => shape::<i32, Connection>("sk_storage", 0),
             "CILIUM_CT4" | "CILIUM_CT6" => shape::<u32, u32>("array_of_maps", 4),
@@ -255,13 +255,8 @@ fn bpftool_names_every_field_of_the_reports() {
         dumped("ANSWERS"),
         [json!({"key": 0, "value": {"spent_until_ns": 7}})]
     );
-    let interface = Interface {
-        role: Role::Uplink as u32,
-        bridge: 3,
-    };
-    put_keyed(&mut datapath, "INTERFACES", &7_u32, interface);
-    let value = json!({"role": 2, "bridge": 3});
-    assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &value)]);
+    put_keyed(&mut datapath, "INTERFACES", &7_u32, RawRole::from(Role::Uplink));
+    assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &json!({"number": 2}))]);
 
     let mac = Mac {
         octets: [2, 0, 0, 0, 0, 7],

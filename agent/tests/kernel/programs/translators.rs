@@ -6,7 +6,7 @@ use super::world::{
     CLIENT_PORT, DENIED, ENFORCE, FRESH, INNOCENT, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip,
 };
 use epguard_common::Verdict::{self, Clear, Pass};
-use epguard_common::{Addr, Config, Interface, Mode, Outcome, Reason, Role, View};
+use epguard_common::{Addr, Config, Mode, Outcome, RawRole, Reason, Role, View};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::ops::Range;
@@ -208,24 +208,20 @@ fn run_at(rig: &mut Rig, ifindex: u32, frame: &[u8]) -> i32 {
     rig.repeat(BOTH, frame, context, 1).action
 }
 
-/// Two ports of a bridge that exists only in INTERFACES, in a namespace of the test's own.
-fn ports(role: Role, bridge: u32) -> (Rig, [u32; 2]) {
+/// Two interfaces of this role, in a namespace of the test's own.
+fn two(role: Role) -> (Rig, [u32; 2]) {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
     let mut ip = Command::new("ip");
     ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     ip.args("link add one type veth peer name two".split(' '));
     assert!(ip.status().unwrap().success());
     let mut rig = Rig::new();
-    let ports = ["one", "two"].map(|name| if_nametoindex(name).unwrap());
-    let interface = Interface {
-        role: role as u32,
-        bridge,
-    };
-    for ifindex in ports {
-        rig.put_keyed("INTERFACES", &ifindex, interface);
+    let two = ["one", "two"].map(|name| if_nametoindex(name).unwrap());
+    for ifindex in two {
+        rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
     }
     rig.tracked = Some(of(REUSED, TCP));
-    (rig, ports)
+    (rig, two)
 }
 
 fn packets(rig: &mut Rig, outcome: Outcome) -> u64 {
@@ -238,7 +234,7 @@ fn packets(rig: &mut Rig, outcome: Outcome) -> u64 {
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn the_copies_that_a_bridge_makes_of_a_packet_count_once_and_share_its_verdict() {
-    let (mut rig, ports) = ports(Role::Pod, 9);
+    let (mut rig, ports) = two(Role::Pod);
     for mode in [Mode::Enforce, Mode::Observe] {
         rig.configure(Config { mode, ..ENFORCE });
         rig.forget_counters();
@@ -257,7 +253,7 @@ fn the_copies_that_a_bridge_makes_of_a_packet_count_once_and_share_its_verdict()
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn packets_that_are_no_copies_are_counted_one_by_one() {
-    let (mut rig, [one, two]) = ports(Role::Pod, 9);
+    let (mut rig, [one, two]) = two(Role::Pod);
     for (name, port, frame) in [
         ("the first", one, syn(REUSED)),
         ("again at the same port", one, syn(REUSED)),
@@ -285,17 +281,6 @@ fn packets_that_are_no_copies_are_counted_one_by_one() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn interfaces_that_are_no_ports_have_no_copies() {
-    let (mut rig, ports) = ports(Role::Pod, 0);
-    rig.forget_counters();
-    for port in ports {
-        run_at(&mut rig, port, &syn(REUSED));
-    }
-    assert_eq!(packets(&mut rig, Outcome::Dropped), 2);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
 fn the_hook_that_a_packet_leaves_the_node_by_judges_it() {
     for (role, judged) in [
         (Role::Pod, true),
@@ -305,7 +290,7 @@ fn the_hook_that_a_packet_leaves_the_node_by_judges_it() {
         (Role::Stacked, false),
         (Role::Relay, false),
     ] {
-        let (mut rig, [port, _]) = ports(role, 0);
+        let (mut rig, [port, _]) = two(role);
         let action = run_at(&mut rig, port, &syn(REUSED));
         assert_eq!(action, if judged { DROP } else { PASS }, "{role:?}");
     }
@@ -314,7 +299,7 @@ fn the_hook_that_a_packet_leaves_the_node_by_judges_it() {
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn the_interface_that_captured_packets_go_to_judges_none() {
-    let (mut rig, [port, other]) = ports(Role::Pod, 0);
+    let (mut rig, [port, other]) = two(Role::Pod);
     rig.configure(Config {
         capture: port,
         ..ENFORCE

@@ -2,7 +2,7 @@
 
 use crate::programs::rig::Rig;
 use crate::programs::wire::Ip;
-use epguard_common::{Addr, Interface, Mac, Role};
+use epguard_common::{Addr, Mac, RawRole, Role};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::net::{IpAddr, Ipv6Addr};
@@ -44,11 +44,7 @@ pub fn rig() -> Rig {
         ("bridge", Role::Bridge),
     ] {
         let ifindex = if_nametoindex(device).expect("an interface");
-        let interface = Interface {
-            role: role as u32,
-            bridge: 0,
-        };
-        rig.put_keyed("INTERFACES", &ifindex, interface);
+        rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
     }
     rig.put(
         "MACS",

@@ -4,7 +4,7 @@ use super::{OWN, VIEW, X, nobody, rig, to};
 use crate::programs::frames::{SYN, TCP, of_type, packet, tagged, tcp};
 use crate::programs::rig::{PASS, Rig};
 use crate::programs::world::PORT;
-use epguard_common::{Addr, Interface, Role, Terminated};
+use epguard_common::{Addr, RawRole, Role, Terminated};
 use std::process::Command;
 use std::time::Duration;
 
@@ -90,11 +90,7 @@ fn pod_at(role: Option<Role>) -> Rig {
     ip.args(["route", "add", "10.244.1.78/32", "dev", "lo"]);
     assert!(ip.status().unwrap().success());
     rig.put_keyed("TERMINATED", &HELD, nobody());
-    let interface = Interface {
-        role: role.map_or(0, |role| role as u32),
-        bridge: 0,
-    };
-    rig.put_keyed("INTERFACES", &1u32, interface);
+    rig.put_keyed("INTERFACES", &1u32, role.map(RawRole::from).unwrap_or_default());
     rig.vouch(VIEW);
     rig
 }
