@@ -38,7 +38,7 @@ mod verdict;
 pub use abi::{ABI_VERSION, ANSWER, DenialKey, Owner, ServiceNumber, Suspect, Vip};
 pub use action::{Action, DenialCount, Effect, Outcome, ReasonActions};
 pub use addr::Addr;
-pub use claim::claimed;
+pub use claim::{claimed, refuses};
 pub use config::{Config, RawConfig, ReasonModes, View};
 pub use conntrack::{Entry, Meant, Record, Reference, Tuple};
 pub use count::Count;

@@ -11,6 +11,7 @@ use core::cell::Cell;
 use epguard_common::{
     Action, ActionModel, Addr, Decision, DenialKey, Mode, NextHop, Packet, Rate, RawConfig, Reason, Role,
     Sighting, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated,
+    refuses,
 };
 
 /// Judges a frame before its skb is made. The program at the same interface's TC hook counts and reports what passes here.
@@ -65,7 +66,8 @@ pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
     let Some(terminated) = maps::terminated(&address) else {
         return;
     };
-    if terminated.lifted {
+    // Another program may have overwritten the mark of an answer.
+    if terminated.lifted || packet.is_some_and(|packet| refuses(frame, packet)) {
         return;
     }
     let now_ns = frame.now_ns();
@@ -78,7 +80,7 @@ pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
 /// the pod interface that the node routes its source to. Any other packet from the IP may be forged.
 #[inline(always)]
 pub fn sight(skb: &Skb, packet: &Packet) {
-    let Some(terminated) = maps::terminated(&packet.src) else {
+    let Some(terminated) = maps::terminated(&packet.src).filter(|_| !refuses(skb, packet)) else {
         return;
     };
     let now_ns = skb.now_ns();

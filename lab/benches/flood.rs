@@ -5,27 +5,27 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/intent/aim.rs"]
-mod aim;
-#[allow(dead_code, reason = "made for tests")]
 #[path = "../tests/network/reject/cluster.rs"]
 mod cluster;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/intent/hooks.rs"]
+#[path = "../tests/network/conntrack/figures.rs"]
+mod figures;
+#[allow(dead_code, reason = "made for tests")]
+#[path = "../tests/network/conntrack/hooks.rs"]
 mod hooks;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/intent/sink.rs"]
+#[path = "../tests/network/conntrack/sink.rs"]
 mod sink;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/intent/world.rs"]
+#[path = "../tests/network/conntrack/world.rs"]
 mod world;
 
-use aim::{Denied, Direct};
 use comfy_table::{Table, presets::NOTHING};
 use epguard_common::{Action, AnswerLimits};
 use epguard_lab::net::Topology;
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 use epguard_lab::traffic::{Client, Flood, Port, Server, abort};
+use figures::{Denied, Direct};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;

@@ -1,14 +1,14 @@
 //! The fields of a packet that Cilium keeps flags in, used with the same accesses: `lib/overloadable_skb.h` and `lib/proxy.h`.
 
 use aya_ebpf::bindings::__sk_buff;
+use aya_ebpf::helpers::generated::bpf_get_prandom_u32;
 use aya_ebpf::programs::TcContext;
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{Ordering, compiler_fence};
+use epguard_common::ANSWER;
 
 /// `TC_INDEX_F_FROM_INGRESS_PROXY`, called `..._SKIP_INGRESS_PROXY` up to 1.16, of `lib/common.h`: bit 0.
 const FROM_INGRESS_PROXY: u32 = 1;
-/// `TC_INDEX_F_SKIP_NODEPORT` of `lib/common.h`: bit 2.
-const SKIP_NODEPORT: u32 = 4;
 /// `MARK_MAGIC_HOST_MASK` of `lib/common.h`.
 const MARK_MAGIC_MASK: u32 = 0x0f00;
 /// `MARK_MAGIC_PROXY_INGRESS` of `lib/common.h`.
@@ -26,7 +26,7 @@ impl Fields {
 
     /// The whole field, 16 bits in the kernel.
     #[inline(always)]
-    pub fn tc_index(&self) -> u32 {
+    fn tc_index(&self) -> u32 {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.0).tc_index }
     }
@@ -38,19 +38,10 @@ impl Fields {
         on_the_stack(self.tc_index()) & FROM_INGRESS_PROXY != 0
     }
 
-    /// Reads the flag and clears it in the packet: model `ctx_skip_nodeport()` of `lib/overloadable_skb.h`.
-    #[inline(always)]
-    pub fn skip_nodeport(&self) -> bool {
-        let seen = self.tc_index();
-        // SAFETY: as in `tc_index`; TC programs may write it.
-        unsafe { (*self.0).tc_index &= !SKIP_NODEPORT };
-        on_the_stack(seen) & SKIP_NODEPORT != 0
-    }
-
     /// Sets the flag for packets that a proxy has marked: model `inherit_identity_from_host()` of `lib/identity.h`.
     #[inline(always)]
     pub fn inherit_proxy_from_mark(&self) {
-        // SAFETY: as in `skip_nodeport`.
+        // SAFETY: as in `tc_index`; TC programs may write it.
         unsafe {
             if (*self.0).mark & MARK_MAGIC_MASK == MARK_MAGIC_PROXY_INGRESS {
                 (*self.0).tc_index |= FROM_INGRESS_PROXY;
@@ -64,7 +55,7 @@ impl Fields {
     /// volatile, as with `WRITE_ONCE`.
     #[inline(always)]
     pub fn clear_meta(&self) {
-        // SAFETY: as in `skip_nodeport`.
+        // SAFETY: as in `inherit_proxy_from_mark`.
         unsafe {
             write_volatile(&raw mut (*self.0).cb[0], 0);
             write_volatile(&raw mut (*self.0).cb[1], 0);
@@ -72,6 +63,32 @@ impl Fields {
             write_volatile(&raw mut (*self.0).cb[3], 0);
             write_volatile(&raw mut (*self.0).cb[4], 0);
             write_volatile(&raw mut (*self.0).tc_classid, 0);
+        }
+    }
+
+    /// Writes numbers that change from packet to packet into `tc_index`, `mark`, `priority`, `tc_classid` and `cb`. Some values of
+    /// `tc_index` are special: none, all bits, and the one of epguard's own answers. kube-proxy's bits of the mark stay.
+    #[inline(always)]
+    pub fn scramble(&self) {
+        const KUBE_PROXY: u32 = 0xc000;
+        // SAFETY: takes nothing.
+        let number = || unsafe { bpf_get_prandom_u32() };
+        let tc_index = match number() & 7 {
+            0 => 0,
+            1 => 0xffff,
+            2 => ANSWER,
+            _ => number() & 0xffff,
+        };
+        // SAFETY: as in `inherit_proxy_from_mark`.
+        unsafe {
+            let skb = self.0;
+            let kept = read_volatile(&raw const (*skb).mark) & KUBE_PROXY;
+            write_volatile(&raw mut (*skb).tc_index, tc_index);
+            write_volatile(&raw mut (*skb).mark, number() & !KUBE_PROXY | kept);
+            write_volatile(&raw mut (*skb).priority, number());
+            write_volatile(&raw mut (*skb).tc_classid, number());
+            write_volatile(&raw mut (*skb).cb[0], number());
+            write_volatile(&raw mut (*skb).cb[4], number());
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Programs that a CNI could have beside epguard. They use packet fields as Cilium's programs do, and their verdicts
-//! depend on these fields: a story about a neighbour fails if epguard changes these verdicts.
+//! Programs that a CNI could have beside epguard. Some use packet fields as Cilium's programs do, and their verdicts depend on
+//! these fields: a story fails if epguard changes these verdicts. One writes all fields, and two compare them before and behind
+//! epguard's programs.
 //!
 //! The models are functions of Cilium 1.18 to 1.20, in `bpf/` of its repository: `bpf_lxc.c` (as of commit 00025c984637),
 //! `lib/local_delivery.h` (02446a8c30b3), `lib/overloadable_skb.h`, `lib/proxy.h`, `lib/identity.h`, `lib/common.h`.
@@ -28,6 +29,7 @@ mod flags;
 mod flow;
 mod maps;
 mod policy;
+mod snapshot;
 mod socket_lb;
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};
@@ -35,40 +37,17 @@ use aya_ebpf::helpers::generated::bpf_redirect_peer;
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 use flags::Fields;
-use policy::Verdict;
+use maps::Event;
 
-/// Policy before the pod's interface: model `cil_to_container()` and `ipv4_policy()` of `bpf_lxc.c`, with endpoint routes.
-/// TC egress of pod interfaces.
+/// Policy before the pod's interface: model `cil_to_container()` and `ipv4_policy()` of `bpf_lxc.c`, with endpoint routes. Clears
+/// the metadata first and accepts last. TC egress of pod interfaces.
 #[classifier]
 pub fn to_container(ctx: TcContext) -> i32 {
-    enforce(&ctx)
-}
-
-/// As `cil_to_container`, behind a tail call and under a meaningless name: model `tail_call_internal()` in
-/// `cil_to_container()`, which itself reads no field. Without its target the packet is dropped, as with `DROP_EP_NOT_READY`.
-#[classifier]
-pub fn a(ctx: TcContext) -> i32 {
-    maps::tail_call(&ctx);
-    TC_ACT_SHOT
-}
-
-/// The target of [`a`].
-#[classifier]
-pub fn b(ctx: TcContext) -> i32 {
-    enforce(&ctx)
-}
-
-/// Policy that any bit of `tc_index` switches off: other programs can use no bit of the field. No model in Cilium.
-#[classifier]
-pub fn to_container_greedy(ctx: TcContext) -> i32 {
-    let carried = Fields::of(&ctx).tc_index();
-    finish(policy::judge(&ctx, carried != 0), TC_ACT_UNSPEC)
-}
-
-/// Policy that reads no field that other programs could write.
-#[classifier]
-pub fn to_container_plain(ctx: TcContext) -> i32 {
-    finish(policy::judge(&ctx, false), TC_ACT_UNSPEC)
+    let fields = Fields::of(&ctx);
+    fields.clear_meta();
+    fields.inherit_proxy_from_mark();
+    let flow = flow::parse(&ctx);
+    finish(policy::judge(flow.as_ref(), fields.is_from_ingress_proxy()))
 }
 
 /// Program at a pod's exit: model `cil_from_container()` of `bpf_lxc.c`, which clears the metadata first and accepts last.
@@ -88,11 +67,7 @@ pub fn from_container_routed(ctx: TcContext) -> i32 {
     let fields = Fields::of(&ctx);
     fields.clear_meta();
     let flow = flow::parse(&ctx);
-    if finish(
-        policy::judge_flow(flow.as_ref(), fields.is_from_ingress_proxy()),
-        TC_ACT_OK,
-    ) == TC_ACT_SHOT
-    {
+    if finish(policy::judge(flow.as_ref(), fields.is_from_ingress_proxy())) == TC_ACT_SHOT {
         return TC_ACT_SHOT;
     }
     match flow.as_ref().and_then(maps::peer) {
@@ -102,33 +77,38 @@ pub fn from_container_routed(ctx: TcContext) -> i32 {
     }
 }
 
-/// Counts packets by the `tc_index` that they carry, and changes nothing. Ingress of a pod's own interface.
+/// Writes a new value into every field that programs may write, and goes on. No model: other programs may use these fields for
+/// anything. Any hook.
 #[classifier]
-pub fn recorder(ctx: TcContext) -> i32 {
-    maps::record(Fields::of(&ctx).tc_index());
+pub fn scramble(ctx: TcContext) -> i32 {
+    Fields::of(&ctx).scramble();
+    maps::count(Event::Scrambled);
     TC_ACT_UNSPEC
 }
 
-/// As `cil_to_container()` does, clears the metadata first and accepts at the end.
-#[inline(always)]
-fn enforce(ctx: &TcContext) -> i32 {
-    let fields = Fields::of(ctx);
-    fields.clear_meta();
-    fields.inherit_proxy_from_mark();
-    // No effect here: the call is there for its instructions, which Cilium's programs have at each hook.
-    let _ = fields.skip_nodeport();
-    finish(policy::judge(ctx, fields.is_from_ingress_proxy()), TC_ACT_OK)
+/// Notes the packet's fields and octets, for [`after`]. Before epguard's program at the same hook.
+#[classifier]
+pub fn before(ctx: TcContext) -> i32 {
+    snapshot::note(&ctx);
+    TC_ACT_UNSPEC
 }
 
-/// Counts the verdict; `pass` is the return value for packets that the policy lets through.
+/// Compares the packet with what [`before`] has noted: no other packet passes this CPU's hooks in between.
+#[classifier]
+pub fn after(ctx: TcContext) -> i32 {
+    snapshot::compare(&ctx);
+    TC_ACT_UNSPEC
+}
+
+/// Counts the verdict. `TC_ACT_OK` ends the chain, as Cilium's programs do.
 #[inline(always)]
-fn finish(verdict: Option<Verdict>, pass: i32) -> i32 {
-    let Some(verdict) = verdict else { return pass };
+fn finish(verdict: Option<Event>) -> i32 {
+    let Some(verdict) = verdict else { return TC_ACT_OK };
     maps::count(verdict);
-    if verdict as u32 == Verdict::Forbidden as u32 {
+    if verdict as u32 == Event::Forbidden as u32 {
         TC_ACT_SHOT
     } else {
-        pass
+        TC_ACT_OK
     }
 }
 

@@ -1,26 +1,41 @@
 //! The maps. The lab's `neighbour` module has the same layouts.
 
 use crate::flow::{Endpoint, Flow};
-use crate::policy::Verdict;
-use aya_ebpf::btf_maps::{HashMap, PerCpuArray, PerCpuHashMap, ProgramArray};
+use crate::snapshot::{FIELDS, Snapshot};
+use aya_ebpf::btf_maps::{HashMap, PerCpuArray};
 use aya_ebpf::macros::btf_map;
-use aya_ebpf::programs::TcContext;
+
+/// What became of a packet, and its index in COUNTS.
+#[repr(u32)]
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// Let through unjudged, because a field marks it as a proxy's.
+    Skipped = 0,
+    /// Dropped by the policy.
+    Forbidden = 1,
+    /// Judged by the policy and let through.
+    Allowed = 2,
+    /// Its fields were overwritten.
+    Scrambled = 3,
+    /// Compared behind epguard's program: nothing has changed.
+    Same = 4,
+}
 
 /// Flows that the policy drops. Written by the lab.
 #[btf_map]
 static FORBIDDEN: HashMap<Flow, u32, 64> = HashMap::new();
-/// Packets by [`Verdict`].
+/// Packets by [`Event`].
 #[btf_map]
-static VERDICTS: PerCpuArray<u64, 3> = PerCpuArray::new();
+static COUNTS: PerCpuArray<u64, 5> = PerCpuArray::new();
 /// Interface number of the pod that has an endpoint. Written by the lab.
 #[btf_map]
 static PEERS: HashMap<Endpoint, u32, 64> = HashMap::new();
-/// Packets by the `tc_index` that they arrive with.
+/// The packet before epguard's program.
 #[btf_map]
-static ARRIVED: PerCpuHashMap<u32, u64, 4096> = PerCpuHashMap::new();
-/// The policy behind the tail call. Written by the lab.
+static NOTED: PerCpuArray<Snapshot, 1> = PerCpuArray::new();
+/// Packets by the field that epguard's program has changed.
 #[btf_map]
-static CALLS: ProgramArray<1> = ProgramArray::new();
+static CHANGED: PerCpuArray<u64, FIELDS> = PerCpuArray::new();
 
 /// Whether the policy drops the flow.
 #[inline(always)]
@@ -30,11 +45,8 @@ pub fn is_forbidden(flow: &Flow) -> bool {
 
 /// Counts a packet.
 #[inline(always)]
-pub fn count(verdict: Verdict) {
-    if let Some(count) = VERDICTS.get_ptr_mut(verdict as u32) {
-        // SAFETY: this CPU's own element.
-        unsafe { *count += 1 };
-    }
+pub fn count(event: Event) {
+    increment(COUNTS.get_ptr_mut(event as u32));
 }
 
 /// The node's interface to the destination.
@@ -44,21 +56,23 @@ pub fn peer(flow: &Flow) -> Option<u32> {
     PEERS.get_ptr(flow.to).map(|ifindex| unsafe { *ifindex })
 }
 
-/// Counts a packet by its `tc_index`.
+/// This CPU's place for a packet.
 #[inline(always)]
-pub fn record(tc_index: u32) {
-    if let Some(count) = ARRIVED.get_ptr_mut(tc_index) {
-        // SAFETY: this CPU's own value.
-        unsafe { *count += 1 };
-    } else {
-        // A full map loses arrivals of new values; it holds thousands, and one wrong value fails a story.
-        let _ = ARRIVED.insert(tc_index, 1, 0);
-    }
+pub fn noted() -> Option<&'static mut Snapshot> {
+    // SAFETY: this CPU's own element; no other program uses it until this one ends. Every bit pattern is a Snapshot.
+    NOTED.get_ptr_mut(0).map(|noted| unsafe { &mut *noted })
 }
 
-/// Goes on in the program behind the tail call; returns if there is none.
+/// Counts a packet whose field has changed.
 #[inline(always)]
-pub fn tail_call(ctx: &TcContext) {
-    // SAFETY: the program takes the same context.
-    unsafe { CALLS.tail_call(ctx, 0) };
+pub fn count_changed(field: usize) {
+    increment(CHANGED.get_ptr_mut(field as u32));
+}
+
+#[inline(always)]
+fn increment(count: Option<*mut u64>) {
+    if let Some(count) = count {
+        // SAFETY: this CPU's own element.
+        unsafe { *count += 1 };
+    }
 }

@@ -8,74 +8,80 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use aya::programs::TcAttachType::{Egress, Ingress};
 use aya::programs::tc::SchedClassifierLink;
 
 use crate::net::NetNs;
-use object::{Object, Place};
+use object::{At, Object};
 
 pub(crate) use object::{load, program};
-pub use tables::{Flow, Verdicts};
+pub use tables::{Counts, Flow};
 
 /// The programs of a neighbour, and their hooks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     /// Policy at the egress of pod interfaces; bit 0 of `tc_index` switches it off for a packet.
     Policy,
-    /// As `Policy`, behind a tail call.
-    PolicyBehindTailCall,
-    /// Policy that any bit of `tc_index` switches off.
-    Greedy,
-    /// Policy that reads no field of the packet's metadata.
-    Harmless,
     /// Policy at the ingress of the sender's interface, and redirection past the egress hook of the receiver's.
     HostRouting,
-    /// A program in each pod's own network namespace that counts the values of `tc_index` that arrive.
+    /// Writes into all fields of all packets.
+    Scrambler,
+    /// Compares packets before and behind epguard's programs.
     Recorder,
 }
 
 impl Kind {
-    /// Programs on the node's side, with the hook of pod interfaces that each uses.
-    fn programs(self, clears: bool) -> Vec<(&'static str, Place)> {
-        let egress = match self {
-            Self::Policy | Self::HostRouting => Some("to_container"),
-            Self::PolicyBehindTailCall => Some("a"),
-            Self::Greedy => Some("to_container_greedy"),
-            Self::Harmless => Some("to_container_plain"),
-            Self::Recorder => None,
-        };
-        let ingress = match self {
-            Self::HostRouting => Some("from_container_routed"),
-            _ => clears.then_some("from_container"),
-        };
-        let egress = egress.map(|name| (name, Place::Egress));
-        ingress
-            .map(|name| (name, Place::Ingress))
-            .into_iter()
-            .chain(egress)
-            .collect()
-    }
-
-    /// The carrier that the agent must choose beside this neighbour, as its status names it; none: any.
-    pub fn harmless_carriers(self) -> Option<&'static [&'static str]> {
-        match self {
-            Self::Policy | Self::PolicyBehindTailCall | Self::HostRouting => Some(&["tc-index-high"]),
-            Self::Greedy => Some(&["none"]),
-            Self::Harmless | Self::Recorder => None,
-        }
+    /// Whether its programs are also at the interfaces that lead out of the node.
+    #[must_use]
+    pub const fn is_everywhere(self) -> bool {
+        matches!(self, Self::Scrambler | Self::Recorder)
     }
 }
 
+/// Where the programs run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Place {
+    /// Before epguard's programs.
+    Before,
+    /// Behind epguard's programs.
+    #[default]
+    Behind,
+    /// Behind epguard's ingress hook and before its egress hook.
+    Between,
+}
+
 /// Setup of a neighbour.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Its programs.
     pub kind: Kind,
-    /// Whether it also clears `tc_classid` and accepts at the ingress of pod interfaces.
-    pub clears: bool,
-    /// Priority of its filters of clsact; none: TCX, behind all other programs.
-    pub clsact_priority: Option<u16>,
+    /// Their place. Those of [`Kind::Recorder`] are at both.
+    pub place: Place,
+    /// Filters of clsact; otherwise TCX.
+    pub clsact: bool,
+}
+
+impl Plan {
+    fn programs(self) -> Vec<(&'static str, At)> {
+        let at = |hook, first| At { hook, first };
+        let (ingress, egress) = match self.kind {
+            Kind::Policy => ("from_container", "to_container"),
+            Kind::HostRouting => ("from_container_routed", "to_container"),
+            Kind::Scrambler => ("scramble", "scramble"),
+            Kind::Recorder => {
+                let both = [Ingress, Egress].into_iter();
+                let pair = |hook| [("before", at(hook, true)), ("after", at(hook, false))];
+                return both.flat_map(pair).collect();
+            }
+        };
+        vec![
+            (ingress, at(Ingress, self.place == Place::Before)),
+            (egress, at(Egress, self.place != Place::Behind)),
+        ]
+    }
 }
 
 /// A neighbour on one node. Its counts survive restarts; dropping it detaches its programs.
@@ -87,10 +93,12 @@ pub struct Neighbour {
     object: Option<Object>,
     /// Whether it hooks new interfaces.
     is_alive: bool,
-    /// By the node's interface to the pod. Must be dropped in the node's network namespace: a filter is identified by the
-    /// number of its interface.
+    /// By the node's interface and the program's place in the plan. Must be dropped in the node's network namespace: a filter is
+    /// identified by the number of its interface.
     links: Links,
 }
+
+type Links = BTreeMap<(String, usize), SchedClassifierLink>;
 
 impl Neighbour {
     /// A neighbour that is not started yet; `pins` is a folder in a bpffs for its maps.
@@ -101,7 +109,7 @@ impl Neighbour {
             pins: pins.to_owned(),
             object: None,
             is_alive: false,
-            links: BTreeMap::new(),
+            links: Links::new(),
         }
     }
 
@@ -119,8 +127,15 @@ impl Neighbour {
     /// with its pinned links. Needs root.
     pub fn start(&mut self) -> Result<()> {
         let mut object = Object::load(&self.pins)?;
-        let links = std::mem::take(&mut self.links);
-        self.links = self.node.run(|| take_over(&mut object, links))??;
+        let programs = self.plan.programs();
+        let links = std::mem::take(&mut self.links).into_iter();
+        let mut take_over = |(key, link): ((String, usize), _)| {
+            let link = object.take_over(programs[key.1].0, link)?;
+            Ok((key, link))
+        };
+        self.links = self
+            .node
+            .run(|| links.map(&mut take_over).collect::<Result<_>>())??;
         self.object = Some(object);
         self.is_alive = true;
         Ok(())
@@ -139,42 +154,35 @@ impl Neighbour {
             return Ok(());
         };
         self.node.run(|| {
-            let interfaces: Vec<String> = links.keys().cloned().collect();
-            drop(links);
-            interfaces
+            let hooked: Vec<String> = links.into_keys().map(|(interface, _)| interface).collect();
+            hooked
                 .iter()
                 .try_for_each(|interface| object.await_detached(interface))
         })?
     }
 
-    /// Hooks the node's pods that have none of its programs yet, given the node's interface and the network namespace of
-    /// each. Drops the entries of removed pods.
-    pub fn hook(&mut self, pods: &[(&str, &NetNs)]) -> Result<()> {
-        let is_there = |link: &String| pods.iter().any(|(name, _)| name == link);
-        self.node.run(|| self.links.retain(|link, _| is_there(link)))?;
-        let Some(object) = self.object.as_mut().filter(|_| self.is_alive) else {
-            return Ok(());
-        };
-        for (link, pod) in pods {
-            if self.links.contains_key(*link) {
-                continue;
+    /// Hooks the node's interfaces that have none of its programs yet; drops the entries of those that are gone. Programs that
+    /// belong before epguard's are attached once `epguard_is_there`, as the last one to come is the first one, and those of
+    /// [`Kind::Recorder`] all.
+    pub fn hook(&mut self, interfaces: &[&str], epguard_is_there: bool) -> Result<()> {
+        let (links, plan) = (&mut self.links, self.plan);
+        let object = self.object.as_mut().filter(|_| self.is_alive);
+        self.node.run(|| {
+            links.retain(|(interface, _), _| interfaces.contains(&&**interface));
+            let Some(object) = object else { return Ok(()) };
+            let programs = plan.programs().into_iter().enumerate();
+            let waits = |at: At| at.first || plan.kind == Kind::Recorder;
+            let due = programs.filter(|(_, (_, at))| epguard_is_there || !waits(*at));
+            for (index, (name, at)) in due {
+                for interface in interfaces {
+                    let key = ((*interface).to_owned(), index);
+                    if !links.contains_key(&key) {
+                        links.insert(key, object.attach(name, interface, at, plan.clsact)?);
+                    }
+                }
             }
-            let plan = &self.plan;
-            let attached = if plan.kind == Kind::Recorder {
-                let attach = || object.attach(object::RECORDER, "eth0", Place::Ingress, None);
-                vec![(object::RECORDER, pod.run(attach)??)]
-            } else {
-                let programs = plan.kind.programs(plan.clears).into_iter();
-                let mut attach = |(name, place)| {
-                    let link = object.attach(name, link, place, plan.clsact_priority)?;
-                    Ok((name, link))
-                };
-                self.node
-                    .run(|| programs.map(&mut attach).collect::<Result<Vec<_>>>())??
-            };
-            self.links.insert((*link).to_owned(), attached);
-        }
-        Ok(())
+            Ok(())
+        })?
     }
 
     /// Makes the policy forbid these flows and no others.
@@ -187,29 +195,16 @@ impl Neighbour {
         tables::route(&self.pins, endpoints)
     }
 
-    /// Packets by verdict of the policy, since the beginning. All zero before the first start.
-    pub fn verdicts(&self) -> Result<Verdicts> {
-        tables::verdicts(&self.pins)
+    /// Packets that its programs have seen, since the beginning. All zero before the first start.
+    pub fn counts(&self) -> Result<Counts> {
+        tables::counts(&self.pins)
     }
 
-    /// Packets that arrived in pods, by their `tc_index`. Only of [`Kind::Recorder`].
-    pub fn arrived(&self) -> Result<BTreeMap<u32, u64>> {
-        tables::arrived(&self.pins)
+    /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Only of
+    /// [`Kind::Recorder`].
+    pub fn changed(&self) -> Result<BTreeMap<&'static str, u64>> {
+        tables::changed(&self.pins)
     }
-}
-
-type Links = BTreeMap<String, Vec<(&'static str, SchedClassifierLink)>>;
-
-fn take_over(object: &mut Object, links: Links) -> Result<Links> {
-    let mut taken = Links::new();
-    for (interface, programs) in links {
-        let mut own = Vec::new();
-        for (name, link) in programs {
-            own.push((name, object.take_over(name, link)?));
-        }
-        taken.insert(interface, own);
-    }
-    Ok(taken)
 }
 
 impl Drop for Neighbour {

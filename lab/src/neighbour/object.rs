@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use aya::maps::ProgramArray;
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcError, qdisc_add_clsact};
 use aya::programs::{LinkOrder, Program, ProgramError, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader};
@@ -15,24 +14,19 @@ use crate::wait;
 /// The object that `cargo xtask build` made; empty if this binary was built without it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
 
-/// The program for pods' own network namespaces.
-pub(super) const RECORDER: &str = "recorder";
-
-/// The program behind the tail call.
-const TAIL: &str = "b";
-
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 6] = [
     "to_container",
-    "a",
-    TAIL,
-    "to_container_greedy",
-    "to_container_plain",
     "from_container",
     "from_container_routed",
-    RECORDER,
+    "scramble",
+    "before",
+    "after",
 ];
 
-const MAPS: [&str; 5] = ["FORBIDDEN", "VERDICTS", "PEERS", "ARRIVED", "CALLS"];
+const MAPS: [&str; 5] = ["FORBIDDEN", "COUNTS", "PEERS", "NOTED", "CHANGED"];
+
+/// The priority of epguard's filters: among those of one priority the youngest runs first.
+const OURS: u16 = 1;
 
 /// Loads the object over these maps, each pinned in the folder under its second name. Maps that are not pinned yet are made.
 pub(crate) fn load(pins: &Path, maps: &[(&str, &str)]) -> Result<Ebpf> {
@@ -58,11 +52,12 @@ where
     Ok(program.try_into()?)
 }
 
-/// A hook of an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Ingress,
-    Egress,
+/// A hook of an interface, and the place there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) hook: TcAttachType,
+    /// Before all other programs, and not behind them.
+    pub(super) first: bool,
 }
 
 /// The programs, loaded over the maps under the pin folder.
@@ -77,37 +72,30 @@ impl Object {
             let result = object.program(name)?.load();
             result.with_context(|| format!("cannot load the neighbour's program {name}"))?;
         }
-        let tail = object.program(TAIL)?.fd()?.try_clone()?;
-        let calls = object.0.map_mut("CALLS").context("the object has no map CALLS")?;
-        ProgramArray::try_from(calls)?.set(0, &tail, 0)?;
         Ok(object)
     }
 
-    /// Attaches a program to an interface of the calling thread's network namespace: as a filter of this priority, or behind
-    /// all TCX programs.
+    /// Attaches a program to an interface of the calling thread's network namespace: as a filter of clsact, or with TCX.
     pub(super) fn attach(
         &mut self,
         name: &str,
         interface: &str,
-        place: Place,
-        clsact_priority: Option<u16>,
+        At { hook, first }: At,
+        clsact: bool,
     ) -> Result<SchedClassifierLink> {
-        let options = match clsact_priority {
-            Some(priority) => {
+        let options = match (clsact, first) {
+            (true, _) => {
                 add_clsact(interface)?;
                 TcAttachOptions::Netlink(NlOptions {
-                    priority,
+                    priority: if first { OURS } else { OURS + 1 },
                     ..NlOptions::default()
                 })
             }
-            None => TcAttachOptions::TcxOrder(LinkOrder::last()),
-        };
-        let place = match place {
-            Place::Ingress => TcAttachType::Ingress,
-            Place::Egress => TcAttachType::Egress,
+            (false, true) => TcAttachOptions::TcxOrder(LinkOrder::first()),
+            (false, false) => TcAttachOptions::TcxOrder(LinkOrder::last()),
         };
         let program = self.program(name)?;
-        let attached = program.attach_with_options(interface, place, options);
+        let attached = program.attach_with_options(interface, hook, options);
         let id = attached.with_context(|| format!("cannot attach the neighbour's {name} to {interface}"))?;
         Ok(program.take_link(id)?)
     }

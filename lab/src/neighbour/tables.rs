@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use aya::maps::{Map, MapData, PerCpuArray, PerCpuHashMap};
+use anyhow::Result;
+use aya::maps::{Map, MapData, PerCpuArray};
 use epguard_common::Addr;
 
 use super::pinned::{data, endpoint, replace};
@@ -19,27 +19,66 @@ pub struct Flow {
     pub to: SocketAddr,
 }
 
-/// Packets by verdict of the policy.
+/// Packets that the neighbour's programs have seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdicts {
-    /// Let through unjudged, because a field marks them as a proxy's.
+pub struct Counts {
+    /// Let through by the policy unjudged, because a field marks them as a proxy's.
     pub skipped: u64,
-    /// Dropped.
+    /// Dropped by the policy.
     pub forbidden: u64,
-    /// Judged and let through.
+    /// Judged by the policy and let through.
     pub allowed: u64,
+    /// Overwritten.
+    pub scrambled: u64,
+    /// The same before and behind epguard's program.
+    pub same: u64,
 }
 
-impl std::fmt::Display for Verdicts {
+impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             skipped,
             forbidden,
             allowed,
+            scrambled,
+            same,
         } = self;
-        write!(f, "skipped {skipped}, forbidden {forbidden}, allowed {allowed}")
+        write!(
+            f,
+            "skipped {skipped}, forbidden {forbidden}, allowed {allowed}, scrambled {scrambled}, same {same}"
+        )
     }
 }
+
+/// The fields of `struct __sk_buff` in the order of `lab/neighbour/src/snapshot.rs`, and the octets.
+const FIELDS: [&str; 26] = [
+    "len",
+    "pkt_type",
+    "mark",
+    "queue_mapping",
+    "protocol",
+    "vlan_present",
+    "vlan_tci",
+    "vlan_proto",
+    "priority",
+    "ingress_ifindex",
+    "ifindex",
+    "tc_index",
+    "cb[0]",
+    "cb[1]",
+    "cb[2]",
+    "cb[3]",
+    "cb[4]",
+    "hash",
+    "tc_classid",
+    "napi_id",
+    "wire_len",
+    "gso_segs",
+    "gso_size",
+    "tstamp",
+    "hwtstamp",
+    "octets",
+];
 
 pub(super) fn forbid(pins: &Path, flows: &[Flow]) -> Result<()> {
     let key = |flow: &Flow| {
@@ -58,28 +97,31 @@ pub(super) fn route(pins: &Path, endpoints: &BTreeMap<SocketAddr, u32>) -> Resul
 }
 
 /// All zero before the map exists.
-pub(super) fn verdicts(pins: &Path) -> Result<Verdicts> {
-    if !pins.join("VERDICTS").exists() {
-        return Ok(Verdicts::default());
-    }
-    let map: PerCpuArray<MapData, u64> = Map::PerCpuArray(data(pins, "VERDICTS")?).try_into()?;
-    let sum = |index| -> Result<u64> { Ok(map.get(&index, 0)?.iter().sum()) };
-    Ok(Verdicts {
-        skipped: sum(0)?,
-        forbidden: sum(1)?,
-        allowed: sum(2)?,
+pub(super) fn counts(pins: &Path) -> Result<Counts> {
+    let [skipped, forbidden, allowed, scrambled, same] = sums(pins, "COUNTS")?;
+    Ok(Counts {
+        skipped,
+        forbidden,
+        allowed,
+        scrambled,
+        same,
     })
 }
 
-/// Empty before the map exists.
-pub(super) fn arrived(pins: &Path) -> Result<BTreeMap<u32, u64>> {
-    if !pins.join("ARRIVED").exists() {
-        return Ok(BTreeMap::new());
+/// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Empty before the map
+/// exists.
+pub(super) fn changed(pins: &Path) -> Result<BTreeMap<&'static str, u64>> {
+    let changed = FIELDS.into_iter().zip(sums::<{ FIELDS.len() }>(pins, "CHANGED")?);
+    Ok(changed.filter(|(_, packets)| *packets > 0).collect())
+}
+
+fn sums<const N: usize>(pins: &Path, name: &str) -> Result<[u64; N]> {
+    let mut sums = [0; N];
+    if pins.join(name).exists() {
+        let map: PerCpuArray<MapData, u64> = Map::PerCpuArray(data(pins, name)?).try_into()?;
+        for (index, sum) in (0..).zip(&mut sums) {
+            *sum = map.get(&index, 0)?.iter().sum();
+        }
     }
-    let map: PerCpuHashMap<MapData, u32, u64> = Map::PerCpuHashMap(data(pins, "ARRIVED")?).try_into()?;
-    let counts = map.iter().map(|entry| {
-        let (tc_index, counts) = entry?;
-        Ok((tc_index, counts.iter().sum()))
-    });
-    counts.collect::<Result<_>>().context("cannot read ARRIVED")
+    Ok(sums)
 }

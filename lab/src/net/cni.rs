@@ -57,18 +57,19 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
         "link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"
     ));
     sandbox.add("link set lo up");
-    match options.cni {
-        Cni::Ptp => ptp(&pod, &mut host, &mut sandbox),
-        Cni::Bridge => bridge(&pod, node, &mut host, &mut sandbox),
+    if options.cni.is_bridge() {
+        let learns = options.cni != Cni::BridgeFloods;
+        bridge(&pod, node, learns, &mut host, &mut sandbox);
+    } else {
+        ptp(&pod, &mut host, &mut sandbox);
     }
     host.run(&node.netns)?;
     sandbox.run(&pod.netns)?;
-    match options.cni {
-        Cni::Ptp => wait_until_ready(&node.netns, &[link])?,
-        Cni::Bridge => {
-            wait_until_ready(&node.netns, &[link, BRIDGE])?;
-            announce(&pod, &mac)?;
-        }
+    if options.cni.is_bridge() {
+        wait_until_ready(&node.netns, &[link, BRIDGE])?;
+        announce(&pod, &mac)?;
+    } else {
+        wait_until_ready(&node.netns, &[link])?;
     }
     Ok(pod)
 }
@@ -97,11 +98,15 @@ fn ptp(pod: &PodNet, host: &mut Batch, sandbox: &mut Batch) {
     }
 }
 
-fn bridge(pod: &PodNet, node: &Node, host: &mut Batch, sandbox: &mut Batch) {
+fn bridge(pod: &PodNet, node: &Node, learns: bool, host: &mut Batch, sandbox: &mut Batch) {
     let link = &pod.host_ifname;
-    host.add(format!("link set {link} master {BRIDGE} up"));
+    let learning = if learns { "on" } else { "off" };
+    host.add(format!("link set {link} master {BRIDGE}"));
     // Without hairpin a pod could not reach itself through its own Service.
-    host.add(format!("link set {link} type bridge_slave hairpin on"));
+    host.add(format!(
+        "link set {link} type bridge_slave hairpin on learning {learning}"
+    ));
+    host.add(format!("link set {link} up"));
     for ip in &pod.ips {
         let [(_, v4), (_, v6)] = node.pod_cidrs();
         let length = if ip.is_ipv4() { v4 } else { v6 };

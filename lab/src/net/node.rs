@@ -80,8 +80,11 @@ impl Node {
             Overlay::None => route_over_uplink(peer, &mut batch),
             Overlay::Vxlan => self.route_over_vxlan(peer, &mut batch),
         }
-        if options.cni == Cni::Bridge {
+        if options.cni.is_bridge() {
             self.add_bridge(&mut batch);
+        }
+        if options.cni == Cni::BridgeWithoutNetfilter {
+            sysctl::without_bridge_netfilter(&self.netns)?;
         }
         batch.run(&self.netns)
     }

@@ -28,6 +28,12 @@ const NODE: &[(&str, &str)] = &[
     ("bridge/bridge-nf-call-ip6tables", "1"),
 ];
 
+/// As where the module `br_netfilter` is not loaded.
+const WITHOUT_BRIDGE_NETFILTER: &[(&str, &str)] = &[
+    ("bridge/bridge-nf-call-iptables", "0"),
+    ("bridge/bridge-nf-call-ip6tables", "0"),
+];
+
 /// A pod announces its addresses when its link's address is set, which updates stale neighbour entries.
 const POD: &[(&str, &str)] = &[
     ("ipv4/conf/default/arp_notify", "1"),
@@ -42,6 +48,11 @@ pub(super) fn host(netns: &NetNs) -> Result<()> {
 /// Sets up a node's namespace.
 pub(super) fn node(netns: &NetNs) -> Result<()> {
     write(netns, &[HOST, NODE])
+}
+
+/// Keeps bridged packets of a node from netfilter.
+pub(super) fn without_bridge_netfilter(netns: &NetNs) -> Result<()> {
+    write(netns, &[WITHOUT_BRIDGE_NETFILTER])
 }
 
 /// Sets up a pod's namespace.

@@ -105,6 +105,15 @@ impl Topology {
         }
     }
 
+    /// The interfaces that lead out of a node.
+    #[must_use]
+    pub fn uplinks(&self) -> &'static [&'static str] {
+        match self.options.overlay {
+            Overlay::None => &["eth0"],
+            Overlay::Vxlan => &["eth0", VXLAN],
+        }
+    }
+
     /// The host outside of the cluster, 192.168.250.1 and `fd00:250::1`. It sends packets to unknown addresses to `node-a`.
     pub fn external(&self) -> &NetNs {
         &self.external

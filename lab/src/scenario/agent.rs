@@ -76,11 +76,6 @@ impl Agent {
         Ok(())
     }
 
-    /// The binary of [`Agent::start_again`] and of later commands, for the agent of another release.
-    pub fn replace_program(&mut self, program: &Path) {
-        program.clone_into(&mut self.program);
-    }
-
     /// Sends SIGKILL. Hooks and maps stay.
     pub fn kill(&mut self) {
         self.process = None;
@@ -130,20 +125,6 @@ impl Agent {
     /// Whether the kernel judges packets by the connections of their sockets, so that a call that is dropped can wait.
     pub fn judges_by_socket(&self) -> Result<bool> {
         Ok(self.view()?.socket_lb == View::HOOKED)
-    }
-
-    /// Waits until it uses one of these carriers of intents, if its status names a carrier at all.
-    pub fn await_carrier(&self, wanted: &[&str]) -> Result<()> {
-        wait::until(Duration::from_millis(10), || {
-            let status = self.status_document()?;
-            let is_wanted = in_use(&status).is_none_or(|carrier| wanted.contains(&carrier));
-            Ok(wait::holds(is_wanted, || {
-                let (wanted, seen) = (wanted.join(" or "), &status["status"]["carrier"]);
-                format!(
-                    "beside this neighbour the agent's carrier has to be {wanted}; its status shows {seen}"
-                )
-            }))
-        })
     }
 
     /// Waits until TERMINATED has the address. The agent needs the node's routes for it, some time after the API shows that the
@@ -246,24 +227,5 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
         None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
         None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
         None => None,
-    }
-}
-
-fn in_use(status: &Value) -> Option<&str> {
-    status["status"]["carrier"]["inUse"].as_str()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_status_without_a_carrier_is_not_waited_for() {
-        assert_eq!(in_use(&json!({"status": {"mode": "observe"}})), None);
-        assert_eq!(
-            in_use(&json!({"status": {"carrier": {"inUse": "none"}}})),
-            Some("none")
-        );
     }
 }

@@ -5,13 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::cluster::Cluster;
 use super::format::{Call, Forbidden, NeighbourStep, Scenario};
 use super::variant::Variant;
-use crate::neighbour::{Flow, Kind, Neighbour, Plan, Verdicts};
-use crate::net::NetNs;
+use crate::neighbour::{Counts, Flow, Kind, Neighbour, Plan};
 use crate::wait;
 
 /// The neighbour that the story has in this variant, not started yet.
@@ -25,12 +24,10 @@ pub(super) fn neighbour(
     let Some(declared) = &scenario.neighbour else {
         return Ok(None);
     };
-    let kind = variant.neighbour.or(declared.kind);
-    let priority = declared.priority.unwrap_or(1);
     let plan = Plan {
-        kind: kind.context("the story's neighbour has no kind")?,
-        clears: declared.clears,
-        clsact_priority: (hooks == Some("clsact")).then_some(priority),
+        kind: declared.kind,
+        place: variant.place.unwrap_or(declared.place),
+        clsact: hooks == Some("clsact"),
     };
     let node = &cluster.topology.node("node-a")?.netns;
     Ok(Some(Neighbour::new(plan, node, &pins.join("neighbour"))))
@@ -48,27 +45,27 @@ pub(super) fn happen(
         NeighbourStep::Stops => neighbour.stop()?,
         NeighbourStep::Starts | NeighbourStep::Restarts => {
             // Links of removed interfaces cannot be taken over.
-            hook(neighbour, cluster)?;
+            hook(neighbour, cluster, false)?;
             neighbour.start()?;
             let flows = forbids.iter().map(|forbidden| flow(forbidden, cluster));
             neighbour.forbid(&flows.collect::<Result<Vec<_>>>()?)?;
-            hook(neighbour, cluster)?;
+            hook(neighbour, cluster, false)?;
         }
     }
     Ok(())
 }
 
-/// Hooks the pods of node-a, and drops the entries of removed ones.
-pub(super) fn hook(neighbour: &mut Neighbour, cluster: &Cluster) -> Result<()> {
-    let pods = cluster.local_pods();
-    let interfaces: Vec<(&str, &NetNs)> = pods
-        .iter()
-        .map(|(_, pod)| (&*pod.host_ifname, &pod.netns))
-        .collect();
-    neighbour.hook(&interfaces)?;
+/// Hooks the interfaces of node-a, and drops the entries of removed ones. `epguard_is_there`: whether epguard has hooked them all.
+pub(super) fn hook(neighbour: &mut Neighbour, cluster: &Cluster, epguard_is_there: bool) -> Result<()> {
+    let mut interfaces = cluster.links();
+    if neighbour.kind().is_everywhere() {
+        interfaces.extend(cluster.topology.uplinks());
+    }
+    neighbour.hook(&interfaces, epguard_is_there)?;
     if neighbour.kind() != Kind::HostRouting || !neighbour.is_attached() {
         return Ok(());
     }
+    let pods = cluster.local_pods();
     let node = &cluster.topology.node("node-a")?.netns;
     let mut routes = BTreeMap::new();
     for (alias, pod) in &pods {
@@ -83,33 +80,34 @@ pub(super) fn hook(neighbour: &mut Neighbour, cluster: &Cluster) -> Result<()> {
     neighbour.route(&routes)
 }
 
-/// Checks the neighbour's verdicts since `before` on one call, which it must drop if `is_forbidden`: they must be the same as
-/// without epguard. The story's proxy marks no packets, and without epguard no packet has a `tc_index`.
-pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, before: Verdicts) -> Result<()> {
+/// Checks what the neighbour's programs have seen of one call since `before`. Its policy must drop the call if it `is_forbidden`: its
+/// verdicts must be the same as without epguard. The story's proxy marks no packets, and without epguard no packet has a
+/// `tc_index`.
+pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, before: Counts) -> Result<()> {
     let least = if is_forbidden { u64::from(call.times) } else { 0 };
     // A packet is counted when its client has its answer, or a moment later.
     wait::until(Duration::from_millis(5), || {
-        let now = neighbour.verdicts()?;
+        let now = neighbour.counts()?;
         ensure!(
             now.skipped == 0,
-            "a packet carries a mark that switches the neighbour's policy off; its policy: before {before}, now {now}"
+            "a packet carries a mark that switches the neighbour's policy off: before {before}, now {now}"
         );
         ensure!(
             is_forbidden || now.forbidden == before.forbidden,
             "the neighbour's policy drops what the story does not forbid: before {before}, now {now}"
         );
         Ok(wait::holds(now.forbidden >= before.forbidden + least, || {
-            format!("the neighbour's policy has not dropped {least}; its policy: before {before}, now {now}")
+            format!("the neighbour's policy has not dropped {least}: before {before}, now {now}")
         }))
     })?;
-    let marked: Vec<String> = (neighbour.arrived()?.iter())
-        .filter(|(tc_index, _)| **tc_index != 0)
-        .map(|(tc_index, packets)| format!("{packets} with {tc_index:#06x}"))
-        .collect();
+    let (changed, seen) = (neighbour.changed()?, neighbour.counts()?);
     ensure!(
-        marked.is_empty(),
-        "packets arrive in pods with a tc_index that only epguard writes: {}",
-        marked.join(", ")
+        changed.is_empty(),
+        "epguard has changed fields of packets that it let pass: {changed:?}"
+    );
+    ensure!(
+        !neighbour.is_attached() || !neighbour.kind().is_everywhere() || seen.scrambled + seen.same > 0,
+        "the neighbour's programs have seen no packet"
     );
     Ok(())
 }

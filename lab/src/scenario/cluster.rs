@@ -165,6 +165,7 @@ impl Cluster {
     /// that the call names.
     pub fn client(&self, host: &str, call: Option<&Call>) -> Result<Client> {
         let client = Client::new(self.topology.netns(host)?);
+        let client = client.sending(call.and_then(|call| call.size).unwrap_or_default());
         let is_local = host == "node-a" || self.local_pods().iter().any(|(alias, _)| *alias == host);
         Ok(match &self.balancer {
             Some(balancer) if is_local => client.in_cgroups(balancer.cgroups(host, call)?),

@@ -87,15 +87,11 @@ fn check_neighbour(scenario: &Scenario) -> Result<()> {
     let runs = &scenario.runs;
     let Some(neighbour) = &scenario.neighbour else {
         ensure!(
-            runs.neighbour.is_empty() && (runs.first.is_empty() || runs.has_socket_lb()),
+            runs.place.is_empty() && (runs.first.is_empty() || runs.has_socket_lb()),
             "`runs` varies a neighbour, and the story has no `neighbour`"
         );
         return Ok(());
     };
-    ensure!(
-        neighbour.kind.is_some() == runs.neighbour.is_empty(),
-        "either `neighbour` has a `kind`, or `runs` lists them as `neighbour`"
-    );
     for Forbidden { from, to, .. } in &neighbour.forbids {
         host(scenario, from).context("`forbids`")?;
         destination(scenario, to).context("`forbids`")?;
@@ -270,14 +266,6 @@ steps:
     #[test]
     fn a_call_that_no_neighbour_can_forbid_is_refused() {
         assert!(error("sees: A}", "sees: A, forbidden: every-mode}").contains("no `neighbour`"));
-    }
-
-    #[test]
-    fn a_neighbour_has_its_kind_from_one_place() {
-        for neighbour in ["{}", "{kind: policy}\nruns: {neighbour: [greedy]}"] {
-            let text = format!("neighbour: {neighbour}\nsteps:");
-            assert!(error("steps:", &text).contains("either `neighbour` has a `kind`"));
-        }
     }
 
     #[test]

@@ -91,9 +91,7 @@ impl Stage {
     /// Makes an event happen to a pod. The neighbour hooks the pod before any packet is sent there, as a CNI does.
     pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
         self.cluster.pod_event(alias, event)?;
-        self.neighbour
-            .as_mut()
-            .map_or(Ok(()), |neighbour| beside::hook(neighbour, &self.cluster))
+        self.hook_neighbour(false)
     }
 
     /// Makes an event happen to the story's neighbour.
@@ -117,12 +115,10 @@ impl Stage {
         steps.iter().try_for_each(|step| balancer.cgroup_step(step))
     }
 
-    /// Waits until the agent has applied all objects of the API, hooked every pod, and avoids the neighbour's bits. Returns
-    /// at once if the agent was killed or the API is away. The neighbour hooks new pods.
+    /// Waits until the agent has applied all objects of the API and hooked every pod. Returns at once if the agent was killed or
+    /// the API is away. The neighbour hooks new pods.
     pub fn catch_up(&mut self) -> Result<()> {
-        if let Some(neighbour) = &mut self.neighbour {
-            beside::hook(neighbour, &self.cluster)?;
-        }
+        self.hook_neighbour(false)?;
         if !self.agent.is_running() || !self.cluster.api_is_back() {
             return Ok(());
         }
@@ -130,12 +126,14 @@ impl Stage {
         if let Some(balancer) = &self.cluster.balancer {
             balancer.await_hooks(&self.agent)?;
         }
-        let neighbour = self.neighbour.as_ref();
-        let attached = neighbour.filter(|neighbour| neighbour.is_attached());
-        match attached.and_then(|neighbour| neighbour.kind().harmless_carriers()) {
-            Some(carriers) => self.agent.await_carrier(carriers),
-            None => Ok(()),
-        }
+        self.hook_neighbour(true)
+    }
+
+    fn hook_neighbour(&mut self, epguard_is_there: bool) -> Result<()> {
+        let neighbour = self.neighbour.as_mut();
+        neighbour.map_or(Ok(()), |neighbour| {
+            beside::hook(neighbour, &self.cluster, epguard_is_there)
+        })
     }
 
     /// Reads the datapath's counters.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::format::{Action, Caller, Family, First, Runs};
-use crate::neighbour::Kind;
+use crate::neighbour::Place;
 use crate::net::{Cni, Overlay, TopologyOptions};
 use crate::proxy::ProxyOptions;
 
@@ -19,10 +19,10 @@ pub struct Variant {
     pub cni: Cni,
     /// How nodes reach each other's pods.
     pub overlay: Overlay,
-    /// The neighbour's programs; none: those that the story names.
-    pub neighbour: Option<Kind>,
     /// Which program starts first; none: as in the story.
     pub first: Option<First>,
+    /// Where the neighbour's programs run; none: as in the story.
+    pub place: Option<Place>,
     /// The action for denied packets; none: as in the story.
     pub action: Option<Action>,
 }
@@ -35,11 +35,11 @@ impl Variant {
         variants = each(&variants, &runs.overlay, |variant, overlay| {
             variant.overlay = overlay;
         });
-        variants = each(&variants, &some(&runs.neighbour), |variant, kind| {
-            variant.neighbour = kind;
-        });
         variants = each(&variants, &some(&runs.first), |variant, first| {
             variant.first = first;
+        });
+        variants = each(&variants, &some(&runs.place), |variant, place| {
+            variant.place = place;
         });
         variants = each(&variants, &some(&runs.action), |variant, action| {
             variant.action = action;
@@ -70,8 +70,8 @@ impl Variant {
         caller: Caller::Pod,
         cni: Cni::Ptp,
         overlay: Overlay::None,
-        neighbour: None,
         first: None,
+        place: None,
         action: None,
     };
 
@@ -110,22 +110,18 @@ impl fmt::Display for Variant {
         if self.caller != Caller::Pod {
             write!(f, " {}", self.caller)?;
         }
-        if self.cni == Cni::Bridge {
-            f.write_str(" bridge")?;
+        if self.cni != Cni::Ptp {
+            write!(f, " {}", self.cni)?;
         }
         if self.overlay == Overlay::Vxlan {
             f.write_str(" vxlan")?;
-        }
-        match self.neighbour {
-            Some(Kind::PolicyBehindTailCall) => f.write_str(" tail-call")?,
-            Some(kind) => write!(f, " {kind}")?,
-            None => {}
         }
         f.write_str(self.first.map_or("", |first| match first {
             First::Neighbour => " neighbour-first",
             First::Epguard => " epguard-first",
             First::Later => " later",
         }))?;
+        self.place.map_or(Ok(()), |place| write!(f, " {place}"))?;
         self.action.map_or(Ok(()), |action| write!(f, " {action}"))
     }
 }
@@ -170,7 +166,7 @@ mod tests {
     #[test]
     fn a_sample_shows_each_value_of_each_list() {
         let runs = Runs {
-            neighbour: vec![Kind::Policy, Kind::Greedy, Kind::Harmless],
+            place: vec![Place::Before, Place::Behind, Place::Between],
             action: vec![Action::Drop, Action::Reject],
             ..Runs::default()
         };
@@ -178,7 +174,7 @@ mod tests {
         let names: Vec<String> = Variant::sample(&runs).iter().map(ToString::to_string).collect();
         assert_eq!(
             names,
-            ["ipv4 policy drop", "ipv6 greedy reject", "ipv4 harmless drop"]
+            ["ipv4 before drop", "ipv6 behind reject", "ipv4 between drop"]
         );
     }
 }

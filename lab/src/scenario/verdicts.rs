@@ -5,20 +5,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use epguard_common::{Mode, Outcome, Reason};
+use epguard_common::{Effect, Mode, Outcome, Reason};
 
 use super::agent::Agent;
 use super::answers::{as_expected, summary};
 use super::beside;
 use super::cluster::Cluster;
 use super::counters::Counters;
-use super::format::{Action, Call, ForbiddenIn, Scenario, Sees, Wire};
+use super::format::{Action, Call, Family, ForbiddenIn, Scenario, Sees, Wire};
 use super::refusals;
 use super::stage::Stage;
 use super::traffic::{Clients, describe};
 use super::variant::Variant;
-use crate::neighbour::{Kind, Neighbour};
-use crate::net::Cni;
+use crate::neighbour::Neighbour;
 use crate::wait::{self, PATIENCE};
 
 /// No packet of a finished call takes longer to its next hop, unless the machine is busy.
@@ -43,24 +42,15 @@ pub struct Series<'a> {
 impl<'a> Series<'a> {
     /// A series of calls on this stage.
     pub fn new(scenario: &Scenario, stage: &'a Stage, variant: Variant) -> Result<Self> {
-        let neighbour = stage.neighbour.as_ref();
         let action = variant.action.or(scenario.agent.action).unwrap_or(Action::Drop);
         Ok(Self {
             mode: Mode::Off,
             judges_by_socket: variant.caller.is_at_sockets() && stage.agent.judges_by_socket()?,
             enforce_retired: scenario.agent.enforce_retired,
-            action: match action {
-                // Nothing is written on packets beside it, and answers of epguard's need a mark.
-                Action::Reject | Action::Capture
-                    if neighbour.is_some_and(|neighbour| neighbour.kind() == Kind::Greedy) =>
-                {
-                    Action::Drop
-                }
-                action => action,
-            },
+            action,
             agent: &stage.agent,
             cluster: &stage.cluster,
-            neighbour,
+            neighbour: stage.neighbour.as_ref(),
             variant,
             noisy: BTreeSet::new(),
         })
@@ -118,12 +108,12 @@ impl<'a> Series<'a> {
         let unsent = denied.filter(|reason| self.refuses(call, *reason));
         let unsent = unsent.map(|_| refusals::sniffer(call, host, self.cluster));
         let unsent = unsent.transpose()?;
-        let judged = self.neighbour.map(Neighbour::verdicts).transpose()?;
+        let beside = self.neighbour.map(Neighbour::counts).transpose()?;
         let answers = clients.make(call, sees, self.cluster, self.variant)?;
         self.quiet()?;
         self.counted(call, denied, &before, &answers)
             .and_then(|()| as_expected(sees, &answers))
-            .and_then(|()| match (self.neighbour, judged) {
+            .and_then(|()| match (self.neighbour, beside) {
                 (Some(neighbour), Some(before)) => beside::check(neighbour, call, is_forbidden, before),
                 _ => Ok(()),
             })
@@ -153,7 +143,7 @@ impl<'a> Series<'a> {
         call.only_observed
             || match reason {
                 Reason::RetiredBackend => !self.enforce_retired,
-                Reason::Terminated => self.variant.cni == Cni::Bridge,
+                Reason::Terminated => self.variant.cni.is_bridge(),
                 _ => false,
             }
     }
@@ -183,6 +173,7 @@ impl<'a> Series<'a> {
                 "expected that every packet passes, seen: counted {now}; {}",
                 summary(seen)
             );
+            self.more(call, denied, &now)?;
             Ok(match self.missing(call, denied, least, &now) {
                 None => Ok(()),
                 Some(missing) => Err(format!(
@@ -238,6 +229,25 @@ impl<'a> Series<'a> {
             .find(|reason| counted.denials(*reason) > 0)
     }
 
+    /// An error if packets were counted beyond those that the call sends.
+    fn more(&self, call: &Call, denied: Option<Reason>, now: &Counters) -> Result<()> {
+        let (Some(packets), Some(reason)) = (call.packets, denied) else {
+            return Ok(());
+        };
+        let (sent, counted) = (u64::from(call.times * packets), now.denials(reason));
+        // A neighbour solicitation to the same IP is not tracked.
+        let may_pass = (self.variant.family == Family::Ipv6).then_some(Outcome::NoConnection);
+        let passed = Outcome::ALL
+            .into_iter()
+            .filter(|outcome| outcome.effect() == Effect::Passed && Some(*outcome) != may_pass)
+            .map(|outcome| now.with_outcome(outcome));
+        ensure!(
+            counted <= sent && passed.sum::<u64>() == 0,
+            "expected that each of {sent} packets is denied, and counted once, seen: counted {now}"
+        );
+        Ok(())
+    }
+
     fn missing(&self, call: &Call, denied: Option<Reason>, least: u64, now: &Counters) -> Option<String> {
         if let Some(reason) = denied {
             let enforced = self.mode == Mode::Enforce && !self.only_observes(call, reason);
@@ -253,6 +263,11 @@ impl<'a> Series<'a> {
                 && now.with_outcome(Outcome::RefusedUnseen) < least
             {
                 return Some(format!("at least {least} refused-unseen"));
+            }
+            let sent = u64::from(call.times * call.packets.unwrap_or_default());
+            // Once a fragment is stopped, the kernel may give up the rest of its datagram.
+            if !enforced && now.denials(reason) < sent {
+                return Some(format!("{sent} packets as {}", reason.as_str()));
             }
             let (counted, once) = (now.of(reason, outcome), self.refuses(call, reason));
             if counted < least || (once && counted > least) {

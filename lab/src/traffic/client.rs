@@ -18,6 +18,7 @@ use crate::proxy::Protocol;
 pub struct Client {
     pub(super) netns: NetNs,
     cgroups: Vec<PathBuf>,
+    size: usize,
 }
 
 impl Client {
@@ -26,6 +27,7 @@ impl Client {
         Self {
             netns: netns.clone(),
             cgroups: Vec::new(),
+            size: 0,
         }
     }
 
@@ -33,6 +35,12 @@ impl Client {
     #[must_use]
     pub fn in_cgroups(self, cgroups: Vec<PathBuf>) -> Self {
         Self { cgroups, ..self }
+    }
+
+    /// The same, and their TCP and UDP requests have at least this many octets.
+    #[must_use]
+    pub fn sending(self, size: usize) -> Self {
+        Self { size, ..self }
     }
 
     /// Makes one request on a new socket and closes it. Network errors are part of the answer.
@@ -67,7 +75,7 @@ impl Client {
             connected.inspect_err(|_| abort(&socket)).map(|()| socket)
         });
         match opened {
-            Ok(socket) => Ok(Flow::new(call.protocol, local, socket)),
+            Ok(socket) => Ok(Flow::new(call.protocol, local, socket, self.size)),
             Err(error) => Err(Answer::now(error.into(), start, local)),
         }
     }
@@ -78,7 +86,7 @@ impl Client {
             self.netns.io(|| {
                 let socket = self.socket(Domain::for_address(from), Type::DGRAM)?;
                 socket.bind(&from.into())?;
-                UdpPeer::new(socket)
+                UdpPeer::new(socket, self.size)
             })
         });
         bound.with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))

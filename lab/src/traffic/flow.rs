@@ -14,6 +14,7 @@ use crate::proxy::Protocol;
 pub struct Flow {
     local: Option<SocketAddr>,
     connection: Connection,
+    size: usize,
 }
 
 #[derive(Debug)]
@@ -26,7 +27,8 @@ enum Connection {
 }
 
 impl Flow {
-    pub(super) fn new(protocol: Protocol, local: Option<SocketAddr>, socket: Socket) -> Self {
+    /// Its requests have at least `size` octets.
+    pub(super) fn new(protocol: Protocol, local: Option<SocketAddr>, socket: Socket, size: usize) -> Self {
         let connection = match protocol {
             Protocol::Udp => Connection::Udp(socket.into()),
             Protocol::Tcp | Protocol::Sctp => Connection::Tcp {
@@ -34,16 +36,22 @@ impl Flow {
                 line: Vec::new(),
             },
         };
-        Self { local, connection }
+        Self {
+            local,
+            connection,
+            size,
+        }
     }
 
     /// Makes a request on the flow and waits for the reply.
     pub fn ask(&mut self, timeout: Duration) -> Answer {
         let start = Instant::now();
         let deadline = start + timeout;
+        let number = message::request();
+        let request = message::encode(number, self.size);
         let outcome = match &mut self.connection {
-            Connection::Tcp { stream, line } => ask_stream(stream, line, deadline),
-            Connection::Udp(socket) => ask_datagram(socket, deadline),
+            Connection::Tcp { stream, line } => ask_stream(stream, line, (number, &request), deadline),
+            Connection::Udp(socket) => ask_datagram(socket, (number, &request), deadline),
         };
         let outcome = outcome.map_or_else(Outcome::from, Outcome::Reply);
         Answer::now(outcome, start, self.local)
@@ -93,18 +101,18 @@ pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
 fn ask_stream(
     stream: &mut BufReader<TcpStream>,
     line: &mut Vec<u8>,
+    (number, request): (u64, &[u8]),
     deadline: Instant,
 ) -> io::Result<String> {
-    let request = message::request();
     stream.get_ref().set_write_timeout(left(deadline)?)?;
-    stream.get_mut().write_all(&message::encode(request))?;
+    stream.get_mut().write_all(request)?;
     loop {
         stream.get_ref().set_read_timeout(left(deadline)?)?;
         stream.read_until(b'\n', line)?;
         if line.last() != Some(&b'\n') {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let replier = message::replier(line, request);
+        let replier = message::replier(line, number);
         line.clear();
         if let Some(name) = replier {
             return Ok(name);
@@ -112,18 +120,18 @@ fn ask_stream(
     }
 }
 
-fn ask_datagram(socket: &UdpSocket, deadline: Instant) -> io::Result<String> {
-    let request = message::request();
+fn ask_datagram(
+    socket: &UdpSocket,
+    (number, request): (u64, &[u8]),
+    deadline: Instant,
+) -> io::Result<String> {
     let mut datagram = [0; 2048];
     // An error of an earlier request would be returned instead of sending.
     socket.take_error()?;
-    socket
-        .send(&message::encode(request))
-        .map(drop)
-        .or_else(lost_on_the_way)?;
+    socket.send(request).map(drop).or_else(lost_on_the_way)?;
     loop {
         let length = receive(socket, &mut datagram, deadline)?;
-        if let Some(name) = message::replier(&datagram[..length], request) {
+        if let Some(name) = message::replier(&datagram[..length], number) {
             return Ok(name);
         }
     }

@@ -9,9 +9,9 @@ pub(super) fn request() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The bytes of a request.
-pub(super) fn encode(request: u64) -> Vec<u8> {
-    format!("{request}\n").into_bytes()
+/// The bytes of a request, at least `size` of them.
+pub(super) fn encode(request: u64, size: usize) -> Vec<u8> {
+    format!("{request:<0$}\n", size.saturating_sub(1)).into_bytes()
 }
 
 /// The reply of the pod of this name.
@@ -32,9 +32,15 @@ mod tests {
 
     #[test]
     fn a_reply_to_another_request_is_not_taken() {
-        let sent = encode(7);
+        let sent = encode(7, 0);
         assert_eq!(replier(&reply(&sent, "shop/a-1"), 7), Some("shop/a-1".to_owned()));
         assert_eq!(replier(&reply(&sent, "shop/a-1"), 8), None);
         assert_eq!(replier(b"banana", 7), None);
+        let long = encode(7, 4000);
+        assert_eq!(long.len(), 4000);
+        assert_eq!(
+            replier(&reply(&long[..2048], "shop/a-1"), 7),
+            Some("shop/a-1".to_owned())
+        );
     }
 }

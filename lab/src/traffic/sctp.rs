@@ -91,7 +91,7 @@ pub(super) fn answer(
 ) -> Option<Vec<u8>> {
     let init =
         Packet::decode(received, ipv4).filter(|packet| packet.chunk == INIT && packet.ports[1] == port)?;
-    let cookie = reply(&message::encode(init.initiate.into()));
+    let cookie = reply(&message::encode(init.initiate.into(), 0));
     let ports = [port, init.ports[0]];
     Some(
         Packet {

@@ -13,18 +13,22 @@ use super::{Answer, Outcome, message};
 
 /// An unconnected UDP socket: every request uses the same source port, for all destinations.
 #[derive(Debug)]
-pub struct UdpPeer(UdpSocket);
+pub struct UdpPeer {
+    socket: UdpSocket,
+    size: usize,
+}
 
 impl UdpPeer {
     /// Takes a bound socket and makes the kernel queue ICMP errors on it, with the destination of each.
-    pub(super) fn new(socket: Socket) -> io::Result<Self> {
+    /// Its requests have at least `size` octets.
+    pub(super) fn new(socket: Socket, size: usize) -> io::Result<Self> {
         let socket = UdpSocket::from(socket);
         if socket.local_addr()?.is_ipv4() {
             setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
         } else {
             setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
         }
-        Ok(Self(socket))
+        Ok(Self { socket, size })
     }
 
     /// Sends a request to `to` and waits for the reply, or the ICMP error, from there.
@@ -32,7 +36,7 @@ impl UdpPeer {
         let start = Instant::now();
         let asked = self.try_ask(to, start + timeout);
         let outcome = asked.map_or_else(Outcome::from, Outcome::Reply);
-        Answer::now(outcome, start, self.0.local_addr().ok())
+        Answer::now(outcome, start, self.socket.local_addr().ok())
     }
 
     fn try_ask(&self, to: SocketAddr, deadline: Instant) -> io::Result<String> {
@@ -40,13 +44,13 @@ impl UdpPeer {
         let mut datagram = [0; 2048];
         // An error about an earlier destination would be returned instead of sending.
         while self.next_error().is_ok() {}
-        self.0
-            .send_to(&message::encode(request), to)
+        self.socket
+            .send_to(&message::encode(request, self.size), to)
             .map(drop)
             .or_else(lost_on_the_way)?;
         loop {
-            self.0.set_read_timeout(left(deadline)?)?;
-            match self.0.recv_from(&mut datagram) {
+            self.socket.set_read_timeout(left(deadline)?)?;
+            match self.socket.recv_from(&mut datagram) {
                 Ok((length, from)) => {
                     let name = message::replier(&datagram[..length], request).filter(|_| from == to);
                     if let Some(name) = name {
@@ -67,7 +71,7 @@ impl UdpPeer {
     fn next_error(&self) -> io::Result<Option<SocketAddr>> {
         let mut quoted = [MaybeUninit::uninit(); 64];
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        let (_, destination) = SockRef::from(&self.0).recv_from_with_flags(&mut quoted, flags)?;
+        let (_, destination) = SockRef::from(&self.socket).recv_from_with_flags(&mut quoted, flags)?;
         Ok(destination.as_socket())
     }
 }

@@ -4,7 +4,6 @@
 mod audit;
 mod commands;
 mod demo;
-mod earlier;
 mod links;
 mod lives;
 mod quickstart;

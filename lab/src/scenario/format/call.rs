@@ -29,6 +29,8 @@ pub struct Call {
     pub source_port: Option<u16>,
     #[serde(default = "once")]
     pub times: u32,
+    pub size: Option<usize>,
+    pub packets: Option<u32>,
     pub sees: Sees,
     pub denied: Option<String>,
     #[serde(default)]

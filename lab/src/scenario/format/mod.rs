@@ -60,7 +60,6 @@ pub struct Agent {
     pub xdp: Option<String>,
     pub lease: Option<u32>,
     pub max_view_age: Option<u32>,
-    pub intent_carrier: Option<String>,
     pub action: Option<Action>,
     pub fleet_config: Option<String>,
     pub later: bool,

@@ -2,17 +2,18 @@
 
 use serde::Deserialize;
 
-use crate::neighbour::Kind;
+use crate::neighbour::{Kind, Place};
 
 /// The neighbour of a story. It hooks all pods of node-a.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Neighbour {
-    pub kind: Option<Kind>,
-    pub clears: bool,
+    pub kind: Kind,
+    #[serde(default)]
+    pub place: Place,
+    #[serde(default)]
     pub forbids: Vec<Forbidden>,
     pub first: Option<First>,
-    pub priority: Option<u16>,
 }
 
 /// Calls that the neighbour's policy drops, over TCP and UDP.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use strum::Display;
 
 use super::{Action, First};
-use crate::neighbour::Kind;
+use crate::neighbour::Place;
 use crate::net::{Cni, Overlay};
 
 /// Lists of values; the story runs once for each combination.
@@ -15,8 +15,8 @@ pub struct Runs {
     pub caller: Vec<Caller>,
     pub cni: Vec<Cni>,
     pub overlay: Vec<Overlay>,
-    pub neighbour: Vec<Kind>,
     pub first: Vec<First>,
+    pub place: Vec<Place>,
     pub action: Vec<Action>,
     pub socket_lb: bool,
     pub sample: bool,
@@ -29,8 +29,8 @@ impl Default for Runs {
             caller: vec![Caller::Pod],
             cni: vec![Cni::Ptp],
             overlay: vec![Overlay::None],
-            neighbour: vec![],
             first: vec![],
+            place: vec![],
             action: vec![],
             socket_lb: true,
             sample: false,

@@ -5,4 +5,4 @@ pub mod pelting;
 mod poisoned;
 mod reuse;
 mod takeover;
-mod upgrade;
+mod under_way;

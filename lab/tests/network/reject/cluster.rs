@@ -1,9 +1,9 @@
-//! The cluster of the tests about intents, with action reject.
+//! The cluster of the tests about conntrack, with action reject.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::aim::{Denied, Direct};
+use super::figures::{Denied, Direct};
 use super::world::{World, rules};
 use epguard_common::{Action, AnswerLimits, Mode, Outcome as Counted, ReasonActions};
 use epguard_lab::proxy::{Protocol, Proxy, ProxyOptions, ServiceRule};

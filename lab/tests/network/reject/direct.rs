@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::aim::Direct;
 use super::cluster::{calls, faults, reject, rejected, service};
+use super::figures::Direct;
 use super::world::{PORT, Plan, World, on_both_families};
-use epguard_common::{Addr, Mode, Outcome as Counted, Role, Uid};
+use epguard_common::{Addr, Mode, Outcome as Counted, Uid};
 use epguard_core::state::OrphanIp;
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;
@@ -20,11 +20,6 @@ fn terminated(world: &mut World, ip: Addr) {
     };
     world.tables.terminated.insert(ip, vacant);
     world.hooks.install(&world.tables);
-    let uplink = world
-        .netns("node-a")
-        .run(|| nix::net::if_::if_nametoindex("eth0").unwrap())
-        .unwrap();
-    world.hooks.writer.set_role(uplink, Some(Role::Uplink));
 }
 
 /// A pod and a host outside get their answers from the ingress hook, straight back.

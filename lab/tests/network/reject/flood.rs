@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::aim::Denied;
 use super::cluster::{count_entering, enforce, entered, rejected};
+use super::figures::Denied;
 use super::world::{Plan, World, on_both_families};
 use epguard_common::{Action, AnswerLimits, Outcome};
 use epguard_lab::traffic::{Client, Flood};

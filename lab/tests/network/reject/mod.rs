@@ -1,5 +1,5 @@
 //! Clients' results when the node on their path rejects: their sockets' errors, after what time, and the effect on the
-//! node. The cluster is that of the tests about intents: Service S is denied its endpoint, pod X.
+//! node. The cluster is that of the tests about conntrack: Service S is denied its endpoint, pod X.
 
 mod cluster;
 mod direct;
@@ -11,4 +11,4 @@ mod table;
 mod tunnel;
 mod wire;
 
-use super::intent::{aim, world};
+use super::conntrack::{figures, world};

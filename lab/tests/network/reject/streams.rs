@@ -4,8 +4,8 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::aim::Denied;
 use super::cluster::{reject, rejected};
+use super::figures::Denied;
 use super::world::{Plan, World, on_both_families};
 use epguard_common::Mode;
 

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
-use super::aim::Direct;
 use super::cluster::{calls, count_invalid, faults, reject, rejected, service};
+use super::figures::Direct;
 use super::world::{Plan, World, on_both_families};
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;

@@ -37,7 +37,7 @@ fn world(name: &str) -> World {
         if node_of(exec) == "worker-2" {
             let mut status = status("worker-1");
             status.version = EVIL.into();
-            status.carrier.decided_by = vec![EVIL.into()];
+            status.translators.cilium = vec![EVIL.into()];
             let mut kind = dropped("shop/web", 3);
             kind.kind.hit = EVIL.into();
             let report = report(EVIL, &json!([]));

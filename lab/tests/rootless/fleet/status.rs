@@ -62,7 +62,7 @@ async fn differences_and_problems_name_their_nodes() {
             }
             _ => {
                 status.version = "0.2.0".into();
-                status.carrier.decided_by = vec!["cil_from_container (id 7)".into()];
+                status.translators.cilium = vec!["cilium_ct4_global".into()];
                 status.demoted = vec![Reason::Reused];
                 status.wrong_denies = [(Reason::Reused, 1)].into();
             }

@@ -1,9 +1,8 @@
 //! A cluster of agents whose answers a test writes, and `kubectl epguard` beside it.
 
 use epguard::commands::status::{Condition, problems};
-use epguard::shared::status::{Attachment, ModeSource, Status, Watch};
+use epguard::shared::status::{Attachment, ModeSource, Status, Translators, Watch};
 use epguard_common::{Mode, Reason};
-use epguard_core::carrier::{Carrier, Decision};
 use epguard_core::facts::Watched;
 use epguard_core::state::IpState;
 use epguard_lab::api::{ApiError, ApiServer, Exec, Run, Store};
@@ -176,10 +175,9 @@ pub fn status(node: &str) -> Status {
         watches: [(Watched::Pods, watch)].into(),
         lease_ms: 12_000,
         view_age_ms: Some(3100),
-        carrier: Decision {
-            in_use: Carrier::TcIndex,
-            why: "no other program uses it".into(),
-            ..Decision::default()
+        translators: Translators {
+            conntrack: true,
+            ..Translators::default()
         },
         interfaces: vec![Attachment {
             ifindex: 2,

@@ -1,19 +1,16 @@
-//! A packet's intent between the ingress and the egress hook on the real kernel: right, or lost and counted, never wrong.
+//! What the hooks read from conntrack on the real kernel: the Service that each packet was aimed at, or nothing, never another one.
 //!
 //! Service S and Service T lead to the same pod X and the same port; only S is denied. The aim of a packet is known
 //! independently of epguard: by the destination that its sender used, repeated in the datagram itself.
 
-pub mod aim;
-mod carriers;
-mod foreign;
+pub mod figures;
 pub mod hooks;
-mod neighbours;
-mod outdated;
+mod node;
 mod pods;
-mod receive;
+mod replies;
 pub mod sink;
-mod sockets;
 mod streams;
-mod tcx;
 mod tunnel;
+mod untracked;
+mod waiting;
 pub mod world;

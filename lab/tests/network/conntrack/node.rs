@@ -1,25 +1,10 @@
-//! Processes on the node itself: their packets pass no ingress hook, so their system calls give the intent.
+//! Processes on the node itself: their packets pass no ingress hook, and conntrack has their entries as those of pods.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
 
-use super::aim::{AIMS, Aim, Denied, Direct, Figures, Other, in_both_modes, interleaved, send, send_all};
+use super::figures::{AIMS, Aim, Denied, Direct, Other, in_both_modes, interleaved, send, send_all};
 use super::world::{Plan, World, on_both_families};
-use epguard::shared::clock::boot_ns;
-use epguard_common::{Mode, PENDING_NS};
 use socket2::{Domain, Socket, Type};
-
-/// A socket of the node that has been followed for so long that none of its earlier packets can still wait.
-pub(crate) fn followed(world: &mut World) -> UdpSocket {
-    let socket = world.socket("node-a");
-    world.hooks.set_mode(Mode::Observe);
-    send_all(world, &socket, &[Denied], 64);
-    let known = boot_ns() + PENDING_NS;
-    while boot_ns() < known {
-        std::thread::sleep(Duration::from_nanos(known - boot_ns()));
-    }
-    socket
-}
 
 /// Sends `count` datagrams on a connected socket.
 pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u64; 3] {
@@ -48,11 +33,11 @@ fn one_unconnected_socket_to_both_services_and_the_pod() {
                 ..Plan::default()
             },
             |mut world| {
-                let socket = followed(&mut world);
+                let socket = world.socket("node-a");
                 let aims = interleaved(3000);
-                let case = "i: node, sendto interleaved";
+                let case = "node, sendto interleaved";
                 let figures = in_both_modes(&mut world, case, |world| send_all(world, &socket, &aims, 64));
-                figures.iter().for_each(Figures::all_right_but_the_late);
+                figures.iter().for_each(|figures| figures.all_right(world.ipv6));
             },
         );
     }
@@ -60,26 +45,12 @@ fn one_unconnected_socket_to_both_services_and_the_pod() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_bound_socket_that_is_made_while_a_service_is_denied_is_known_from_its_first_datagram() {
-    on_both_families(Plan::default(), |mut world| {
-        let aims = interleaved(60);
-        let case = "i: node, new socket, sendto interleaved";
-        let figures = in_both_modes(&mut world, case, |world| {
-            let socket = world.socket("node-a");
-            send_all(world, &socket, &aims, 64)
-        });
-        figures.iter().for_each(Figures::all_right_but_the_late);
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn connected_sockets_one_after_another() {
     on_both_families(Plan::default(), |mut world| {
         for aim in AIMS {
-            let case = format!("i: node, connected, {aim:?}");
+            let case = format!("node, connected, {aim:?}");
             let figures = in_both_modes(&mut world, &case, |world| connected(world, "node-a", aim, 500));
-            figures.iter().for_each(Figures::all_right);
+            figures.iter().for_each(|figures| figures.all_right(world.ipv6));
         }
     });
 }
@@ -89,7 +60,7 @@ fn connected_sockets_one_after_another() {
 fn one_socket_that_is_connected_anew_each_time() {
     on_both_families(Plan::default(), |mut world| {
         let socket = world.socket("node-a");
-        let figures = in_both_modes(&mut world, "i: node, reconnected", |world| {
+        let figures = in_both_modes(&mut world, "node, reconnected", |world| {
             let mut aimed = [0; 3];
             for aim in interleaved(600) {
                 socket.connect(world.address(aim)).unwrap();
@@ -98,16 +69,16 @@ fn one_socket_that_is_connected_anew_each_time() {
             }
             aimed
         });
-        figures.iter().for_each(Figures::never_wrong);
+        figures.iter().for_each(|figures| figures.all_right(world.ipv6));
     });
 }
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_connected_socket_that_also_sends_elsewhere_is_followed_no_more() {
+fn a_connected_socket_that_also_sends_elsewhere() {
     for first in AIMS {
         on_both_families(Plan::default(), |mut world| {
-            let case = format!("i: node, connected {first:?} and sendto");
+            let case = format!("node, connected {first:?} and sendto");
             let figures = in_both_modes(&mut world, &case, |world| {
                 let socket = world.socket("node-a");
                 socket.connect(world.address(first)).unwrap();
@@ -120,33 +91,25 @@ fn a_connected_socket_that_also_sends_elsewhere_is_followed_no_more() {
                 }
                 aimed
             });
-            figures.iter().for_each(Figures::never_wrong);
+            figures.iter().for_each(|figures| figures.all_right(world.ipv6));
         });
     }
 }
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn several_threads_on_one_socket_never_share_an_intent() {
+fn several_threads_on_one_socket() {
     on_both_families(Plan::default(), |mut world| {
         let socket = world.socket("node-a");
         // One flow after another: if conntrack begins two at once, they may clash, and the kernel drops one's first packet.
-        world.hooks.set_mode(Mode::Observe);
-        for aim in AIMS {
-            let figures = world.figures();
-            send_all(&world, &socket, &[aim], 64);
-            let deadline = Instant::now() + Duration::from_mins(1);
-            while world.figures().arrived == figures.arrived {
-                assert!(Instant::now() < deadline, "{aim:?}: nothing arrives");
-                std::thread::yield_now();
-            }
-        }
-        let figures = in_both_modes(&mut world, "i: node, 3 threads on one socket", |world| {
+        in_both_modes(&mut world, "flows begin", |world| {
+            send_all(world, &socket, &AIMS, 64)
+        });
+        let figures = in_both_modes(&mut world, "node, 3 threads on one socket", |world| {
             std::thread::scope(|scope| {
-                let senders = [Denied, Other, Direct].map(|aim| {
-                    let socket = &socket;
-                    scope.spawn(move || send_all(world, socket, &vec![aim; 5_000], 64))
-                });
+                let (world, socket) = (&*world, &socket);
+                let senders = [Denied, Other, Direct]
+                    .map(|aim| scope.spawn(move || send_all(world, socket, &vec![aim; 5_000], 64)));
                 let mut aimed = [0; 3];
                 for sender in senders {
                     let sent = sender.join().unwrap();
@@ -155,7 +118,7 @@ fn several_threads_on_one_socket_never_share_an_intent() {
                 aimed
             })
         });
-        figures.iter().for_each(Figures::never_wrong);
+        figures.iter().for_each(|figures| figures.all_right(world.ipv6));
     });
 }
 
@@ -184,7 +147,7 @@ fn ipv4_through_an_ipv6_socket() {
             .unwrap()
             .unwrap()
     };
-    let figures = in_both_modes(&mut world, "i: node, v4-mapped", |_| {
+    let figures = in_both_modes(&mut world, "node, v4-mapped", |_| {
         let mut aimed = [0; 3];
         for aim in interleaved(100) {
             let socket = connecting();
@@ -194,8 +157,8 @@ fn ipv4_through_an_ipv6_socket() {
         }
         aimed
     });
-    figures.iter().for_each(Figures::all_right);
-    let figures = in_both_modes(&mut world, "i: node, v4-mapped sendto", |_| {
+    figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+    let figures = in_both_modes(&mut world, "node, v4-mapped sendto", |_| {
         let mut aimed = [0; 3];
         for aim in interleaved(600) {
             send(|| sending.send_to(&[aim as u8; 64], addresses[aim as usize]));
@@ -203,18 +166,5 @@ fn ipv4_through_an_ipv6_socket() {
         }
         aimed
     });
-    figures.iter().for_each(Figures::never_wrong);
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn sockets_of_pods_are_not_followed() {
-    let mut world = World::new(Plan::default());
-    let figures = in_both_modes(&mut world, "i: pods' sockets", |world| {
-        connected(world, "shop/client", Denied, 200)
-    });
-    figures.iter().for_each(Figures::all_right);
-    assert_eq!(world.hooks.sockets(), 0);
-    connected(&world, "node-a", Denied, 1);
-    assert_eq!(world.hooks.sockets(), 1, "a socket of the node is");
+    figures.iter().for_each(|figures| figures.all_right(world.ipv6));
 }

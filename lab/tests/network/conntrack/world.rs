@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use super::aim::{Aim, Denied, Direct, Figures, Other};
+use super::figures::{Aim, Denied, Direct, Figures, Other};
 use super::hooks::Hooks;
 use super::sink::Sink;
 use epguard_common::{
-    Action, Addr, Denial, DenialKey, Mode, Outcome, Reason, Slot, Suspect, Uid, UidState, Vip,
+    Action, Addr, Denial, DenialKey, Mode, Outcome, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
 };
 use epguard_core::state::Tables;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
@@ -15,11 +15,12 @@ use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 /// The port that pod X serves, and that both Services lead to.
 pub(crate) const PORT: u16 = 8080;
 const NODE_PORTS: [u16; 2] = [30081, 30082];
-/// The denied Service's slot: one that every carrier has room for.
-pub(crate) const DENIED_SLOT: Slot = Slot { number: 0x8020 };
-pub(crate) const OTHER_SLOT: Slot = Slot { number: 0x8040 };
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+/// The denied Service.
+pub(crate) const S: ServiceNumber = ServiceNumber { number: 1 };
+/// The other Service.
+pub(crate) const T: ServiceNumber = ServiceNumber { number: 2 };
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 
 /// Setup of the cluster.
 #[derive(Clone, Copy, Default)]
@@ -107,6 +108,7 @@ impl World {
             arrived: self.sink.arrived(),
             denied: self.hooks.packets(&[Outcome::Observed, Outcome::Dropped]),
             no_intent: self.hooks.packets(&[Outcome::NoIntent]),
+            no_connection: self.hooks.packets(&[Outcome::NoConnection]),
             not_denied: self.hooks.packets(&[Outcome::NotDenied]),
         }
     }
@@ -180,13 +182,13 @@ pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
         .collect()
 }
 
-/// Denies Service S its endpoint X. Service T has another denial, so that its packets carry an intent too.
+/// Denies Service S its endpoint X. Service T has another denial, so that it has a number, too.
 fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     let mut tables = Tables::default();
     suspect(&mut tables, x);
     for protocol in [TCP, UDP] {
-        deny(&mut tables, x, PORT, protocol);
-        for (service, slot) in [(Denied, DENIED_SLOT), (Other, OTHER_SLOT)] {
+        deny(&mut tables, S, x, PORT, protocol);
+        for (service, number) in [(Denied, S), (Other, T)] {
             let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
             for address in [vip(ipv6, service), node_port] {
                 let (addr, port) = (Addr::from(address.ip()), address.port());
@@ -197,7 +199,7 @@ fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
                         protocol,
                         reserved: 0,
                     },
-                    slot,
+                    number,
                 );
             }
         }
@@ -217,15 +219,9 @@ pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
     );
 }
 
-/// Denies Service S an endpoint.
-pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
-    let target = DenialKey {
-        addr: ip.into(),
-        slot: DENIED_SLOT,
-        port,
-        protocol,
-        reserved: [0; 3],
-    };
+/// Denies a Service an endpoint.
+pub(crate) fn deny(tables: &mut Tables, service: ServiceNumber, ip: IpAddr, port: u16, protocol: u8) {
+    let key = DenialKey::new(ip.into(), service, port, protocol);
     let denial = Denial {
         dead_uid: Uid::default(),
         owner_uid: Uid::default(),
@@ -235,10 +231,8 @@ pub(crate) fn deny(tables: &mut Tables, ip: IpAddr, port: u16, protocol: u8) {
         mode: Mode::Enforce,
         held: 0,
         action: Action::Unset,
-        reserved: 0,
-        slot_since_ns: 0,
     };
-    tables.denied.insert(target, denial);
+    tables.denied.insert(key, denial);
 }
 
 /// Both address families, with everything else equal.

@@ -1,15 +1,15 @@
 //! The real datapath on a node of the lab, with tables written by hand.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use aya::maps::{HashMap, Map, MapData};
-use epguard::daemon::args::cgroup2_mount;
-use epguard::kernel::datapath::{Datapath, Hooks as DatapathHooks, Scope, netns_cookie};
+use epguard::kernel::conntrack::{entry_at, nfct_at};
+use epguard::kernel::datapath::{Datapath, Hooks as DatapathHooks};
 use epguard::kernel::maps::{self, Writer};
-use epguard::node::netlink::{Interface, Selection};
+use epguard::node::netlink::{Interface, Roles};
 use epguard::shared::clock::boot_ns;
-use epguard_common::{CARRIER_ALL, Keyed, Mode, Outcome, SocketIntent};
+use epguard_common::{Mode, Outcome};
 use epguard_core::state::Tables;
 use epguard_lab::net::NetNs;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -22,25 +22,28 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Loads the datapath and hooks the node's sockets and the interfaces that the agent would hook.
+    /// Loads the datapath and hooks the interfaces that the agent would hook.
     pub(crate) fn attach(node: &NetNs) -> Self {
         let pins = Pins::new();
         let interfaces = interfaces(node);
         let path = pins.0.clone();
         let (datapath, writer) = node
             .run(|| {
-                let mut datapath = Datapath::load(&path, DatapathHooks::Auto).unwrap();
-                for link in interfaces
-                    .iter()
-                    .filter(|link| Selection::default().role(link).is_some())
-                {
-                    datapath.hook(link.ifindex, &link.name).unwrap();
+                let mut datapath = Datapath::load(&path, DatapathHooks::Auto, nfct_at().unwrap()).unwrap();
+                let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
+                let mut roles = Roles::default();
+                let uplink = interfaces.iter().filter(|link| link.name == "eth0");
+                roles.set_defaults(uplink.map(|link| link.ifindex).collect::<BTreeSet<_>>());
+                for link in &interfaces {
+                    if roles.add(link).is_some() {
+                        datapath.hook(link.ifindex, &link.name).unwrap();
+                    }
                 }
-                let scope = Scope::ChildrenOf(cgroup2_mount().unwrap());
-                datapath.hook_sockets(scope).unwrap();
-                let mut writer = Writer::new(&mut datapath.ebpf, netns_cookie().unwrap()).unwrap();
+                for (ifindex, entry) in roles.entries() {
+                    writer.set_interface(ifindex, Some(entry));
+                }
                 writer.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();
-                writer.permit(CARRIER_ALL, false).unwrap();
+                writer.read_entries_at(entry_at().unwrap().unwrap()).unwrap();
                 (datapath, writer)
             })
             .unwrap();
@@ -56,21 +59,6 @@ impl Hooks {
         self.writer.install(tables).unwrap();
     }
 
-    /// Runs `work` with the hooks of sockets detached, and attaches them again.
-    pub(crate) fn while_nobody_follows_sockets(&mut self, work: impl FnOnce()) {
-        let links = std::fs::read_dir(self.pins.0.join("v2/links")).unwrap();
-        let pins = links.map(|link| link.unwrap().path());
-        for pin in pins.filter(|pin| pin.to_string_lossy().contains("-epguard_connect")) {
-            let mut bpftool = std::process::Command::new("/usr/sbin/bpftool");
-            let detached = bpftool.args(["link", "detach", "pinned"]).arg(pin).status();
-            assert!(detached.unwrap().success());
-        }
-        work();
-        if !self.datapath.follow_sockets().unwrap() {
-            self.writer.forget_sockets().unwrap();
-        }
-    }
-
     /// Switches the mode.
     pub(crate) fn set_mode(&mut self, mode: Mode) {
         self.writer.configure(mode, maps::default_modes(), false).unwrap();
@@ -84,13 +72,6 @@ impl Hooks {
             .filter(|((_, outcome), _)| outcomes.contains(outcome));
         wanted.map(|(_, count)| count.packets).sum()
     }
-
-    /// Number of the node's sockets in SOCKETS.
-    pub(crate) fn sockets(&self) -> usize {
-        let map = Map::LruHashMap(maps::open(&self.pins.0, "SOCKETS").unwrap());
-        let map: HashMap<MapData, u64, Keyed<u64, SocketIntent>> = map.try_into().unwrap();
-        map.keys().count()
-    }
 }
 
 /// A BPF file system of its own.
@@ -100,7 +81,7 @@ impl Pins {
     fn new() -> Self {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("epguard-intent-{}-{serial}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("epguard-conntrack-{}-{serial}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         mount(Some("bpf"), &path, Some("bpf"), MsFlags::empty(), None::<&str>).unwrap();
         Self(path)
@@ -122,13 +103,16 @@ fn interfaces(node: &NetNs) -> Vec<Interface> {
         .unwrap();
     let links: Vec<serde_json::Value> = serde_json::from_slice(&listed.stdout).unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let number = |link: &serde_json::Value| u32::try_from(link["ifindex"].as_u64().unwrap()).unwrap();
+    let named = |name: &serde_json::Value| links.iter().find(|link| link["ifname"] == *name).map(number);
     links
         .iter()
         .map(|link| Interface {
-            ifindex: u32::try_from(link["ifindex"].as_u64().unwrap()).unwrap(),
+            ifindex: number(link),
             name: text(&link["ifname"]),
             kind: text(&link["linkinfo"]["info_kind"]),
             base_kind: Some(text(&link["linkinfo"]["info_kind"])),
+            master: named(&link["master"]),
             master_kind: text(&link["linkinfo"]["info_slave_kind"]),
             loopback: text(&link["link_type"]) == "loopback",
             ..Interface::default()

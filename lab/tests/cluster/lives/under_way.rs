@@ -1,0 +1,117 @@
+//! A process of the node has opened connections that are not answered yet when their endpoint is denied: their SYNs are repeated,
+//! and must not reach the IP's next holder.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use epguard_common::{Outcome, Reason};
+use epguard_lab::net::NetNs;
+use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+use socket2::{Domain, Socket, Type};
+
+/// Open calls at each reuse.
+const CALLS: usize = 8;
+/// How often an IP of each family is reused.
+const REUSES: usize = 50;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn calls_that_were_under_way_when_the_denial_began_are_not_answered_over_100_reuses() {
+    for family in Variant::all(&Runs::default()) {
+        let mut stage = stage(family);
+        let answered: Vec<SocketAddr> = (0..REUSES).flat_map(|run| hand_on(&mut stage, run)).collect();
+        assert!(
+            answered.is_empty(),
+            "{family}: the next holder answered {answered:?}\n{}",
+            stage.agent.log()
+        );
+    }
+}
+
+/// Each run has a Service, its pod, and the stranger that gets the pod's IP.
+fn stage(family: Variant) -> Stage {
+    let (mut pods, mut services) = (String::new(), String::new());
+    for run in 0..REUSES {
+        let _ = writeln!(
+            pods,
+            "  A{run}: {{is: old/a-{run}, ip: X{run}, labels: {{app: a{run}}}}}"
+        );
+        let _ = writeln!(pods, "  B{run}: {{is: new/b-{run}, ip: X{run}}}");
+        let _ = writeln!(services, "  old/a{run}: {{selector: {{app: a{run}}}}}");
+    }
+    let story = format!(
+        "id: under-way\ntitle: t\nmust: m\nagent: {{mode: enforce}}\npods:\n{pods}services:\n{services}steps:\n  - proxy: sync\n"
+    );
+    let scenario = epguard_lab::scenario::parse(&story, "under-way").unwrap();
+    Stage::new(&scenario, family, None).unwrap()
+}
+
+/// A dies, B gets its IP. Returns the calls to A's Service that B answered, by their source.
+fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
+    let (a, b, service) = (format!("A{run}"), format!("B{run}"), format!("old/a{run}"));
+    stage.cluster.pod_event(&a, PodEvent::Starts).unwrap();
+    let ready = [(a.clone(), Condition::Ready)].into();
+    stage.cluster.set_slice(&service, &ready).unwrap();
+    stage.cluster.sync_proxy().unwrap();
+    stage.catch_up().unwrap();
+    fall_silent(stage, &a);
+    let to = SocketAddr::new(stage.cluster.names.service(&service).unwrap().vip, 80);
+    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
+    let calls: Vec<Socket> = (0..CALLS).map(|_| open(node, to)).collect();
+    stage.cluster.pod_event(&a, PodEvent::Fails).unwrap();
+    stage.catch_up().unwrap();
+    let before = denied(stage);
+    stage.cluster.pod_event(&b, PodEvent::Starts).unwrap();
+    stage.catch_up().unwrap();
+    // Each call repeats its SYN after a second.
+    let all = u64::try_from(CALLS).unwrap();
+    wait_until("the stranger answers, or all calls have sent again", || {
+        denied(stage) >= before + all || calls.iter().any(|call| call.peer_addr().is_ok())
+    });
+    let answered = calls.iter().filter(|call| call.peer_addr().is_ok());
+    let answered = answered
+        .filter_map(|call| call.local_addr().unwrap().as_socket())
+        .collect();
+    drop(calls);
+    stage.cluster.pod_event(&b, PodEvent::SandboxDown).unwrap();
+    stage.cluster.pod_event(&b, PodEvent::Gone).unwrap();
+    stage.cluster.pod_event(&a, PodEvent::Gone).unwrap();
+    stage.catch_up().unwrap();
+    answered
+}
+
+/// Begins to connect, without waiting for the result.
+fn open(node: &NetNs, to: SocketAddr) -> Socket {
+    let socket = node.run(|| Socket::new(Domain::for_address(to), Type::STREAM, None));
+    let socket = socket.unwrap().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let error = socket.connect(&to.into()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINPROGRESS));
+    socket
+}
+
+/// Simulates the death of the pod's node: the pod answers no more, and closes nothing.
+fn fall_silent(stage: &Stage, pod: &str) {
+    let pod = &stage.cluster.topology.pod(pod).unwrap().netns;
+    let chain =
+        |hook| format!("add chain inet dead {hook} {{ type filter hook {hook} priority 0; policy drop; }}");
+    let script = format!("add table inet dead; {}; {}", chain("input"), chain("output"));
+    assert!(pod.command("nft").arg(script).status().unwrap().success());
+}
+
+fn denied(stage: &Stage) -> u64 {
+    let counters = stage.counters().unwrap();
+    counters.of(Reason::DeadBackend, Outcome::Dropped) + counters.of(Reason::Reused, Outcome::Dropped)
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
