@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use aya::maps::{HashMap, Map, MapData};
-use epguard_common::{Interface, Keyed};
+use epguard_common::{Keyed, RawRole};
 use serde_json::Value;
 
 use super::place::{connect, echo, stage};
@@ -42,6 +42,6 @@ fn forget_interface_of(stage: &Stage, pod: &str) {
     let link = show(&["link", "show", "dev", route[0]["dev"].as_str().unwrap()]);
     let ifindex = u32::try_from(link[0]["ifindex"].as_u64().unwrap()).unwrap();
     let map = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES").unwrap();
-    let mut interfaces: HashMap<MapData, u32, Keyed<u32, Interface>> = Map::HashMap(map).try_into().unwrap();
+    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = Map::HashMap(map).try_into().unwrap();
     interfaces.remove(&ifindex).unwrap();
 }

@@ -39,8 +39,8 @@ impl Hooks {
                         datapath.hook(link.ifindex, &link.name).unwrap();
                     }
                 }
-                for (ifindex, entry) in roles.entries() {
-                    writer.set_interface(ifindex, Some(entry));
+                for (ifindex, role) in roles.numbers() {
+                    writer.set_role(ifindex, Some(role));
                 }
                 writer.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();
                 writer.read_entries_at(entry_at().unwrap().unwrap()).unwrap();
