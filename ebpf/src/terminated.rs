@@ -10,8 +10,7 @@ use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
     Action, ActionModel, Addr, Decision, DenialKey, Mode, NextHop, Packet, Rate, RawConfig, Reason, Role,
-    Sighting, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated,
-    refuses,
+    Sighting, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated, refuses,
 };
 
 /// Judges a frame before its skb is made. The program at the same interface's TC hook counts and reports what passes here.

@@ -7,6 +7,8 @@
 mod bare;
 mod bpf;
 mod case;
+#[path = "../../tests/kernel/programs/counted.rs"]
+mod counted;
 #[path = "../../../xtask/src/bench/form.rs"]
 mod form;
 #[path = "../../tests/kernel/programs/frames.rs"]
@@ -17,6 +19,8 @@ mod measure;
 mod node;
 #[path = "../../tests/kernel/programs/rig.rs"]
 mod rig;
+#[path = "../../tests/kernel/programs/tracked.rs"]
+mod tracked;
 #[path = "../../tests/kernel/programs/wire.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod wire;

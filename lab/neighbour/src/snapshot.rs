@@ -31,8 +31,8 @@ pub fn compare(ctx: &TcContext) {
     let Some(noted) = maps::noted() else { return };
     let now = fields(ctx);
     let mut same = true;
-    for field in 0..FIELDS {
-        if noted.fields[field] != now[field] {
+    for (field, (noted, now)) in noted.fields.iter().zip(now).enumerate() {
+        if *noted != now {
             maps::count_changed(field);
             same = false;
         }

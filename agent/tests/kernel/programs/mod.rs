@@ -2,6 +2,7 @@
 //! how they are counted.
 
 mod answers;
+mod counted;
 mod counters;
 mod damaged;
 mod differential;
@@ -16,10 +17,12 @@ mod layout;
 mod memory;
 mod modes;
 mod network;
+mod once;
 mod redirected;
 mod rig;
 mod shown;
 mod telemetry;
+mod tracked;
 mod translators;
 mod transports;
 mod wire;

@@ -4,7 +4,8 @@ use super::frames::{
     SRC_V4, SRC_V6, SYN, TCP, UDP, frame, of_type, packet, tagged, tcp, udp, v4_with, v6_with,
 };
 use super::rig::Rig;
-use super::world::{CLIENT_PORT, DENIED, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip};
+use super::tracked::Tracked;
+use super::world::{CLIENT_PORT, DENIED, OTHER_PORT, PORT, REUSED, REUSED_V6, vip};
 use epguard_common::Reason::Nothing;
 use epguard_common::Verdict::{Clear, Pass};
 use epguard_common::{Addr, Outcome};

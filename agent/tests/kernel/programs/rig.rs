@@ -6,17 +6,15 @@
 )]
 
 use super::kernel;
-use super::world::{self, Tracked};
+use super::tracked::Tracked;
+use super::world;
 use aya::Pod;
-use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues, RingBuf};
+use aya::maps::{Array, HashMap, MapData};
 use aya::programs::{Program, SchedClassifier, TestRun as _, TestRunOptions, Xdp, tc};
-use epguard::daemon::report::ring_buffer::Events;
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
-    Addr, Config, Count, DenialKey, Event, Gate, Keyed, Outcome, RawConfig, RawDenial, Reason, ServiceNumber,
-    Verdict, View, Vip, capacity, counter,
+    Addr, Config, DenialKey, Gate, Keyed, RawConfig, RawDenial, ServiceNumber, Verdict, View, Vip,
 };
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
@@ -269,53 +267,11 @@ impl Rig {
         self.set("VIEW", view);
     }
 
-    /// (packets, bytes) of every counter that isn't 0.
-    pub fn counters(&mut self) -> BTreeMap<(Reason, Outcome), (u64, u64)> {
-        let counts = self.counts().into_iter();
-        counts
-            .map(|(of, count)| (of, (count.packets, count.bytes)))
-            .collect()
+    pub(super) fn ebpf(&mut self) -> &mut aya::Ebpf {
+        &mut self.datapath.ebpf
     }
 
-    /// Every counter that isn't 0.
-    pub fn counts(&mut self) -> BTreeMap<(Reason, Outcome), Count> {
-        let map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
-        let pairs = Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o)));
-        let sums = pairs.map(|(reason, outcome)| {
-            let counts = map.get(&counter(reason, outcome), 0).unwrap();
-            let sum = counts.iter().copied().fold(Count::default(), Count::plus);
-            ((reason, outcome), sum)
-        });
-        sums.filter(|(_, sum)| *sum != Count::default()).collect()
-    }
-
-    /// Sets all counters to 0.
-    pub fn forget_counters(&mut self) {
-        let cpus = aya::util::nr_cpus().unwrap();
-        let mut map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
-        for index in 0..u32::try_from(capacity::COUNTERS).unwrap() {
-            let zero = PerCpuValues::try_from(vec![Count::default(); cpus]).unwrap();
-            map.set(index, zero, 0).unwrap();
-        }
-    }
-
-    /// Takes the events that wait in the ring.
-    pub fn events(&mut self) -> Vec<Event> {
-        let mut ring = RingBuf::try_from(self.map("EVENTS")).unwrap();
-        let mut events = Vec::new();
-        while let Some(item) = ring.next() {
-            events
-                .push(epguard::daemon::report::ring_buffer::parse(&item).expect("an event of this version"));
-        }
-        events
-    }
-
-    /// The agent's own reader of the ring, which is then its alone.
-    pub fn reader(&mut self) -> Events {
-        Events::new(&mut self.datapath.ebpf).unwrap()
-    }
-
-    fn map(&mut self, name: &str) -> &mut aya::maps::Map {
+    pub(super) fn map(&mut self, name: &str) -> &mut aya::maps::Map {
         self.datapath.ebpf.map_mut(name).unwrap()
     }
 }

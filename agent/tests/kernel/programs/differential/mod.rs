@@ -3,6 +3,7 @@
 //!
 //! `FRAMES=50000000 SEED=7` runs longer. A difference is printed with `SEED` and `BATCH`, from which it comes again.
 
+mod connection;
 mod damage;
 mod generate;
 mod node;

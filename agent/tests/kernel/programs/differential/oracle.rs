@@ -2,8 +2,8 @@
 
 use super::node::{Leads, leads};
 use super::tables::Tables;
+use crate::programs::tracked::Tracked;
 use crate::programs::wire::{Ip, Wire, read};
-use crate::programs::world::Tracked;
 use epguard_common::{Action, Addr, Count, Denial, Mode, Outcome, Reason, Suspect, Tuple, UidState, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
