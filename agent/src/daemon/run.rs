@@ -48,16 +48,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let _only_one_here = only_agent(&args.pins.pin_dir)?;
     check_kernel()?;
     let nfct = conntrack::nfct_at();
-    Pins::make(&args.pins.pin_dir)?;
-    cilium::prepare(&args.cilium_maps, &args.pins.pin_dir)?;
-    let datapath = Datapath::load(
-        &args.pins.pin_dir,
-        args.hooks,
-        nfct.as_ref().copied().unwrap_or(0),
-    )?;
-    let mut datapath = datapath
-        .with_xdp(args.xdp)?
-        .with_cgroup(cgroup(args.cgroup.as_deref())?);
+    let mut datapath = load(&args, nfct.as_ref().copied().unwrap_or(0))?;
     let writer = Writer::new(&mut datapath.ebpf)?;
     let mut writer = writer.lock_config(&args.pins.pin_dir)?;
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
@@ -167,6 +158,15 @@ fn warn_of_old_flags(args: &AgentArgs) {
     for warning in args.actions.warnings() {
         tracing::warn!("--action: {warning}");
     }
+}
+
+/// Loads the programs over the maps that are there, and those of Cilium that they look into.
+fn load(args: &AgentArgs, nfct_at: u32) -> Result<Datapath> {
+    let pins = &args.pins.pin_dir;
+    Pins::make(pins)?;
+    cilium::prepare(&args.cilium_maps, pins)?;
+    let datapath = Datapath::load(pins, args.hooks, nfct_at)?.with_xdp(args.xdp)?;
+    Ok(datapath.with_cgroup(cgroup(args.cgroup.as_deref())?))
 }
 
 /// Where a socket load balancer may be; `None` on a node without cgroup2, where none can be.

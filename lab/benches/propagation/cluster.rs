@@ -60,7 +60,7 @@ impl Cluster {
             node: "node-a",
             hooks: None,
             action: None,
-            cgroup_root: None,
+            cgroup: None,
             flags: &flags,
         };
         let mut agent = Agent::prepare(node, &workdir, &server.kubeconfig(), &options).unwrap();

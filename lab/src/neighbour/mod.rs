@@ -5,6 +5,7 @@ pub(crate) mod pinned;
 mod tables;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -175,9 +176,8 @@ impl Neighbour {
             let due = programs.filter(|(_, (_, at))| epguard_is_there || !waits(*at));
             for (index, (name, at)) in due {
                 for interface in interfaces {
-                    let key = ((*interface).to_owned(), index);
-                    if !links.contains_key(&key) {
-                        links.insert(key, object.attach(name, interface, at, plan.clsact)?);
+                    if let Entry::Vacant(missing) = links.entry(((*interface).to_owned(), index)) {
+                        missing.insert(object.attach(name, interface, at, plan.clsact)?);
                     }
                 }
             }

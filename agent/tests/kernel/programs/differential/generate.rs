@@ -22,7 +22,6 @@ pub struct Generator<'a> {
 
 /// How deep packets lie in packets.
 const DEPTH: u32 = 2;
-
 const PROTOCOLS: [u8; 17] = [
     1, 58, 58, 58, 2, 4, 41, 47, 50, 51, 59, 89, 94, 135, 136, 139, 255,
 ];
@@ -130,9 +129,8 @@ impl Generator<'_> {
             && let Some((addr, port, protocol)) = self.tables.endpoint()
         {
             (aim.dst, aim.port) = (addr, port);
-            // Errors about it among them.
             let icmp = if addr.is_v4() { 1 } else { 58 };
-            aim.protocol = if self.random.u8(..8) == 0 { icmp } else { protocol };
+            aim.protocol = self.pick(&[icmp, protocol, protocol, protocol]);
         }
         if self.random.u8(..20) == 0 {
             aim.port = self.random.u16(..);
