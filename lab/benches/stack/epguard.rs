@@ -1,7 +1,6 @@
 //! epguard's programs on the node, with tables written by hand: loaded once, hooked and unhooked.
 
 use super::bed::Bed;
-use super::stale;
 use ::epguard::kernel::conntrack::{entry_at, nfct_at};
 use ::epguard::kernel::datapath::{Datapath, Hooks, Xdp};
 use ::epguard::kernel::maps::{Writer, default_modes};

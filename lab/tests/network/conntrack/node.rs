@@ -37,7 +37,9 @@ fn one_unconnected_socket_to_both_services_and_the_pod() {
                 let aims = interleaved(3000);
                 let case = "node, sendto interleaved";
                 let figures = in_both_modes(&mut world, case, |world| send_all(world, &socket, &aims, 64));
-                figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+                for figures in &figures {
+                    figures.all_right(world.ipv6);
+                }
             },
         );
     }
@@ -50,7 +52,9 @@ fn connected_sockets_one_after_another() {
         for aim in AIMS {
             let case = format!("node, connected, {aim:?}");
             let figures = in_both_modes(&mut world, &case, |world| connected(world, "node-a", aim, 500));
-            figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+            for figures in &figures {
+                figures.all_right(world.ipv6);
+            }
         }
     });
 }
@@ -69,7 +73,9 @@ fn one_socket_that_is_connected_anew_each_time() {
             }
             aimed
         });
-        figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+        for figures in &figures {
+            figures.all_right(world.ipv6);
+        }
     });
 }
 
@@ -91,7 +97,9 @@ fn a_connected_socket_that_also_sends_elsewhere() {
                 }
                 aimed
             });
-            figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+            for figures in &figures {
+                figures.all_right(world.ipv6);
+            }
         });
     }
 }
@@ -118,7 +126,9 @@ fn several_threads_on_one_socket() {
                 aimed
             })
         });
-        figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+        for figures in &figures {
+            figures.all_right(world.ipv6);
+        }
     });
 }
 
@@ -157,7 +167,9 @@ fn ipv4_through_an_ipv6_socket() {
         }
         aimed
     });
-    figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+    for figures in &figures {
+        figures.all_right(world.ipv6);
+    }
     let figures = in_both_modes(&mut world, "node, v4-mapped sendto", |_| {
         let mut aimed = [0; 3];
         for aim in interleaved(600) {
@@ -166,5 +178,7 @@ fn ipv4_through_an_ipv6_socket() {
         }
         aimed
     });
-    figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+    for figures in &figures {
+        figures.all_right(world.ipv6);
+    }
 }

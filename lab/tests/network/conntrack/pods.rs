@@ -16,7 +16,9 @@ fn one_socket(world: &mut World, case: &str) {
     let figures = in_both_modes(world, case, |world| {
         send_all(world, &socket, &interleaved(3000), 64)
     });
-    figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+    for figures in &figures {
+        figures.all_right(world.ipv6);
+    }
 }
 
 #[test]
@@ -111,7 +113,9 @@ fn a_host_outside_by_node_port() {
                     }
                     aimed
                 });
-                figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+                for figures in &figures {
+                    figures.all_right(world.ipv6);
+                }
             },
         );
     }

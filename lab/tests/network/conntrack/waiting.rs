@@ -55,7 +55,9 @@ fn datagrams_that_waited_are_judged_each_by_its_own_aim() {
             let figures = in_both_modes(&mut world, &case, |world| {
                 while_deaf(world, |world| send_all(world, &socket, aims, 64))
             });
-            figures.iter().for_each(|figures| figures.all_right(world.ipv6));
+            for figures in &figures {
+                figures.all_right(world.ipv6);
+            }
         }
     });
 }
