@@ -35,7 +35,7 @@ impl Tables {
         match random.u8(..20) {
             0 => tracked = Tracked::NONE,
             1 => tracked.entry.original.family = 0,
-            2 => tracked.entry.original.family ^= 2 ^ 10,
+            2 => tracked.entry.original.family = 12 - tracked.entry.original.family,
             3 => tracked.entry.reply = other.reply,
             4 => tracked.entry.reply.protocol = random.u8(..),
             5 => tracked.entry.original.protocol = random.u8(..),
