@@ -29,7 +29,7 @@ fn every_claim_holds_and_the_output_is_plain_text() {
     );
     assert!(!text.contains('\x1b'), "{text}");
     for map in ["OWNERS", "SUSPECTS", "SERVICES", "DENIED"] {
-        assert!(text.contains(&format!("/v2/{map}\n")), "{text}");
+        assert!(text.contains(&format!("/v3/{map}\n")), "{text}");
     }
     for outcome in ["timed out", "refused", "answered by A"] {
         let shown = text.matches(&format!("12 {outcome}, median ")).count();

@@ -97,7 +97,7 @@ pub(crate) const SHOWN: [(&str, &str); 15] = [
     ("kubectl get events *", "web."),
     ("kubectl -n epguard logs POD --previous", "hooked"),
     ("epguard status -o json | jq .status.watches", "endpointslices"),
-    ("bpftool map dump pinned /sys/fs/bpf/epguard/v2/DENIED", "key"),
+    ("bpftool map dump pinned /sys/fs/bpf/epguard/v3/DENIED", "key"),
     ("epguard detach", "nothing to remove"),
 ];
 

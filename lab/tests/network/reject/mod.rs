@@ -11,4 +11,4 @@ mod table;
 mod tunnel;
 mod wire;
 
-use super::conntrack::{figures, world};
+use super::intents::{figures, world};
