@@ -8,16 +8,16 @@
 #[path = "../tests/network/reject/cluster.rs"]
 mod cluster;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/conntrack/figures.rs"]
+#[path = "../tests/network/intents/figures.rs"]
 mod figures;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/conntrack/hooks.rs"]
+#[path = "../tests/network/intents/hooks.rs"]
 mod hooks;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/conntrack/sink.rs"]
+#[path = "../tests/network/intents/sink.rs"]
 mod sink;
 #[allow(dead_code, reason = "made for tests")]
-#[path = "../tests/network/conntrack/world.rs"]
+#[path = "../tests/network/intents/world.rs"]
 mod world;
 
 use comfy_table::{Table, presets::NOTHING};

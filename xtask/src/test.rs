@@ -17,7 +17,12 @@ use crate::setup;
 use groups::Group;
 
 /// The steps that take longest.
-const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
+const LONGEST: [&str; 4] = [
+    "root: intents",
+    "root: lives",
+    "root: programs",
+    "root: lifecycle",
+];
 
 /// Recordings that are also replayed to the real process with its real watches and maps.
 const SOME: [&str; 8] = [

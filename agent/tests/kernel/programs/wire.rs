@@ -58,7 +58,20 @@ pub fn read(frame: &[u8]) -> Wire {
         0x0806 => wire.holder = arp(body),
         _ => {}
     }
+    wire.holder = wire
+        .holder
+        .filter(|_| !wire.ip.is_some_and(|ip| refuses(body, ip)));
     wire
+}
+
+/// A TCP RST or an ICMP destination unreachable, which shows no holder: the type lies where it is without IP options.
+fn refuses(packet: &[u8], ip: Ip) -> bool {
+    match ip.protocol {
+        6 => ip.ports.is_some_and(|ports| ports.ends),
+        1 => packet.get(20) == Some(&3),
+        58 => packet.get(40) == Some(&1),
+        _ => false,
+    }
 }
 
 /// The `EtherType` behind at most two VLAN tags, and what follows it.
