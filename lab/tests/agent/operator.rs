@@ -53,7 +53,6 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
         "netlink-neighbours",
         "bpf-programs",
         "bpf-maps",
-        "bpf-neighbours",
         "netfilter-rules",
     ];
     for part in json.into_iter().chain(texts.map(|part| format!("{part}.txt"))) {
