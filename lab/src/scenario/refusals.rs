@@ -8,7 +8,7 @@ use crate::traffic::Sniffer;
 
 /// The expected action for a call that is denied `by` something. UDP is refused where it should be redirected, or wait: its first
 /// datagrams may be those of an earlier call. So is TCP where the kernel does not judge packets by their sockets.
-pub(super) fn action(call: &Call, by: Action, is_of_pod: bool, kernel_judges_by_socket: bool) -> Action {
+pub(super) fn action(call: &Call, by: Action, kernel_judges_by_socket: bool) -> Action {
     let is_refused = match by {
         // A kept flow has made its call.
         _ if call.on.is_some() => false,
@@ -16,12 +16,7 @@ pub(super) fn action(call: &Call, by: Action, is_of_pod: bool, kernel_judges_by_
         Action::Redirect => call.protocol == Wire::Udp,
         Action::Reject => false,
     };
-    match by {
-        _ if is_refused => Action::Reject,
-        // The interface is hooked, and would see the packet with its socket again.
-        Action::Capture if is_of_pod => Action::Drop,
-        by => by,
-    }
+    if is_refused { Action::Reject } else { by }
 }
 
 /// Counts from now on the packets of a call that must be refused; `host` makes the call.

@@ -192,8 +192,7 @@ impl<'a> Series<'a> {
             .as_ref()
             .is_some_and(|to| self.cluster.service(to).is_none());
         if self.variant.caller.is_at_sockets() && !is_to_ip {
-            let is_of_pod = self.caller(call) != "node-a";
-            refusals::action(call, by, is_of_pod, self.judges_by_socket)
+            refusals::action(call, by, self.judges_by_socket)
         } else {
             by
         }

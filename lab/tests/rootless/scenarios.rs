@@ -7,7 +7,7 @@ use std::path::Path;
 use epguard_lab::scenario::{load, parse};
 
 /// Stories that must be among the scenarios.
-const STORIES: [&str; 19] = [
+const STORIES: [&str; 26] = [
     "reused-across-namespaces",
     "finished-job-still-listed",
     "terminated-still-listed",
@@ -27,10 +27,17 @@ const STORIES: [&str; 19] = [
     "udp-blackhole",
     "custom-slice",
     "api-outage",
+    "connection-older-than-the-agent",
+    "later-fragments",
+    "observe-counts-once",
+    "fields-untouched",
+    "neighbour-policy",
+    "neighbour-scrambles",
+    "neighbour-host-routing",
 ];
 
 /// Stories that must be among those at a load balancer at sockets.
-const AT_SOCKETS: [&str; 13] = [
+const AT_SOCKETS: [&str; 14] = [
     "socket-stranger",
     "socket-order",
     "socket-restarts",
@@ -42,6 +49,7 @@ const AT_SOCKETS: [&str; 13] = [
     "socket-two-services",
     "socket-mapped",
     "socket-redirect",
+    "socket-captured",
     "socket-host-routing",
     "socket-hostns-only",
 ];
