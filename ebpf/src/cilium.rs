@@ -43,33 +43,45 @@ pub extern "C" fn translated() -> u32 {
         return 0;
     }
     let place = if packet.protocol == TCP { 0 } else { GENERATIONS };
-    u32::from((0..GENERATIONS).any(|generation| find_service(packet, place, generation)))
+    // An endpoint changes to the pinned map for good, and writes an entry for the first packet: what the map before has of the
+    // connection is then out of date.
+    let reversal = reversal(packet, place).or_else(|| reversal(packet, place + 1));
+    match reversal {
+        None | Some(0) => 0,
+        Some(reversal) if packet.dst.is_v4() => {
+            let at = |generation| CILIUM_NAT4.get_value_ptr_mut(generation, &reversal);
+            u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
+        }
+        Some(reversal) => {
+            let at = |generation| CILIUM_NAT6.get_value_ptr_mut(generation, &reversal);
+            u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
+        }
+    }
 }
 
+/// What the entry of the packet's connection names in the maps of reversals; 0: Cilium has not translated the destination. `None`
+/// without an entry.
 #[inline(always)]
-fn find_service(packet: &Packet, place: u32, generation: u32) -> bool {
-    let vip = if packet.dst.is_v4() {
-        let entry = CILIUM_CT4.get_value_ptr_mut(place + generation, &Connection4::of(packet));
-        let reversal = entry.and_then(reversal);
-        let service = reversal.and_then(|key| CILIUM_NAT4.get_value_ptr_mut(generation, &key));
-        // SAFETY: an entry of a map, which stays readable for the run of the program; every bit pattern is a Service4.
-        service.map(|service| unsafe { service.read_unaligned() }.vip(packet.protocol))
+fn reversal(packet: &Packet, place: u32) -> Option<u16> {
+    let entry = if packet.dst.is_v4() {
+        CILIUM_CT4.get_value_ptr_mut(place, &Connection4::of(packet))
     } else {
-        let entry = CILIUM_CT6.get_value_ptr_mut(place + generation, &Connection6::of(packet));
-        let reversal = entry.and_then(reversal);
-        let service = reversal.and_then(|key| CILIUM_NAT6.get_value_ptr_mut(generation, &key));
-        // SAFETY: as above.
-        service.map(|service| unsafe { service.read_unaligned() }.vip(packet.protocol))
+        CILIUM_CT6.get_value_ptr_mut(place, &Connection6::of(packet))
     };
-    keep(vip)
+    // SAFETY: an entry of a map, which stays readable for the run of the program; every bit pattern is a ConnectionEntry.
+    entry.map(|entry| unsafe { (&raw const (*entry).reversal).read_volatile() })
 }
 
-/// `None` for a connection whose destination was not translated.
+/// The one of two generations that has the Service. The number of a reversal may be older than the pinned map, or newer than the map
+/// before: if these contradict each other, none.
 #[inline(always)]
-fn reversal(entry: *mut ConnectionEntry) -> Option<u16> {
-    // SAFETY: as in `find_service`.
-    let key = unsafe { (&raw const (*entry).reversal).read_volatile() };
-    (key != 0).then_some(key)
+fn only<'a, S: PartialEq>(new: Option<*mut S>, old: Option<*mut S>) -> Option<&'a S> {
+    // SAFETY: as in `reversal`. Their alignment is 1, and every bit pattern is an S.
+    let [new, old] = [new, old].map(|service| service.map(|service| unsafe { &*service }));
+    match (new, old) {
+        (Some(new), Some(old)) if new != old => None,
+        (new, old) => new.or(old),
+    }
 }
 
 /// Whether Cilium has connected the socket of the packet in the scratch map to the packet's destination, in place of a Service's
@@ -90,11 +102,11 @@ pub extern "C" fn connected(context: *mut __sk_buff) -> u32 {
 fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> bool {
     let vip = if packet.dst.is_v4() {
         let found = CILIUM_SK4.get_value_ptr_mut(generation, &Socket4::of(cookie, packet));
-        // SAFETY: as in `find_service`.
+        // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
     } else {
         let found = CILIUM_SK6.get_value_ptr_mut(generation, &Socket6::of(cookie, packet));
-        // SAFETY: as in `find_service`.
+        // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
     };
     keep(vip)

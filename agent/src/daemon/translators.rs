@@ -59,7 +59,7 @@ impl Translators {
                 }
             }
         }
-        self.is_on_cilium = self.cilium.follow()?;
+        self.is_on_cilium = self.cilium.follow(Instant::now())?;
         writer.read_cilium(self.is_on_cilium)?;
         if self.read.is_none_or(|read| read.elapsed() >= SETTINGS) {
             self.read = Some(Instant::now());

@@ -7,7 +7,7 @@
 use super::datapath::{bpf, map_of_maps};
 use super::maps;
 use anyhow::{Context as _, Result, bail};
-use aya::maps::MapInfo;
+use aya::maps::MapData;
 use aya_obj::generated::bpf_map_type;
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH};
 use std::io::ErrorKind;
@@ -69,9 +69,11 @@ pub struct Cilium {
 /// What is known of one of Cilium's maps.
 #[derive(Debug, Default)]
 struct Known {
-    /// Id of the map that is pinned.
+    /// Id of the map at the first place.
     id: Option<u32>,
-    /// When the one before it was replaced, while it is still looked up.
+    /// Since when it is not pinned, though it may still be in use.
+    unpinned: Option<Instant>,
+    /// Since when the second place has the map before it.
     replaced: Option<Instant>,
     problem: Option<String>,
 }
@@ -79,22 +81,28 @@ struct Known {
 /// Makes our outer maps for the maps that Cilium has pinned now: the kernel takes only inner maps of the flags that the outer one was
 /// made for. Those of an earlier process are left to its programs.
 pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
-    for shape in &SHAPES {
-        if shape.place != 0 {
-            continue;
-        }
-        let path = maps::directory(pin_dir).join(shape.outer);
+    for outer in [
+        "CILIUM_CT4",
+        "CILIUM_CT6",
+        "CILIUM_NAT4",
+        "CILIUM_NAT6",
+        "CILIUM_SK4",
+        "CILIUM_SK6",
+    ] {
+        let path = maps::directory(pin_dir).join(outer);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("cannot remove the pin {}", path.display()));
             }
             _ => {}
         }
-        if let Ok(Some((inner, _))) = shape.open(directory) {
-            let places = if shape.outer.contains("_CT") { 4 } else { 2 };
-            let outer = map_of_maps::make(shape.outer, places, inner.as_fd());
-            let outer = outer.with_context(|| format!("cannot make {}", shape.outer))?;
-            bpf::pin(outer.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
+        let own = || SHAPES.iter().filter(|shape| shape.outer == outer);
+        let mut opened = own().filter_map(|shape| shape.open(directory).ok().flatten());
+        if let Some((inner, _)) = opened.next() {
+            let places = u32::try_from(2 * own().count())?;
+            let made = map_of_maps::make(outer, places, inner.fd().as_fd());
+            let made = made.with_context(|| format!("cannot make {outer}"))?;
+            bpf::pin(made.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
         }
     }
     Ok(())
@@ -111,31 +119,27 @@ impl Cilium {
         }
     }
 
-    /// Hands maps that Cilium has pinned since the last call to the programs. True if these look any up.
+    /// Hands maps that Cilium has pinned since the last call to the programs, and takes back those that it no longer uses. True if
+    /// the programs look any up.
     ///
     /// Errors: Cilium's maps have other flags than those that the outer maps were made for; the next process makes others.
-    pub fn follow(&mut self) -> Result<bool> {
+    pub fn follow(&mut self, now: Instant) -> Result<bool> {
         for (shape, known) in SHAPES.iter().zip(&mut self.known) {
-            match shape.open(&self.directory) {
-                Ok(Some((map, id))) if known.id != Some(id) => {
-                    known.problem = None;
-                    hand_over(&self.pin_dir, shape, known, &map, id)?;
+            let opened = shape.open(&self.directory);
+            known.problem = opened.as_ref().err().map(|error| format!("{error:#}"));
+            match opened.ok().flatten() {
+                Some((map, id)) => {
+                    if known.id != Some(id) {
+                        hand_over(&self.pin_dir, shape, known, (&map, id), now)?;
+                    }
+                    known.unpinned = None;
                 }
-                Ok(None) if known.id.take().is_some() => known.replaced = Some(Instant::now()),
-                Ok(_) => {}
-                Err(error) => known.problem = Some(format!("{error:#}")),
-            }
-            if known
-                .replaced
-                .is_some_and(|replaced| replaced.elapsed() >= KEEP_OLD)
-            {
-                known.replaced = None;
-                let outer = open_outer(&self.pin_dir, shape)?;
-                map_of_maps::remove(outer.as_fd(), shape.place + 1)?;
-                if known.id.is_none() {
-                    map_of_maps::remove(outer.as_fd(), shape.place)?;
+                None if known.id.is_some() => {
+                    known.unpinned.get_or_insert(now);
                 }
+                None => {}
             }
+            known.forget(shape, &self.pin_dir, now)?;
         }
         Ok(self
             .known
@@ -155,15 +159,38 @@ impl Cilium {
     }
 }
 
-fn hand_over(pin_dir: &Path, shape: &Shape, known: &mut Known, map: &OwnedFd, id: u32) -> Result<()> {
+impl Known {
+    /// Takes maps from the programs that Cilium's have long stopped to use.
+    fn forget(&mut self, shape: &Shape, pin_dir: &Path, now: Instant) -> Result<()> {
+        let is_over =
+            |since: Option<Instant>| since.is_some_and(|since| now.duration_since(since) >= KEEP_OLD);
+        if is_over(self.replaced) {
+            map_of_maps::remove(open_outer(pin_dir, shape)?.as_fd(), shape.place + 1)?;
+            self.replaced = None;
+        }
+        if is_over(self.unpinned) {
+            map_of_maps::remove(open_outer(pin_dir, shape)?.as_fd(), shape.place)?;
+            (self.id, self.unpinned) = (None, None);
+        }
+        Ok(())
+    }
+}
+
+fn hand_over(
+    pin_dir: &Path,
+    shape: &Shape,
+    known: &mut Known,
+    (map, id): (&MapData, u32),
+    now: Instant,
+) -> Result<()> {
     let outer = open_outer(pin_dir, shape)?;
     if let Some(before) = known.id
         && let Ok(before) = bpf::map_by_id(before)
     {
         map_of_maps::set(outer.as_fd(), shape.place + 1, before.as_fd())?;
-        known.replaced = Some(Instant::now());
+        known.replaced = Some(now);
     }
-    match map_of_maps::set(outer.as_fd(), shape.place, map.as_fd()) {
+    match map_of_maps::set(outer.as_fd(), shape.place, map.fd().as_fd()) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => bail!(
             "Cilium's {} has other flags than before, and epguard has to start again to read it",
             shape.pin
@@ -185,14 +212,17 @@ impl Shape {
     /// The map and its id; `None` if Cilium has not pinned it.
     ///
     /// Errors: it has another shape.
-    fn open(&self, directory: &Path) -> Result<Option<(OwnedFd, u32)>> {
+    fn open(&self, directory: &Path) -> Result<Option<(MapData, u32)>> {
         let path = directory.join(self.pin);
-        let Some(map) = bpf::open(&path).with_context(|| format!("cannot open {}", path.display()))? else {
-            return Ok(None);
-        };
-        let info = MapInfo::from_pin(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let kind = info.map_type()? as u32;
-        if (kind, info.key_size(), info.value_size()) != (self.kind as u32, self.key, self.value) {
+        let opened = bpf::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        let Some(map) = opened else { return Ok(None) };
+        // What is pinned there may be a program or a link.
+        let map = MapData::from_fd(map).with_context(|| format!("cannot read {}", path.display()))?;
+        let info = map
+            .info()
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let kind = info.map_type().ok().map(|kind| kind as u32);
+        if (kind, info.key_size(), info.value_size()) != (Some(self.kind as u32), self.key, self.value) {
             bail!(
                 "{} has another shape than in Cilium 1.14 to 1.21, so what Cilium translates is not judged: update epguard",
                 path.display()

@@ -2,6 +2,7 @@
 //! how they are counted.
 
 mod answers;
+mod cilium;
 mod counted;
 mod counters;
 mod damaged;

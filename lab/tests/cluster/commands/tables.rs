@@ -48,7 +48,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 25] = [
 ];
 
 /// Exit codes other than 0, and why.
-pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
+pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 10] = [
     ("epguard audit", &[1], "rules lead to the dead pod"),
     ("kubectl epguard audit", &[1], "the same"),
     ("epguard lint *", &[1], "a slice lists the dead pod"),
@@ -74,6 +74,11 @@ pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
         "1 unless another agent runs on this machine",
     ),
     ("ls /sys/fs/bpf/epguard", &[2], "no such directory"),
+    (
+        "sysctl -w net.ipv4.vs.conntrack=1",
+        &[0, 1],
+        "1 where no IPVS is loaded",
+    ),
 ];
 
 /// What has to run before a command.
