@@ -3,7 +3,8 @@
 use super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp};
 use super::kernel::{PIN_DIR, fresh_bpffs};
 use super::rig::Rig;
-use super::world::{self, CLIENT_PORT, FRESH, NO_PORT, OTHER_PORT, PORT, REUSED, REUSED_V6, Tracked, vip};
+use super::tracked::Tracked;
+use super::world::{self, CLIENT_PORT, FRESH, NO_PORT, OTHER_PORT, PORT, REUSED, REUSED_V6, vip};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
 use epguard::kernel::cilium::{Cilium, prepare};
