@@ -6,6 +6,7 @@ mod answered_early;
 mod capabilities;
 mod events;
 mod flooded;
+mod late_module;
 mod metrics;
 mod mode_policy;
 mod operator;

@@ -57,6 +57,10 @@ impl Guest {
         })?;
         let release = releases.next().context("a kernel without modules")??.file_name();
         let release = release.to_string_lossy().into_owned();
+        // busybox loads only plain modules.
+        run(command("find")
+            .arg(&unpacked)
+            .args(["-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"]))?;
         run(command("depmod").arg("-b").arg(&unpacked).arg(&release))?;
         Ok(Self { release, unpacked })
     }

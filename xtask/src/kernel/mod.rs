@@ -1,4 +1,4 @@
-//! `cargo xtask kernel`: the programs' table tests, stories of the lab and the audit of IPVS on another kernel, in a virtual
+//! `cargo xtask kernel`: the programs' table tests, stories of the lab, IPVS and conntrack on another kernel, in a virtual
 //! machine that reads this machine's files and can change none. It is emulated, so it needs no KVM and takes some minutes.
 
 mod guest;
@@ -29,10 +29,10 @@ pub(crate) struct Args {
 }
 
 /// The machine is emulated: the table tests alone take five minutes.
-const LONGEST: Duration = Duration::from_mins(40);
+const LONGEST: Duration = Duration::from_mins(90);
 
 /// One for each verdict, hook and way that a kernel may treat differently.
-const STORIES: [&str; 9] = [
+const STORIES: [&str; 12] = [
     "finished-job-still-listed",
     "reused-across-namespaces",
     "reused-through-a-tunnel",
@@ -42,14 +42,18 @@ const STORIES: [&str; 9] = [
     "headless-direct-xdp",
     "redirect",
     "agent-killed",
+    "port-reuse-same-client",
+    "neighbour-scrambles",
+    "later-fragments",
 ];
 
 /// Programs that make the virtual machine, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("cpio", "cpio"),
     ("depmod", "kmod"),
+    ("xz", "xz-utils"),
     ("ipvsadm", "ipvsadm"),
 ];
 
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     build::object(&setup::ebpf()?)?;
     build::host()?;
     let guest = Guest::new(&args.deb)?;
-    let work = [ipvs()?, tables()?, stories(&args.scenarios)?].concat();
+    let work = [late()?, ipvs()?, tables()?, stories(&args.scenarios)?].concat();
     let mut ladder = Ladder::default();
     let machine = guest.machine(&work)?;
     let title = format!("Linux {}", guest.release);
@@ -76,11 +80,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ladder.finish())
 }
 
-/// The command for the test of the kernel's own IPVS: Debian has IPVS as a module, many other kernels lack it.
+/// The command for the test of a module that is loaded late: the first, as the others load it.
+fn late() -> Result<String> {
+    let executable = executable("epguard-lab", "agent")?;
+    Ok(format!("cd lab && {executable} --ignored late_module::; cd ..\n"))
+}
+
+/// The commands for the tests of the kernel's own IPVS, and of all that conntrack shows: Debian has IPVS as a module, many other
+/// kernels lack it.
 fn ipvs() -> Result<String> {
-    let executable = executable("epguard-lab", "cluster")?;
+    let [audit, network] = [
+        executable("epguard-lab", "cluster")?,
+        executable("epguard-lab", "network")?,
+    ];
     Ok(format!(
-        "modprobe ip_vs\ncd lab && {executable} --ignored audit::ipvs::; cd ..\n"
+        "modprobe ip_vs\ncd lab && {audit} --ignored audit::ipvs::; {network} --ignored --test-threads 2 intents::; cd ..\n"
     ))
 }
 

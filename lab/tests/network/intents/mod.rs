@@ -5,6 +5,7 @@
 
 pub mod figures;
 pub mod hooks;
+mod ipvs;
 mod node;
 mod pods;
 mod replies;
