@@ -37,7 +37,7 @@ pub enum Command {
     Dump(dump::DumpArgs),
     /// Show denials that wait for a second list, or confirm them by hand
     Breaker(breaker::BreakerArgs),
-    /// Find flows and rules of this node that still lead to pods that have ended
+    /// Find flows of this node that still lead to pods that have ended
     Audit(audit::AuditArgs),
     /// Find EndpointSlices that send traffic to the wrong pod or to no pod; needs only the API
     Lint(lint::LintArgs),

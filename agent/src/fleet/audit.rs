@@ -1,4 +1,4 @@
-//! `kubectl epguard audit`: flows and rules of all nodes that still lead to pods that have ended.
+//! `kubectl epguard audit`: flows of all nodes that still lead to pods that have ended.
 
 use super::agents::Fleet;
 use super::ask::{self, Answer};
@@ -21,7 +21,7 @@ const PATIENCE: u64 = 30;
 #[command(after_help = "\
 Columns and states: epguard audit --help.
 
-Exit code: 0 nothing stale, 1 something stale, 2 a node did not answer, or could not read some state.
+Exit code: 0 nothing stale, 1 something stale, 2 a node did not answer, or could not read its flows.
 
 Examples:
   kubectl epguard audit               each node with findings; the others in one line

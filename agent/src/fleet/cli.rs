@@ -36,7 +36,7 @@ pub enum Verb {
     Top(top::TopArgs),
     /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an answer
     Why(why::WhyArgs),
-    /// Find flows and rules of all nodes that still lead to pods that have ended
+    /// Find flows of all nodes that still lead to pods that have ended
     Audit(audit::AuditArgs),
     /// Show denials that wait for a second list, or confirm them by hand
     Breaker(breaker::BreakerArgs),

@@ -28,7 +28,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let status = status.unwrap();
     let verdict = json!({"service": "shop/web", "port": 80, "protocol": "TCP", "verdict": "deny", "reason": "reused", "because": "b",
         "change": "c"});
-    let finding = json!({"state": "stale", "kind": "conntrack", "service": "shop/web", "port": "http", "endpoint": "10.244.1.10:80",
+    let finding = json!({"state": "stale", "service": "shop/web", "port": 80, "endpoint": "10.244.1.10:80",
         "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "reused", "since": null, "packets": 3, "connection": "SYN_SENT",
         "count": 1, "at": "x"});
     let documents = [
@@ -37,7 +37,7 @@ fn seeds() -> Vec<Vec<u8>> {
         json!({"agent": {"problems": [], "status": status, "drops": [kind]}, "counters": [], "errors": []}),
         json!({"ip": "10.0.0.1", "at": "t", "now": true, "mode": "enforce", "verdicts": [verdict], "owners": [], "evidence": [],
             "since": "s", "truncated": false}),
-        json!({"node": "a", "endpoints": 1, "flows": 4, "rules": 2, "destinations": null, "findings": [finding],
+        json!({"node": "a", "endpoints": 1, "flows": 4, "findings": [finding],
             "notLookedAt": ["x"]}),
     ];
     documents.map(|document| document.to_string().into_bytes()).into()

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     build::object(&setup::ebpf()?)?;
     build::host()?;
     let guest = Guest::new(&args.deb)?;
-    let work = [late()?, ipvs()?, tables()?, stories(&args.scenarios)?].concat();
+    let work = [late()?, intents()?, tables()?, stories(&args.scenarios)?].concat();
     let mut ladder = Ladder::default();
     let machine = guest.machine(&work)?;
     let title = format!("Linux {}", guest.release);
@@ -86,15 +86,11 @@ fn late() -> Result<String> {
     Ok(format!("cd lab && {executable} --ignored late_module::; cd ..\n"))
 }
 
-/// The commands for the tests of the kernel's own IPVS, and of all that conntrack shows: Debian has IPVS as a module, many other
-/// kernels lack it.
-fn ipvs() -> Result<String> {
-    let [audit, network] = [
-        executable("epguard-lab", "cluster")?,
-        executable("epguard-lab", "network")?,
-    ];
+/// The command for the tests of all that conntrack shows. Debian has IPVS as a module, many other kernels lack it.
+fn intents() -> Result<String> {
+    let executable = executable("epguard-lab", "network")?;
     Ok(format!(
-        "modprobe ip_vs\ncd lab && {audit} --ignored audit::ipvs::; {network} --ignored --test-threads 2 intents::; cd ..\n"
+        "modprobe ip_vs\ncd lab && {executable} --ignored --test-threads 2 intents::; cd ..\n"
     ))
 }
 

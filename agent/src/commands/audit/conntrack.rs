@@ -1,6 +1,6 @@
 //! Flows that the kernel tracks (`linux/netfilter/nfnetlink_conntrack.h`).
 
-use super::netfilter::{Message, REFUSED, address, at, dump, number};
+use super::netfilter::{Message, address, at, dump, number};
 use anyhow::Context as _;
 use epguard_core::facts::Protocol;
 use std::net::SocketAddr;
@@ -53,7 +53,7 @@ pub fn read(wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<Flows> {
             flows.wanted.extend(Some(flow).filter(&wanted));
         }
     };
-    let mut flows: Flows = dump(GET, 0, &[], take).context(REFUSED)?;
+    let mut flows: Flows = dump(GET, take).context("the kernel does not list it")?;
     // The kernel may list an entry twice if the table grows meanwhile.
     flows.wanted.sort();
     flows.wanted.dedup();
@@ -115,8 +115,8 @@ mod fuzz;
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::nested;
     use super::*;
+    use crate::node::netlink::attributes::attribute as nested;
     use proptest::prelude::*;
 
     fn side(source: [u8; 4], destination: [u8; 4], ports: [u16; 2]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! A flow or a rule that leads to a pod that has ended.
+//! A flow that leads to a pod that has ended.
 
 use super::since::Since;
 use epguard_common::{Reason, Uid};
@@ -7,18 +7,16 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use strum::{Display, EnumMessage, VariantArray};
 
-/// A flow or a rule that leads to a pod that has ended. Sorted with the worst first.
+/// Flows that lead to a pod that has ended. Sorted with the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// How sure it is that nothing should lead there.
     pub state: State,
-    /// The mechanism that leads there.
-    pub kind: Kind,
-    /// `namespace/name`; none for a flow to the IP itself, or if the Service is unknown.
+    /// `namespace/name`; none for flows to the IP itself, or if the Service is unknown.
     pub service: Option<String>,
-    /// The Service's port: its name as kube-proxy writes it, or the number that a client uses. None if it has no name.
-    pub port: Option<String>,
+    /// The Service's port.
+    pub port: Option<u16>,
     /// The address that it leads to.
     pub endpoint: SocketAddr,
     /// `TCP`, `UDP` or `SCTP`.
@@ -31,15 +29,13 @@ pub struct Finding {
     pub reason: Reason,
     /// Since when the pod that is meant has ended; none if the agent no longer keeps that.
     pub since: Option<Since>,
-    /// Packets that a flow's client has sent, or that a rule has matched, which for NAT are the packets that open
-    /// flows; none where the kernel does not count.
+    /// Packets of their clients; none where the kernel does not count.
     pub packets: Option<u64>,
     /// State of a TCP flow, as `conntrack -L` writes it.
     pub connection: Option<Cow<'static, str>>,
-    /// How many flows it stands for; 1 for all else.
+    /// How many flows these are.
     pub count: usize,
-    /// Client and destination of a flow, or of the first of them; family, table and chain of a rule; address and weight
-    /// for IPVS.
+    /// Client and destination of the first of them.
     pub at: String,
     /// UID of the pod that is meant.
     #[serde(skip)]
@@ -73,64 +69,12 @@ pub enum State {
     Held,
 }
 
-/// The mechanism that leads there.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, Serialize, Deserialize,
-)]
-#[strum(serialize_all = "kebab-case")]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A flow that the kernel tracks.
-    Conntrack,
-    /// A rule of nftables, which iptables-nft writes too.
-    #[strum(to_string = "nftables rule")]
-    NftablesRule,
-    /// A rule of legacy iptables.
-    #[strum(to_string = "iptables rule")]
-    IptablesRule,
-    /// A destination of IPVS.
-    #[strum(to_string = "IPVS destination")]
-    IpvsDestination,
-}
-
-/// What is read of the kernel to find a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
-    /// All that is read, for the line about a failure.
-    pub name: &'static str,
-    /// What is counted.
-    pub counted: &'static str,
-    /// The kernel module that has to be loaded.
-    pub module: &'static str,
-}
-
-impl Kind {
-    /// Where it is read from.
-    #[must_use]
-    pub const fn source(self) -> Source {
-        let (name, counted, module) = match self {
-            Self::Conntrack => ("conntrack", "flows", "nf_conntrack_netlink"),
-            Self::NftablesRule => ("rules of nftables", "rules", "nf_tables"),
-            Self::IptablesRule => ("rules of legacy iptables", "rules", "ip_tables"),
-            Self::IpvsDestination => ("destinations of IPVS", "destinations", "ip_vs"),
-        };
-        Source {
-            name,
-            counted,
-            module,
-        }
-    }
-}
-
 /// Sorts, and merges findings that differ only in their client: a flood of one endpoint is one line.
 pub fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort();
     let mut merged: Vec<Finding> = Vec::new();
     for finding in findings {
-        match merged
-            .iter_mut()
-            .find(|first| finding.kind == Kind::Conntrack && same_but_client(first, &finding))
-        {
+        match merged.iter_mut().find(|first| same_but_client(first, &finding)) {
             Some(first) => {
                 first.count += finding.count;
                 first.packets = first
@@ -162,9 +106,8 @@ pub mod tests {
     pub fn flow() -> Finding {
         Finding {
             state: State::Stale,
-            kind: Kind::Conntrack,
             service: Some("shop/web".into()),
-            port: Some("80".into()),
+            port: Some(80),
             endpoint: "10.244.1.10:8080".parse().unwrap(),
             protocol: "TCP".into(),
             meant: "shop/a".into(),
@@ -189,24 +132,18 @@ pub mod tests {
             connection: Some("ESTABLISHED".into()),
             ..flow()
         };
-        let rule = Finding {
-            kind: Kind::NftablesRule,
-            ..flow()
-        };
         let mut findings: Vec<Finding> = (40_000..40_193).map(client).collect();
-        findings.extend([established, rule.clone(), rule]);
+        findings.push(established);
         let merged = merge(findings);
         let counts: Vec<_> = merged
             .iter()
-            .map(|one| (one.kind, one.connection.as_deref(), one.count, one.packets))
+            .map(|one| (one.connection.as_deref(), one.count, one.packets))
             .collect();
         assert_eq!(
             counts,
             [
-                (Kind::Conntrack, Some("ESTABLISHED"), 1, Some(3)),
-                (Kind::Conntrack, Some("SYN_SENT"), 193, Some(579)),
-                (Kind::NftablesRule, Some("SYN_SENT"), 1, Some(3)),
-                (Kind::NftablesRule, Some("SYN_SENT"), 1, Some(3)),
+                (Some("ESTABLISHED"), 1, Some(3)),
+                (Some("SYN_SENT"), 193, Some(579)),
             ]
         );
         assert_eq!(merged[1].at, "10.244.1.5:40000 -> 10.96.0.1:80");

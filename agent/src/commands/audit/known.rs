@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// Everything that flows and rules are compared with.
+/// Everything that flows are compared with.
 #[derive(Debug, Default)]
 pub struct Known {
     /// The addresses of Services that have a denial.
@@ -47,25 +47,6 @@ pub struct Proof {
     pub hit: Option<String>,
 }
 
-/// The Service that a flow or rule is aimed at, as far as it is known.
-#[derive(Debug, Clone, Copy)]
-pub enum Aim<'a> {
-    /// Its number in the maps.
-    Number(ServiceNumber),
-    /// Its `namespace/name`.
-    Service(&'a str),
-    /// It is not known.
-    Unknown,
-}
-
-impl Aim<'_> {
-    /// The Service of a denial, if the aim names one.
-    #[must_use]
-    pub fn service<'a>(&self, denied: &'a Denied) -> Option<&'a String> {
-        (!matches!(self, Self::Unknown)).then_some(&denied.service)
-    }
-}
-
 impl Known {
     /// Reads the pinned maps. Errors: no datapath is pinned there.
     pub fn read(pin_dir: &Path, status: &Status) -> Result<Self> {
@@ -89,15 +70,19 @@ impl Known {
         Ok(known)
     }
 
-    /// The denial of an endpoint of that Service. The new owner of a dead pod's IP may be the right destination: if the
-    /// Service is unknown, an IP with a new owner has no finding.
+    /// The denial of an endpoint of that Service. The new owner of a dead pod's IP may be the right destination: of an unknown
+    /// Service an IP with a new owner has no finding.
     #[must_use]
-    pub fn denied(&self, endpoint: SocketAddr, protocol: Protocol, aim: Aim<'_>) -> Option<&Denied> {
+    pub fn denied(
+        &self,
+        endpoint: SocketAddr,
+        protocol: Protocol,
+        service: Option<ServiceNumber>,
+    ) -> Option<&Denied> {
         let mut all = self.denied.get(&(endpoint, protocol))?.iter();
-        all.find(|denied| match aim {
-            Aim::Number(number) => denied.number == number,
-            Aim::Service(name) => denied.service == name,
-            Aim::Unknown => denied.proof.reason != Reason::Reused,
+        all.find(|denied| match service {
+            Some(number) => denied.number == number,
+            None => denied.proof.reason != Reason::Reused,
         })
     }
 

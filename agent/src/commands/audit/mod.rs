@@ -1,28 +1,19 @@
-//! `epguard audit`: which flows and rules of this node still lead to pods that have ended. Reads, and changes nothing.
+//! `epguard audit`: which flows of this node still lead to pods that have ended. Reads, and changes nothing.
 //!
 //! ```text
-//! known (maps, status) ------------------------+
-//! kernel -> conntrack, rules, legacy, ipvs ----+-> judge (pure) -> finding, with since (history) -> report
+//! known (maps, status) --+
+//! kernel -> conntrack ---+-> judge (pure) -> finding, with since (history) -> report
 //! ```
 
 mod conntrack;
-mod elsewhere;
-mod expressions;
 mod finding;
-mod ipvs;
 mod judge;
 mod known;
-mod legacy;
 pub(crate) mod netfilter;
-mod registers;
 mod report;
-mod rules;
 mod since;
-#[cfg(test)]
-mod testing;
-mod xt;
 
-pub use finding::{Finding, Kind, Source, State};
+pub use finding::{Finding, State};
 pub use report::Report;
 pub use since::Since;
 
@@ -60,11 +51,10 @@ pub struct AuditArgs {
 
 /// The rest of the help.
 const AFTER_HELP: &str = "\
-FLOWS: flows to one endpoint in one state are one line; WHERE is the first of them.
-PACKETS: of flows, the packets of their clients (if net.netfilter.nf_conntrack_acct was 1 when they began); of a rule,
-its counter, which for NAT has the packets that open flows; for IPVS, the connections that it sent there.
+FLOWS: flows to one endpoint in one state are one line; FIRST is the first of them.
+PACKETS: those of their clients, if net.netfilter.nf_conntrack_acct was 1 when the flows began.
 
-Exit code: 0 nothing stale, 1 something stale, 2 some or all state could not be read, and the rest is not stale.
+Exit code: 0 nothing stale, 1 something stale, 2 the flows could not be read.
 
 Examples:
   epguard audit
@@ -100,7 +90,7 @@ pub(crate) fn verdict(report: &Report) -> u8 {
     }
 }
 
-/// Compares the kernel's flows and rules with the agent's denials. Errors: no agent answers, it has not synced, or its
+/// Compares the kernel's flows with the agent's denials. Errors: no agent answers, it has not synced, or its
 /// view is too old.
 pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     let status = status::read(run_dir)?;
@@ -113,42 +103,24 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
         "the agent's view is too old, so its denials may have ended: see epguard status"
     );
     let known = Known::read(pin_dir, &status)?;
-    let mut not_looked_at = Vec::new();
-    let missing = &mut not_looked_at;
-    let flows = conntrack::read(|flow| judge::flow(&known, flow).is_some());
-    let flows = read(Kind::Conntrack, flows, missing);
-    let rules = read(Kind::NftablesRule, rules::read(), missing);
-    let legacy = read(Kind::IptablesRule, legacy::read(), missing);
-    let rules = rules.map(|rules| [rules, legacy.unwrap_or_default()].concat());
-    let destinations = elsewhere::ipvs().then(ipvs::read);
-    let destinations = destinations.and_then(|all| read(Kind::IpvsDestination, all, missing));
+    let read = conntrack::read(|flow| judge::flow(&known, flow).is_some());
     // Reading may have taken seconds: a denial that was lifted meanwhile proves nothing.
     let known = Known::read(pin_dir, &status)?;
+    let (flows, not_looked_at) = match read {
+        Ok(flows) => (Some(flows), vec![]),
+        Err(error) => (None, vec![format!("conntrack: {error:#}: {}", remedy(&error))]),
+    };
     let wanted = flows.iter().flat_map(|flows| &flows.wanted);
-    let mut findings: Vec<Finding> = wanted.filter_map(|flow| judge::flow(&known, flow)).collect();
-    let all = rules.iter().flatten();
-    findings.extend(all.flat_map(|rule| judge::rule(&known, rule)));
-    let all = destinations.iter().flatten();
-    findings.extend(all.filter_map(|destination| judge::destination(&known, destination)));
-    let mut findings = finding::merge(findings);
+    let mut findings = finding::merge(wanted.filter_map(|flow| judge::flow(&known, flow)).collect());
     date(&mut findings, run_dir);
     findings.sort();
     Ok(Report {
         node: status.node,
         endpoints: known.endpoints(),
         flows: flows.map(|flows| flows.seen),
-        rules: rules.map(|rules| rules.len()),
-        destinations: destinations.map(|destinations| destinations.len()),
         findings,
         not_looked_at,
     })
-}
-
-/// Returns the content of a source. If it cannot be read, adds a line with the cause and the remedy to `missing`.
-fn read<T>(kind: Kind, result: Result<T>, missing: &mut Vec<String>) -> Option<T> {
-    let Source { name, module, .. } = kind.source();
-    let failed = |error| missing.push(format!("{name}: {error:#}: {}", remedy(module, &error)));
-    result.map_err(failed).ok()
 }
 
 /// Adds since when each pod has ended: one request for each pod at an IP, as long as the agent answers. What its
@@ -167,16 +139,16 @@ fn date(findings: &mut [Finding], run_dir: &Path) {
     }
 }
 
-fn remedy(module: &str, error: &anyhow::Error) -> String {
+fn remedy(error: &anyhow::Error) -> &'static str {
     let cause = error.downcast_ref::<io::Error>();
     match cause.and_then(io::Error::raw_os_error) {
         Some(libc::EPERM | libc::EACCES) => {
-            "run this as root, or with CAP_NET_ADMIN, in the node's own network namespace".to_owned()
+            "run this as root, or with CAP_NET_ADMIN, in the node's own network namespace"
         }
         Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT) => {
-            format!("`modprobe {module}`, if the kernel has it")
+            "`modprobe nf_conntrack_netlink`, if the kernel has it"
         }
-        _ => "run this again".to_owned(),
+        _ => "run this again",
     }
 }
 
@@ -186,15 +158,14 @@ mod tests {
 
     #[test]
     fn a_failed_read_is_reported_with_its_remedy() {
-        let refused =
-            |errno| netfilter::consistent::<()>(|| Err(io::Error::from_raw_os_error(errno))).unwrap_err();
         for (errno, expected) in [
             (libc::EPERM, "run this as root"),
-            (libc::EINVAL, "`modprobe nf_tables`"),
+            (libc::EINVAL, "`modprobe nf_conntrack_netlink`"),
             (libc::ENOBUFS, "run this again"),
         ] {
-            let error = refused(errno);
-            assert!(remedy("nf_tables", &error).starts_with(expected), "{error:#}");
+            let error = io::Error::from_raw_os_error(errno);
+            let error = anyhow::Error::from(error).context("the kernel does not list it");
+            assert!(remedy(&error).starts_with(expected), "{error:#}");
         }
     }
 
@@ -208,13 +179,11 @@ mod tests {
             node: "n".into(),
             endpoints: 0,
             flows: Some(0),
-            rules: Some(0),
-            destinations: None,
             findings: vec![finding(State::AllowedToEnd), finding(State::Held)],
             not_looked_at: vec![],
         };
         assert_eq!(verdict(&report), 0);
-        report.not_looked_at.push("rules".into());
+        report.not_looked_at.push("conntrack".into());
         assert_eq!(verdict(&report), FAILED);
         report.findings.push(finding(State::Stale));
         assert_eq!(verdict(&report), FOUND);

@@ -1,7 +1,7 @@
 //! All findings, as a document and for people.
 
-use super::finding::{Finding, Kind, State};
-use crate::shared::output::{listed, table};
+use super::finding::{Finding, State};
+use crate::shared::output::table;
 use crate::shared::status::lenient;
 use serde::{Deserialize, Serialize};
 
@@ -11,31 +11,23 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// Name of the Node.
     pub node: String,
-    /// Endpoints of ended pods that the agent denies; flows and rules are compared with them.
+    /// Endpoints of ended pods that the agent denies; flows are compared with them.
     pub endpoints: usize,
     /// Flows compared; none if they could not be read.
     pub flows: Option<usize>,
-    /// Rules compared; none if those of nftables could not be read.
-    pub rules: Option<usize>,
-    /// Destinations of IPVS compared; none where IPVS is not in use, or could not be read.
-    pub destinations: Option<usize>,
     /// The worst first.
     #[serde(deserialize_with = "lenient::items")]
     pub findings: Vec<Finding>,
-    /// Sources that were not read, with cause and remedy.
+    /// What was not read, with cause and remedy.
     pub not_looked_at: Vec<String>,
 }
 
 impl Report {
-    /// How many flows, rules and destinations are in that state.
+    /// How many flows are in that state.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
-        self.count_of(state, |_| true)
-    }
-
-    fn count_of(&self, state: State, is_wanted: impl Fn(Kind) -> bool) -> usize {
         let findings = self.findings.iter();
-        let wanted = findings.filter(|finding| finding.state == state && is_wanted(finding.kind));
+        let wanted = findings.filter(|finding| finding.state == state);
         wanted.map(|finding| finding.count).sum()
     }
 
@@ -55,36 +47,19 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let compared = [
-            (Kind::Conntrack, self.flows),
-            (Kind::NftablesRule, self.rules),
-            (Kind::IpvsDestination, self.destinations),
-        ]
-        .map(|(kind, read)| (kind.source().counted, read));
-        let stale = compared.iter().filter_map(|(counted, _)| {
-            let count = self.count_of(State::Stale, |kind| kind.source().counted == *counted);
-            (count > 0).then(|| format!("{count} {counted}"))
-        });
-        let stale = match listed(&stale.collect::<Vec<_>>()) {
-            some if some.is_empty() => "nothing is stale".to_owned(),
-            some => format!("stale: {some}"),
+        let stale = match self.count(State::Stale) {
+            0 => "nothing is stale".to_owned(),
+            count => format!("stale: {count} flows"),
         };
         let others = [State::AllowedToEnd, State::Held].map(|state| match self.count(state) {
             0 => String::new(),
             count => format!(", {count} {state}"),
         });
-        let read = compared.iter().filter_map(|(counted, read)| match read {
-            Some(count) => Some(format!("{count} {counted}")),
-            // IPVS is often not in use.
-            None if *counted == Kind::IpvsDestination.source().counted => None,
-            None => Some(format!("no {counted}")),
-        });
-        let read: Vec<String> = read.collect();
+        let compared = self.flows.map_or("no".to_owned(), |flows| flows.to_string());
         format!(
-            "{}: {stale}{}; compared {} with {} endpoints whose pods have ended",
+            "{}: {stale}{}; compared {compared} flows with {} endpoints whose pods have ended",
             self.node,
             others.concat(),
-            listed(&read),
             self.endpoints
         )
     }
@@ -92,8 +67,17 @@ impl Report {
 
 fn rows(findings: &[Finding]) -> String {
     const HEADER: [&str; 11] = [
-        "STATE", "KIND", "FLOWS", "SERVICE", "ENDPOINT", "MEANT", "HIT", "REASON", "SINCE", "PACKETS",
-        "WHERE",
+        "STATE",
+        "CONNECTION",
+        "FLOWS",
+        "SERVICE",
+        "ENDPOINT",
+        "MEANT",
+        "HIT",
+        "REASON",
+        "SINCE",
+        "PACKETS",
+        "FIRST",
     ];
     let rows = findings.iter().map(|finding| {
         let since = finding.since.as_ref().map_or("unknown".to_owned(), |since| {
@@ -103,11 +87,8 @@ fn rows(findings: &[Finding]) -> String {
         let packets = finding.packets.map(|packets| packets.to_string());
         vec![
             finding.state.to_string(),
-            kind(finding),
-            match finding.kind {
-                Kind::Conntrack => finding.count.to_string(),
-                _ => "-".to_owned(),
-            },
+            finding.connection.as_deref().unwrap_or("-").to_owned(),
+            finding.count.to_string(),
             service(finding),
             format!("{} {}", finding.endpoint, finding.protocol),
             finding.meant.clone(),
@@ -121,17 +102,9 @@ fn rows(findings: &[Finding]) -> String {
     table(&HEADER, rows)
 }
 
-/// The kind of a finding, with the state of a TCP flow.
-fn kind(finding: &Finding) -> String {
-    match &finding.connection {
-        Some(state) => format!("{} {state}", finding.kind),
-        None => finding.kind.to_string(),
-    }
-}
-
 /// `namespace/name:port`
 fn service(finding: &Finding) -> String {
-    match (&finding.service, &finding.port) {
+    match (&finding.service, finding.port) {
         (Some(service), Some(port)) => format!("{service}:{port}"),
         (Some(service), None) => service.clone(),
         (None, _) => "-".to_owned(),
@@ -143,14 +116,11 @@ mod tests {
     use super::super::since::Since;
     use super::*;
 
-    fn finding(state: State, kind: Kind) -> Finding {
+    fn finding(state: State) -> Finding {
         Finding {
             state,
-            kind,
-            port: Some("http".into()),
             packets: None,
             connection: None,
-            at: "ip kube-proxy services".into(),
             ..super::super::finding::tests::flow()
         }
     }
@@ -160,8 +130,6 @@ mod tests {
             node: "n".into(),
             endpoints: 1,
             flows: Some(4),
-            rules: Some(2),
-            destinations: None,
             findings,
             not_looked_at: vec![],
         }
@@ -171,13 +139,13 @@ mod tests {
     fn a_clean_report_is_one_line() {
         assert_eq!(
             report(vec![]).text(),
-            "n: nothing is stale; compared 4 flows and 2 rules with 1 endpoints whose pods have ended"
+            "n: nothing is stale; compared 4 flows with 1 endpoints whose pods have ended"
         );
     }
 
     #[test]
     fn each_finding_is_one_row_below_the_summary() {
-        let flow = Finding {
+        let stale = Finding {
             hit: Some("team-b/b".into()),
             since: Some(Since {
                 at: "1970-01-01T00:00:01.000Z".into(),
@@ -186,13 +154,11 @@ mod tests {
             packets: Some(7),
             connection: Some("SYN_SENT".into()),
             count: 193,
-            at: "10.244.1.5:40000 -> 10.96.0.1:80".into(),
-            ..finding(State::Stale, Kind::Conntrack)
+            ..finding(State::Stale)
         };
-        let rule = finding(State::AllowedToEnd, Kind::NftablesRule);
-        let mut report = report(vec![flow, rule]);
-        report.rules = None;
-        report.not_looked_at.push("rules: no right".into());
+        let mut report = report(vec![stale, finding(State::AllowedToEnd)]);
+        report.flows = None;
+        report.not_looked_at.push("conntrack: no right".into());
         let text = report.text();
         let lines: Vec<String> = text
             .lines()
@@ -201,47 +167,24 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "n: stale: 193 flows, 1 allowed to end; compared 4 flows and no rules with 1 endpoints whose pods have ended",
+                "n: stale: 193 flows, 1 allowed to end; compared no flows with 1 endpoints whose pods have ended",
                 "",
-                "STATE KIND FLOWS SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS WHERE",
-                "stale conntrack SYN_SENT 193 shop/web:http 10.244.1.10:8080 TCP shop/a team-b/b dead-backend 1970-01-01T00:00:01.000Z \
+                "STATE CONNECTION FLOWS SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS FIRST",
+                "stale SYN_SENT 193 shop/web:80 10.244.1.10:8080 TCP shop/a team-b/b dead-backend 1970-01-01T00:00:01.000Z \
                  or earlier 7 10.244.1.5:40000 -> 10.96.0.1:80",
-                "allowed to end nftables rule - shop/web:http 10.244.1.10:8080 TCP shop/a nobody dead-backend unknown \
-                 not counted ip kube-proxy services",
+                "allowed to end - 1 shop/web:80 10.244.1.10:8080 TCP shop/a nobody dead-backend unknown \
+                 not counted 10.244.1.5:40000 -> 10.96.0.1:80",
                 "",
-                "not read: rules: no right",
+                "not read: conntrack: no right",
             ]
         );
     }
 
     #[test]
-    fn flows_rules_and_destinations_are_counted_apart() {
-        let kinds = [
-            Kind::Conntrack,
-            Kind::NftablesRule,
-            Kind::IptablesRule,
-            Kind::IpvsDestination,
-        ];
-        let mut report = report(kinds.map(|kind| finding(State::Stale, kind)).into());
-        report.destinations = Some(3);
-        let text = report.text();
-        let first = text.lines().next().unwrap();
-        assert_eq!(
-            first,
-            "n: stale: 1 flows, 2 rules and 1 destinations; compared 4 flows, 2 rules and 3 destinations with 1 endpoints \
-             whose pods have ended"
-        );
-    }
-
-    #[test]
     fn the_json_document_has_the_same_findings() {
-        let document =
-            serde_json::to_value(report(vec![finding(State::AllowedToEnd, Kind::NftablesRule)])).unwrap();
+        let document = serde_json::to_value(report(vec![finding(State::AllowedToEnd)])).unwrap();
         let finding = &document["findings"][0];
-        assert_eq!(
-            (&finding["state"], &finding["kind"]),
-            (&"allowed-to-end".into(), &"nftables-rule".into())
-        );
+        assert_eq!(finding["state"], "allowed-to-end");
         assert!(finding["packets"].is_null() && finding.get("dead").is_none());
         assert_eq!(document["notLookedAt"], serde_json::json!([]));
     }

@@ -74,7 +74,7 @@ fn maps() -> Result<Vec<u8>> {
 
 /// Rules of nftables, those of iptables-nft included: family, table, chain, handle and, in hexadecimal, each expression.
 fn rules() -> Result<Vec<u8>> {
-    netfilter::dump(GET_RULE, 0, &[], write_rule).context("cannot list rules (nftables)")
+    netfilter::dump(GET_RULE, write_rule).context("cannot list rules (nftables)")
 }
 
 fn write_rule(to: &mut Vec<u8>, rule: Message<'_>) {

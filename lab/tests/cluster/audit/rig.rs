@@ -1,4 +1,4 @@
-//! A node whose rules and flows are behind the API, and `epguard audit` on it.
+//! A node whose flows are behind the API, and `epguard audit` on it.
 
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::format::{Condition, Family, PodEvent, Runs};
@@ -119,13 +119,6 @@ pub(crate) fn audit(stage: &Stage) -> (i32, String) {
         None if ["ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"].contains(&word) => {
             "TCPSTATE".to_owned()
         }
-        None => match word
-            .strip_prefix("service-")
-            .and_then(|rest| rest.split_once('-'))
-        {
-            Some((_, path)) => format!("service-HASH-{path}"),
-            None => word.to_owned(),
-        },
         _ => word.to_owned(),
     };
     let line = |line: &str| {

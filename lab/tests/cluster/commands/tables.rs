@@ -49,7 +49,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 25] = [
 
 /// Exit codes other than 0, and why.
 pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 10] = [
-    ("epguard audit", &[1], "rules lead to the dead pod"),
+    ("epguard audit", &[1], "flows lead to the dead pod"),
     ("kubectl epguard audit", &[1], "the same"),
     ("epguard lint *", &[1], "a slice lists the dead pod"),
     ("kubectl epguard lint", &[1], "the same"),
@@ -94,7 +94,7 @@ pub(crate) const SHOWN: [(&str, &str); 15] = [
     ("kubectl epguard status -o wide", "epguard-x7k2"),
     ("epguard dump", "dead-backend"),
     ("kubectl epguard why 10.244.1.10", "(dead-backend)"),
-    ("epguard audit", "nftables rule"),
+    ("epguard audit", "shop/web"),
     ("kubectl epguard audit", "shop/web"),
     ("kubectl epguard lint", "terminal-pod"),
     ("kubectl epguard top", "shop/web"),

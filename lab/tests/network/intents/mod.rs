@@ -5,9 +5,10 @@
 
 pub mod figures;
 pub mod hooks;
-mod ipvs;
+
 mod node;
 mod pods;
+mod proxies;
 mod replies;
 pub mod sink;
 mod streams;
