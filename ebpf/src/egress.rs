@@ -1,52 +1,60 @@
 //! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they were aimed at.
 
+use crate::found::Found;
 use crate::frame::Origin as _;
 use crate::lookup::Lookup;
 use crate::records::find;
 use crate::reject::limit;
 use crate::skb::Skb;
 use crate::{maps, telemetry, terminated};
-use aya_ebpf::EbpfContext as _;
+use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
-use epguard_common::{Decision, Mode, Outcome, Reason, Role, View, decide_egress};
+use epguard_common::{Decision, Mode, Outcome, Reason, Role, decide_egress};
 
-/// Carries out what `epguard_common` decides about a packet that leaves: takes answers from the limits, counts and reports. The
-/// decision never depends on the report. `TEST`: see [`find`].
-#[inline(always)]
-pub fn judge<const TEST: bool>(skb: &Skb) -> Decision {
-    let Some(view) = maps::active() else {
-        return Decision::Pass;
-    };
+/// Where the Service of a packet that leaves is recorded. `None`: it passes. `TEST`: see [`find`].
+///
+/// Not inlined: its stack, and that of the lookups below it, is free again for the verdict.
+#[inline(never)]
+pub fn look<const TEST: bool>(context: *mut __sk_buff) -> Option<Found> {
+    let (skb, view) = (Skb::parse(context), maps::active()?);
     // Before the rest: the verifier of Linux 6.1 loses the value of an Option if much code comes between its test and its use.
     let Some(packet) = skb.packet() else {
-        return without_packet(skb, &view);
+        // ARP and non-IP packets. The sender of an ARP packet holds its address.
+        if view.terminated != 0 {
+            terminated::lift(&skb, None);
+        }
+        return None;
     };
     if view.terminated != 0 && !skb.is_answer() {
-        terminated::lift(skb, Some(packet));
+        terminated::lift(&skb, Some(packet));
     }
-    if view.suspects == 0 && view.flows == 0 || !is_judged_here(skb) {
-        return Decision::Pass;
+    if view.suspects == 0 && view.flows == 0 || !is_judged_here(&skb) {
+        return None;
     }
-    let suspect = maps::suspect(&packet.dst);
-    if suspect.is_none() && view.flows == 0 {
-        return Decision::Pass;
+    if maps::suspect(&packet.dst).is_none() && view.flows == 0 {
+        return None;
     }
-    let Some((config, mode, debug)) = maps::config() else {
+    let (_, mode, _) = maps::config()?;
+    (mode != Mode::Off).then(|| find::<TEST>(context))
+}
+
+/// Carries out what `epguard_common` decides about a packet that leaves: takes answers from the limits, counts and reports. The
+/// decision never depends on the report. Not inlined, as [`look`].
+#[inline(never)]
+pub fn judge(context: *mut __sk_buff, found: Found) -> Decision {
+    let skb = Skb::judged(context);
+    let (Some(view), Some(packet)) = (maps::active(), skb.packet()) else {
         return Decision::Pass;
     };
-    if mode == Mode::Off {
-        return Decision::Pass;
-    }
-    let found = find::<TEST>(skb.as_ptr().cast());
-    let Some((key, meant)) = maps::aim() else {
+    let (Some((config, mode, debug)), Some((key, meant))) = (maps::config(), maps::aim()) else {
         return Decision::Pass;
     };
     let lookup = Lookup {
-        frame: skb,
+        frame: &skb,
         view: &view,
         config,
         mode,
-        suspect,
+        suspect: maps::suspect(&packet.dst),
         found,
         key,
         meant,
@@ -58,7 +66,7 @@ pub fn judge<const TEST: bool>(skb: &Skb) -> Decision {
         Decision::Reject => limit::take(config, &lookup, skb.now_ns()),
         _ => {}
     }
-    telemetry::report(skb, packet, verdict, decision, &lookup, debug);
+    telemetry::report(&skb, packet, verdict, decision, &lookup, debug);
     decision
 }
 
@@ -68,13 +76,4 @@ pub fn judge<const TEST: bool>(skb: &Skb) -> Decision {
 fn is_judged_here(skb: &Skb) -> bool {
     let ifindex = skb.ifindex();
     !matches!(maps::role(ifindex), Some(Role::Stacked | Role::Relay)) && maps::capture() != ifindex
-}
-
-/// ARP and non-IP packets. The sender of an ARP packet holds its address.
-#[inline(always)]
-fn without_packet(skb: &Skb, view: &View) -> Decision {
-    if view.terminated != 0 {
-        terminated::lift(skb, None);
-    }
-    Decision::Pass
 }

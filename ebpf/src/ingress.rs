@@ -5,7 +5,7 @@ use crate::found::Found;
 use crate::frame::Origin as _;
 use crate::lookup::Lookup;
 use crate::reject::limit;
-use crate::skb::{Skb, parse_packet};
+use crate::skb::Skb;
 use crate::socket::{self, Shown};
 use crate::{maps, telemetry, terminated, turned};
 use aya_ebpf::bindings::__sk_buff;
@@ -46,11 +46,10 @@ pub fn judge_by_destination(skb: &Skb, by_ip: bool) -> Decision {
     }
 }
 
-/// Judges a packet by its socket. `None`: its Service has no denial for it, or the socket does not show the Service.
+/// Judges a packet by its socket. `parsed`: see [`Skb::new`]. `None`: its Service has no denial for it, or the socket does not show the Service.
 #[inline(always)]
-pub fn judge_by_socket(context: *mut __sk_buff) -> Option<Decision> {
+pub fn judge_by_socket(context: *mut __sk_buff, parsed: u32) -> Option<Decision> {
     maps::view().filter(|view| view.socket_lb != 0 && view.suspects != 0)?;
-    let parsed = parse_packet(context);
     if parsed == 0 || meant(context) == 0 {
         return None;
     }

@@ -58,7 +58,7 @@ use aya_ebpf::macros::{cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, TcContext, XdpContext};
 use epguard_common::Decision;
 use reject::{Hook, carry_out, turn_round_early};
-use skb::Skb;
+use skb::{Skb, parse_any};
 use socket_lb::Kind;
 use xdp::Raw;
 
@@ -68,10 +68,11 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
     if !gate::asks_at_ingress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
-    let by_socket = ingress::judge_by_socket(ctx.skb.skb);
+    let parsed = parse_any(ctx.skb.skb);
+    let by_socket = ingress::judge_by_socket(ctx.skb.skb, parsed);
     let decision = match by_socket {
         // What its Service lets pass is not judged as aimed at an orphan IP.
-        None | Some(Decision::Pass) => judge_ingress(ctx.skb.skb, by_socket.is_none()),
+        None | Some(Decision::Pass) => judge_ingress(ctx.skb.skb, parsed, by_socket.is_none()),
         Some(denied) => denied,
     };
     carry_out(&ctx, decision, Hook::Ingress)
@@ -97,7 +98,7 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
 #[inline(always)]
 fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
     if gate::asks_at_ingress(context) {
-        let decision = judge_ingress(context, true);
+        let decision = judge_ingress(context, parse_any(context), true);
         if decision != Decision::Pass {
             return (decision, Hook::Ingress);
         }
@@ -117,14 +118,17 @@ fn asks_at_egress(context: *mut __sk_buff) -> bool {
 
 /// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
-fn judge_ingress(context: *mut __sk_buff, by_ip: bool) -> Decision {
-    ingress::judge_by_destination(&Skb::parse(context), by_ip)
+fn judge_ingress(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
+    ingress::judge_by_destination(&Skb::new(context, parsed), by_ip)
 }
 
-/// As `judge_ingress`.
-#[inline(never)]
+/// As `epguard_selftest`, if `TEST`.
+#[inline(always)]
 fn judge_egress<const TEST: bool>(context: *mut __sk_buff) -> Decision {
-    egress::judge::<TEST>(&Skb::parse(context))
+    match egress::look::<TEST>(context) {
+        Some(found) => egress::judge(context, found),
+        None => Decision::Pass,
+    }
 }
 
 /// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.

@@ -77,6 +77,12 @@ impl Frame for Skb {
     }
 }
 
+/// As [`parse_packet`]; the usual shape first, in place. Not inlined: its stack is free again for the verdict.
+#[inline(never)]
+pub fn parse_any(context: *mut __sk_buff) -> u32 {
+    u32::from(parse_usual(context) || parse_packet(context) != 0)
+}
+
 /// Parses a packet of any shape into the scratch map; 0 if there is none.
 #[inline(always)]
 pub fn parse_packet(context: *mut __sk_buff) -> u32 {
@@ -188,8 +194,7 @@ impl Skb {
     /// The frame of a TC program, which is parsed now.
     #[inline(always)]
     pub fn parse(context: *mut __sk_buff) -> Self {
-        let parsed = parse_usual(context) || parse_packet(context) != 0;
-        Self::new(context, parsed.into())
+        Self::new(context, parse_any(context))
     }
 
     /// Whether a VLAN tag lies beside the frame, where the kernel or the device puts it.
