@@ -61,6 +61,7 @@ impl Cluster {
             hooks: None,
             action: None,
             cgroup: None,
+            cilium_maps: None,
             flags: &flags,
         };
         let mut agent = Agent::prepare(node, &workdir, &server.kubeconfig(), &options).unwrap();

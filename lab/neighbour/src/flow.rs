@@ -2,7 +2,8 @@
 
 use aya_ebpf::programs::TcContext;
 
-const ETHERNET: usize = 14;
+/// Length of the link-layer header.
+pub const ETHERNET: usize = 14;
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_IPV6: u16 = 0x86dd;
 const TCP: u8 = 6;
@@ -27,6 +28,14 @@ pub struct Endpoint {
     /// In network order.
     pub port: u16,
     pub reserved: u16,
+}
+
+impl Endpoint {
+    /// Whether it has an IPv4 address.
+    #[inline(always)]
+    pub fn is_mapped(&self) -> bool {
+        is_mapped(&self.ip)
+    }
 }
 
 /// The flow of a packet. None unless it is TCP or UDP, and for later fragments.
@@ -86,6 +95,12 @@ fn address(ctx: &TcContext, at: usize) -> Option<[u32; 4]> {
 #[inline(always)]
 fn has_ports(protocol: u8) -> bool {
     protocol == TCP || protocol == UDP
+}
+
+/// Model `is_v4_in_v6()`.
+#[inline(always)]
+pub fn is_mapped(ip: &[u32; 4]) -> bool {
+    ip[0] == 0 && ip[1] == 0 && ip[2] == 0xffff_u32.to_be()
 }
 
 /// In network order.

@@ -5,7 +5,7 @@
 //! The models are functions of Cilium 1.18 to 1.20, in `bpf/` of its repository: `bpf_lxc.c` (as of commit 00025c984637),
 //! `lib/local_delivery.h` (02446a8c30b3), `lib/overloadable_skb.h`, `lib/proxy.h`, `lib/identity.h`, `lib/common.h`.
 //!
-//! `socket_lb` has cgroup programs: a load balancer at sockets.
+//! `socket_lb` and `packet_lb` are a load balancer, at sockets and per packet.
 #![no_std]
 #![no_main]
 #![allow(
@@ -28,6 +28,7 @@
 mod flags;
 mod flow;
 mod maps;
+mod packet_lb;
 mod policy;
 mod snapshot;
 mod socket_lb;

@@ -15,7 +15,7 @@ use aya::programs::tc::SchedClassifierLink;
 use crate::net::NetNs;
 use object::{At, Object};
 
-pub(crate) use object::{load, program};
+pub(crate) use object::{BALANCER_MAPS, load, load_with, program};
 pub use tables::{Counts, Flow};
 
 /// The programs of a neighbour, and their hooks.
@@ -30,6 +30,9 @@ pub enum Kind {
     Scrambler,
     /// Compares packets before and behind epguard's programs.
     Recorder,
+    /// Translates packets to cluster IPs, over [`BALANCER_MAPS`].
+    #[serde(skip)]
+    PacketLb,
 }
 
 impl Kind {
@@ -72,6 +75,7 @@ impl Plan {
             Kind::Policy => ("from_container", "to_container"),
             Kind::HostRouting => ("from_container_routed", "to_container"),
             Kind::Scrambler => ("scramble", "scramble"),
+            Kind::PacketLb => ("lb_from_container", "lb_to_container"),
             Kind::Recorder => {
                 let both = [Ingress, Egress].into_iter();
                 let pair = |hook| [("before", at(hook, true)), ("after", at(hook, false))];
@@ -127,7 +131,14 @@ impl Neighbour {
     /// Loads its programs. If older ones are attached, the new ones replace them in their links, as a CNI that restarts does
     /// with its pinned links. Needs root.
     pub fn start(&mut self) -> Result<()> {
-        let mut object = Object::load(&self.pins)?;
+        let mut object = match self.plan.kind {
+            Kind::PacketLb => Object::load(
+                &self.pins,
+                &BALANCER_MAPS,
+                &["lb_from_container", "lb_to_container"],
+            )?,
+            _ => Object::load(&self.pins, &object::MAPS, &object::PROGRAMS)?,
+        };
         let programs = self.plan.programs();
         let links = std::mem::take(&mut self.links).into_iter();
         let mut take_over = |(key, link): ((String, usize), _)| {

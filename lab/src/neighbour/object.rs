@@ -14,7 +14,8 @@ use crate::wait;
 /// The object that `cargo xtask build` made; empty if this binary was built without it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
 
-const PROGRAMS: [&str; 6] = [
+/// The programs of a CNI beside epguard.
+pub(super) const PROGRAMS: [&str; 6] = [
     "to_container",
     "from_container",
     "from_container_routed",
@@ -23,19 +24,52 @@ const PROGRAMS: [&str; 6] = [
     "after",
 ];
 
-const MAPS: [&str; 5] = ["FORBIDDEN", "COUNTS", "PEERS", "NOTED", "CHANGED"];
+/// Their maps by the names of their pins.
+pub(super) const MAPS: [(&str, &str); 5] = [
+    ("FORBIDDEN", "FORBIDDEN"),
+    ("COUNTS", "COUNTS"),
+    ("PEERS", "PEERS"),
+    ("NOTED", "NOTED"),
+    ("CHANGED", "CHANGED"),
+];
+
+/// Maps of a load balancer, at sockets and per packet, by the names of their pins. Those that Cilium has, too, have its names, where
+/// other programs look for them.
+pub(crate) const BALANCER_MAPS: [(&str, &str); 13] = [
+    ("NAMESPACES", "NAMESPACES"),
+    ("SOCKET_SERVICES", "SOCKET_SERVICES"),
+    ("SOCKET_SLOTS", "SOCKET_SLOTS"),
+    ("SOCKET_BACKENDS", "SOCKET_BACKENDS"),
+    ("SOCKET_AFFINITY", "SOCKET_AFFINITY"),
+    ("REVERSE4", "cilium_lb4_reverse_sk"),
+    ("REVERSE6", "cilium_lb6_reverse_sk"),
+    ("CT_TCP4", "cilium_ct4_global"),
+    ("CT_ANY4", "cilium_ct_any4_global"),
+    ("CT_TCP6", "cilium_ct6_global"),
+    ("CT_ANY6", "cilium_ct_any6_global"),
+    ("NAT4", "cilium_lb4_reverse_nat"),
+    ("NAT6", "cilium_lb6_reverse_nat"),
+];
 
 /// The priority of epguard's filters: among those of one priority the youngest runs first.
 const OURS: u16 = 1;
 
 /// Loads the object over these maps, each pinned in the folder under its second name. Maps that are not pinned yet are made.
 pub(crate) fn load(pins: &Path, maps: &[(&str, &str)]) -> Result<Ebpf> {
+    load_with(EbpfLoader::new(), pins, maps)
+}
+
+/// The same with this loader.
+pub(crate) fn load_with<'a>(
+    mut loader: EbpfLoader<'a>,
+    pins: &Path,
+    maps: &[(&'a str, &str)],
+) -> Result<Ebpf> {
     ensure!(
         !OBJECT.is_empty(),
         "this lab was built without the neighbours' object: run `cargo xtask build`"
     );
     fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
-    let mut loader = EbpfLoader::new();
     for (name, pin) in maps {
         loader.map_pin_path(name, pins.join(pin));
     }
@@ -60,15 +94,19 @@ pub(super) struct At {
     pub(super) first: bool,
 }
 
-/// The programs, loaded over the maps under the pin folder.
+/// Programs, loaded over the maps under the pin folder.
 #[derive(Debug)]
-pub(super) struct Object(Ebpf);
+pub(super) struct Object(Ebpf, &'static [&'static str]);
 
 impl Object {
-    /// Loads all programs; the maps are made if they are not pinned yet.
-    pub(super) fn load(pins: &Path) -> Result<Self> {
-        let mut object = Self(load(pins, &MAPS.map(|name| (name, name)))?);
-        for name in PROGRAMS {
+    /// Loads the programs; the maps are made if they are not pinned yet.
+    pub(super) fn load(
+        pins: &Path,
+        maps: &[(&str, &str)],
+        programs: &'static [&'static str],
+    ) -> Result<Self> {
+        let mut object = Self(load(pins, maps)?, programs);
+        for name in programs {
             let result = object.program(name)?.load();
             result.with_context(|| format!("cannot load the neighbour's program {name}"))?;
         }
@@ -110,8 +148,8 @@ impl Object {
     /// Waits until no program of this object is at the TCX hooks of an interface: a process that this one forks in another
     /// thread holds the links as well, until it executes its program.
     pub(super) fn await_detached(&self, interface: &str) -> Result<()> {
-        // The load balancer's programs are in the same object, and not loaded.
-        let programs = PROGRAMS.iter().filter_map(|name| self.0.program(name));
+        // Other programs are in the same object, and not loaded.
+        let programs = self.1.iter().filter_map(|name| self.0.program(name));
         let own: Vec<u32> = programs
             .map(|program| Ok(program.info()?.id()))
             .collect::<Result<_>>()?;

@@ -115,6 +115,7 @@ impl Theatre {
                 action: None,
                 flags: &flags,
                 cgroup: None,
+                cilium_maps: None,
             };
             let kubeconfig = self.server.kubeconfig();
             let mut agent = Agent::prepare(&self.netns, &self.workdir, &kubeconfig, &options)?;

@@ -127,6 +127,14 @@ impl Agent {
         Ok(self.view()?.socket_lb == View::HOOKED)
     }
 
+    /// Whether the programs look up the map of Cilium's with this name and id.
+    pub fn reads(&self, (name, id): (&str, u32)) -> bool {
+        let id = format!("id={id}");
+        let log = self.log();
+        let mut lines = log.lines().filter(|line| line.contains(name));
+        lines.any(|line| line.split_whitespace().any(|word| word == id))
+    }
+
     /// Waits until TERMINATED has the address. The agent needs the node's routes for it, some time after the API shows that the
     /// pod is dead.
     pub fn await_orphan_ip(&self, address: IpAddr) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The load balancer at sockets on a story's stage, with the cgroups whose sockets it translates.
+//! The load balancer on a story's stage, with the cgroups whose sockets it translates, and its programs at the interfaces of pods.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::agent::Agent;
-use super::format::{Call, CgroupEvent, CgroupStep, SocketLbStep};
+use super::format::{Call, Caller, CgroupEvent, CgroupStep, SocketLbStep};
+use crate::neighbour::{Kind, Neighbour, Place, Plan};
 use crate::net::{NetCls, NetNs, SocketRoot};
 use crate::proxy::ServiceRule;
 use crate::socket_lb::SocketLb;
@@ -21,31 +22,39 @@ const CGROUPS: [&str; 2] = ["kubepods.slice", "system.slice"];
 #[derive(Debug)]
 pub struct Balancer {
     lb: SocketLb,
-    serves_pods: bool,
+    /// Its programs at the interfaces of pods, if it does not translate their sockets.
+    packets: Option<Neighbour>,
+    caller: Caller,
     root: SocketRoot,
     /// Made for the first call that needs it.
     net_cls: OnceLock<NetCls>,
 }
 
 impl Balancer {
-    /// One that is not started yet; `pins` is a folder in a bpffs. Needs root.
-    pub fn new(pins: &Path, serves_pods: bool) -> Result<Self> {
+    /// One that is not started yet; `pins` is a folder in a bpffs, `node` its node. `clsact`: its programs at interfaces are filters.
+    /// Needs root.
+    pub fn new(pins: &Path, caller: Caller, node: &NetNs, clsact: bool) -> Result<Self> {
         let root = SocketRoot::new()?;
         for cgroup in CGROUPS {
             root.make(cgroup)?;
         }
-        let lb = SocketLb::new(root.path(), pins);
+        let plan = Plan {
+            kind: Kind::PacketLb,
+            place: Place::Behind,
+            clsact,
+        };
         Ok(Self {
-            lb,
-            serves_pods,
+            lb: SocketLb::new(root.path(), pins),
+            packets: caller.is_per_packet().then(|| Neighbour::new(plan, node, pins)),
+            caller,
             root,
             net_cls: OnceLock::new(),
         })
     }
 
-    /// Whether it translates sockets of pods, and not only the node's.
-    pub fn serves_pods(&self) -> bool {
-        self.serves_pods
+    /// Whether it translates the sockets of the node and its pods, so that no proxy is needed.
+    pub fn serves_all(&self) -> bool {
+        self.packets.is_none()
     }
 
     /// The cgroup that stands for the root of cgroup v2.
@@ -72,11 +81,24 @@ impl Balancer {
         self.net_cls.get().context("there is no cgroup of net_cls")
     }
 
-    /// Starts, restarts or stops it.
+    /// Starts, restarts or stops it, or resizes its maps.
     pub fn step(&mut self, step: SocketLbStep) -> Result<()> {
         match step {
-            SocketLbStep::Starts | SocketLbStep::Restarts => self.lb.start(),
-            SocketLbStep::Stops => self.lb.stop(),
+            SocketLbStep::Starts | SocketLbStep::Restarts => {
+                if let Some(packets) = &mut self.packets {
+                    packets.start()?;
+                    self.lb.write_services()?;
+                }
+                if self.caller.has_socket_lb() {
+                    self.lb.start()?;
+                }
+                Ok(())
+            }
+            SocketLbStep::Resizes => self.lb.resize(),
+            SocketLbStep::Stops => {
+                self.lb.stop()?;
+                self.packets.as_mut().map_or(Ok(()), Neighbour::stop)
+            }
         }
     }
 
@@ -93,21 +115,33 @@ impl Balancer {
         self.lb.program(rules)
     }
 
-    /// Makes it translate sockets of these network namespaces, and of no others; those of pods only if it serves pods.
-    pub fn serve(&mut self, node: &NetNs, pods: &[NetNs]) -> Result<()> {
-        let pods = if self.serves_pods { pods } else { &[] };
-        let namespaces: Vec<&NetNs> = pods.iter().chain([node]).collect();
+    /// Makes it translate sockets of these network namespaces, and of no others; those of pods only if it serves their sockets. Else it
+    /// translates packets at these interfaces of theirs.
+    pub fn serve(&mut self, node: &NetNs, pods: &[(NetNs, String)]) -> Result<()> {
+        let mut namespaces = vec![node];
+        if let Some(packets) = &mut self.packets {
+            let interfaces: Vec<&str> = pods.iter().map(|(_, interface)| &**interface).collect();
+            packets.hook(&interfaces, true)?;
+        } else {
+            namespaces.extend(pods.iter().map(|(netns, _)| netns));
+        }
         self.lb.serve(&namespaces)
     }
 
-    /// Waits until the agent's status shows that its hooks are where this load balancer needs them, and until the kernel judges
-    /// packets by their sockets if every hook can.
+    /// Waits until the agent's status shows that its hooks are where this load balancer needs them, until the kernel judges packets by
+    /// their sockets if every hook can, and until the agent has found the maps.
     pub fn await_hooks(&self, agent: &Agent) -> Result<()> {
         wait::until(Duration::from_millis(10), || {
             let document = agent.status_document()?;
             let status = &document["status"];
             let (seen, interfaces) = (&status["socketLb"], &status["interfaces"]);
             let is_attached = self.lb.is_attached();
+            let unread: Vec<_> = self
+                .lb
+                .pinned()?
+                .into_iter()
+                .filter(|map| !agent.reads(*map))
+                .collect();
             let found = has_some(&seen["programs"]);
             let everywhere = interfaces.as_array().is_some_and(|all| {
                 all.iter()
@@ -117,11 +151,12 @@ impl Balancer {
             Ok(wait::holds(
                 found == is_attached
                     && (!found || seen["inForce"] == true)
-                    && judges == (found && everywhere),
+                    && judges == (found && everywhere)
+                    && unread.is_empty(),
                 || {
                     format!(
-                        "attached: {is_attached}; packets are judged by their sockets: {judges}; the agent's status shows \
-                         the load balancer as {seen}, and {interfaces}"
+                        "attached: {is_attached}; packets are judged by their sockets: {judges}; not looked up: {unread:?}; the \
+                         agent's status shows the load balancer as {seen}, and {interfaces}"
                     )
                 },
             ))

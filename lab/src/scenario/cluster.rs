@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::balancer::Balancer;
-use super::format::{ApiStep, Call, Condition, Pod, Scenario, Service};
+use super::format::{ApiStep, Call, Caller, Condition, Pod, Scenario, Service};
 use super::names::{self, CLIENT, Names};
 use super::objects::{self, Clock, Endpoint, PodObject};
 use super::serve::Serving;
@@ -33,7 +33,7 @@ pub struct Cluster {
     pub(super) servers: BTreeMap<String, Server>,
     services: BTreeMap<String, Service>,
     proxy: Proxy,
-    /// In the proxy's place, for callers at sockets.
+    /// In the proxy's place, for callers at sockets and per packet.
     pub(super) balancer: Option<Balancer>,
     rules: Vec<ServiceRule>,
     api: Serving,
@@ -72,17 +72,21 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Replaces the proxy by a load balancer at sockets, which is not started yet. If it does not serve pods, the proxy stays.
-    pub fn balance_at_sockets(&mut self, pins: &Path, serves_pods: bool) -> Result<()> {
-        self.balancer = Some(Balancer::new(pins, serves_pods)?);
-        self.serve_sockets()
+    /// Replaces the proxy by a load balancer, which is not started yet. If it does not serve sockets of all, the proxy stays. `clsact`:
+    /// its programs at interfaces are filters.
+    pub fn balance(&mut self, pins: &Path, caller: Caller, clsact: bool) -> Result<()> {
+        let node = &self.topology.node("node-a")?.netns;
+        self.balancer = Some(Balancer::new(pins, caller, node, clsact)?);
+        self.serve_pods()
     }
 
-    /// Updates the network namespaces that the load balancer translates: those that node-a has now.
-    pub(super) fn serve_sockets(&mut self) -> Result<()> {
+    /// Updates the network namespaces and interfaces that the load balancer translates: those that node-a has now.
+    pub(super) fn serve_pods(&mut self) -> Result<()> {
         let node = self.topology.node("node-a")?.netns.clone();
         let pods = self.local_pods().into_iter();
-        let pods: Vec<NetNs> = pods.map(|(_, pod)| pod.netns.clone()).collect();
+        let pods: Vec<(NetNs, String)> = pods
+            .map(|(_, pod)| (pod.netns.clone(), pod.host_ifname.clone()))
+            .collect();
         let balancer = self.balancer.as_mut();
         balancer.map_or(Ok(()), |balancer| balancer.serve(&node, &pods))
     }
@@ -216,7 +220,7 @@ impl Cluster {
             balancer.program(&rules)?;
         }
         let balancer = self.balancer.as_ref();
-        if balancer.is_none_or(|balancer| !balancer.serves_pods()) {
+        if balancer.is_none_or(|balancer| !balancer.serves_all()) {
             self.proxy.program(&rules)?;
         }
         self.rules = rules;

@@ -22,7 +22,7 @@ impl Cluster {
     pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
         self.clock.tick();
         self.try_pod_event(alias, event)
-            .and_then(|()| self.serve_sockets())
+            .and_then(|()| self.serve_pods())
             .with_context(|| format!("pod {alias}"))
     }
 

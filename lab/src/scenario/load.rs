@@ -86,8 +86,9 @@ fn check_cast(scenario: &Scenario) -> Result<()> {
 fn check_neighbour(scenario: &Scenario) -> Result<()> {
     let runs = &scenario.runs;
     let Some(neighbour) = &scenario.neighbour else {
+        let has_balancer = runs.caller.iter().all(|caller| caller.has_balancer());
         ensure!(
-            runs.place.is_empty() && (runs.first.is_empty() || runs.has_socket_lb()),
+            runs.place.is_empty() && (runs.first.is_empty() || has_balancer),
             "`runs` varies a neighbour, and the story has no `neighbour`"
         );
         return Ok(());

@@ -14,6 +14,8 @@ pub struct AgentOptions<'a> {
     pub action: Option<String>,
     /// `--cgroup`; none: the agent's default.
     pub cgroup: Option<&'a Path>,
+    /// `--cilium-maps`; none: the agent's default.
+    pub cilium_maps: Option<&'a Path>,
     /// The other flags; its `action` is not used.
     pub flags: &'a format::Agent,
 }
@@ -27,6 +29,7 @@ impl AgentOptions<'_> {
         } else {
             "observe"
         };
+        let shown = |path: Option<&Path>| path.map(|path| path.display().to_string());
         let seconds = |seconds: Option<u32>| seconds.map(|seconds| seconds.to_string());
         let all = [
             ("mode", flags.mode.clone().or(Some("observe".into()))),
@@ -39,7 +42,8 @@ impl AgentOptions<'_> {
             ("clsact-delay", Some("0".into())),
             ("lease", seconds(flags.lease)),
             ("max-view-age", seconds(flags.max_view_age)),
-            ("cgroup", self.cgroup.map(|cgroup| cgroup.display().to_string())),
+            ("cgroup", shown(self.cgroup)),
+            ("cilium-maps", shown(self.cilium_maps)),
         ];
         let given = all.into_iter();
         given

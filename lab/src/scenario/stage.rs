@@ -31,9 +31,9 @@ impl Stage {
     pub fn new(scenario: &Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
         let workdir = Workdir::new()?;
         let mut cluster = Cluster::new(scenario, variant)?;
-        if variant.caller.has_socket_lb() {
-            let serves_pods = variant.caller.is_at_sockets();
-            cluster.balance_at_sockets(&workdir.pins().join("socket-lb"), serves_pods)?;
+        let cilium_maps = workdir.pins().join("cilium");
+        if variant.caller.has_balancer() {
+            cluster.balance(&cilium_maps, variant.caller, hooks == Some("clsact"))?;
         }
         let mut neighbour = beside::neighbour(scenario, variant, hooks, &cluster, &workdir.pins())?;
         let declared = scenario.neighbour.as_ref();
@@ -46,6 +46,7 @@ impl Stage {
         }
         if let (Some(balancer), First::Neighbour | First::Later) = (&mut cluster.balancer, first) {
             balancer.step(SocketLbStep::Starts)?;
+            cluster.serve_pods()?;
         }
         let netns = &cluster.topology.node("node-a")?.netns;
         let action = variant.action.or(scenario.agent.action);
@@ -63,6 +64,7 @@ impl Stage {
             hooks,
             action: action.map(Action::flag),
             cgroup: cluster.balancer.as_ref().map(Balancer::root),
+            cilium_maps: Some(&cilium_maps),
             flags: &scenario.agent,
         };
         let mut agent = Agent::prepare(netns, &workdir, cluster.kubeconfig(), &options)?;
@@ -101,11 +103,12 @@ impl Stage {
         beside::happen(neighbour, step, &self.forbids, &self.cluster)
     }
 
-    /// Makes an event happen to the load balancer at sockets.
+    /// Makes an event happen to the load balancer.
     pub fn socket_lb(&mut self, step: SocketLbStep) -> Result<()> {
         let balancer = self.cluster.balancer.as_mut();
-        let balancer = balancer.context("only callers at sockets have a load balancer there")?;
-        balancer.step(step)
+        let balancer = balancer.context("only callers at sockets and per packet have a load balancer")?;
+        balancer.step(step)?;
+        self.cluster.serve_pods()
     }
 
     /// Makes and removes cgroups of node-a.

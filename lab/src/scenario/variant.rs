@@ -96,7 +96,11 @@ impl Variant {
     /// The origin of calls without `from`.
     pub(super) fn caller_host(self) -> &'static str {
         match self.caller {
-            Caller::Pod | Caller::Masquerade | Caller::SocketLbPod | Caller::SocketLbHostns => "client",
+            Caller::Pod
+            | Caller::Masquerade
+            | Caller::SocketLbPod
+            | Caller::SocketLbHostns
+            | Caller::PacketLb => "client",
             Caller::Node | Caller::SocketLbNode => "node-a",
             Caller::Nodeport => "external",
         }

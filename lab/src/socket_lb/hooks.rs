@@ -1,16 +1,17 @@
 //! The programs, loaded and attached.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use aya::Ebpf;
+use aya::maps::MapInfo;
 use aya::programs::CgroupSockAddr;
+use aya::{Ebpf, EbpfLoader};
 use aya_obj::generated::bpf_attach_type;
 use epguard::kernel::datapath::bpf;
 
-use crate::neighbour::{load, program};
+use crate::neighbour::{BALANCER_MAPS, load, load_with, program};
 
 const PROGRAMS: [(&str, bpf_attach_type); 8] = [
     ("sock4_connect", bpf_attach_type::BPF_CGROUP_INET4_CONNECT),
@@ -23,20 +24,28 @@ const PROGRAMS: [(&str, bpf_attach_type); 8] = [
     ("sock6_getpeername", bpf_attach_type::BPF_CGROUP_INET6_GETPEERNAME),
 ];
 
-/// Maps by the names of their pins. The two of the reverse map have Cilium's, where other programs look for them.
-const MAPS: [(&str, &str); 7] = [
-    ("NAMESPACES", "NAMESPACES"),
-    ("SOCKET_SERVICES", "SOCKET_SERVICES"),
-    ("SOCKET_SLOTS", "SOCKET_SLOTS"),
-    ("SOCKET_BACKENDS", "SOCKET_BACKENDS"),
-    ("SOCKET_AFFINITY", "SOCKET_AFFINITY"),
-    ("REVERSE4", "cilium_lb4_reverse_sk"),
-    ("REVERSE6", "cilium_lb6_reverse_sk"),
-];
+/// Those of Cilium's names.
+pub(super) fn ciliums() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = BALANCER_MAPS.into_iter();
+    all.filter(|(_, pin)| pin.starts_with("cilium_"))
+}
+
+/// Pins new maps of twice the size, and empty, in place of those of Cilium's names: model `OpenOrCreateMap()` of `pkg/bpf`, where a
+/// map has another size than the pinned one.
+pub(super) fn replace_maps(pins: &Path) -> Result<()> {
+    let mut loader = EbpfLoader::new();
+    for (map, pin) in ciliums() {
+        let path = pins.join(pin);
+        let size = 2 * MapInfo::from_pin(&path)?.max_entries();
+        loader.map_max_entries(map, size);
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    load_with(loader, pins, &BALANCER_MAPS).map(drop)
+}
 
 /// Loads the programs over the maps under the pin folder; the maps are made if they are not pinned yet.
 pub(super) fn load_programs(pins: &Path) -> Result<Ebpf> {
-    let mut object = load(pins, &MAPS)?;
+    let mut object = load(pins, &BALANCER_MAPS)?;
     for (name, _) in PROGRAMS {
         let result = program::<CgroupSockAddr>(&mut object, name)?.load();
         result.with_context(|| format!("cannot load the load balancer's program {name}"))?;

@@ -1,5 +1,6 @@
 //! A stand-in for Cilium where it replaces kube-proxy: the programs of `lab/neighbour/src/socket_lb` at a root cgroup,
-//! which translate cluster IPs at `connect` and `sendmsg`. Only calls change its Services, so that it can be late.
+//! which translate cluster IPs at `connect` and `sendmsg`. Only calls change its Services, so that it can be late. Its maps are also
+//! those of the programs that translate packets ([`Kind::PacketLb`](crate::neighbour::Kind::PacketLb)).
 //!
 //! Its root is a cgroup of the lab's own ([`crate::net::SocketRoot`]), and it acts only on sockets of the network namespaces
 //! that it is given: no process of this machine meets it.
@@ -11,11 +12,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use aya::maps::MapInfo;
 
 use crate::neighbour::pinned;
 use crate::net::{NetNs, netns_cookie};
 use crate::proxy::ServiceRule;
-use hooks::{Hooks, load_programs};
+use hooks::{Hooks, ciliums, load_programs, replace_maps};
 use tables::Tables;
 
 /// The load balancer of one node. Dropping it detaches its programs, and so does the kernel if the process is killed.
@@ -50,7 +52,7 @@ impl SocketLb {
         let mut object = load_programs(&self.pins)?;
         let old = self.hooks.take();
         // The maps have their contents before a program reads them.
-        self.tables.write_services(&self.pins, &self.rules)?;
+        self.write_services()?;
         self.write_namespaces()?;
         self.hooks = Some(Hooks::attach(&mut object, &self.cgroup, old)?);
         Ok(())
@@ -70,10 +72,31 @@ impl SocketLb {
     /// keep their backends.
     pub fn program(&mut self, rules: &[ServiceRule]) -> Result<()> {
         self.rules = rules.to_vec();
-        if self.is_attached() {
+        self.write_services()
+    }
+
+    /// Writes the Services, unless nothing has made the maps yet.
+    pub(crate) fn write_services(&mut self) -> Result<()> {
+        if self.pins.join("SOCKET_SERVICES").exists() {
             self.tables.write_services(&self.pins, &self.rules)?;
         }
         Ok(())
+    }
+
+    /// Does what Cilium's agent does when it starts with other sizes of maps: pins new ones in place of the old ones, and fills those
+    /// of reversals. Programs use the old ones until they are started again.
+    pub fn resize(&mut self) -> Result<()> {
+        replace_maps(&self.pins)?;
+        self.write_services()
+    }
+
+    /// Names and ids of the pinned maps of Cilium's names. None before the first start.
+    pub fn pinned(&self) -> Result<Vec<(&'static str, u32)>> {
+        if !self.pins.exists() {
+            return Ok(Vec::new());
+        }
+        let id = |pin| MapInfo::from_pin(self.pins.join(pin)).map(|info| info.id());
+        ciliums().map(|(_, pin)| Ok((pin, id(pin)?))).collect()
     }
 
     /// Translates the sockets of these network namespaces, and of no others: those of a node and its pods.

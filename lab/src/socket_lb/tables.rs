@@ -1,11 +1,12 @@
 //! The load balancer's maps, with the layouts of `lab/neighbour/src/socket_lb/maps.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::Result;
 
-use crate::neighbour::pinned::{Endpoint, endpoint, insert, open, retain};
+use crate::neighbour::pinned::{Endpoint, endpoint, insert, open, replace, retain};
 use crate::proxy::{Frontend, Protocol, ServiceRule};
 
 /// How long a client stays with its backend: the default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
@@ -28,6 +29,9 @@ struct Wanted {
     services: BTreeMap<ServiceKey, [u32; 4]>,
     slots: BTreeMap<[u32; 2], u32>,
     backends: BTreeMap<u32, Endpoint>,
+    /// Cluster IPs by numbers of Services, both in network order.
+    reversals4: BTreeMap<[u8; 2], [u8; 6]>,
+    reversals6: BTreeMap<[u8; 2], [u8; 18]>,
 }
 
 impl Tables {
@@ -38,6 +42,8 @@ impl Tables {
         let mut backends = open::<u32, Endpoint>(pins, "SOCKET_BACKENDS")?;
         let mut slots = open::<[u32; 2], u32>(pins, "SOCKET_SLOTS")?;
         let mut services = open::<ServiceKey, [u32; 4]>(pins, "SOCKET_SERVICES")?;
+        replace(pins, "cilium_lb4_reverse_nat", &wanted.reversals4)?;
+        replace(pins, "cilium_lb6_reverse_nat", &wanted.reversals6)?;
         insert(&mut backends, &wanted.backends)?;
         insert(&mut slots, &wanted.slots)?;
         insert(&mut services, &wanted.services)?;
@@ -66,6 +72,11 @@ impl Tables {
                     wanted.slots.insert([service, count], number);
                     count += 1;
                 }
+                let reversal = key_of(service);
+                match vip.ip() {
+                    IpAddr::V4(_) => drop(wanted.reversals4.insert(reversal, tail(&key))),
+                    IpAddr::V6(_) => drop(wanted.reversals6.insert(reversal, tail(&key))),
+                }
                 let affinity = if rule.affinity { AFFINITY_SECONDS } else { 0 };
                 wanted.services.insert(key, [count, service, affinity, 0]);
             }
@@ -85,6 +96,19 @@ impl Tables {
         let Self { backends, last, .. } = self;
         *backends.entry((service, backend)).or_insert_with(|| next(last))
     }
+}
+
+/// A number as it is in Cilium's maps.
+fn key_of(service: u32) -> [u8; 2] {
+    let [.., high, low] = service.to_be_bytes();
+    [high, low]
+}
+
+/// The last octets of address and port.
+fn tail<const N: usize>(key: &ServiceKey) -> [u8; N] {
+    let mut tail = [0; N];
+    tail.copy_from_slice(&key[18 - N..18]);
+    tail
 }
 
 fn next(last: &mut u32) -> u32 {
@@ -130,6 +154,15 @@ mod tests {
         assert!(
             again.contains(&first[1]) && !again.contains(&first[0]),
             "{again:?}"
+        );
+    }
+
+    #[test]
+    fn a_reversal_is_in_network_order() {
+        let wanted = Tables::default().wanted(&[rule(&[])]);
+        assert_eq!(
+            wanted.reversals4,
+            BTreeMap::from([([0, 1], [10, 96, 0, 10, 0, 80])])
         );
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use epguard_lab::scenario::{load, parse};
 
 /// Stories that must be among the scenarios.
-const STORIES: [&str; 26] = [
+const STORIES: [&str; 28] = [
     "reused-across-namespaces",
     "finished-job-still-listed",
     "terminated-still-listed",
@@ -34,6 +34,8 @@ const STORIES: [&str; 26] = [
     "neighbour-policy",
     "neighbour-scrambles",
     "neighbour-host-routing",
+    "cilium-per-packet",
+    "cilium-resizes",
 ];
 
 /// Stories that must be among those at a load balancer at sockets.

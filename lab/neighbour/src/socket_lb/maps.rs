@@ -23,12 +23,20 @@ pub struct Frontend {
 pub struct Service {
     /// Backends in `SOCKET_SLOTS`, numbered from 0.
     pub count: u32,
-    /// `rev_nat_index`: the Service port's own number.
+    /// The Service port's own number.
     pub number: u32,
     /// 0: no session affinity.
     pub affinity_seconds: u32,
     /// The turn of the next TCP connection. Written here.
     pub turn: u32,
+}
+
+impl Service {
+    /// As Cilium's maps have it: in network order.
+    #[inline(always)]
+    pub fn rev_nat_index(&self) -> u16 {
+        (self.number as u16).to_be()
+    }
 }
 
 /// Key of `SOCKET_SLOTS`: a backend's place in a Service.

@@ -9,7 +9,7 @@
 
 mod affinity;
 mod context;
-mod maps;
+pub mod maps;
 mod programs;
 mod reverse;
-mod translate;
+pub mod translate;

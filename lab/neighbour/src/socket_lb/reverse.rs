@@ -23,7 +23,7 @@ struct Key4 {
 struct Value4 {
     ip: u32,
     port: u16,
-    service: u16,
+    rev_nat_index: u16,
 }
 
 #[repr(C)]
@@ -40,7 +40,7 @@ struct Key6 {
 struct Value6 {
     ip: [u32; 4],
     port: u16,
-    service: u16,
+    rev_nat_index: u16,
 }
 
 #[btf_map]
@@ -50,20 +50,19 @@ static REVERSE6: LruHashMap<Key6, Value6, 4096> = LruHashMap::new();
 
 /// Model `sock4_update_revnat()` and `sock6_update_revnat()`. False if there is no memory.
 #[inline(always)]
-pub fn store(cookie: u64, backend: &Endpoint, vip: &Endpoint, service: u32) -> bool {
-    let service = service as u16;
-    if is_mapped(backend) {
+pub fn store(cookie: u64, backend: &Endpoint, vip: &Endpoint, rev_nat_index: u16) -> bool {
+    if backend.is_mapped() {
         let value = Value4 {
             ip: vip.ip[3],
             port: vip.port,
-            service,
+            rev_nat_index,
         };
         REVERSE4.insert(key4(cookie, backend), value, 0).is_ok()
     } else {
         let value = Value6 {
             ip: vip.ip,
             port: vip.port,
-            service,
+            rev_nat_index,
         };
         REVERSE6.insert(key6(cookie, backend), value, 0).is_ok()
     }
@@ -73,14 +72,14 @@ pub fn store(cookie: u64, backend: &Endpoint, vip: &Endpoint, service: u32) -> b
 /// entry whose Service is gone, is another by now, or has no backends is deleted.
 #[inline(always)]
 pub fn find(cookie: u64, backend: &Endpoint, protocol: u8) -> Option<Endpoint> {
-    let (vip, number) = if is_mapped(backend) {
+    let (vip, number) = if backend.is_mapped() {
         // SAFETY: the programs replace whole entries; a torn one names another Service's number.
         let value = unsafe { *REVERSE4.get_ptr(key4(cookie, backend))? };
-        (at(mapped(value.ip), value.port), value.service)
+        (at(mapped(value.ip), value.port), value.rev_nat_index)
     } else {
         // SAFETY: as above.
         let value = unsafe { *REVERSE6.get_ptr(key6(cookie, backend))? };
-        (at(value.ip, value.port), value.service)
+        (at(value.ip, value.port), value.rev_nat_index)
     };
     let frontend = Frontend {
         ip: vip.ip,
@@ -92,10 +91,10 @@ pub fn find(cookie: u64, backend: &Endpoint, protocol: u8) -> Option<Endpoint> {
     let service = SOCKET_SERVICES
         .get_ptr(frontend)
         .map(|service| unsafe { *service });
-    if service.is_some_and(|service| service.number as u16 == number && service.count > 0) {
+    if service.is_some_and(|service| service.rev_nat_index() == number && service.count > 0) {
         return Some(vip);
     }
-    let _ = if is_mapped(backend) {
+    let _ = if backend.is_mapped() {
         REVERSE4.remove(key4(cookie, backend))
     } else {
         REVERSE6.remove(key6(cookie, backend))
@@ -130,10 +129,4 @@ fn at(ip: [u32; 4], port: u16) -> Endpoint {
         port,
         reserved: 0,
     }
-}
-
-/// Model `is_v4_in_v6()`.
-#[inline(always)]
-fn is_mapped(endpoint: &Endpoint) -> bool {
-    endpoint.ip[0] == 0 && endpoint.ip[1] == 0 && endpoint.ip[2] == 0xffff_u32.to_be()
 }

@@ -39,7 +39,7 @@ pub fn forward(ctx: &SockAddrContext, vip: &Endpoint) -> Result<Option<Endpoint>
         Some(backend) => backend,
         None => choose(entry, &service, protocol, cookie, namespace).ok_or(EHOSTUNREACH)?,
     };
-    if !reverse::store(cookie, &backend, vip, service.number) {
+    if !reverse::store(cookie, &backend, vip, service.rev_nat_index()) {
         return Err(ENOMEM);
     }
     Ok(Some(backend))
@@ -55,16 +55,26 @@ fn choose(
     cookie: u64,
     namespace: u64,
 ) -> Option<Endpoint> {
-    let select = if protocol == TCP {
-        // SAFETY: an entry that stays writable for the run of the program. Two connections at once may get one turn.
-        unsafe {
-            let turn = read_volatile(&raw const (*entry).turn);
-            write_volatile(&raw mut (*entry).turn, turn.wrapping_add(1));
-            u64::from(turn)
-        }
-    } else {
-        cookie
-    };
+    let select = if protocol == TCP { turn(entry) } else { cookie };
+    let (number, backend) = slot(service, select)?;
+    affinity::store(namespace, service, number);
+    Some(backend)
+}
+
+/// Takes the Service's next turn.
+#[inline(always)]
+pub fn turn(entry: *mut Service) -> u64 {
+    // SAFETY: an entry that stays writable for the run of the program. Two connections at once may get one turn.
+    unsafe {
+        let turn = read_volatile(&raw const (*entry).turn);
+        write_volatile(&raw mut (*entry).turn, turn.wrapping_add(1));
+        u64::from(turn)
+    }
+}
+
+/// The backend that a number selects, which is any number, and its own number. The Service has backends.
+#[inline(always)]
+pub fn slot(service: &Service, select: u64) -> Option<(u32, Endpoint)> {
     let slot = Slot {
         service: service.number,
         index: (select % u64::from(service.count)) as u32,
@@ -72,9 +82,7 @@ fn choose(
     // SAFETY: the lab replaces whole entries.
     let number = unsafe { *SOCKET_SLOTS.get_ptr(slot)? };
     // SAFETY: as above.
-    let backend = unsafe { *SOCKET_BACKENDS.get_ptr(number)? };
-    affinity::store(namespace, service, number);
-    Some(backend)
+    Some((number, unsafe { *SOCKET_BACKENDS.get_ptr(number)? }))
 }
 
 /// The address that `recvmsg` and `getpeername` return instead.

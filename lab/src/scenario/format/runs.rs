@@ -59,6 +59,7 @@ pub enum Caller {
     SocketLbPod,
     SocketLbNode,
     SocketLbHostns,
+    PacketLb,
 }
 
 impl Caller {
@@ -72,12 +73,22 @@ impl Caller {
         self.is_at_sockets() || self == Self::SocketLbHostns
     }
 
+    /// Whether there is a load balancer.
+    pub fn has_balancer(self) -> bool {
+        self.has_socket_lb() || self.is_per_packet()
+    }
+
+    /// Whether a load balancer translates packets of pods.
+    pub fn is_per_packet(self) -> bool {
+        matches!(self, Self::SocketLbHostns | Self::PacketLb)
+    }
+
     /// The same host with a load balancer at sockets; none for hosts outside of the cluster, and for masquerading.
     pub fn at_sockets(self) -> Option<Self> {
         match self {
             Self::Pod | Self::SocketLbPod => Some(Self::SocketLbPod),
             Self::Node | Self::SocketLbNode => Some(Self::SocketLbNode),
-            Self::Nodeport | Self::Masquerade | Self::SocketLbHostns => None,
+            Self::Nodeport | Self::Masquerade | Self::SocketLbHostns | Self::PacketLb => None,
         }
     }
 }

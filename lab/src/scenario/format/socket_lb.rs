@@ -1,4 +1,4 @@
-//! The load balancer at sockets, which takes the proxy's place for its callers.
+//! The load balancer that takes the proxy's place for its callers.
 
 use serde::Deserialize;
 
@@ -10,6 +10,7 @@ use super::word;
 pub enum SocketLbStep {
     Starts,
     Restarts,
+    Resizes,
     Stops,
 }
 

@@ -1,6 +1,5 @@
 //! The cluster and the shell that the commands run in.
 
-use std::fs;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -162,14 +161,12 @@ impl Rig {
     fn filled_in(&self, command: &str) -> String {
         let ip = |pod| self.cluster.names.pod(pod).unwrap().ip.to_string();
         let (dead, client) = (ip("A"), ip("client"));
-        let cgroup = own_cgroup();
         let link = format!("{}-from", self.uplink());
         let mut filled = command.to_owned();
         for (name, value) in [
             ("10.244.1.10", &*dead),
             ("10.244.2.5", &*client),
             ("worker-1", "node-a"),
-            ("kubepods.slice", &*cgroup),
             ("12-from", &*link),
         ] {
             filled = filled.replace(name, value);
@@ -196,13 +193,6 @@ impl Rig {
         let number = node.run(|| nix::net::if_::if_nametoindex("eth0"));
         number.unwrap().unwrap()
     }
-}
-
-/// The child of the cgroup root in which this process is.
-fn own_cgroup() -> String {
-    let cgroups = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::/"));
-    own.unwrap().split('/').next().unwrap().to_owned()
 }
 
 /// The client's pod calls the Service, with a short timeout.
