@@ -16,7 +16,6 @@ mod pages;
 mod paths;
 mod process;
 mod prose;
-mod record;
 mod rooms;
 mod setup;
 mod test;
@@ -42,8 +41,6 @@ enum Verb {
     Lint,
     /// Show the story of kubernetes #109414: observed, denied, observed again
     Demo(lab::Args),
-    /// Record a run of the demo for the README: docs/demo.cast (asciicast) and docs/demo.svg
-    Record(record::Args),
     /// Run scenario files
     Scenario(lab::Args),
     /// Replay recorded watch streams and judge every denial
@@ -77,7 +74,6 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Test(args) => test::run(&args),
         Verb::Lint => Ok(lint::run()),
         Verb::Demo(args) => lab::run("demo", &args),
-        Verb::Record(args) => record::run(&args),
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),
         Verb::Bench(args) => bench::run(&args),
