@@ -30,7 +30,7 @@ pub enum Kind {
     Scrambler,
     /// Compares packets before and behind epguard's programs.
     Recorder,
-    /// Translates packets to cluster IPs, over [`BALANCER_MAPS`].
+    /// Translates packets to cluster IPs, over the maps of the load balancer at sockets.
     #[serde(skip)]
     PacketLb,
 }
