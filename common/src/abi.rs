@@ -9,8 +9,8 @@ use crate::{Addr, Packet, Rate, Uid};
 /// Part of the pin path: `<pin-dir>/v3/OWNERS`.
 pub const ABI_VERSION: u32 = 3;
 
-/// `skb->tc_index` of epguard's own answers, and of no other packet: the hook that an answer passes next must not take it for
-/// a packet of the pod. The low five bits, which Cilium uses, are clear.
+/// `skb->tc_index` of packets that epguard has rewritten: its own answers, and replies of redirected flows. The hook that one passes
+/// next must not take it for a packet of the pod that it shows. The low five bits, which Cilium uses, are clear.
 pub const ANSWER: u32 = 0x7ec0;
 
 /// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for redirected flows: they go only to a
@@ -88,7 +88,7 @@ impl Vip {
 
 /// Value of SERVICES, behind its key: the number of a Service with a denial.
 ///
-/// No number is given twice while the maps exist: what still names an earlier Service denies nothing of a later one.
+/// No number is given twice while the maps exist: a denial of an earlier Service denies nothing of a later one.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ServiceNumber {

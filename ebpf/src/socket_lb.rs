@@ -74,6 +74,7 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
             Kind::Connect => forget(ctx),
             Kind::Send => sent(ctx, &ends),
         }
+        hide_earlier(ctx);
         return ALLOW;
     }
     let translated = ends.vip != ends.endpoint;
@@ -158,8 +159,8 @@ fn forget(ctx: &SockAddrContext) {
     }
 }
 
-/// A socket that sends without the load balancer: from now on what Cilium recorded earlier shows nothing of its packets. Not
-/// inlined, as `take_call`.
+/// A socket that sends without the load balancer, or may: from now on what Cilium recorded earlier shows nothing of its packets.
+/// Not inlined, as `take_call`.
 #[inline(never)]
 fn hide_earlier(ctx: &SockAddrContext) {
     if maps::view().is_some_and(|view| view.cilium != 0) {

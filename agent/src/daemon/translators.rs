@@ -1,7 +1,7 @@
 //! Follows what translates Services on this node, so that the programs read its records: netfilter's conntrack, and Cilium's maps.
 
 use crate::kernel::cilium::Cilium;
-use crate::kernel::conntrack::entry_at;
+use crate::kernel::conntrack::{entry_at, is_loaded};
 use crate::kernel::maps::{self, Writer};
 use crate::node::offload;
 use crate::shared::status::{Cause, Gap, Translators as Shown};
@@ -10,8 +10,10 @@ use epguard_common::{Outcome, Reason};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often the settings of IPVS and nftables are read.
+/// How often counts and the settings of IPVS and nftables are read.
 const SETTINGS: Duration = Duration::from_secs(10);
+/// How long packets with an unreadable entry are shown.
+const SHOWN: Duration = Duration::from_mins(10);
 
 /// What is known of the translators.
 pub struct Translators {
@@ -19,9 +21,14 @@ pub struct Translators {
     kernel: Option<String>,
     /// Whether the layout of an entry is known.
     has_layout: bool,
+    /// Whether the module was there when the layout was looked for.
+    looked: Option<bool>,
     cilium: Cilium,
     is_on_cilium: bool,
     settings: Vec<Gap>,
+    /// Packets with an unreadable entry so far, and when there was one last.
+    unreadable: Option<u64>,
+    last_unreadable: Option<Instant>,
     read: Option<Instant>,
     pin_dir: PathBuf,
 }
@@ -33,9 +40,12 @@ impl Translators {
         Self {
             kernel: nfct.as_ref().err().map(|error| format!("{error:#}")),
             has_layout: false,
+            looked: None,
             cilium: Cilium::new(cilium, pin_dir),
             is_on_cilium: false,
             settings: Vec::new(),
+            unreadable: None,
+            last_unreadable: None,
             read: None,
             pin_dir: pin_dir.to_owned(),
         }
@@ -45,7 +55,9 @@ impl Translators {
     ///
     /// Errors: a map cannot be written, or has to be made anew by the next process.
     pub fn follow(&mut self, writer: &mut Writer) -> Result<()> {
-        if self.kernel.is_none() && !self.has_layout {
+        let looked = Some(is_loaded());
+        if self.kernel.is_none() && !self.has_layout && self.looked != looked {
+            self.looked = looked;
             match entry_at() {
                 Ok(None) => {}
                 Ok(Some(at)) => {
@@ -64,8 +76,18 @@ impl Translators {
         if self.read.is_none_or(|read| read.elapsed() >= SETTINGS) {
             self.read = Some(Instant::now());
             self.settings = settings();
+            self.count_unreadable();
         }
         Ok(())
+    }
+
+    /// Looks for new packets. Those that an earlier agent has counted are no news.
+    fn count_unreadable(&mut self) {
+        let count = maps::packets(&self.pin_dir, Reason::Nothing, Outcome::UnreadableConnection);
+        if self.unreadable.is_some_and(|before| count > before) {
+            self.last_unreadable = Some(Instant::now());
+        }
+        self.unreadable = Some(count);
     }
 
     /// Errors: this kernel shows no record of any translator, so that no denial of a Service could be enforced.
@@ -96,9 +118,9 @@ impl Translators {
         self.cilium
             .problems()
             .for_each(|problem| add(Cause::Cilium, problem));
-        let unreadable = maps::packets(&self.pin_dir, Reason::Nothing, Outcome::UnreadableConnection);
-        if unreadable > 0 {
-            add(Cause::Unreadable, &format!("{unreadable} packets"));
+        if self.last_unreadable.is_some_and(|last| last.elapsed() < SHOWN) {
+            let count = self.unreadable.unwrap_or_default();
+            add(Cause::Unreadable, &format!("{count} packets"));
         }
         gaps.extend(self.settings.iter().cloned());
         Shown {

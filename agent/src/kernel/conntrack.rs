@@ -30,6 +30,12 @@ pub fn nfct_at() -> Result<u32> {
         .offset)
 }
 
+/// Whether netfilter's conntrack is in the kernel by now.
+#[must_use]
+pub fn is_loaded() -> bool {
+    Path::new("/sys/module/nf_conntrack").exists()
+}
+
 /// Where [`Entry`] begins in `struct nf_conn`; `None` while the module `nf_conntrack` is not loaded.
 ///
 /// Errors: the kernel's BTF does not describe the struct, or not as the programs expect it.
@@ -46,7 +52,7 @@ pub fn entry_at() -> Result<Option<u32>> {
         return read_layout(&kernel).map(Some);
     }
     ensure!(
-        !Path::new("/sys/module/nf_conntrack").exists(),
+        !is_loaded(),
         "the module nf_conntrack has no BTF ({MODULE}): the kernel needs CONFIG_DEBUG_INFO_BTF_MODULES=y"
     );
     Ok(None)

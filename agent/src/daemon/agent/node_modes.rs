@@ -2,7 +2,7 @@
 
 use super::Agent;
 use anyhow::{Result, bail};
-use epguard_common::Mode;
+use epguard_common::{Mode, Reason};
 
 impl Agent {
     /// Applies the mode policy if it changed. Does nothing before the sync: only the first list shows if the node is
@@ -20,13 +20,16 @@ impl Agent {
         Ok(())
     }
 
-    /// Errors: the flags or the `ConfigMap` ask for `enforce`, and no interface could be hooked.
+    /// Errors: the flags or the `ConfigMap` ask for `enforce`, and nothing could be enforced.
     pub(super) fn insist_on_hooks(&self) -> Result<()> {
         if !self.settled || self.node_modes.in_force().mode != Mode::Enforce {
             return Ok(());
         }
         let interfaces = || self.attachments.list();
-        self.translators.require_one(self.attachments.has_socket_lb())?;
+        // `terminated` needs no record.
+        if self.writer.reasons().get(&Reason::Terminated) != Some(&Mode::Enforce) {
+            self.translators.require_one(self.attachments.has_socket_lb())?;
+        }
         let error = interfaces().find_map(|interface| interface.error.as_deref());
         match error.filter(|_| !interfaces().any(|interface| interface.attached)) {
             Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),

@@ -8,10 +8,10 @@ impl Attachments {
     /// Changes to write into INTERFACES since the last call. An interface without our hooks has no role, because it
     /// proves nothing.
     pub fn take_roles(&mut self) -> Vec<(u32, Option<Role>)> {
-        let is_open = |ifindex| self.interfaces.get(&ifindex).is_some_and(|at| !at.attached);
-        let numbers = self.roles.numbers();
+        let attached = |ifindex| self.interfaces.get(&ifindex).map(|at| at.attached);
+        let numbers = self.roles.numbers(|ifindex| attached(ifindex) == Some(true));
         let wanted: BTreeMap<u32, Role> = numbers
-            .filter(|(ifindex, _)| !self.lost && !is_open(*ifindex))
+            .filter(|(ifindex, _)| !self.lost && attached(*ifindex) != Some(false))
             .collect();
         let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
         let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();

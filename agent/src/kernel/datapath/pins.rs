@@ -88,6 +88,14 @@ impl Pins {
         self.links().join(format!("{ifindex}-xdp"))
     }
 
+    /// The same in the directories of other ABI versions. An interface takes one XDP program.
+    pub fn foreign_xdp_links(&self, ifindex: u32) -> Result<Vec<PathBuf>> {
+        let versions = self.versions(true)?.into_iter();
+        Ok(versions
+            .map(|version| version.join("links").join(format!("{ifindex}-xdp")))
+            .collect())
+    }
+
     /// The link of a program before or after a socket load balancer, on the cgroup with this id.
     #[must_use]
     pub fn socket_lb_link(&self, cgroup: u64, program: &str) -> PathBuf {

@@ -115,6 +115,9 @@ impl Datapath {
         if device.program(mode) == Some(id) && pin.exists() {
             return Ok(());
         }
+        for link in self.pins.foreign_xdp_links(ifindex)? {
+            links::remove(&link)?;
+        }
         let program = program.fd()?.try_clone()?;
         let flag = mode.flag();
         // A link may have moved away with its interface, or be of the other mode.

@@ -59,14 +59,14 @@ impl Roles {
     }
 
     /// The role that INTERFACES holds. It proves that packets leave the node, so it is none if that is not certain
-    /// for the interface.
+    /// for the interface. `is_hooked`: whether our programs are at an interface.
     #[must_use]
-    pub fn number(&self, ifindex: u32) -> Option<Role> {
+    pub fn number(&self, ifindex: u32, is_hooked: impl Fn(u32) -> bool) -> Option<Role> {
         let interface = self.interfaces.get(&ifindex)?;
         if interface.kind == "bridge" {
             return Some(Role::Bridge);
         }
-        let hands_on = self.hands_on(interface);
+        let hands_on = self.hands_on(interface, is_hooked);
         match self.role(ifindex)? {
             Role::Pod if !hands_on => Some(Role::Pod),
             Role::Uplink if hands_on && self.leads_away(interface) => Some(Role::Stacked),
@@ -77,25 +77,22 @@ impl Roles {
     }
 
     /// The roles of all interfaces, by number.
-    pub fn numbers(&self) -> impl Iterator<Item = (u32, Role)> {
+    pub fn numbers(&self, is_hooked: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, Role)> {
         let known = self.interfaces.keys();
-        known.filter_map(|ifindex| Some((*ifindex, self.number(*ifindex)?)))
+        known.filter_map(move |ifindex| Some((*ifindex, self.number(*ifindex, &is_hooked)?)))
     }
 
     /// True if packets that leave here also leave through another hooked interface: a VLAN's through the interface that carries it,
     /// or the ports of the bridge that does; those at `cilium_host` through the interface that Cilium's programs hand them to.
-    fn hands_on(&self, interface: &Interface) -> bool {
+    fn hands_on(&self, interface: &Interface, is_hooked: impl Fn(u32) -> bool) -> bool {
         if CILIUM_HOST.contains(&interface.name.as_str()) {
             return true;
         }
-        let lower = (interface.lower).filter(|_| interface.kind == "vlan");
-        lower.is_some_and(|lower| {
-            let is_bridge = self
-                .interfaces
-                .get(&lower)
-                .is_some_and(|lower| lower.kind == "bridge");
-            is_bridge || self.role(lower).is_some()
-        })
+        let Some(lower) = interface.lower.filter(|_| interface.kind == "vlan") else {
+            return false;
+        };
+        let mut ports = self.interfaces.values().filter(|port| port.master == Some(lower));
+        is_hooked(lower) || ports.any(|port| port.master_kind == "bridge" && is_hooked(port.ifindex))
     }
 
     /// True if no pod of this node can be behind the interface. Behind a macvlan's, an ipvlan's or an Open vSwitch's
@@ -131,37 +128,49 @@ mod tests {
         let mut roles = Roles::default();
         assert_eq!(roles.add(&interface(2, "veth")), Some(Role::Pod));
         assert_eq!(roles.set_defaults(BTreeSet::from([2])), [2]);
-        assert_eq!(roles.number(2), Some(Role::Uplink));
+        assert_eq!(roles.number(2, |_| false), Some(Role::Uplink));
         assert_eq!(roles.set_defaults(BTreeSet::new()), [2]);
-        assert_eq!(roles.number(2), Some(Role::Pod));
+        assert_eq!(roles.number(2, |_| false), Some(Role::Pod));
     }
 
     #[test]
     fn a_vlan_is_stacked_while_the_interface_that_carries_it_is_hooked_too() {
         let mut roles = Roles::default();
-        let vlan = Interface {
+        roles.add(&Interface {
             lower: Some(2),
             base_kind: Some(String::new()),
             ..interface(3, "vlan")
-        };
-        roles.add(&vlan);
-        assert_eq!(roles.number(3), Some(Role::Uplink));
-        roles.add(&Interface {
-            base_kind: Some(String::new()),
-            ..interface(2, "")
         });
-        assert_eq!(roles.number(3), Some(Role::Stacked));
-        roles.remove(2);
-        assert_eq!(roles.number(3), Some(Role::Uplink));
+        roles.add(&interface(2, ""));
+        assert_eq!(roles.number(3, |ifindex| ifindex == 3), Some(Role::Uplink));
+        assert_eq!(roles.number(3, |_| true), Some(Role::Stacked));
+    }
+
+    #[test]
+    fn a_vlan_of_a_bridge_hands_its_packets_to_the_ports_that_are_hooked() {
+        let mut roles = Roles::default();
+        roles.add(&interface(2, "bridge"));
+        roles.add(&Interface {
+            master: Some(2),
+            master_kind: "bridge".into(),
+            ..interface(4, "")
+        });
+        roles.add(&Interface {
+            lower: Some(2),
+            base_kind: Some("bridge".into()),
+            ..interface(3, "vlan")
+        });
+        assert_eq!(roles.number(3, |ifindex| ifindex == 3), None);
+        assert_eq!(roles.number(3, |_| true), Some(Role::Relay));
     }
 
     #[test]
     fn a_bridge_is_known_but_not_hooked() {
         let mut roles = Roles::default();
         assert_eq!(roles.add(&interface(3, "bridge")), None);
-        assert_eq!(roles.number(3), Some(Role::Bridge));
+        assert_eq!(roles.number(3, |_| false), Some(Role::Bridge));
         roles.remove(3);
-        assert_eq!(roles.number(3), None);
+        assert_eq!(roles.number(3, |_| false), None);
     }
 
     #[test]
@@ -172,7 +181,7 @@ mod tests {
             roles.add(&interface(3, "bridge"));
             for defaults in [BTreeSet::new(), BTreeSet::from([3])] {
                 roles.set_defaults(defaults);
-                assert_eq!(roles.number(3), Some(Role::Bridge));
+                assert_eq!(roles.number(3, |_| false), Some(Role::Bridge));
             }
         }
     }
@@ -203,11 +212,11 @@ mod tests {
                 roles.add(&interface(ifindex, kind));
                 roles.set_defaults(BTreeSet::from([ifindex]));
                 let away = [Role::Uplink, Role::Tunnel].map(Some);
-                assert!(!away.contains(&roles.number(ifindex)), "{kind}");
+                assert!(!away.contains(&roles.number(ifindex, |_| false)), "{kind}");
             }
             for kind in ["", "bond", "team"] {
                 roles.add(&interface(2, kind));
-                assert_eq!(roles.number(2), Some(Role::Uplink), "{kind}");
+                assert_eq!(roles.number(2, |_| false), Some(Role::Uplink), "{kind}");
             }
         }
     }
@@ -227,14 +236,14 @@ mod tests {
                 base_kind: base.map(Into::into),
                 ..interface(2, "vlan")
             });
-            let number = roles.number(2);
+            let number = roles.number(2, |_| false);
             assert_eq!(number, leads.then_some(Role::Uplink), "{base:?}");
         }
         roles.add(&Interface {
             representor: true,
             ..interface(2, "")
         });
-        assert_eq!(roles.number(2), None);
+        assert_eq!(roles.number(2, |_| false), None);
     }
 
     #[test]
@@ -245,8 +254,8 @@ mod tests {
             uplinks,
         });
         roles.add(&interface(2, "veth"));
-        assert_eq!(roles.number(2), None);
+        assert_eq!(roles.number(2, |_| false), None);
         roles.set_defaults(BTreeSet::from([2]));
-        assert_eq!(roles.number(2), Some(Role::Uplink));
+        assert_eq!(roles.number(2, |_| false), Some(Role::Uplink));
     }
 }

@@ -39,7 +39,7 @@ impl Hooks {
                         datapath.hook(link.ifindex, &link.name).unwrap();
                     }
                 }
-                for (ifindex, role) in roles.numbers() {
+                for (ifindex, role) in roles.numbers(|ifindex| roles.role(ifindex).is_some()) {
                     writer.set_role(ifindex, Some(role));
                 }
                 writer.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();

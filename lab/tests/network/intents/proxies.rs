@@ -37,11 +37,13 @@ fn iptables(world: &World, program: &str) {
     });
 }
 
-/// kube-proxy sets `conntrack` to 1.
+/// kube-proxy sets `conntrack` to 1, and masquerades what it marks: the rule makes the kernel track connections.
 fn ipvs(world: &World, conntrack: u8) {
     let endpoint = world.address(Direct);
+    let iptables = if world.ipv6 { "ip6tables" } else { "iptables" };
     let before = format!(
-        "ip link add kube-ipvs0 type dummy
+        "{iptables}-nft -t nat -A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE
+         ip link add kube-ipvs0 type dummy
          sysctl -qw net.ipv4.vs.conntrack={conntrack}\n"
     );
     instead(world, &before, |vip, protocol| {

@@ -78,7 +78,7 @@ fn copies_that_tc_mirrors_pass_and_are_counted_once_beside_their_packets() {
         world.shell(
             "node-a",
             &format!(
-                "tc qdisc add dev {link} clsact
+                "tc qdisc add dev {link} clsact || true # before TCX it is there
                  tc filter add dev {link} egress protocol all u32 match u32 0 0 action mirred egress mirror dev eth0"
             ),
         );

@@ -4,6 +4,7 @@ mod rig;
 
 use super::frames::{TCP, UDP};
 use super::world::{CLIENT_PORT, FRESH, NO_PORT, OTHER_PORT, PORT, REUSED};
+use epguard_common::Role;
 use rig::{
     Beside, DENIED, HASH, IN, LATER, LRU, NO_RECORD, NO_SERVICE, ON_DEMAND, OUT, PER_CPU, REVERSAL, SERVICE,
     SHAPES, connect, each, globals, number, pin, unpin,
@@ -25,6 +26,18 @@ fn a_packet_that_cilium_has_translated_is_denied() {
     }
     beside.rig.vouch(FRESH);
     beside.expect("Cilium's maps are not read", REUSED, TCP, NO_RECORD);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn an_entry_that_cilium_made_for_a_client_outside_denies_nothing() {
+    let mut beside = Beside::new();
+    beside.enter_by(Role::Uplink);
+    for (pod, protocol) in each() {
+        number(pod, REVERSAL, PORT);
+        connect(pod, protocol, PORTS, OUT, REVERSAL);
+        beside.expect("of a call to a node port before", pod, protocol, NO_RECORD);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use epguard::kernel::cilium::{Cilium, prepare};
 use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hooks, Pins};
 use epguard_common::Verdict::{self, Pass};
-use epguard_common::{Addr, Outcome, Reason, View};
+use epguard_common::{Addr, Outcome, RawRole, Reason, Role, View};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -103,7 +103,13 @@ impl Beside {
             cilium: Cilium::new(&globals(), pin_dir),
         };
         beside.follow(Duration::ZERO);
+        beside.enter_by(Role::Pod);
         beside
+    }
+
+    /// The role of the interface that packets of a test run enter by, which is `lo`.
+    pub(super) fn enter_by(&mut self, role: Role) {
+        self.rig.put_keyed("INTERFACES", &1_u32, RawRole::from(role));
     }
 
     /// As the agent does at each tick.
