@@ -8,8 +8,8 @@ use super::datapath::{bpf, map_of_maps};
 use super::maps;
 use anyhow::{Context as _, Result, bail};
 use aya::maps::MapData;
-use aya_obj::generated::bpf_map_type;
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH};
+use aya_obj::generated::{BPF_F_NO_PREALLOC, bpf_map_type};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -78,8 +78,8 @@ struct Known {
     problem: Option<String>,
 }
 
-/// Makes our outer maps for the maps that Cilium has pinned now: the kernel takes only inner maps of the flags that the outer one was
-/// made for. Those of an earlier process are left to its programs.
+/// Makes our outer maps for the maps that Cilium has pinned now, or will by default: the kernel takes only inner maps of the flags that
+/// the outer one was made for. Those of an earlier process are left to its programs.
 pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
     for outer in [
         "CILIUM_CT4",
@@ -96,14 +96,19 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
             }
             _ => {}
         }
-        let own = || SHAPES.iter().filter(|shape| shape.outer == outer);
-        let mut opened = own().filter_map(|shape| shape.open(directory).ok().flatten());
-        if let Some((inner, _)) = opened.next() {
-            let places = u32::try_from(2 * own().count())?;
-            let made = map_of_maps::make(outer, places, inner.fd().as_fd());
-            let made = made.with_context(|| format!("cannot make {outer}"))?;
-            bpf::pin(made.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
-        }
+        let own: Vec<_> = SHAPES.iter().filter(|shape| shape.outer == outer).collect();
+        let mut opened = own
+            .iter()
+            .filter_map(|shape| shape.open(directory).ok().flatten());
+        let inner = match opened.next() {
+            Some((pinned, _)) => pinned,
+            None => own[0]
+                .sample()
+                .with_context(|| format!("cannot make a map for {outer}"))?,
+        };
+        let made = map_of_maps::make(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
+        let made = made.with_context(|| format!("cannot make {outer}"))?;
+        bpf::pin(made.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
     }
     Ok(())
 }
@@ -209,6 +214,16 @@ fn open_outer(pin_dir: &Path, shape: &Shape) -> Result<OwnedFd> {
 }
 
 impl Shape {
+    /// A map as Cilium makes it by default: like Cilium's it has no BTF, which kernels before 6.2 compare.
+    fn sample(&self) -> Result<MapData> {
+        let flags = match self.kind {
+            BPF_MAP_TYPE_HASH => BPF_F_NO_PREALLOC,
+            _ => 0,
+        };
+        let map = aya_obj::Map::new_from_params(self.kind as u32, self.key, self.value, 1, flags);
+        Ok(MapData::create(map, "sample", None)?)
+    }
+
     /// The map and its id; `None` if Cilium has not pinned it.
     ///
     /// Errors: it has another shape.
