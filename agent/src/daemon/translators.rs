@@ -81,7 +81,7 @@ impl Translators {
         Ok(())
     }
 
-    /// Looks for new packets. Those that an earlier agent has counted are no news.
+    /// Looks for new packets. Those that an earlier agent has counted do not count.
     fn count_unreadable(&mut self) {
         let count = maps::packets(&self.pin_dir, Reason::Nothing, Outcome::UnreadableConnection);
         if self.unreadable.is_some_and(|before| count > before) {

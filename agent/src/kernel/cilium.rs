@@ -4,6 +4,7 @@
 //! After a change of their size or flags Cilium pins new maps, and its endpoints use the ones before for some seconds (17 s seen). So
 //! the programs look both up.
 
+use super::datapath::object::explain;
 use super::datapath::{bpf, map_of_maps};
 use super::maps;
 use anyhow::{Context as _, Result, bail};
@@ -102,9 +103,7 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
             .filter_map(|shape| shape.open(directory).ok().flatten());
         let inner = match opened.next() {
             Some((pinned, _)) => pinned,
-            None => own[0]
-                .sample()
-                .with_context(|| format!("cannot make a map for {outer}"))?,
+            None => own[0].sample()?,
         };
         let made = map_of_maps::make(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
         let made = made.with_context(|| format!("cannot make {outer}"))?;
@@ -221,7 +220,7 @@ impl Shape {
             _ => 0,
         };
         let map = aya_obj::Map::new_from_params(self.kind as u32, self.key, self.value, 1, flags);
-        Ok(MapData::create(map, "sample", None)?)
+        MapData::create(map, "sample", None).map_err(|error| explain(error, self.outer))
     }
 
     /// The map and its id; `None` if Cilium has not pinned it.

@@ -20,7 +20,7 @@ mod links;
 pub(crate) mod map_of_maps;
 pub(crate) mod netlink;
 pub(crate) mod node;
-mod object;
+pub(crate) mod object;
 mod own;
 mod pins;
 pub(crate) mod programs;
