@@ -39,7 +39,7 @@ static CILIUM_SK6: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1>, 2> = Arra
 #[inline(never)]
 pub extern "C" fn translated() -> u32 {
     let Some(packet) = maps::packet() else { return 0 };
-    if maps::view().is_none_or(|view| view.cilium == 0) || !packet.transport.has_ports() {
+    if !packet.transport.has_ports() {
         return 0;
     }
     let place = if packet.protocol == TCP { 0 } else { GENERATIONS };

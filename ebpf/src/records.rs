@@ -19,10 +19,15 @@ pub fn find<const TEST: bool>(context: *mut __sk_buff) -> Found {
     match found {
         Found::Conntrack => found,
         Found::Unreadable if is_redirected_here() => Found::Direct,
-        _ if is_of_pod::<TEST>(context) && cilium::translated() != 0 => Found::Elsewhere,
+        _ if reads_cilium() && is_of_pod::<TEST>(context) && cilium::translated() != 0 => Found::Elsewhere,
         _ if socket::has_left_by(context) != 0 => Found::Elsewhere,
         _ => found,
     }
+}
+
+#[inline(always)]
+fn reads_cilium() -> bool {
+    maps::view().is_some_and(|view| view.cilium != 0)
 }
 
 /// Whether the packet comes from a pod of this node. Only at pods' interfaces Cilium looks up each packet's entry, and writes it anew
