@@ -46,7 +46,8 @@ pub fn judge_by_destination(skb: &Skb, by_ip: bool) -> Decision {
     }
 }
 
-/// Judges a packet by its socket. `parsed`: see [`Skb::new`]. `None`: its Service has no denial for it, or the socket does not show the Service.
+/// Judges a packet by its socket. `parsed`: see [`Skb::new`]. `None`: its Service has no denial for it, or the socket does not show
+/// the Service.
 #[inline(always)]
 pub fn judge_by_socket(context: *mut __sk_buff, parsed: u32) -> Option<Decision> {
     maps::view().filter(|view| view.socket_lb != 0 && view.suspects != 0)?;

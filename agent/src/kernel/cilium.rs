@@ -82,14 +82,8 @@ struct Known {
 /// Makes our outer maps for the maps that Cilium has pinned now, or will by default: the kernel takes only inner maps of the flags that
 /// the outer one was made for. Those of an earlier process are left to its programs.
 pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
-    for outer in [
-        "CILIUM_CT4",
-        "CILIUM_CT6",
-        "CILIUM_NAT4",
-        "CILIUM_NAT6",
-        "CILIUM_SK4",
-        "CILIUM_SK6",
-    ] {
+    for first in SHAPES.iter().filter(|shape| shape.place == 0) {
+        let outer = first.outer;
         let path = maps::directory(pin_dir).join(outer);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -101,10 +95,9 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
         let mut opened = own
             .iter()
             .filter_map(|shape| shape.open(directory).ok().flatten());
-        let inner = match opened.next() {
-            Some((pinned, _)) => pinned,
-            None => own[0].sample()?,
-        };
+        let inner = opened
+            .next()
+            .map_or_else(|| first.sample(), |(pinned, _)| Ok(pinned))?;
         let made = map_of_maps::make(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
         let made = made.with_context(|| format!("cannot make {outer}"))?;
         bpf::pin(made.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;

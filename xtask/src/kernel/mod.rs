@@ -28,7 +28,7 @@ pub(crate) struct Args {
     scenarios: Vec<PathBuf>,
 }
 
-/// The machine is emulated: the table tests alone take five minutes.
+/// The machine is emulated: beside other work the table tests alone took 23 minutes.
 const LONGEST: Duration = Duration::from_mins(90);
 
 /// One for each verdict, hook and way that a kernel may treat differently.

@@ -5,7 +5,6 @@
 
 pub mod figures;
 pub mod hooks;
-
 mod node;
 mod pods;
 mod proxies;
