@@ -8,12 +8,16 @@ use anyhow::{Context, Result};
 use super::NetNs;
 
 /// Duplicate address detection is off: it keeps a new IPv6 address unusable for a second. ICMP errors are never
-/// rate-limited, so that each refused client receives one.
+/// rate-limited, so that each refused client receives one. No host takes ICMP redirects: the external one would go round the node
+/// that it sends through.
 const HOST: &[(&str, &str)] = &[
     ("ipv6/conf/all/accept_dad", "0"),
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/dad_transmits", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
+    ("ipv4/conf/all/accept_redirects", "0"),
+    ("ipv4/conf/default/accept_redirects", "0"),
+    ("ipv6/conf/default/accept_redirects", "0"),
     ("ipv4/icmp_ratelimit", "0"),
     ("ipv6/icmp/ratelimit", "0"),
 ];
