@@ -42,7 +42,7 @@ pub struct ConnectionEntry {
 }
 
 /// Value of `cilium_lb4_reverse_nat`: the Service's address that was translated.
-#[repr(C, packed)]
+#[repr(C, packed(2))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service4 {
     addr: u32,
@@ -50,7 +50,7 @@ pub struct Service4 {
 }
 
 /// Value of `cilium_lb6_reverse_nat`.
-#[repr(C, packed)]
+#[repr(C, packed(2))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service6 {
     addr: [u32; 4],
@@ -75,7 +75,8 @@ pub struct Socket6 {
     cookie: u64,
     backend: [u32; 4],
     backend_port: u16,
-    reserved: [u16; 3],
+    reserved: u16,
+    reserved_word: u32,
 }
 
 /// Value of `cilium_lb4_reverse_sk`.
@@ -153,7 +154,8 @@ impl Socket6 {
             cookie,
             backend: packet.dst.words(),
             backend_port: packet.dst_port.to_be(),
-            reserved: [0; 3],
+            reserved: 0,
+            reserved_word: 0,
         }
     }
 }
@@ -179,8 +181,10 @@ impl Service6 {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn vip(self, protocol: u8) -> Vip {
+        // Word by word: as a whole they would be copied by a function, which takes a stack of its own.
+        let [first, second, third, last] = self.addr;
         Vip {
-            addr: Addr::from_words(self.addr),
+            addr: Addr::from_words([first, second, third, last]),
             port: u16::from_be(self.port),
             protocol,
             reserved: 0,

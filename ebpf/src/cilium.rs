@@ -80,7 +80,7 @@ fn reversal(packet: &Packet, place: u32) -> Option<u16> {
 /// before: if these contradict each other, none.
 #[inline(always)]
 fn only<'a, S: PartialEq>(new: Option<*mut S>, old: Option<*mut S>) -> Option<&'a S> {
-    // SAFETY: as in `reversal`. Their alignment is 1, and every bit pattern is an S.
+    // SAFETY: as in `reversal`. The kernel aligns values to 8 octets, and every bit pattern is an S.
     let [new, old] = [new, old].map(|service| service.map(|service| unsafe { &*service }));
     match (new, old) {
         (Some(new), Some(old)) if new != old => None,

@@ -72,7 +72,8 @@ pub extern "C" fn read_test_entry() -> u32 {
     // SAFETY: elements of array maps; every bit pattern is an Entry.
     unsafe {
         (*scratch).reference = (*test).reference;
-        (*scratch).entry = (*test).entry;
+        let (from, to) = (addr_of!((*test).entry), addr_of_mut!((*scratch).entry));
+        bpf_probe_read_kernel(to.cast(), size_of::<Entry>() as u32, from.cast());
     }
     keep_record(scratch) as u32
 }

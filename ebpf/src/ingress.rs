@@ -82,7 +82,7 @@ fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
     let skb = Skb::judged(context);
     let (view, packet) = (maps::view()?, skb.packet()?);
     let (config, mode, debug) = maps::config()?;
-    let (key, meant) = maps::aim()?;
+    let (key, meant) = maps::aim(Found::Elsewhere)?;
     if mode == Mode::Off {
         return None;
     }

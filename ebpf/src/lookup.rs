@@ -43,7 +43,7 @@ impl<F: Origin> Model for Lookup<'_, F> {
         match self.found {
             Found::Nothing => Intent::NoConnection,
             Found::Unreadable => Intent::Unreadable,
-            Found::Conntrack | Found::Elsewhere if self.key.service.is_some() => Intent::Endpoint(*self.key),
+            _ if self.key.service.is_some() => Intent::Endpoint(*self.key),
             _ => Intent::None,
         }
     }
@@ -100,8 +100,8 @@ impl<F> Evidence for Lookup<'_, F> {
     }
 
     #[inline(always)]
-    fn client(&self, _: &Packet) -> (Addr, u16) {
-        (self.meant.client, self.meant.client_port)
+    fn client<'a>(&'a self, _: &'a Packet) -> (&'a Addr, u16) {
+        (&self.meant.client, self.meant.client_port)
     }
 }
 

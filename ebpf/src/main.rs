@@ -85,7 +85,8 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
         return TC_ACT_UNSPEC;
     }
     note::note::<false>(ctx.skb.skb);
-    carry_out(&ctx, judge_egress::<false>(ctx.skb.skb), Hook::Egress)
+    let parsed = parse_any(ctx.skb.skb);
+    carry_out(&ctx, egress::judge::<false>(ctx.skb.skb, parsed), Hook::Egress)
 }
 
 /// Both hooks in one program, with a conntrack entry that the tests give: a test run has none.
@@ -97,7 +98,7 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
 
 #[inline(always)]
 fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
-    if gate::asks_at_ingress(context) {
+    if asks_at_ingress(context) {
         let decision = judge_ingress(context, parse_any(context), true);
         if decision != Decision::Pass {
             return (decision, Hook::Ingress);
@@ -107,10 +108,15 @@ fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
         return (Decision::Pass, Hook::Egress);
     }
     note::note::<true>(context);
-    (judge_egress::<true>(context), Hook::Egress)
+    (egress::judge::<true>(context, parse_any(context)), Hook::Egress)
 }
 
-/// Not inlined beside the other gate, as their stacks would add up.
+/// Not inlined, as the other gate: each takes the stack by turns.
+#[inline(never)]
+fn asks_at_ingress(context: *mut __sk_buff) -> bool {
+    gate::asks_at_ingress(context)
+}
+
 #[inline(never)]
 fn asks_at_egress(context: *mut __sk_buff) -> bool {
     gate::asks_at_egress(context)
@@ -120,15 +126,6 @@ fn asks_at_egress(context: *mut __sk_buff) -> bool {
 #[inline(never)]
 fn judge_ingress(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
     ingress::judge_by_destination(&Skb::new(context, parsed), by_ip)
-}
-
-/// As `epguard_selftest`, if `TEST`.
-#[inline(always)]
-fn judge_egress<const TEST: bool>(context: *mut __sk_buff) -> Decision {
-    match egress::look::<TEST>(context) {
-        Some(found) => egress::judge(context, found),
-        None => Decision::Pass,
-    }
 }
 
 /// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.

@@ -13,10 +13,12 @@ pub use denied::{Denied, choose, denial};
 pub use gate::buckets;
 pub use settings::{action_of, active, capture, config, limits, mode_of, view};
 
+use crate::found::Found;
 use crate::frame::Origin;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
+use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
@@ -84,15 +86,20 @@ pub fn packet<'a>() -> Option<&'a Packet> {
     scratch().map(|scratch| unsafe { &(*scratch).packet })
 }
 
-/// The endpoint that the packet in the scratch map leaves for, of the Service that its client asked for, and what that was.
+/// The endpoint that the packet in the scratch map leaves for, of the Service that its client asked for, and what that was. Of no
+/// Service, unless `found` is a translation.
 #[inline(always)]
-pub fn aim<'a>() -> Option<(&'a DenialKey, &'a Meant)> {
+pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
     // SAFETY: as in `packet`.
     let scratch = unsafe { &mut *scratch()? };
     let Meant {
         vip, endpoint_port, ..
     } = &scratch.meant;
-    scratch.key = DenialKey::new(scratch.packet.dst, service(vip), *endpoint_port, vip.protocol);
+    let service = match found {
+        Found::Conntrack | Found::Elsewhere => service(vip),
+        _ => ServiceNumber::NONE,
+    };
+    scratch.key = DenialKey::new(scratch.packet.dst, service, *endpoint_port, vip.protocol);
     Some((&scratch.key, &scratch.meant))
 }
 
@@ -126,6 +133,9 @@ pub fn is_copy(frame: &impl Origin) -> bool {
     };
     // SAFETY: this CPU's own elements; every bit pattern is a Judged.
     unsafe {
+        if (*scratch).reference == 0 {
+            return false;
+        }
         let packet = Judged {
             reference: (*scratch).reference,
             at_ns: frame.now_ns(),
@@ -264,13 +274,8 @@ pub fn owner(addr: &Addr) -> Option<Uid> {
         .map(|owner| unsafe { addr_of!((*owner).uid).read() })
 }
 
-/// Sends an event to the agent. `write` fills it in the ring itself, as the stack is short. False if the ring is full.
+/// Room for an event to the agent, in the ring itself, as the stack is short. `None`: the ring is full.
 #[inline(always)]
-pub fn publish(write: impl FnOnce(*mut Event)) -> bool {
-    let Some(mut event) = EVENTS.reserve(0) else {
-        return false;
-    };
-    write(event.as_mut_ptr());
-    event.submit(0);
-    true
+pub fn event() -> Option<RingBufEntry<Event>> {
+    EVENTS.reserve(0)
 }

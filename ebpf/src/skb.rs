@@ -191,12 +191,6 @@ impl Skb {
         }
     }
 
-    /// The frame of a TC program, which is parsed now.
-    #[inline(always)]
-    pub fn parse(context: *mut __sk_buff) -> Self {
-        Self::new(context, parse_any(context))
-    }
-
     /// Whether a VLAN tag lies beside the frame, where the kernel or the device puts it.
     #[inline(always)]
     pub fn is_tagged(&self) -> bool {

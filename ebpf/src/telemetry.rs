@@ -3,9 +3,9 @@
 use crate::frame::Origin;
 use crate::maps;
 use aya_log_ebpf::info;
+use core::ptr::copy_nonoverlapping;
 use epguard_common::{
-    Addr, Decision, DenialKey, Event, Outcome, Packet, Rate, Reason, ServiceNumber, Terminated, Uid, Verdict,
-    counter,
+    Addr, Decision, DenialKey, Event, Outcome, Packet, Rate, Reason, Terminated, Uid, Verdict, counter,
 };
 
 /// What the decision has found.
@@ -17,7 +17,7 @@ pub trait Evidence {
     /// The key of the denial.
     fn key(&self) -> &DenialKey;
     /// The client, before masquerade where that is known.
-    fn client(&self, packet: &Packet) -> (Addr, u16);
+    fn client<'a>(&'a self, packet: &'a Packet) -> (&'a Addr, u16);
 }
 
 /// Counts the decision and, for a denial, sends the agent an event.
@@ -53,26 +53,28 @@ pub fn report<F: Origin, E: Evidence>(
         Some(true) => {}
         _ => return one(Outcome::EventSuppressed),
     }
-    let told = maps::publish(|event| {
-        // SAFETY: memory of the ring, which is this program's until it submits it.
-        unsafe {
-            write(event, frame, reason, outcome, now_ns);
-            ((*event).src, (*event).src_port) = evidence.client(packet);
-            (*event).dst = packet.dst;
-            (*event).dst_port = packet.dst_port;
-            (*event).protocol = packet.protocol;
-            if key.service.is_some() {
-                // A later fragment shows no port, and an ICMP error is one about another protocol.
-                (*event).dst_port = key.port;
-                (*event).protocol = key.protocol;
-            }
-            (*event).service = key.service;
-            evidence.write_uids(&raw mut (*event).dead_uid, &raw mut (*event).owner_uid);
+    let Some(mut entry) = maps::event() else {
+        return one(Outcome::EventLost);
+    };
+    let event = entry.as_mut_ptr();
+    let (client, client_port) = evidence.client(packet);
+    // SAFETY: memory of the ring, which is this program's until it submits it.
+    unsafe {
+        write(event, frame, reason, outcome, now_ns);
+        copy_nonoverlapping(client, &raw mut (*event).src, 1);
+        (*event).src_port = client_port;
+        copy_nonoverlapping(&raw const packet.dst, &raw mut (*event).dst, 1);
+        (*event).dst_port = packet.dst_port;
+        (*event).protocol = packet.protocol;
+        if key.service.is_some() {
+            // A later fragment shows no port, and an ICMP error is one about another protocol.
+            (*event).dst_port = key.port;
+            (*event).protocol = key.protocol;
         }
-    });
-    if !told {
-        one(Outcome::EventLost);
+        (*event).service = key.service;
+        evidence.write_uids(&raw mut (*event).dead_uid, &raw mut (*event).owner_uid);
     }
+    entry.submit(0);
 }
 
 #[inline(always)]
@@ -105,37 +107,34 @@ fn admit(rate: *mut Rate, now_ns: u64) -> bool {
 /// Reports once that a pod holds the address. If the ring is full, the agent reads it from the entry a little later.
 #[inline(always)]
 pub fn lifted<F: Origin>(frame: &F, address: &Addr, terminated: *const Terminated, at_ns: u64) {
-    let told = maps::publish(|event| {
-        // SAFETY: as in `report`; the entry stays readable for the run of the program, and UIDs are plain octets.
-        unsafe {
-            write(event, frame, Reason::Terminated, Outcome::Lifted, at_ns);
-            (*event).dead_uid = (&raw const (*terminated).dead_uid).read();
-            (*event).src = *address;
-            (*event).dst = *address;
-            (*event).src_port = 0;
-            (*event).dst_port = 0;
-            (*event).protocol = 0;
-        }
-    });
-    if !told {
-        maps::count(Reason::Terminated, Outcome::EventLost, 0);
+    let Some(mut entry) = maps::event() else {
+        return maps::count(Reason::Terminated, Outcome::EventLost, 0);
+    };
+    let event = entry.as_mut_ptr();
+    // SAFETY: as in `report`; the entry stays readable for the run of the program, and UIDs are plain octets.
+    unsafe {
+        write(event, frame, Reason::Terminated, Outcome::Lifted, at_ns);
+        copy_nonoverlapping(&raw const (*terminated).dead_uid, &raw mut (*event).dead_uid, 1);
+        copy_nonoverlapping(address, &raw mut (*event).src, 1);
+        copy_nonoverlapping(address, &raw mut (*event).dst, 1);
     }
+    entry.submit(0);
 }
 
-/// Writes the fields that every event has, one by one: a whole event would be made on the stack first.
+/// Writes the fields that every event has, one by one: a whole event would be made on the stack first. The others are 0.
 #[inline(always)]
 unsafe fn write<F: Origin>(event: *mut Event, frame: &F, reason: Reason, outcome: Outcome, at_ns: u64) {
     // SAFETY: the caller's memory, which has room for an event.
     unsafe {
+        // The compiler would call a function that writes octet by octet.
+        for word in 0..size_of::<Event>() / 8 {
+            event.cast::<u64>().add(word).write_volatile(0);
+        }
         (*event).at_ns = at_ns;
-        (*event).dead_uid = Uid::NONE;
-        (*event).owner_uid = Uid::NONE;
         (*event).reason = reason as u32;
         (*event).outcome = outcome as u32;
         (*event).ifindex = frame.ifindex();
         (*event).length = frame.length();
-        (*event).service = ServiceNumber::NONE;
-        (*event).reserved = [0; 7];
     }
 }
 

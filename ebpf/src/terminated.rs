@@ -8,6 +8,7 @@ use crate::xdp::Raw;
 use crate::{gate, maps, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
+use core::ptr::copy_nonoverlapping;
 use epguard_common::{
     Action, ActionModel, Addr, Decision, DenialKey, Mode, NextHop, Packet, Rate, RawConfig, Reason, Role,
     Sighting, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated, refuses,
@@ -181,7 +182,7 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     fn write_uids(&self, dead: *mut Uid, _: *mut Uid) {
         if let Some(found) = self.terminated.get() {
             // SAFETY: as in `rate`; UIDs are plain octets, and the caller has room for one.
-            unsafe { dead.write((&raw const (*found.entry).dead_uid).read()) };
+            unsafe { copy_nonoverlapping(&raw const (*found.entry).dead_uid, dead, 1) };
         }
     }
 
@@ -191,8 +192,8 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn client(&self, packet: &Packet) -> (Addr, u16) {
-        (packet.src, packet.src_port)
+    fn client<'a>(&'a self, packet: &'a Packet) -> (&'a Addr, u16) {
+        (&packet.src, packet.src_port)
     }
 }
 

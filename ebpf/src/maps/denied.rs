@@ -4,7 +4,7 @@ use super::{KeyedMap, of_key};
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
-use core::ptr::addr_of;
+use core::ptr::{addr_of, copy_nonoverlapping};
 use epguard_common::{
     Action, Backend, Backends, DenialKey, Keyed, Mode, Packet, Proof, RawDenial, Reason, Uid, UidState,
     capacity,
@@ -44,8 +44,8 @@ impl Denied {
     pub fn write_uids(&self, target: &DenialKey, dead: *mut Uid, owner: *mut Uid) {
         // SAFETY: as in `of_key`; the caller has room for two.
         let told = of_key(self.entry, target, |denial| unsafe {
-            dead.write(addr_of!((*denial).dead_uid).read());
-            owner.write(addr_of!((*denial).owner_uid).read());
+            copy_nonoverlapping(addr_of!((*denial).dead_uid), dead, 1);
+            copy_nonoverlapping(addr_of!((*denial).owner_uid), owner, 1);
         });
         if told.is_none() {
             // SAFETY: as above.
