@@ -85,6 +85,10 @@ pub struct View {
     pub socket_lb_epoch: u32,
     /// The greatest [`crate::ServiceNumber`] that was given.
     pub last_service: u32,
+    /// Not 0: some interface has, or had, a role that [`crate::Role::hands_on`].
+    pub relays: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 impl View {

@@ -13,6 +13,8 @@ const VIEW: View = View {
     socket_lb: 0,
     socket_lb_epoch: 0,
     last_service: 0,
+    relays: 0,
+    reserved: 0,
 };
 
 const PLAIN: Glance = Glance {

@@ -117,6 +117,13 @@ impl Role {
         Self::Relay,
     ];
 
+    /// Whether another hooked interface judges what leaves here.
+    #[inline]
+    #[must_use]
+    pub const fn hands_on(self) -> bool {
+        matches!(self, Self::Stacked | Self::Relay)
+    }
+
     /// As the status and docs/reference.md name it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

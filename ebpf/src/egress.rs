@@ -8,7 +8,7 @@ use crate::skb::Skb;
 use crate::{maps, telemetry, terminated};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
-use epguard_common::{Decision, Mode, Outcome, Reason, Role, decide_egress};
+use epguard_common::{Decision, Mode, Outcome, Reason, Role, View, decide_egress};
 
 /// Carries out what `epguard_common` decides about a packet that leaves: takes answers from the limits, counts and reports. The
 /// decision never depends on the report. `parsed`: see [`Skb::new`]. `TEST`: see [`find`].
@@ -28,7 +28,7 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
         return Decision::Pass;
     };
     let suspect = maps::suspect(&packet.dst);
-    if suspect.is_none() && view.flows == 0 || mode == Mode::Off || !is_judged_here(&skb) {
+    if suspect.is_none() && view.flows == 0 || mode == Mode::Off || !is_judged_here(&skb, &view) {
         return Decision::Pass;
     }
     let found = find::<TEST>(context);
@@ -66,7 +66,8 @@ fn lift(context: *mut __sk_buff, parsed: u32) {
 /// Whether this interface judges what leaves by it. Where another hooked interface follows, that one does; the capture interface
 /// gets packets that were judged.
 #[inline(always)]
-fn is_judged_here(skb: &Skb) -> bool {
+fn is_judged_here(skb: &Skb, view: &View) -> bool {
     let ifindex = skb.ifindex();
-    !matches!(maps::role(ifindex), Some(Role::Stacked | Role::Relay)) && maps::capture() != ifindex
+    let hands_on = view.relays != 0 && maps::role(ifindex).is_some_and(Role::hands_on);
+    !hands_on && maps::capture() != ifindex
 }

@@ -6,10 +6,15 @@ use epguard_common::{RawRole, Role};
 impl Writer {
     /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
     pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) {
-        let written = match role {
-            Some(role) => self.interfaces.insert(ifindex, RawRole::from(role), 0),
-            None => absent(self.interfaces.remove(&ifindex)),
+        let known = if role.is_some_and(Role::hands_on) {
+            self.look_up_roles()
+        } else {
+            Ok(())
         };
+        let written = known.and_then(|()| match role {
+            Some(role) => Ok(self.interfaces.insert(ifindex, RawRole::from(role), 0)?),
+            None => Ok(absent(self.interfaces.remove(&ifindex))?),
+        });
         if let Err(error) = written {
             tracing::warn!(ifindex, %error, "cannot write INTERFACES; what leads there is not denied as terminated");
         }

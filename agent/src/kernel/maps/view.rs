@@ -35,6 +35,15 @@ impl Writer {
         self.vouch()
     }
 
+    /// Lets the programs look up the role of an interface before they judge what leaves there, from now on.
+    pub(super) fn look_up_roles(&mut self) -> Result<()> {
+        if self.vouched.relays != 0 {
+            return Ok(());
+        }
+        self.vouched.relays = 1;
+        self.vouch()
+    }
+
     /// Lets the programs judge packets by where a socket load balancer has connected their sockets. Earlier entries of
     /// CONNECTIONS become invalid if calls may have been missed until now. `everywhere`: whether all interfaces are hooked.
     ///

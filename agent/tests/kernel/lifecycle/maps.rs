@@ -6,7 +6,7 @@ use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
-    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason,
+    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Role,
     ServiceNumber, Suspect, Uid, UidState, View, Vip, capacity, counter,
 };
 use epguard_core::sorted_map::SortedMap;
@@ -176,6 +176,21 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
         assert_eq!(writer.left_out(), 0);
         assert!(!writer.install(&both).unwrap());
     });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn the_programs_look_up_roles_once_an_interface_hands_packets_on() {
+    let node = Node::new();
+    for (role, looked_up) in [
+        (Role::Pod, 0),
+        (Role::Uplink, 0),
+        (Role::Stacked, 1),
+        (Role::Pod, 1),
+    ] {
+        write(&node, |writer| writer.set_role(2, Some(role)));
+        assert_eq!(view(&node).get(&0, 0).unwrap().relays, looked_up, "{role:?}");
+    }
 }
 
 #[test]

@@ -150,10 +150,13 @@ fn bpftool_names_every_field_of_the_settings() {
         socket_lb: 1,
         socket_lb_epoch: 5,
         last_service: 6,
+        relays: 7,
+        reserved: 0,
     };
     set(&mut datapath, "VIEW", view);
     let value = json!({"lease_deadline_ns": 1_u64 << 40, "suspects": 2, "terminated": 3, "flows": 4,
-        "entry_at": 32, "cilium": 1, "socket_lb": 1, "socket_lb_epoch": 5, "last_service": 6});
+        "entry_at": 32, "cilium": 1, "socket_lb": 1, "socket_lb_epoch": 5, "last_service": 6,
+        "relays": 7, "reserved": 0});
     assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
 }
 

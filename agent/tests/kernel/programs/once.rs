@@ -3,8 +3,8 @@
 use super::frames::{ACK, TCP, frame, packet, tcp};
 use super::rig::{BOTH, DROP, PASS, Rig};
 use super::translators::{of, syn};
-use super::world::{ENFORCE, PORT, REUSED};
-use epguard_common::{Config, Mode, Outcome, RawRole, Reason, Role};
+use super::world::{ENFORCE, FRESH, PORT, REUSED};
+use epguard_common::{Config, Mode, Outcome, RawRole, Reason, Role, View};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::ops::Range;
@@ -32,6 +32,10 @@ fn two(role: Role) -> (Rig, [u32; 2]) {
     for ifindex in two {
         rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
     }
+    rig.vouch(View {
+        relays: role.hands_on().into(),
+        ..FRESH
+    });
     rig.tracked = Some(of(REUSED, TCP));
     (rig, two)
 }

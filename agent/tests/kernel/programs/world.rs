@@ -77,6 +77,8 @@ pub const FRESH: View = View {
     socket_lb: 0,
     socket_lb_epoch: 0,
     last_service: BANK.number,
+    relays: 0,
+    reserved: 0,
 };
 
 pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
