@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
         assert_eq!(size_of::<RawConfig>(), 17 * 4);
-        assert_eq!(size_of::<View>(), 8 + 8 * 4);
+        assert_eq!(size_of::<View>(), 8 + 10 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());
         assert_eq!(size_of::<Vip>(), 16 + 2 + 1 + 1);
