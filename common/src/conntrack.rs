@@ -103,7 +103,7 @@ impl Entry {
         }
         let is_v4 = packet.dst.is_v4();
         let family = if is_v4 { AF_INET } else { AF_INET6 };
-        let same = original.protocol == packet.protocol;
+        let same = original.protocol == packet.protocol || packet.hides_protocol();
         // The error belongs to the connection whose packet it quotes.
         let is_error = !same
             && reference.info() == Reference::RELATED

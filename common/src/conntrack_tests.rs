@@ -173,28 +173,60 @@ fn an_icmp_error_belongs_to_the_connection_that_it_quotes() {
     );
 }
 
-#[test]
-fn entries_of_ipv6_are_read_alike() {
-    let addr = |last| Addr::v6([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+const fn v6(last: u8) -> Addr {
+    Addr::v6([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last])
+}
+
+fn of_ipv6() -> (Entry, Packet) {
     let mut entry = ENTRY;
     for (tuple, [src, dst]) in [(&mut entry.original, [1, 2]), (&mut entry.reply, [3, 1])] {
-        (tuple.family, tuple.src, tuple.dst) = (AF_INET6, addr(src).words(), addr(dst).words());
+        (tuple.family, tuple.src, tuple.dst) = (AF_INET6, v6(src).words(), v6(dst).words());
     }
-    let packet = Packet {
-        src: addr(1),
-        dst: addr(3),
-        ..PACKET
-    };
+    let (src, dst) = (v6(1), v6(3));
+    (entry, Packet { src, dst, ..PACKET })
+}
+
+#[test]
+fn entries_of_ipv6_are_read_alike() {
+    let (entry, packet) = of_ipv6();
     let Record::Translated(meant) = read(NEW, entry, packet) else {
         panic!("{:?}", read(NEW, entry, packet))
     };
-    assert_eq!((meant.vip.addr, meant.client), (addr(2), addr(1)));
+    assert_eq!((meant.vip.addr, meant.client), (v6(2), v6(1)));
     let error = Packet {
         protocol: ICMPV6,
         transport: Transport::Other,
         ..packet
     };
     assert!(matches!(read(RELATED, entry, error), Record::Translated(_)));
+}
+
+#[test]
+fn a_later_fragment_of_ipv6_may_show_another_header_in_place_of_its_protocol() {
+    const OPTIONS: u8 = 60;
+    let (entry, packet) = of_ipv6();
+    let fragment = |protocol| Packet {
+        protocol,
+        transport: Transport::Fragment,
+        src_port: 0,
+        dst_port: 0,
+        ..packet
+    };
+    assert!(matches!(
+        read(NEW, entry, fragment(OPTIONS)),
+        Record::Translated(_)
+    ));
+    assert_eq!(read(NEW, entry, fragment(17)), Record::Unreadable);
+    let of_ipv4 = Packet {
+        transport: Transport::Fragment,
+        protocol: OPTIONS,
+        ..PACKET
+    };
+    assert_eq!(
+        read(NEW, ENTRY, of_ipv4),
+        Record::Unreadable,
+        "no extension header"
+    );
 }
 
 #[test]
