@@ -120,6 +120,18 @@ fn a_driver_without_xdp_is_reported_and_uses_generic_mode() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
+fn an_xdp_link_of_another_version_gives_way() {
+    let node = Node::new();
+    drop(attach(&node, Xdp::Driver));
+    let (pinned, other) = (pin(&node), node.pins().join("v2"));
+    std::fs::rename(node.pins().join("v3"), &other).unwrap();
+    let (before, _) = link(&other.join(pinned.strip_prefix(node.pins().join("v3")).unwrap()));
+    attach(&node, Xdp::Driver);
+    assert!(attached().contains("xdp") && link(&pinned).0 != before);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
 fn a_severed_xdp_link_is_attached_again() {
     let node = Node::new();
     let mut datapath = attach(&node, Xdp::Driver);
