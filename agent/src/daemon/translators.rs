@@ -73,21 +73,27 @@ impl Translators {
         }
         self.is_on_cilium = self.cilium.follow(Instant::now())?;
         writer.read_cilium(self.is_on_cilium)?;
-        if self.read.is_none_or(|read| read.elapsed() >= SETTINGS) {
-            self.read = Some(Instant::now());
+        let now = Instant::now();
+        if self.read.is_none_or(|read| now.duration_since(read) >= SETTINGS) {
+            self.read = Some(now);
             self.settings = settings();
-            self.count_unreadable();
+            let count = maps::packets(&self.pin_dir, Reason::Nothing, Outcome::UnreadableConnection);
+            self.count_unreadable(count, now);
         }
         Ok(())
     }
 
-    /// Looks for new packets. Those that an earlier agent has counted do not count.
-    fn count_unreadable(&mut self) {
-        let count = maps::packets(&self.pin_dir, Reason::Nothing, Outcome::UnreadableConnection);
+    /// Takes note of new packets. Those that an earlier agent has counted do not count.
+    fn count_unreadable(&mut self, count: u64, now: Instant) {
         if self.unreadable.is_some_and(|before| count > before) {
-            self.last_unreadable = Some(Instant::now());
+            self.last_unreadable = Some(now);
         }
         self.unreadable = Some(count);
+    }
+
+    fn shows_unreadable(&self, now: Instant) -> bool {
+        self.last_unreadable
+            .is_some_and(|last| now.duration_since(last) < SHOWN)
     }
 
     /// Errors: this kernel shows no record of any translator, so that no denial of a Service could be enforced.
@@ -118,7 +124,7 @@ impl Translators {
         self.cilium
             .problems()
             .for_each(|problem| add(Cause::Cilium, problem));
-        if self.last_unreadable.is_some_and(|last| last.elapsed() < SHOWN) {
+        if self.shows_unreadable(Instant::now()) {
             let count = self.unreadable.unwrap_or_default();
             add(Cause::Unreadable, &format!("{count} packets"));
         }
@@ -142,4 +148,44 @@ fn settings() -> Vec<Gap> {
         detail: name,
     });
     ipvs.into_iter().chain(flowtables).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(nfct: &Result<u32>) -> Translators {
+        let nowhere = Path::new("/nonexistent");
+        Translators::new(nfct, nowhere, nowhere)
+    }
+
+    #[test]
+    fn a_kernel_that_shows_no_entry_keeps_from_enforcing_unless_a_socket_load_balancer_does() {
+        let shows_none = with(&Err(anyhow::anyhow!("no BTF")));
+        let refused = shows_none.require_one(false).unwrap_err().to_string();
+        assert!(
+            refused.ends_with("no packet shows its Service: no BTF"),
+            "{refused}"
+        );
+        shows_none.require_one(true).unwrap();
+        // The module may still come.
+        with(&Ok(104)).require_one(false).unwrap();
+    }
+
+    #[test]
+    fn packets_with_an_unreadable_entry_are_shown_for_ten_minutes_after_the_last() {
+        let mut translators = with(&Ok(104));
+        let begin = Instant::now();
+        let minutes = |count| begin + Duration::from_mins(count);
+        let mut shown = |count, at| {
+            translators.count_unreadable(count, minutes(at));
+            translators.shows_unreadable(minutes(at))
+        };
+        assert!(!shown(5, 0), "counted by an earlier agent");
+        assert!(!shown(5, 1));
+        assert!(shown(6, 2));
+        assert!(shown(6, 11));
+        assert!(!shown(6, 12));
+        assert!(shown(7, 13));
+    }
 }
