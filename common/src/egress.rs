@@ -1,6 +1,6 @@
 //! What becomes of a packet at the egress hook, after DNAT.
 
-use crate::{ActionModel, Decision, Model, Packet, Verdict, decide, is_redirectable, judge};
+use crate::{ActionModel, Decision, Model, Packet, Reference, Verdict, decide, is_redirectable, judge};
 
 /// What the choice looks up at the egress hook.
 pub trait EgressModel: Model + ActionModel {
@@ -35,7 +35,7 @@ impl Judged {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as judge")]
     pub const fn is_copy_of(&self, first: &Self) -> bool {
-        self.reference != 0
+        Reference(self.reference).address().is_some()
             && self.reference == first.reference
             && self.length == first.length
             && self.ifindex != first.ifindex

@@ -211,13 +211,6 @@ fn only_the_same_packet_of_a_connection_at_another_port_at_once_is_a_copy() {
                 ..second
             },
         ),
-        (
-            "no connection",
-            Judged {
-                reference: 0,
-                ..second
-            },
-        ),
         ("another length", Judged { length: 75, ..second }),
         (
             "later",
@@ -231,4 +224,12 @@ fn only_the_same_packet_of_a_connection_at_another_port_at_once_is_a_copy() {
         assert!(!other.is_copy_of(&first), "{name}");
     }
     assert!(!second.is_copy_of(&Judged::default()));
+    // 7: IP_CT_UNTRACKED without an entry, as of all packets that are not tracked.
+    for reference in [0, 7] {
+        let [one, other] = [first, second].map(|judged| Judged { reference, ..judged });
+        assert!(
+            !other.is_copy_of(&one),
+            "packets without a connection: {reference}"
+        );
+    }
 }

@@ -17,7 +17,11 @@ use epguard_common::{Decision, Mode, Outcome, Reason, Role, View, decide_egress}
 #[inline(never)]
 pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision {
     let skb = Skb::new(context, parsed);
-    let (Some(view), Some((config, mode, debug))) = (maps::active(), maps::config()) else {
+    // One by one: of a pair the verifier sees the values of one that is missing, up to Linux 6.12.
+    let Some(view) = maps::active() else {
+        return Decision::Pass;
+    };
+    let Some((config, mode)) = maps::config() else {
         return Decision::Pass;
     };
     // ARP and non-IP packets, too: the sender of an ARP packet holds its address.
@@ -52,7 +56,7 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
         Decision::Reject => limit::take(config, &lookup, skb.now_ns()),
         _ => {}
     }
-    telemetry::report(&skb, packet, verdict, decision, &lookup, debug);
+    telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
     decision
 }
 

@@ -81,7 +81,7 @@ extern "C" fn meant(context: *mut __sk_buff) -> u32 {
 fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
     let skb = Skb::judged(context);
     let (view, packet) = (maps::view()?, skb.packet()?);
-    let (config, mode, debug) = maps::config()?;
+    let (config, mode) = maps::config()?;
     let (key, meant) = maps::aim(Found::Elsewhere)?;
     if mode == Mode::Off {
         return None;
@@ -106,6 +106,6 @@ fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
     if decision == Decision::Reject {
         limit::take(config, &lookup, skb.now_ns());
     }
-    telemetry::report(&skb, packet, verdict, decision, &lookup, debug);
+    telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
     Some(decision)
 }

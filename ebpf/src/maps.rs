@@ -11,7 +11,7 @@ pub use connections::{call, connect, connected, disconnect, hide, read_connectio
 pub use counts::{count, count_call, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
 pub use gate::buckets;
-pub use settings::{action_of, active, capture, config, limits, mode_of, view};
+pub use settings::{action_of, active, capture, config, is_logged, limits, mode_of, view};
 
 use crate::found::Found;
 use crate::frame::Origin;
@@ -23,7 +23,7 @@ use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
     Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Judged, Keyed, Mac, Meant, Owner, Packet,
-    RawRole, Role, ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
+    RawRole, Reference, Role, ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].
@@ -90,17 +90,20 @@ pub fn packet<'a>() -> Option<&'a Packet> {
 /// Service, unless `found` is a translation.
 #[inline(always)]
 pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
-    // SAFETY: as in `packet`.
-    let scratch = unsafe { &mut *scratch()? };
+    let scratch = scratch()?;
+    // SAFETY: as in `packet`; nobody writes what a client asked for any more.
+    let (packet, meant) = unsafe { (&(*scratch).packet, &(*scratch).meant) };
     let Meant {
         vip, endpoint_port, ..
-    } = &scratch.meant;
+    } = meant;
     let service = match found {
         Found::Conntrack | Found::Elsewhere => service(vip),
         _ => ServiceNumber::NONE,
     };
-    scratch.key = DenialKey::new(scratch.packet.dst, service, *endpoint_port, vip.protocol);
-    Some((&scratch.key, &scratch.meant))
+    // SAFETY: as in `packet`; the key is nobody's yet.
+    let key = unsafe { &mut (*scratch).key };
+    *key = DenialKey::new(packet.dst, service, *endpoint_port, vip.protocol);
+    Some((key, meant))
 }
 
 /// The Service's address that the client of the packet in the scratch map asked for, once a record was found.
@@ -114,13 +117,13 @@ pub fn vip<'a>() -> Option<&'a Vip> {
 #[inline(always)]
 pub fn mean(vip: Vip) {
     if let Some(scratch) = scratch() {
-        // SAFETY: as in `packet`.
-        let scratch = unsafe { &mut *scratch };
-        scratch.meant = Meant {
+        // SAFETY: as in `packet`; nobody reads what a client asked for yet.
+        let (packet, meant) = unsafe { (&(*scratch).packet, &mut (*scratch).meant) };
+        *meant = Meant {
             vip,
-            client: scratch.packet.src,
-            client_port: scratch.packet.src_port,
-            endpoint_port: scratch.packet.dst_port,
+            client: packet.src,
+            client_port: packet.src_port,
+            endpoint_port: packet.dst_port,
         };
     }
 }
@@ -133,7 +136,8 @@ pub fn is_copy(frame: &impl Origin) -> bool {
     };
     // SAFETY: this CPU's own elements; every bit pattern is a Judged.
     unsafe {
-        if (*scratch).reference == 0 {
+        // Without a connection it is none, and needs no clock.
+        if Reference((*scratch).reference).address().is_none() {
             return false;
         }
         let packet = Judged {

@@ -252,6 +252,6 @@ impl Skb {
     /// Whether a mode is on, and the agent has renewed the lease in time.
     #[inline(always)]
     pub fn is_in_force(&self, view: &View) -> bool {
-        maps::config().is_some_and(|(_, mode, _)| mode != Mode::Off) && view.lease_is_valid(self.now_ns())
+        maps::config().is_some_and(|(_, mode)| mode != Mode::Off) && view.lease_is_valid(self.now_ns())
     }
 }

@@ -24,8 +24,7 @@ pub fn read(context: *mut __sk_buff) -> Shown {
         return Shown::NoSocket;
     };
     // SAFETY: this CPU's own element, which no other program of ours uses until this one ends.
-    let scratch = unsafe { &mut *scratch };
-    let (packet, connection) = (&scratch.packet, &mut scratch.connection);
+    let (packet, connection) = unsafe { (&(*scratch).packet, &mut (*scratch).connection) };
     let Ok(is_known) = maps::read_connection(context, connection) else {
         return Shown::NoSocket;
     };

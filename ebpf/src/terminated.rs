@@ -31,7 +31,7 @@ pub fn judge_early(frame: &Raw) -> Decision {
 /// Judges a packet to an IP that may be unused.
 #[inline(always)]
 pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
-    let Some((config, mode, debug)) = maps::config() else {
+    let Some((config, mode)) = maps::config() else {
         return Decision::Pass;
     };
     let tables = Tables {
@@ -53,7 +53,7 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
     if decision == Decision::Reject {
         limit::take(config, &tables, frame.now_ns());
     }
-    telemetry::report(frame, packet, verdict, decision, &tables, debug);
+    telemetry::report(frame, packet, verdict, decision, &tables, maps::is_logged(config));
     decision
 }
 

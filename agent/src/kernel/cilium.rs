@@ -70,8 +70,8 @@ pub struct Cilium {
 /// What is known of one of Cilium's maps.
 #[derive(Debug, Default)]
 struct Known {
-    /// Id of the map at the first place.
-    id: Option<u32>,
+    /// The map at the first place, and its id.
+    map: Option<(MapData, u32)>,
     /// Since when it is not pinned, though it may still be in use.
     unpinned: Option<Instant>,
     /// Since when the second place has the map before it.
@@ -122,32 +122,32 @@ impl Cilium {
     /// Errors: Cilium's maps have other flags than those that the outer maps were made for; the next process makes others.
     pub fn follow(&mut self, now: Instant) -> Result<bool> {
         for (shape, known) in SHAPES.iter().zip(&mut self.known) {
-            let opened = shape.open(&self.directory);
-            known.problem = opened.as_ref().err().map(|error| format!("{error:#}"));
-            match opened.ok().flatten() {
-                Some((map, id)) => {
-                    if known.id != Some(id) {
-                        hand_over(&self.pin_dir, shape, known, (&map, id), now)?;
+            known.problem = None;
+            match shape.open(&self.directory) {
+                Ok(Some((map, id))) => {
+                    if known.map.as_ref().is_none_or(|(_, known)| *known != id) {
+                        hand_over(&self.pin_dir, shape, known, (map, id), now)?;
                     }
                     known.unpinned = None;
                 }
-                None if known.id.is_some() => {
+                Ok(None) if known.map.is_some() => {
                     known.unpinned.get_or_insert(now);
                 }
-                None => {}
+                Ok(None) => {}
+                Err(error) => known.problem = Some(format!("{error:#}")),
             }
             known.forget(shape, &self.pin_dir, now)?;
         }
         Ok(self
             .known
             .iter()
-            .any(|known| known.id.is_some() || known.replaced.is_some()))
+            .any(|known| known.map.is_some() || known.replaced.is_some()))
     }
 
     /// Names of the maps that are looked up.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let known = SHAPES.iter().zip(&self.known);
-        known.filter_map(|(shape, known)| known.id.map(|_| shape.pin))
+        known.filter_map(|(shape, known)| known.map.as_ref().map(|_| shape.pin))
     }
 
     /// Why a map of Cilium's is not looked up.
@@ -161,13 +161,15 @@ impl Known {
     fn forget(&mut self, shape: &Shape, pin_dir: &Path, now: Instant) -> Result<()> {
         let is_over =
             |since: Option<Instant>| since.is_some_and(|since| now.duration_since(since) >= KEEP_OLD);
-        if is_over(self.replaced) {
+        // Where a map of unknown shape is pinned, no map shows what Cilium has written since.
+        let unknown = self.problem.is_some();
+        if is_over(self.replaced) || unknown && self.replaced.is_some() {
             map_of_maps::remove(open_outer(pin_dir, shape)?.as_fd(), shape.place + 1)?;
             self.replaced = None;
         }
-        if is_over(self.unpinned) {
+        if is_over(self.unpinned) || unknown && self.map.is_some() {
             map_of_maps::remove(open_outer(pin_dir, shape)?.as_fd(), shape.place)?;
-            (self.id, self.unpinned) = (None, None);
+            (self.map, self.unpinned) = (None, None);
         }
         Ok(())
     }
@@ -177,14 +179,12 @@ fn hand_over(
     pin_dir: &Path,
     shape: &Shape,
     known: &mut Known,
-    (map, id): (&MapData, u32),
+    (map, id): (MapData, u32),
     now: Instant,
 ) -> Result<()> {
     let outer = open_outer(pin_dir, shape)?;
-    if let Some(before) = known.id
-        && let Ok(before) = bpf::map_by_id(before)
-    {
-        map_of_maps::set(outer.as_fd(), shape.place + 1, before.as_fd())?;
+    if let Some((before, _)) = known.map.take() {
+        map_of_maps::set(outer.as_fd(), shape.place + 1, before.fd().as_fd())?;
         known.replaced = Some(now);
     }
     match map_of_maps::set(outer.as_fd(), shape.place, map.fd().as_fd()) {
@@ -194,7 +194,7 @@ fn hand_over(
         ),
         written => written.with_context(|| format!("cannot write {}", shape.outer))?,
     }
-    known.id = Some(id);
+    known.map = Some((map, id));
     tracing::info!(map = shape.pin, id, "connections are looked up in Cilium's map");
     Ok(())
 }

@@ -78,7 +78,7 @@ pub fn read_connection(context: *mut __sk_buff, into: *mut Connection) -> Result
         return Ok(false);
     };
     // SAFETY: memory of the socket, which the packet holds; the caller has room for a Connection, of which every bit pattern is
-    // one. Unchanged before and after: no other CPU has written the rest in between.
+    // one. Unchanged before and after: no other CPU has written the rest in between. Else no packet belongs to it.
     unsafe {
         let settled_ns = addr_of!((*entry).settled_ns).read_volatile();
         let words = size_of::<Connection>() / 8;
@@ -86,8 +86,9 @@ pub fn read_connection(context: *mut __sk_buff, into: *mut Connection) -> Result
             let (from, to) = (entry.cast::<u64>().add(word), into.cast::<u64>().add(word));
             to.write_volatile(from.read_volatile());
         }
-        addr_of_mut!((*into).settled_ns).write_volatile(settled_ns);
-        Ok(addr_of!((*entry).settled_ns).read_volatile() == settled_ns)
+        let unchanged = addr_of!((*entry).settled_ns).read_volatile() == settled_ns;
+        addr_of_mut!((*into).settled_ns).write_volatile(if unchanged { settled_ns } else { u64::MAX });
+        Ok(true)
     }
 }
 

@@ -23,19 +23,20 @@ pub fn active() -> Option<View> {
     view().filter(|view| !view.is_idle())
 }
 
-/// The operator's mode, and whether the programs shall log. Enums are read as numbers: a person may have written
-/// anything with bpftool.
+/// The operator's settings, and the mode. Enums are read as numbers: a person may have written anything with bpftool.
 #[inline(always)]
-pub fn config() -> Option<(*const RawConfig, Mode, bool)> {
+pub fn config() -> Option<(*const RawConfig, Mode)> {
     let config = CONFIG.get_ptr(0)?;
     // SAFETY: an element of an array map is never freed; every bit pattern is a u32.
-    let (mode, debug) = unsafe {
-        (
-            addr_of!((*config).mode).read_volatile(),
-            addr_of!((*config).debug).read_volatile(),
-        )
-    };
-    Some((config, Mode::from_raw(mode), debug != 0))
+    let mode = unsafe { addr_of!((*config).mode).read_volatile() };
+    Some((config, Mode::from_raw(mode)))
+}
+
+/// Whether the programs shall log.
+#[inline(always)]
+pub fn is_logged(config: *const RawConfig) -> bool {
+    // SAFETY: as in `config`.
+    unsafe { addr_of!((*config).debug).read_volatile() != 0 }
 }
 
 /// The operator's mode for a reason.

@@ -28,7 +28,7 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
     if !service.is_some() {
         return CallDecision::Pass;
     }
-    let Some((config, mode, debug)) = maps::config() else {
+    let Some((config, mode)) = maps::config() else {
         return CallDecision::Pass;
     };
     if mode == Mode::Off {
@@ -71,7 +71,14 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
         maps::count_call(Reason::Nothing, Outcome::RefusedUnseen);
     }
     if let Some(as_of_packet) = decision.as_of_packet() {
-        telemetry::report(&origin, &packet, verdict, as_of_packet, &call.lookup, debug);
+        telemetry::report(
+            &origin,
+            &packet,
+            verdict,
+            as_of_packet,
+            &call.lookup,
+            maps::is_logged(config),
+        );
     }
     decision
 }

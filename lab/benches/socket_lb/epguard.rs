@@ -53,7 +53,7 @@ impl Epguard {
                 ifindex
             };
             let ifindex = lab.netns("node-a").unwrap().run(hook).unwrap();
-            self.writer.set_role(ifindex, Some(Role::Pod));
+            self.writer.set_role(ifindex, Some(Role::Pod)).unwrap();
         }
     }
 }

@@ -37,7 +37,7 @@ impl Epguard {
                 .collect();
             for (ifindex, name) in &interfaces {
                 let role = if name == "eth0" { Role::Uplink } else { Role::Pod };
-                writer.set_role(*ifindex, Some(role));
+                writer.set_role(*ifindex, Some(role)).unwrap();
             }
             (datapath, writer, interfaces)
         };

@@ -41,7 +41,15 @@ impl Agent {
 
     pub(super) fn show_roles(&mut self) {
         for (ifindex, role) in self.attachments.take_roles() {
-            self.writer.set_role(ifindex, role);
+            if let Err(error) = self.writer.set_role(ifindex, role) {
+                let error = format!("{error:#}");
+                tracing::warn!(
+                    ifindex,
+                    error,
+                    "a role is tried again: Cilium's records and `terminated` need it"
+                );
+                self.attachments.forget_role(ifindex);
+            }
         }
     }
 }

@@ -23,6 +23,11 @@ impl Attachments {
         changes
     }
 
+    /// Takes note that INTERFACES has not taken the role of an interface.
+    pub fn forget_role(&mut self, ifindex: u32) {
+        self.told.remove(&ifindex);
+    }
+
     /// The role that INTERFACES holds for an interface.
     #[must_use]
     pub fn known_role(&self, ifindex: u32) -> Option<Role> {

@@ -139,18 +139,35 @@ fn has_layout(pinned: &MapInfo, wanted: &aya_obj::Map) -> bool {
 pub fn explain(error: impl std::error::Error + Send + Sync + 'static, what: &str) -> anyhow::Error {
     let error = format!("{:#}", anyhow::Error::new(error));
     tracing::debug!(what, error, "refused");
-    let said: Vec<&str> = error.lines().collect();
-    let last = match said.as_slice() {
-        [] => String::new(),
-        [line] => (*line).to_owned(),
-        [first, .., _, _, verdict, _, _] | [first, .., verdict] => format!("{first} ... {verdict}"),
-    };
-    anyhow::anyhow!("{what}: {last} (needs Linux 5.14, CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)")
+    let said = shortened(&error);
+    anyhow::anyhow!("{what}: {said} (needs Linux 5.14, CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)")
+}
+
+fn shortened(error: &str) -> String {
+    // The verifier's figures follow its verdict, and then the kernel's error once more.
+    let figures = ["verification time", "stack depth", "processed ", ": "];
+    let is_said = |line: &&str| !figures.iter().any(|figure| line.starts_with(figure)) && line.len() > 1;
+    let mut said = error.lines().filter(is_said);
+    let first = said.next().unwrap_or_default();
+    said.next_back()
+        .map_or_else(|| first.to_owned(), |verdict| format!("{first} ... {verdict}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_shown_with_the_verdict_of_the_verifier_and_without_its_figures() {
+        let log = "refused: 0: R1=ctx()\n1: (b7) r0 = 0\ncombined stack size of 4 calls is 528. Too large\n\
+                   verification time 9 usec\nstack depth 16+0\nprocessed 9 insns\n\n: Permission denied";
+        assert_eq!(
+            shortened(log),
+            "refused: 0: R1=ctx() ... combined stack size of 4 calls is 528. Too large"
+        );
+        assert_eq!(shortened("one line"), "one line");
+        assert_eq!(shortened(""), "");
+    }
 
     #[test]
     fn a_real_time_kernel_is_recognized_by_its_version_text() {

@@ -86,9 +86,13 @@ impl Writer {
 
 /// The view of an earlier process, for the entries that it left.
 pub(super) fn restored(pinned: View, tables: &epguard_core::state::Tables) -> View {
+    // An older agent's VIEW may be gone.
+    let services = tables.services.values().map(|service| service.number);
+    let services = services.chain(tables.denied.keys().map(|key| key.service.number));
     View {
         suspects: count(tables.suspects.len()),
         terminated: count(tables.terminated.len()),
+        last_service: services.max().unwrap_or(0).max(pinned.last_service),
         ..pinned
     }
 }

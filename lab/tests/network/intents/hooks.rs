@@ -40,7 +40,7 @@ impl Hooks {
                     }
                 }
                 for (ifindex, role) in roles.numbers(|ifindex| roles.role(ifindex).is_some()) {
-                    writer.set_role(ifindex, Some(role));
+                    writer.set_role(ifindex, Some(role)).unwrap();
                 }
                 writer.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();
                 writer.read_entries_at(entry_at().unwrap().unwrap()).unwrap();

@@ -149,15 +149,18 @@ impl<'a> Oracle<'a> {
             return Err(Outcome::NoIntent);
         }
         let quotes = quotes_a_packet(ip, original.protocol, info);
+        // A later fragment shows the header that follows: another extension, for a datagram that has one there.
+        let hides = ip.dst.is_ipv6() && matches!(ip.protocol, 0 | 43 | 44 | 51 | 60);
+        let protocol = if hides { original.protocol } else { ip.protocol };
         let agrees = reply.protocol == original.protocol
-            && (quotes || ip.protocol == original.protocol)
+            && (quotes || protocol == original.protocol)
             && source(reply) == Some(ip.dst)
             && destination(original).is_some_and(|vip| vip.is_ipv4() == ip.dst.is_ipv4())
             && ip.ports.is_none_or(|ports| ports.dst.to_be() == reply.src_port);
         let Some(vip) = destination(original).filter(|_| agrees) else {
             return Err(Outcome::UnreadableConnection);
         };
-        if vip == ip.dst || !quotes && !matches!(ip.protocol, 6 | 17 | 132) {
+        if vip == ip.dst || !quotes && !matches!(protocol, 6 | 17 | 132) {
             return Err(Outcome::NoIntent);
         }
         let asked = Vip {
