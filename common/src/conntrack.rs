@@ -1,5 +1,6 @@
 //! The kernel's conntrack entry of a packet: what its client asked for, before DNAT and masquerade.
 
+use crate::packet::Extension;
 use crate::{Addr, Packet, Transport, Vip};
 
 /// `struct nf_conntrack_tuple` of the kernel, the same from Linux 5.14 to 6.18. The agent compares it with the kernel's BTF.
@@ -103,7 +104,7 @@ impl Entry {
         }
         let is_v4 = packet.dst.is_v4();
         let family = if is_v4 { AF_INET } else { AF_INET6 };
-        let same = original.protocol == packet.protocol || packet.hides_protocol();
+        let same = original.protocol == packet.protocol || hides_protocol(packet);
         // The error belongs to the connection whose packet it quotes.
         let is_error = !same
             && reference.info() == Reference::RELATED
@@ -134,6 +135,14 @@ impl Entry {
             endpoint_port,
         })
     }
+}
+
+/// Whether it is a fragment that shows an extension header's number in place of its protocol, as of a datagram with destination
+/// options (RFC 8200 section 4.5).
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as parse")]
+fn hides_protocol(packet: &Packet) -> bool {
+    packet.transport == Transport::Fragment && !packet.dst.is_v4() && Extension::of(packet.protocol).is_some()
 }
 
 #[inline(always)]

@@ -236,18 +236,7 @@ fn parse_ipv6<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Pac
     None
 }
 
-impl Packet {
-    /// Whether it is a fragment that shows an extension header's number in place of its protocol, as of a datagram with destination
-    /// options (RFC 8200 section 4.5).
-    #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
-    pub fn hides_protocol(&self) -> bool {
-        self.transport == Transport::Fragment && !self.dst.is_v4() && Extension::of(self.protocol).is_some()
-    }
-}
-
-enum Extension {
+pub(crate) enum Extension {
     /// Hop-by-hop, routing, destination options (RFC 8200): length in 8 octets, not counting the first.
     Options,
     Fragment,
@@ -258,7 +247,7 @@ enum Extension {
 impl Extension {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as parse")]
-    const fn of(next_header: u8) -> Option<Self> {
+    pub(crate) const fn of(next_header: u8) -> Option<Self> {
         match next_header {
             0 | 43 | 60 => Some(Self::Options),
             44 => Some(Self::Fragment),

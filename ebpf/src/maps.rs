@@ -91,7 +91,7 @@ pub fn packet<'a>() -> Option<&'a Packet> {
 #[inline(always)]
 pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
     let scratch = scratch()?;
-    // SAFETY: as in `packet`; nobody writes what a client asked for any more.
+    // SAFETY: as in `packet`; what the client asked for is not written any more.
     let (packet, meant) = unsafe { (&(*scratch).packet, &(*scratch).meant) };
     let Meant {
         vip, endpoint_port, ..
@@ -100,7 +100,7 @@ pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
         Found::Conntrack | Found::Elsewhere => service(vip),
         _ => ServiceNumber::NONE,
     };
-    // SAFETY: as in `packet`; the key is nobody's yet.
+    // SAFETY: as in `packet`; the key is not read yet.
     let key = unsafe { &mut (*scratch).key };
     *key = DenialKey::new(packet.dst, service, *endpoint_port, vip.protocol);
     Some((key, meant))
@@ -117,7 +117,7 @@ pub fn vip<'a>() -> Option<&'a Vip> {
 #[inline(always)]
 pub fn mean(vip: Vip) {
     if let Some(scratch) = scratch() {
-        // SAFETY: as in `packet`; nobody reads what a client asked for yet.
+        // SAFETY: as in `packet`; what the client asked for is not read yet.
         let (packet, meant) = unsafe { (&(*scratch).packet, &mut (*scratch).meant) };
         *meant = Meant {
             vip,

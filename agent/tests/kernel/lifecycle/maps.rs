@@ -6,7 +6,7 @@ use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
-    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason, Role,
+    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason,
     ServiceNumber, Suspect, Uid, UidState, View, Vip, capacity, counter,
 };
 use epguard_core::sorted_map::SortedMap;
@@ -180,21 +180,6 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn the_programs_look_up_roles_once_an_interface_hands_packets_on() {
-    let node = Node::new();
-    for (role, looked_up) in [
-        (Role::Pod, 0),
-        (Role::Uplink, 0),
-        (Role::Stacked, 1),
-        (Role::Pod, 1),
-    ] {
-        write(&node, |writer| writer.set_role(2, Some(role)).unwrap());
-        assert_eq!(view(&node).get(&0, 0).unwrap().relays, looked_up, "{role:?}");
-    }
-}
-
-#[test]
-#[ignore = "needs root: BPF"]
 fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     let node = Node::new();
     write(&node, |writer| {
@@ -236,7 +221,7 @@ fn other_abi_versions_are_removed_once_this_one_is_attached() {
     assert_eq!((chain.position, chain.before.len()), (1, 0));
 }
 
-fn view(node: &Node) -> Array<MapData, View> {
+pub fn view(node: &Node) -> Array<MapData, View> {
     let map = maps::open(&node.pins(), "VIEW").unwrap();
     Map::Array(map).try_into().unwrap()
 }

@@ -1,8 +1,10 @@
-//! Tunnel devices: the inner packet is judged where it comes out, and once.
+//! Devices over others: a packet is judged where it comes out, and once.
 
+use super::maps::{view, write};
 use super::node::{Node, OWN, PEER, ifindex, ip, mac};
 use super::orphan_ip::{X, denied_of, vacate};
 use epguard::kernel::datapath::{Hooks, Xdp};
+use epguard_common::Role;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -31,5 +33,20 @@ fn a_packet_inside_a_tunnel_is_denied_at_the_tunnel_device_and_only_if_it_is_add
             node.in_peer(|| ip(&route));
             assert_eq!(denied_of(&node, 50), denied, "to {station}, {xdp:?}");
         }
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
+fn the_programs_look_up_roles_once_an_interface_hands_packets_on() {
+    let node = Node::new();
+    for (role, looked_up) in [
+        (Role::Pod, 0),
+        (Role::Uplink, 0),
+        (Role::Stacked, 1),
+        (Role::Pod, 1),
+    ] {
+        write(&node, |writer| writer.set_role(2, Some(role)).unwrap());
+        assert_eq!(view(&node).get(&0, 0).unwrap().relays, looked_up, "{role:?}");
     }
 }
