@@ -40,15 +40,14 @@ impl Agent {
     }
 
     pub(super) fn show_roles(&mut self) {
-        for (ifindex, role) in self.attachments.take_roles() {
-            if let Err(error) = self.writer.set_role(ifindex, role) {
-                let error = format!("{error:#}");
-                tracing::warn!(
+        for (ifindex, role) in self.attachments.changed_roles() {
+            match self.writer.set_role(ifindex, role) {
+                Ok(()) => self.attachments.note_role(ifindex, role),
+                Err(error) => tracing::warn!(
                     ifindex,
-                    error,
+                    error = format!("{error:#}"),
                     "a role is tried again: Cilium's records and `terminated` need it"
-                );
-                self.attachments.forget_role(ifindex);
+                ),
             }
         }
     }

@@ -5,9 +5,9 @@ use epguard_common::Role;
 use std::collections::BTreeMap;
 
 impl Attachments {
-    /// Changes to write into INTERFACES since the last call. An interface without our hooks has no role, because it
-    /// proves nothing.
-    pub fn take_roles(&mut self) -> Vec<(u32, Option<Role>)> {
+    /// Changes to write into INTERFACES. An interface without our hooks has no role, because it proves nothing.
+    #[must_use]
+    pub fn changed_roles(&self) -> Vec<(u32, Option<Role>)> {
         let attached = |ifindex| self.interfaces.get(&ifindex).map(|at| at.attached);
         let numbers = self.roles.numbers(|ifindex| attached(ifindex) == Some(true));
         let wanted: BTreeMap<u32, Role> = numbers
@@ -19,13 +19,15 @@ impl Attachments {
             .iter()
             .filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
         changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
-        self.told = wanted;
         changes
     }
 
-    /// Takes note that INTERFACES has not taken the role of an interface.
-    pub fn forget_role(&mut self, ifindex: u32) {
-        self.told.remove(&ifindex);
+    /// Takes note of what INTERFACES holds for an interface now.
+    pub fn note_role(&mut self, ifindex: u32, role: Option<Role>) {
+        match role {
+            Some(role) => self.told.insert(ifindex, role),
+            None => self.told.remove(&ifindex),
+        };
     }
 
     /// The role that INTERFACES holds for an interface.

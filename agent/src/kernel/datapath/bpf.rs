@@ -164,12 +164,6 @@ fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Res
     Ok((ids, attr.attach_flags))
 }
 
-/// Opens a map; `ENOENT` if it is gone.
-pub fn map_by_id(id: u32) -> io::Result<OwnedFd> {
-    // SAFETY: the command takes no pointers, and returns a new descriptor.
-    unsafe { descriptor(bpf(bpf_cmd::BPF_MAP_GET_FD_BY_ID, &mut [id, 0, 0])?) }
-}
-
 /// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object. The kernel refuses padding that is
 /// not zero: begin with `std::mem::zeroed`, since a struct literal may have any padding.
 ///

@@ -201,6 +201,9 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     });
     write(&node, |writer| writer.renew_lease(7).unwrap());
     assert_eq!(view.get(&0, 0).unwrap().suspects, 1);
+    // A VIEW of another layout is made anew, beside tables that stay.
+    view.set(0, View::default(), 0).unwrap();
+    write(&node, |writer| assert_eq!(writer.last_service(), SERVICE.number));
 }
 
 #[test]
