@@ -6,7 +6,6 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
-use crate::bench;
 use crate::build;
 use crate::files::list;
 use crate::lab;
@@ -82,7 +81,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     replay.args(["--agent", "--speed", "20"]);
     replay.args(SOME.map(|name| root().join("lab/traces").join(name)));
     ladder.run("replay, whole agent", Counted::ByOutput, replay);
-    ladder.check("bench, packet", bench::check_packets);
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())
 }

@@ -28,7 +28,7 @@ mod wire;
 mod world;
 mod xdp_filter;
 
-use case::{CASES, Case};
+use case::{CASES, Case, MARGIN};
 use form::{Better, Comparison, Row, Table};
 use measure::{Bench, Entry};
 use node::Family;
@@ -43,12 +43,8 @@ pub enum Mode {
 }
 
 fn main() {
-    // Tests check the ratios of one destination only.
-    let (rounds, runs, modes) = if form::is_quick() {
-        (7, 3, &[Mode::Hot][..])
-    } else {
-        (21, 5, &[Mode::Hot, Mode::Random][..])
-    };
+    let (rounds, runs) = if form::is_quick() { (7, 3) } else { (21, 5) };
+    let modes = [Mode::Hot, Mode::Random];
     node::enter();
     let mut bench = Bench::new(runs);
     let mut entries: Vec<Entry> = CASES
@@ -95,7 +91,7 @@ fn main() {
             ],
         ),
     ];
-    form::hand_over(&tables[..modes.len()]).unwrap();
+    form::hand_over(&tables).unwrap();
 }
 
 fn row(entry: &Entry) -> Row {
@@ -119,8 +115,7 @@ fn compare(case: &Case, family: Family, mode: Mode) -> Vec<Comparison> {
     let of_family = |most: [f64; 2]| most[usize::from(family == Family::V6)];
     let with = |peer: &str, at_most: Option<f64>| Comparison {
         at_most: at_most.filter(|_| mode == Mode::Hot),
-        margin: case.margin,
-        ci: mode == Mode::Hot,
+        margin: MARGIN,
         ..Comparison::with(peer)
     };
     let empty = case.peer.map(|peer| with(peer, case.at_most.map(of_family)));

@@ -23,12 +23,12 @@ pub(super) struct Checked {
     pub(super) missed: BTreeMap<String, String>,
 }
 
-/// Compares the ratios of tables with their limits and margins. `ci_only`: only those that `cargo xtask test` checks.
-pub(super) fn check(tables: &[Table], ci_only: bool) -> Checked {
+/// Compares the ratios of tables with their limits and margins.
+pub(super) fn check(tables: &[Table]) -> Checked {
     let mut checked = Checked::default();
     for table in tables {
         for row in &table.rows {
-            for with in row.compare.iter().filter(|with| with.ci || !ci_only) {
+            for with in &row.compare {
                 let Some(ratio) = table.ratio(row, with) else {
                     continue;
                 };
@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn a_ratio_beyond_its_limit_and_margin_is_named() {
-        let checked = check(&table(at_most(1.4, 1.05)), false);
+        let checked = check(&table(at_most(1.4, 1.05)));
         let line = "packet: miss, IPv4, to empty: 1.500 [1.500, 1.500] > 1.4, margin 1.05";
         assert_eq!(checked.missed.values().collect::<Vec<_>>(), [line]);
         let kept = |with| {
-            let checked = check(&table(with), false);
+            let checked = check(&table(with));
             (checked.kept, checked.by_margin)
         };
         assert_eq!(kept(at_most(1.4, 1.1)), (1, 1));
@@ -126,7 +126,7 @@ mod tests {
             low_at_least,
             ..Comparison::with("empty")
         };
-        let missed = |with| check(&table(with), false).missed.len();
+        let missed = |with| check(&table(with)).missed.len();
         assert_eq!(missed(with(Some(1.5), None)), 0);
         assert_eq!(missed(with(Some(1.6), None)), 1);
         assert_eq!(missed(with(None, Some(1.5))), 0);
@@ -134,23 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn tests_check_only_the_rows_that_hold_on_busy_machines() {
-        let beyond = at_most(1.0, 1.0);
-        assert_eq!(check(&table(beyond.clone()), true), Checked::default());
-        let ci = Comparison { ci: true, ..beyond };
-        assert_eq!(check(&table(ci), true).missed.len(), 1);
-    }
-
-    #[test]
     fn a_comparison_without_limits_or_without_samples_counts_as_nothing() {
-        assert_eq!(
-            check(&table(Comparison::with("empty")), false),
-            Checked::default()
-        );
+        assert_eq!(check(&table(Comparison::with("empty"))), Checked::default());
         let absent = Comparison {
             at_most: Some(1.0),
             ..Comparison::with("absent")
         };
-        assert_eq!(check(&table(absent), false), Checked::default());
+        assert_eq!(check(&table(absent)), Checked::default());
     }
 }

@@ -10,7 +10,7 @@ use std::{env, fs, io};
 /// Names the file for the tables.
 pub(crate) const FILE: &str = "EPGUARD_BENCH_JSON";
 
-/// If set, a benchmark takes fewer or shorter samples, as `cargo xtask test` needs them.
+/// If set, a benchmark takes fewer or shorter samples.
 pub(crate) const QUICK: &str = "EPGUARD_BENCH_QUICK";
 
 /// Rows that one run measured in turns.
@@ -73,9 +73,6 @@ pub(crate) struct Comparison {
     /// Factor by which the ratio may miss its limits before `--check` fails. At least 1.
     #[serde(default = "one")]
     pub(crate) margin: f64,
-    /// Checked by `cargo xtask test` as well. For program test runs only: their ratios hold on a busy machine.
-    #[serde(default)]
-    pub(crate) ci: bool,
 }
 
 fn one() -> f64 {
@@ -121,12 +118,11 @@ impl Comparison {
             at_least: None,
             low_at_least: None,
             margin: 1.0,
-            ci: false,
         }
     }
 }
 
-/// True if the samples are for `cargo xtask test`.
+/// Whether [`QUICK`] is set.
 pub(crate) fn is_quick() -> bool {
     env::var_os(QUICK).is_some()
 }

@@ -8,7 +8,6 @@
 //! Times differ from machine to machine and with its other work. Ratios of one run hold, so only they have limits.
 
 mod check;
-mod ci;
 mod figures;
 mod form;
 mod machine;
@@ -29,7 +28,6 @@ use crate::build;
 use crate::process::{exit, is_root, name as name_of, root, run as run_command};
 use crate::setup;
 use check::Checked;
-pub(crate) use ci::check_packets;
 use form::Table;
 use name::Name;
 
@@ -137,7 +135,7 @@ fn are_kept(tables: &[Table]) -> bool {
         kept,
         by_margin,
         missed,
-    } = check::check(tables, false);
+    } = check::check(tables);
     for line in missed.values() {
         eprintln!("missed: {line}");
     }
