@@ -23,6 +23,8 @@ pub struct Config<M = Mode, A = Action> {
     pub capture: u32,
     /// Not 0: the programs log through aya-log.
     pub debug: u32,
+    /// Not 0: the modes are those of a `ConfigMap`. The next agent keeps them until it has read it.
+    pub from_config_map: u32,
 }
 
 /// CONFIG as the map holds it: numbers instead of enums, as a person may have written any number with bpftool.
@@ -40,6 +42,7 @@ impl RawConfig {
             limits: self.limits,
             capture: self.capture,
             debug: self.debug,
+            from_config_map: self.from_config_map,
         }
     }
 }
@@ -54,6 +57,7 @@ impl From<Config> for RawConfig {
             limits: config.limits,
             capture: config.capture,
             debug: config.debug,
+            from_config_map: config.from_config_map,
         }
     }
 }

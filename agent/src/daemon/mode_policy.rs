@@ -1,6 +1,6 @@
 //! The modes in force on this node: those of its own flags, or those of the mode policy's `ConfigMap`. Pure.
 //!
-//! A policy is applied only when it changes. So a mode that an operator sets on one node (`epguard mode`) stays until
+//! An agent that starts keeps what an earlier one took from the `ConfigMap`, or each restart would be a gap. A policy is applied only when it changes. So a mode that an operator sets on one node (`epguard mode`) stays until
 //! then.
 
 use crate::shared::status::ModeSource;
@@ -13,11 +13,19 @@ pub struct NodeModes {
     flags: Modes,
     /// Namespace and name of the `ConfigMap`, if the flags name one.
     config_map: Option<Name>,
-    /// The content that was read last; none if there is no `ConfigMap`.
-    read: Option<facts::ModePolicy>,
-    /// True once the API has shown the `ConfigMap`, or that none exists.
-    known: bool,
+    answer: Answer,
     in_force: Modes,
+}
+
+/// What the API says of the `ConfigMap`.
+#[derive(Debug)]
+enum Answer {
+    /// Nothing yet.
+    None,
+    /// This agent may not read it.
+    Refused,
+    /// Its content; none if there is no `ConfigMap`.
+    Content(Option<facts::ModePolicy>),
 }
 
 /// The modes of a node, and their source.
@@ -32,51 +40,55 @@ pub struct Modes {
 }
 
 impl NodeModes {
-    /// The modes before the `ConfigMap` is read. `before` holds the modes that an earlier agent left in the maps.
+    /// The modes before the `ConfigMap` is read. `pinned` holds those that an earlier agent took from it and left in the maps.
     #[must_use]
     pub fn new(
         config_map: Option<Name>,
         flags: (Mode, ReasonModes),
-        before: Option<(Mode, ReasonModes)>,
+        pinned: Option<(Mode, ReasonModes)>,
     ) -> Self {
         let flags = Modes {
             mode: flags.0,
             reasons: flags.1,
             source: ModeSource::Flags,
         };
-        let before = before.filter(|_| config_map.is_some());
-        let in_force = before.map_or(flags, |(mode, reasons)| flags.lower(mode, reasons));
-        let source = match config_map {
-            Some(_) => ModeSource::Lower,
-            None => ModeSource::Flags,
-        };
+        let pinned = pinned.filter(|_| config_map.is_some());
+        let pinned = pinned.map(|(mode, reasons)| Modes {
+            mode,
+            reasons,
+            source: ModeSource::Pinned,
+        });
         Self {
             flags,
             config_map,
-            read: None,
-            known: false,
-            in_force: Modes { source, ..in_force },
+            answer: Answer::None,
+            in_force: pinned.unwrap_or(flags),
         }
     }
 
     /// Takes in the content of the `ConfigMap`, or its deletion.
     pub fn apply(&mut self, change: Change<facts::ModePolicy>) {
-        self.known = true;
-        self.read = match change {
+        let content = match change {
             Change::Reset(all) => all.into_iter().next(),
             Change::Applied(policy) => Some(policy),
             Change::Deleted(_) => None,
         };
+        self.answer = Answer::Content(content);
+    }
+
+    /// The API server does not let this agent read the `ConfigMap`. What was read before stays.
+    pub fn refuse(&mut self) {
+        if matches!(self.answer, Answer::None) {
+            self.answer = Answer::Refused;
+        }
     }
 
     /// The modes to apply, if they changed.
     pub fn take_change(&mut self, canary: bool) -> Option<Modes> {
         let wanted = self.wanted(canary);
-        if !self.known || self.in_force == wanted {
-            return None;
-        }
+        let changed = self.in_force != wanted;
         self.in_force = wanted;
-        Some(wanted)
+        changed.then_some(wanted)
     }
 
     /// The modes in force, unless `epguard mode` was used since.
@@ -89,20 +101,35 @@ impl NodeModes {
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
-        if !self.known {
-            return Some(format!(
-                "ConfigMap {name} was not read yet, so the lower of the modes in flags and maps applies"
-            ));
+        match &self.answer {
+            Answer::None => Some(format!(
+                "ConfigMap {name} was not read yet; modes until then: {}",
+                self.in_force.source
+            )),
+            Answer::Refused => Some(format!(
+                "the API server refuses ConfigMap {name}; modes until it can be read: {}",
+                self.in_force.source
+            )),
+            Answer::Content(content) => Some(format!(
+                "ConfigMap {name}: {}; only its keys that lower a mode are applied",
+                content.as_ref()?.errors.first()?
+            )),
         }
-        let error = self.read.as_ref()?.errors.first()?;
-        Some(format!(
-            "ConfigMap {name}: {error}; only its keys that lower a mode are applied"
-        ))
     }
 
     fn wanted(&self, canary: bool) -> Modes {
-        let Some(read) = &self.read else {
-            return self.flags;
+        let lowest = match self.in_force.source {
+            ModeSource::Pinned => Modes {
+                source: ModeSource::Lower,
+                ..self.in_force.lower(self.flags)
+            },
+            _ => self.in_force,
+        };
+        let read = match &self.answer {
+            Answer::None => return self.in_force,
+            Answer::Refused => return lowest,
+            Answer::Content(None) => return self.flags,
+            Answer::Content(Some(read)) => read,
         };
         let wanted = &read.wanted;
         let asked = |flags: Modes| {
@@ -125,10 +152,10 @@ impl NodeModes {
         if read.errors.is_empty() {
             return asked(self.flags);
         }
-        let asked = asked(self.in_force);
-        let lowered = self.in_force.lower(asked.mode, asked.reasons);
-        let source = if lowered == self.in_force {
-            lowered.source
+        let asked = asked(lowest);
+        let lowered = lowest.lower(asked);
+        let source = if lowered == lowest {
+            lowest.source
         } else {
             asked.source
         };
@@ -138,10 +165,10 @@ impl NodeModes {
 
 impl Modes {
     /// The lower of the two modes, for the node and for each reason.
-    fn lower(mut self, mode: Mode, mut reasons: ReasonModes) -> Self {
-        self.mode = self.mode.lower(mode);
+    fn lower(mut self, mut other: Self) -> Self {
+        self.mode = self.mode.lower(other.mode);
         for reason in Reason::TO_DENY {
-            if let (Some(own), Some(other)) = (self.reasons.of(reason), reasons.of(reason)) {
+            if let (Some(own), Some(other)) = (self.reasons.of(reason), other.reasons.of(reason)) {
                 *own = own.lower(*other);
             }
         }

@@ -54,9 +54,14 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
     translators.follow(&mut writer)?;
     let flags = (args.mode, args.reasons.modes());
-    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, writer.configured()?);
-    let Modes { mode, reasons, .. } = node_modes.in_force();
-    writer.configure(mode, reasons, args.debug_datapath)?;
+    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, writer.modes_of_config_map()?);
+    let Modes {
+        mode,
+        reasons,
+        source,
+    } = node_modes.in_force();
+    writer.configure(mode, reasons, source.is_config_map())?;
+    writer.debug(args.debug_datapath)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
     writer.capture(args.actions.capture()?)?;
     let reports = Events::new(&mut datapath.ebpf)?;

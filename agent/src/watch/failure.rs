@@ -42,7 +42,7 @@ impl Request {
                 format!("the server streams no lists ({message}); listing in pages"),
             ),
             401 => (
-                End::Failed,
+                End::Refused,
                 format!(
                     "the API server does not accept the credentials ({message}); renew the token or certificate \
                      of a user or service account that is bound to {}",
@@ -50,7 +50,7 @@ impl Request {
                 ),
             ),
             403 => (
-                End::Failed,
+                End::Refused,
                 format!(
                     "forbidden ({message}); bind the agent's account to {}",
                     self.role()
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(refusal(Step::List, code).end, End::Failed);
             assert_eq!(refusal(Step::Watch(7), code).end, End::Failed);
         }
-        assert_eq!(refusal(Step::Stream, 403).end, End::Failed);
+        assert_eq!(refusal(Step::Stream, 403).end, End::Refused);
     }
 
     #[test]

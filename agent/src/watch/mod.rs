@@ -110,6 +110,8 @@ pub enum Message {
     Down {
         /// Which watch.
         watch: Watched,
+        /// The API server does not know the account, or does not let it read this.
+        refused: bool,
         /// Cause and remedy in one line.
         error: String,
     },

@@ -75,10 +75,15 @@ impl Outbox {
         }
     }
 
-    pub(super) async fn down(&mut self, error: String) {
+    pub(super) async fn down(&mut self, refused: bool, error: String) {
         self.up = false;
         let watch = self.watch;
-        self.send(Message::Down { watch, error }).await;
+        self.send(Message::Down {
+            watch,
+            refused,
+            error,
+        })
+        .await;
     }
 
     pub(super) async fn skipped(&self, what: impl fmt::Display, error: &(impl fmt::Display + Sync)) {

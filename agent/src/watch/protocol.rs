@@ -49,6 +49,8 @@ pub(super) enum End {
     Silent,
     /// No connection, or a broken one.
     Unanswered,
+    /// The server does not know the account, or does not let it read this.
+    Refused,
     /// Anything else.
     Failed,
 }
@@ -160,7 +162,7 @@ impl Protocol {
                 self.version = None;
                 wait = wait.max(RELIST);
             }
-            End::Closed | End::Silent | End::Unanswered | End::Failed => {}
+            End::Closed | End::Silent | End::Unanswered | End::Refused | End::Failed => {}
         }
         self.failures = self.failures.saturating_add(1);
         wait.min(match end {

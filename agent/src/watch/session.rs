@@ -127,7 +127,7 @@ impl Session {
             tracing::debug!(watch = %self.outbox.watch(), "{error}");
         } else {
             self.recovery.down();
-            self.outbox.down(error).await;
+            self.outbox.down(end == End::Refused, error).await;
         }
         end
     }

@@ -81,6 +81,12 @@ impl Agent {
         self.process = None;
     }
 
+    /// Sends SIGTERM and waits for its end, as a rollout does. Hooks and maps stay.
+    pub fn terminate(&mut self) -> Result<()> {
+        let process = self.process.take().context("the agent was killed")?;
+        process.end(libc::SIGTERM).map(drop)
+    }
+
     /// Whether it was started and not killed since.
     #[must_use]
     pub fn is_running(&self) -> bool {

@@ -103,7 +103,7 @@ async fn an_unreadable_config_map_never_raises_the_mode_over_the_flags() {
         (status.mode, status.mode_source.as_str()),
         (Some(Mode::Observe), "the lower of flags and maps")
     );
-    assert!(status.config_map.unwrap().contains("was not read yet"));
+    assert!(status.config_map.unwrap().contains("refuses ConfigMap"));
     world.server.faults(|faults| faults.forbidden.clear());
     until(&mut world, Mode::Enforce, "configmap");
 }

@@ -4,7 +4,7 @@ use super::{Agent, now};
 use crate::daemon::executable;
 use crate::watch::Message;
 use anyhow::Result;
-use epguard_core::facts::Fact;
+use epguard_core::facts::{Fact, Watched};
 use std::time::{Duration, Instant};
 
 /// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
@@ -97,7 +97,14 @@ impl Agent {
                 tracing::info!(%watch, "watching");
                 self.connected(watch, None);
             }
-            Message::Down { watch, error } => {
+            Message::Down {
+                watch,
+                refused,
+                error,
+            } => {
+                if refused && watch == Watched::ModePolicy {
+                    self.node_modes.refuse();
+                }
                 tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
                 self.connected(watch, Some(error));
             }

@@ -12,7 +12,8 @@ impl Agent {
             return Ok(());
         }
         if let Some(modes) = self.node_modes.take_change(self.state.is_canary()) {
-            self.writer.follow(modes.mode, modes.reasons)?;
+            self.writer
+                .configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
             let source = modes.source.as_str();
             tracing::info!(mode = modes.mode.as_str(), reasons = ?self.writer.reasons(), source, "mode set");
             self.insist_on_hooks()?;

@@ -25,12 +25,13 @@ fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
     facts::ModePolicy { errors, ..map }
 }
 
-fn node_modes(mode: Mode, before: Option<Mode>) -> NodeModes {
+/// After an earlier agent that took `pinned` from the `ConfigMap`.
+fn node_modes(mode: Mode, pinned: Option<Mode>) -> NodeModes {
     let name = ("epguard".into(), "modes".into());
     NodeModes::new(
         Some(name),
         (mode, default_modes()),
-        before.map(|mode| (mode, default_modes())),
+        pinned.map(|mode| (mode, default_modes())),
     )
 }
 
@@ -40,30 +41,63 @@ fn change(node_modes: &mut NodeModes, canary: bool) -> Option<(Mode, &'static st
 }
 
 #[test]
-fn before_the_config_map_is_read_the_lower_of_flag_and_pinned_mode_applies() {
-    let lower = "the lower of flags and maps";
-    for (flags, before, expected) in [
-        (Mode::Observe, Some(Mode::Enforce), Mode::Observe),
-        (Mode::Enforce, Some(Mode::Observe), Mode::Observe),
-        (Mode::Enforce, None, Mode::Enforce),
+fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read_it() {
+    let earlier = "configmap, read by an earlier agent";
+    for (flags, pinned, expected, source) in [
+        (Mode::Observe, Some(Mode::Enforce), Mode::Enforce, earlier),
+        (Mode::Enforce, Some(Mode::Observe), Mode::Observe, earlier),
+        (Mode::Enforce, None, Mode::Enforce, "flags"),
     ] {
-        let mut node_modes = node_modes(flags, before);
+        let mut node_modes = node_modes(flags, pinned);
         let modes = node_modes.in_force();
-        assert_eq!((modes.mode, modes.source.as_str()), (expected, lower));
+        assert_eq!((modes.mode, modes.source.as_str()), (expected, source));
         assert_eq!(change(&mut node_modes, true), None);
-        let problem = node_modes.problem().unwrap();
-        assert!(
-            problem.starts_with("ConfigMap epguard/modes was not read yet"),
-            "{problem}"
+        let problem = format!("ConfigMap epguard/modes was not read yet; modes until then: {source}");
+        assert_eq!(node_modes.problem(), Some(problem));
+        node_modes.apply(Change::Reset(vec![]));
+        assert_eq!(change(&mut node_modes, true).is_some(), pinned.is_some());
+        assert_eq!(
+            node_modes.in_force().mode,
+            flags,
+            "there is no ConfigMap any more"
         );
     }
-    let off = ReasonModes {
-        reused: Mode::Off,
-        ..default_modes()
+}
+
+#[test]
+fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode() {
+    let lower = "the lower of flags and maps";
+    let refused: fn(&mut NodeModes) = NodeModes::refuse;
+    let broken: fn(&mut NodeModes) = |modes| {
+        modes.apply(Change::Reset(vec![with_error(map(
+            Some(Mode::Enforce),
+            None,
+            NONE,
+        ))]))
     };
-    let name = Some(("epguard".into(), "modes".into()));
-    let node_modes = NodeModes::new(name, (Mode::Enforce, default_modes()), Some((Mode::Enforce, off)));
-    assert_eq!(node_modes.in_force().reasons, off);
+    for refuse in [refused, broken] {
+        let mut raised = node_modes(Mode::Observe, Some(Mode::Enforce));
+        refuse(&mut raised);
+        assert_eq!(change(&mut raised, false), Some((Mode::Observe, lower)));
+        let mut lowered = node_modes(Mode::Enforce, Some(Mode::Off));
+        refuse(&mut lowered);
+        assert_eq!(change(&mut lowered, false), Some((Mode::Off, lower)));
+        let mut flags = node_modes(Mode::Enforce, None);
+        refuse(&mut flags);
+        assert_eq!(change(&mut flags, false), None, "the next agent's flags count");
+    }
+}
+
+#[test]
+fn a_refusal_after_the_config_map_was_read_changes_nothing() {
+    let mut node_modes = node_modes(Mode::Observe, None);
+    node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
+    assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
+    node_modes.refuse();
+    assert_eq!(
+        (change(&mut node_modes, false), node_modes.problem()),
+        (None, None)
+    );
 }
 
 #[test]
@@ -119,8 +153,6 @@ fn a_config_map_with_an_error_can_only_lower_modes() {
 #[test]
 fn a_config_map_with_an_error_lowers_the_modes_of_an_earlier_agent() {
     let mut node_modes = node_modes(Mode::Enforce, Some(Mode::Enforce));
-    node_modes.apply(Change::Reset(vec![with_error(map(None, None, NONE))]));
-    assert_eq!(change(&mut node_modes, false), None);
     node_modes.apply(Change::Reset(vec![with_error(map(
         Some(Mode::Observe),
         None,

@@ -63,6 +63,12 @@ impl Writer {
         self.change_config(|config| Ok(Config { capture, ..config }))
     }
 
+    /// Sets whether the programs log.
+    pub fn debug(&mut self, debug: bool) -> Result<()> {
+        let debug = debug.into();
+        self.change_config(|config| Ok(Config { debug, ..config }))
+    }
+
     pub(super) fn config(&self) -> Result<Config> {
         read(&self.config)
     }

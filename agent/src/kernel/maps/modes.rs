@@ -28,30 +28,24 @@ pub fn show_mode(pin_dir: &Path, reason: Option<Reason>) -> Result<String> {
 }
 
 impl Writer {
-    /// Sets the operator's modes. A reason that was wrong in an earlier process is still only observed.
-    pub fn configure(&mut self, mode: Mode, reasons: ReasonModes, debug: bool) -> Result<()> {
+    /// Sets the operator's modes. A reason that was wrong, in this process or an earlier one, is still only observed.
+    pub fn configure(&mut self, mode: Mode, reasons: ReasonModes, from_config_map: bool) -> Result<()> {
         self.change_config(|before| {
             let config = Config {
                 mode,
                 reasons,
                 configured: reasons,
-                debug: debug.into(),
+                from_config_map: from_config_map.into(),
                 ..before
             };
             Ok(demoted(before).into_iter().fold(config, without))
         })
     }
 
-    /// The modes that an earlier process was given; none if there was none.
-    pub fn configured(&self) -> Result<Option<(Mode, ReasonModes)>> {
+    /// The modes that an earlier process left, if it took them from a `ConfigMap`.
+    pub fn modes_of_config_map(&self) -> Result<Option<(Mode, ReasonModes)>> {
         let config = self.config()?;
-        Ok((config != Config::default()).then_some((config.mode, config.configured)))
-    }
-
-    /// Sets the operator's modes as [`Writer::configure`] does, while the agent runs.
-    pub fn follow(&mut self, mode: Mode, reasons: ReasonModes) -> Result<()> {
-        let debug = self.config()?.debug != 0;
-        self.configure(mode, reasons, debug)
+        Ok((config.from_config_map != 0).then_some((config.mode, config.configured)))
     }
 
     /// Limits a reason to `observe` from now on, until `epguard mode` sets it again.

@@ -16,8 +16,12 @@ pub enum ModeSource {
     Unknown,
     /// The agent's own command line.
     Flags,
-    /// The lower of the command line and of the modes that an earlier agent left in the maps: the `ConfigMap` was not
-    /// read yet. An operator may have lowered either, and a `ConfigMap` that cannot be read must not raise it.
+    /// The `ConfigMap` as an earlier agent read it: this one has not read it yet.
+    #[serde(rename = "configmap, read by an earlier agent")]
+    #[strum(serialize = "configmap, read by an earlier agent")]
+    Pinned,
+    /// The lower of the command line and of the modes that an earlier agent left in the maps: the API server refuses the
+    /// `ConfigMap`, or it has errors. What cannot be read must not raise a mode.
     #[serde(rename = "the lower of flags and maps")]
     #[strum(serialize = "the lower of flags and maps")]
     Lower,
@@ -30,6 +34,12 @@ pub enum ModeSource {
 }
 
 impl ModeSource {
+    /// Whether a `ConfigMap` has set the modes, even one that can't be read any more: the next agent starts from them.
+    #[must_use]
+    pub const fn is_config_map(self) -> bool {
+        matches!(self, Self::Pinned | Self::Lower | Self::ConfigMap | Self::Canary)
+    }
+
     /// The name in the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -130,9 +130,10 @@ fn bpftool_names_every_field_of_the_settings() {
         },
         capture: 4,
         debug: 1,
+        from_config_map: 1,
     };
     set(&mut datapath, "CONFIG", RawConfig::from(config));
-    let value = json!({"mode": 2, "capture": 4, "debug": 1, "limits": {"per_suspect": 2, "per_node": 3},
+    let value = json!({"mode": 2, "capture": 4, "debug": 1, "from_config_map": 1, "limits": {"per_suspect": 2, "per_node": 3},
         "actions": {
         "dead_backend": 0, "reused": 2, "retired_backend": 0, "terminated": 1}, "reasons": {
         "dead_backend": 2, "reused": 1, "retired_backend": 0, "terminated": 1},

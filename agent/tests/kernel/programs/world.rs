@@ -64,6 +64,7 @@ pub const ENFORCE: Config = Config {
         per_node: 10_000,
     },
     debug: 0,
+    from_config_map: 0,
 };
 
 /// The lease never ends.

@@ -1,4 +1,4 @@
-//! Agents that are killed and restarted under traffic: no allowed packet is lost, no stale one gets through.
+//! Agents that end and start again under traffic: no allowed packet is lost, no stale one gets through.
 
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
 use epguard_lab::net::NetNs;
-use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::format::{ApiStep, Condition, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
+use serde_json::json;
 
 const TAKEOVERS: u32 = 10;
 /// Pause of each of the two senders.
@@ -20,7 +21,7 @@ const STORY: &str = "
 id: takeover
 title: agents come and go
 must: hold
-agent: {mode: enforce, lease: 6}
+agent: AGENT
 pods:
   A: {is: old/web, ip: X, labels: {app: web}}
   B: {is: new/shop, ip: X, labels: {app: shop}}
@@ -91,7 +92,12 @@ impl Traffic {
 
 /// The stage, with `--hooks` of the agent if given.
 pub(crate) fn stage(hooks: Option<&str>) -> Stage {
-    let scenario = epguard_lab::scenario::parse(STORY, "takeover").unwrap();
+    stage_with("{mode: enforce, lease: 6}", hooks, |_| ())
+}
+
+/// The stage with these flags of the agent, which enforces once `prepare` has run.
+fn stage_with(agent: &str, hooks: Option<&str>, prepare: impl FnOnce(&Stage)) -> Stage {
+    let scenario = epguard_lab::scenario::parse(&STORY.replace("AGENT", agent), "takeover").unwrap();
     let variant = Variant::all(&Runs::default()).remove(0);
     let mut stage = Stage::new(&scenario, variant, hooks).unwrap();
     let cluster = &mut stage.cluster;
@@ -105,15 +111,16 @@ pub(crate) fn stage(hooks: Option<&str>) -> Stage {
     cluster.pod_event("A", PodEvent::Fails).unwrap();
     cluster.pod_event("B", PodEvent::Starts).unwrap();
     stage.catch_up().unwrap();
-    await_denial(&stage);
+    prepare(&stage);
+    // A list alone denies nothing, so the first denial waits for its confirmation.
+    until("nothing is denied", || denies(&stage.agent.dump().unwrap()));
     stage
 }
 
-/// A list alone denies nothing, so the first denial waits for its confirmation.
-fn await_denial(stage: &Stage) {
+fn until(failing: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_mins(1);
-    while !denies(&stage.agent.dump().unwrap()) {
-        assert!(Instant::now() < deadline, "nothing is denied");
+    while !holds() {
+        assert!(Instant::now() < deadline, "{failing}");
         sleep(Duration::from_millis(10));
     }
 }
@@ -146,6 +153,48 @@ fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
         "{TAKEOVERS} takeovers, {sent} packets at {rate:.0} a second: 0 allowed lost, 0 stale got through"
     );
     assert!(rate >= PACKETS_PER_SECOND, "only {rate:.0} packets a second");
+}
+
+/// The flags only observe: a new agent enforces from its start, as the `ConfigMap` that it has not read yet wants.
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn no_restart_is_a_gap_where_the_config_map_enforces() {
+    let enforce = |stage: &Stage| {
+        stage.cluster.store.ensure_namespace("epguard").unwrap();
+        let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"mode": "enforce"},
+            "metadata": {"name": "modes", "namespace": "epguard"}});
+        stage.cluster.store.apply(map).unwrap();
+        until("the agent does not enforce", || {
+            stage.agent.status_document().unwrap()["status"]["mode"] == "enforce"
+        });
+    };
+    let flags = "{mode: observe, lease: 6, fleet-config: epguard/modes}";
+    let mut stage = stage_with(flags, None, enforce);
+    let traffic = Traffic::start(&stage);
+    for (ends, is_api_away) in [
+        ("a rollout", false),
+        ("kill -9", false),
+        ("kill -9 with the API away", true),
+    ] {
+        if is_api_away {
+            stage.cluster.set_api(ApiStep::Away);
+        }
+        match ends {
+            "a rollout" => stage.agent.terminate().unwrap(),
+            _ => stage.agent.kill(),
+        }
+        stage.agent.start_again().unwrap();
+        if is_api_away {
+            // Half of the lease that the earlier agent left.
+            sleep(Duration::from_millis(1500));
+            assert_eq!(traffic.got_through(), 0, "stale packets while the API was away");
+            stage.cluster.set_api(ApiStep::Back);
+        }
+        stage.catch_up().unwrap();
+        assert_eq!(traffic.got_through(), 0, "stale packets after {ends}");
+    }
+    let (sent, rate) = traffic.stop();
+    println!("{sent} packets at {rate:.0} a second: 0 allowed lost, 0 stale got through");
 }
 
 #[test]
