@@ -24,6 +24,7 @@ mod shared;
 mod slice;
 mod static_ip;
 mod unreadable;
+mod workload;
 #[macro_use]
 mod watched;
 
@@ -42,6 +43,7 @@ pub use slice::{PodName, PortName, Slice, SliceEndpoint, SlicePort};
 pub use static_ip::{STATIC_IPS, StaticIp};
 pub use unreadable::Unreadable;
 pub use watched::Visitor;
+pub use workload::Workload;
 
 use epguard_common::{Addr, Uid};
 use raw_text::RawText;
@@ -206,6 +208,9 @@ impl Meta<'_> {
 struct OwnerReference<'a> {
     #[serde(borrow)]
     kind: RawText<'a>,
+    name: RawText<'a>,
+    #[serde(deserialize_with = "null_is_default")]
+    controller: bool,
 }
 
 #[derive(Deserialize, Default)]

@@ -5,8 +5,8 @@ mod death;
 pub use death::Doubt;
 
 use super::{
-    Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, RawText, Text, Unreadable, addr,
-    null_is_default, shared,
+    Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, RawText, Text, Unreadable, Workload,
+    addr, null_is_default, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
@@ -31,6 +31,8 @@ pub struct Pod {
     pub node: Option<Text>,
     /// For Service selectors.
     pub labels: Labels,
+    /// The workload whose pods stand in for it.
+    pub workload: Option<Workload>,
     /// Published pod IPs; for a hostNetwork pod the node's.
     pub ips: Ips,
     /// Addresses of all its networks as Multus shows them; the pod network's may be among them.
@@ -110,6 +112,7 @@ impl Object for Pod {
             static_ip: raw.metadata.static_ip(),
             node: raw.spec.node().map(shared),
             labels: raw.metadata.labels.iter().collect(),
+            workload: raw.metadata.workload(),
         })
     }
 }

@@ -3,7 +3,7 @@
 mod node;
 
 use super::index::ClusterIndex;
-use super::index::endpoints::Endpoint;
+
 use super::index::endpoints::touched::Touched;
 use super::index::pods::Record;
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "four independent things that a fact may touch"
+    reason = "three independent things that a fact may touch"
 )]
 pub struct Dirty {
     /// (Service, IP) pairs to judge.
@@ -35,8 +35,6 @@ pub struct Dirty {
     pub vips: bool,
     /// Whether nodes moved to another zone, so that flows are redirected elsewhere.
     pub zones: bool,
-    /// Whether all endpoints that may be denied have to be judged again.
-    pub everything: bool,
 }
 
 /// Applies a fact to the index; returns what has to be judged again.
@@ -69,7 +67,7 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
         }
         Fact::Service(change) => {
             for (name, service) in keyed(change, cluster) {
-                dirty.changed_service(cluster, &name, service);
+                dirty.changed_service(cluster, now, &name, service);
             }
         }
         Fact::Node(change) => dirty = node::absorb(cluster, now, change),
@@ -96,34 +94,44 @@ impl Dirty {
         uid: Uid,
         before: Option<&Record>,
     ) {
-        if let Some(pod) = cluster.pods.get(uid).map(|record| record.pod.clone()) {
-            if cluster.learn(now, &pod) {
-                self.everything = true;
-                cluster.index_all_stale();
-            }
-            let addresses = cluster.addresses_of_others(&pod);
-            self.addresses(cluster, addresses);
+        if cluster.note_stray(now, uid) {
+            self.own_range(cluster);
         }
         cluster.index_stale(uid);
         self.published(cluster, uid, before);
         self.pod(cluster, uid, before);
+        let services = cluster.endpoint_index.of_pod(uid).map(|(service, _)| service);
+        let services: BTreeSet<Name> = services.cloned().collect();
+        for service in &services {
+            self.listed(cluster, service, uid, before);
+        }
     }
 
     /// Adds what a change of the endpoints of Services concerns.
     pub fn changed_endpoints(&mut self, cluster: &mut ClusterIndex, touched: Touched) {
         for (uid, ip, service) in &touched.places {
             cluster.index_stale_at(*uid, service, *ip);
+            self.listed(cluster, service, *uid, None);
         }
-        self.listing(cluster, touched.pairs.iter().map(|(_, ip)| *ip));
         self.pairs.extend(touched.pairs);
         self.pods.extend(touched.places.into_iter().map(|(uid, ..)| uid));
     }
 
     /// Adds or replaces a Service, or removes it with `None`, and adds what that concerns.
-    pub fn changed_service(&mut self, cluster: &mut ClusterIndex, name: &Name, service: Option<Service>) {
-        if cluster.service(name) != service.as_ref() {
+    pub fn changed_service(
+        &mut self,
+        cluster: &mut ClusterIndex,
+        now: Duration,
+        name: &Name,
+        service: Option<Service>,
+    ) {
+        let before = cluster.service(name).cloned();
+        if before != service {
             self.vips = true;
-            cluster.set_service(name, service);
+            let both = before.iter().chain(&service);
+            self.ips.extend(both.flat_map(|service| &service.vips));
+            cluster.set_service(now, name, service);
+            cluster.note_unselective(name);
             self.service(cluster, name);
         }
     }
@@ -145,23 +153,19 @@ impl Dirty {
         dirty
     }
 
-    /// Adds what depends on how nodes hand out IPs: all pairs that may be denied, and IPs that pods show in an annotation
-    /// alone.
-    pub fn add_everything(&mut self, cluster: &ClusterIndex) {
-        let stale = cluster.stale.pairs();
-        self.pairs
-            .extend(stale.map(|(service, ip)| (service.clone(), ip)));
-        let (Endpoint { ip: first, .. }, Endpoint { ip: last, .. }) = Endpoint::range();
-        self.ips.extend(cluster.pods.annotated((first, last)));
-    }
-
     fn service(&mut self, cluster: &ClusterIndex, name: &Name) {
         let ips = cluster.stale.ips(name);
         self.pairs.extend(ips.map(|ip| (name.clone(), ip)));
     }
 
+    /// Adds the IPs that this node alone may hand out.
+    pub fn own_range(&mut self, cluster: &ClusterIndex) {
+        self.orphan_ips = true;
+        self.ips.extend(cluster.claimed_in_own_range());
+    }
+
     /// Adds IPs that may have another owner, or that are judged from now on, or no longer.
-    fn addresses(&mut self, cluster: &ClusterIndex, ips: impl IntoIterator<Item = Addr>) {
+    pub fn addresses(&mut self, cluster: &ClusterIndex, ips: impl IntoIterator<Item = Addr>) {
         for ip in ips {
             self.ips.insert(ip);
             self.listing(cluster, [ip]);
@@ -235,40 +239,58 @@ impl Dirty {
         }
     }
 
-    /// Adds the pairs whose proof a possible holder can end: those of its node, and, if there is no other such pod, those
-    /// that pods of any node can hold.
-    fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
-        let selects = |name: &Name| cluster.service(name).is_some_and(|service| service.selects(pod));
-        let is_unlisted = pod.node.as_deref().is_some_and(|node| cluster.is_unlisted(node));
-        for name in cluster
-            .stale
-            .services_in(&pod.name.0)
-            .filter(|name| selects(name))
-        {
-            if is_unlisted {
-                self.service(cluster, name);
-                continue;
+    /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is; or all of them, if its selector proves more
+    /// or less since.
+    fn listed(&mut self, cluster: &mut ClusterIndex, name: &Name, uid: Uid, before: Option<&Record>) {
+        let Some(service) = cluster.service(name) else {
+            return;
+        };
+        let after = cluster.pods.get(uid);
+        let is_unselected = before
+            .into_iter()
+            .chain(after)
+            .any(|record| !service.selects(&record.pod));
+        match after.filter(|record| record.is_live()) {
+            Some(record) if record.is_possible_holder() => self.service(cluster, name),
+            Some(record) => {
+                let stale = record.pod.addresses().filter(|ip| cluster.stale.has(name, *ip));
+                self.pairs.extend(stale.map(|ip| (name.clone(), ip)));
             }
-            let mut elsewhere = cluster.stale.ips_of_any_node(name).peekable();
-            if elsewhere.peek().is_some() && !has_other_holder(cluster, name, pod) {
-                self.selected.extend(elsewhere.map(|ip| (name.clone(), ip)));
+            None => {}
+        }
+        if is_unselected && cluster.note_unselective(name) {
+            self.service(cluster, name);
+        }
+    }
+
+    /// Adds the pairs whose proof a possible holder can end, if there is no other such pod.
+    fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
+        for name in cluster.stale.services_in(&pod.name.0) {
+            let Some(service) = cluster.service(name) else {
+                continue;
+            };
+            let ends = match service.selects(pod) {
+                true => !has_other_holder(cluster, service, pod),
+                false => pod.workload.is_some(),
+            };
+            if ends {
+                let ips = cluster.stale.ips(name);
+                self.selected.extend(ips.map(|ip| (name.clone(), ip)));
             }
         }
-        let on_node = pod.node.iter().flat_map(|node| cluster.stale.of_node(node));
-        let on_node = on_node.filter(|(name, _)| name.0 == pod.name.0 && selects(name));
-        self.selected.extend(on_node.map(|(name, ip)| (name.clone(), ip)));
         let named = cluster.endpoint_index.of_name(PodName::of(pod));
-        self.selected
-            .extend(named.map(|(service, ip)| (service.clone(), ip)));
+        let listed = cluster.endpoint_index.of_pod(pod.uid);
+        let services: BTreeSet<&Name> = named.chain(listed).map(|(service, _)| service).collect();
+        for name in services {
+            let ips = cluster.stale.ips(name);
+            self.selected.extend(ips.map(|ip| (name.clone(), ip)));
+        }
     }
 }
 
 /// True if the Service has another possible holder than this pod: then the pod neither ends a proof nor makes one.
-fn has_other_holder(cluster: &ClusterIndex, service: &Name, pod: &Pod) -> bool {
-    let Some(service) = cluster.service(service) else {
-        return false;
-    };
-    let mut holders = cluster.pods.possible_holders();
+fn has_other_holder(cluster: &ClusterIndex, service: &Service, pod: &Pod) -> bool {
+    let mut holders = cluster.pods.possible_holders_in(&service.name.0);
     holders.any(|holder| holder.pod.uid != pod.uid && service.selects(&holder.pod))
 }
 

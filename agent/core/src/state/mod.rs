@@ -130,9 +130,13 @@ impl State {
         let expired = self.cluster.endpoint_index.expire(now);
         forgotten.changed_endpoints(&mut self.cluster, expired);
         forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
+        let (nodes, addresses) = self.cluster.forget_gone(now);
+        forgotten.addresses(&self.cluster, addresses);
+        for node in nodes {
+            forgotten.ended_on(&self.cluster, &node);
+        }
         if self.cluster.forget_strays(now) {
-            forgotten.everything = true;
-            self.cluster.index_all_stale();
+            forgotten.own_range(&self.cluster);
         }
         let orphan_ips = &self.orphan_ips;
         self.generations.expire(now, |ip| orphan_ips.mentions(ip));

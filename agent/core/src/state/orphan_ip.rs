@@ -236,7 +236,12 @@ impl OrphanIps {
             .pods
             .get(last_pod.dead)
             .map_or(Duration::ZERO, |record| record.died.into());
-        let is_claimed = || cluster.plausible_claimants(ip).next().is_some();
+        let is_claimed = || {
+            cluster
+                .pods
+                .claimants(ip)
+                .any(|record| record.is_live() && cluster.may_hold(record, ip))
+        };
         self.spoke
             .get(&ip)
             .copied()
@@ -253,16 +258,16 @@ impl LastPod {
 
 /// True if a pod of this node is up, or coming up, without having published its IP.
 fn may_hold_any_ip(cluster: &ClusterIndex) -> bool {
-    let mut holders = cluster.pods.possible_holders_on(&cluster.settings.node);
-    holders.next().is_some()
+    let mut pods = cluster.pods.live_on(&cluster.settings.node);
+    pods.any(Record::is_possible_holder)
 }
 
 /// True if only this node hands the IP out, and the API shows no pod that may hold it.
 fn is_unclaimed(cluster: &ClusterIndex, ip: Addr) -> bool {
-    let own = Some(cluster.settings.node.as_str());
-    cluster.is_exclusive(ip, own)
+    cluster.is_exclusive(ip)
         && cluster.spared(ip).is_none()
+        && !cluster.is_no_pods(ip)
         && (cluster.pods.claimants(ip))
-            .all(|record| record.uid_state == UidState::Dead || !cluster.is_plausible(record, ip))
+            .all(|record| record.uid_state == UidState::Dead || !cluster.may_hold(record, ip))
         && !cluster.listed_alive_anywhere(ip)
 }

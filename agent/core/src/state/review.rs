@@ -3,7 +3,7 @@
 //! Clocks of other machines are never compared: "at the time" is what this agent knew when the packet was denied.
 
 use super::index::ClusterIndex;
-use super::proof::backends::Backends;
+use super::proof::own::Own;
 use crate::facts::Name;
 use crate::shares::Shares;
 use epguard_common::{Addr, Reason, Uid, UidState};
@@ -178,7 +178,7 @@ impl Review {
             let rightful = match &case.service {
                 Some(name) => cluster
                     .service(name)
-                    .is_some_and(|service| Backends::new(cluster, name, service, ip).contains(&record.pod)),
+                    .is_some_and(|service| Own::at(cluster, name, service, ip).contains(&record.pod)),
                 None => own,
             };
             case.ip == ip && rightful && packets.last >= possible_holder_since + WRITE

@@ -9,7 +9,7 @@ use super::world::{namespace, pod, uid};
 use epguard_common::{Action, Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
     Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Selection, Selector, Service,
-    Slice, SliceEndpoint, Text,
+    Slice, SliceEndpoint, Text, Workload,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,6 +115,7 @@ impl Cluster {
             mirror: step.mirror,
             sandbox: step.sandbox,
             uid,
+            workload: (step.number % 2 == 0).then(|| Workload::new(step.namespace, ("Deployment", "web"))),
             ..pod(
                 step.namespace,
                 &format!("name-{}", step.number / 2),

@@ -14,7 +14,7 @@ use super::state::world::{self, World};
 use cluster::Cluster;
 use draw::{any_node_fact, any_step, lists};
 use epguard_common::{Addr, ServiceNumber, UidState};
-use epguard_core::facts::{Fact, Name, Presence, Protocol, WATCHED_NODES};
+use epguard_core::facts::{Fact, Name, Presence, Protocol};
 use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
 use half::Before;
 use proptest::prelude::*;
@@ -30,14 +30,13 @@ proptest! {
     #[test]
     fn a_fact_changes_only_the_endpoints_that_it_touches(
         ipam in prop_oneof![3 => Just(Ipam::Auto), 1 => Just(Ipam::Node), 1 => Just(Ipam::Cluster)],
-        watched_nodes in prop_oneof![2 => Just(WATCHED_NODES), 1 => 0..3_usize],
         unsynced in prop_oneof![2 => Just(0_usize), 1 => 0..30_usize],
         part in prop_oneof![1 => Just(usize::MAX), 1 => 1..4_usize],
         first in Just(lists()).prop_shuffle(),
         between in prop::collection::vec(prop::option::of(any_node_fact()), 0..8),
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
-        let mut run = Run::new((ipam, watched_nodes), part, between);
+        let mut run = Run::new(ipam, part, between);
         let (before, after) = steps.split_at(unsynced.min(steps.len()));
         for step in before.iter().chain(&first).chain(after) {
             run.take(step)?;
@@ -71,16 +70,14 @@ struct Run {
 }
 
 impl Run {
-    fn new((ipam, watched_nodes): (Ipam, usize), part: usize, between: Vec<Option<Step>>) -> Self {
+    fn new(ipam: Ipam, part: usize, between: Vec<Option<Step>>) -> Self {
         let settings = Settings {
             node: "node-a".into(),
             ipam,
             ranges: Ranges::default(),
         };
-        let mut state = State::new(settings.clone());
-        state.watch_nodes(watched_nodes);
         let mut world = World {
-            state,
+            state: State::new(settings.clone()),
             now: Duration::from_secs(1),
         };
         world.tell(Fact::Presence(Presence::Held(vec![])));

@@ -59,9 +59,9 @@ fn on_node_b(pod: Pod) -> Pod {
 #[test]
 fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&on_node_b(pending("shop", "b", "web")));
+    world.pod(&on_node_b(pending("shop", "b", "api")));
     world.pod(&dead(&a));
-    assert_eq!(world.reasons(), [DeadBackend], "ranges are believed");
+    assert_eq!(world.reasons(), [DeadBackend], "it is labelled later");
     denied(&mut world, DeadBackend, a.uid);
     let b = on_node_b(pod("shop", "b", "web", &[X]));
     world.pod(&b);
@@ -81,7 +81,7 @@ fn a_pod_that_came_later_or_of_no_service_or_with_another_ip_proves_no_denial_wr
             on_node_b(pod("other", "b", "b", &[X])),
         ),
         (
-            Some(on_node_b(pending("shop", "b", "web"))),
+            Some(on_node_b(pending("shop", "b", "api"))),
             on_node_b(pod("shop", "b", "web", &[Y])),
         ),
     ] {

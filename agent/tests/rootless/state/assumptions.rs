@@ -1,98 +1,108 @@
-//! Assumptions of the agent about its cluster: without proof, and never made again once disproved.
+//! Assumptions of the agent about its cluster: without proof, and not made once they are disproved.
 
-use super::world::{World, dead, node, pending, pod};
+use super::world::{World, X, dead, node, pod};
 use epguard_common::Addr;
-use epguard_common::Reason::DeadBackend;
 use epguard_core::facts::{Change, Fact, Node, Pod};
 use std::time::Duration;
 
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
+const INSIDE: Addr = Addr::v4([10, 244, 1, 77]);
 
-fn on_b(pod: Pod) -> Pod {
-    Pod {
+/// What shows that the ranges of nodes are not theirs alone: a pod of this node outside of its range, and one of another inside.
+fn strays() -> [Pod; 2] {
+    let elsewhere = Pod {
         node: Some("node-b".into()),
-        ..pod
-    }
+        ..pod("other", "inside", "stray", &[INSIDE])
+    };
+    [pod("other", "outside", "stray", &[OUTSIDE]), elsewhere]
 }
 
-/// A is dead, and a pod of its Service starts on another node: whether it may get A's IP is the matter of belief.
-fn with_a_candidate_elsewhere() -> (World, Pod) {
-    let (mut world, a) = World::cluster().with_a();
+fn orphan_ip(world: &World) -> bool {
+    world.state.tables().terminated.contains_key(&X)
+}
+
+fn later(world: &mut World, time: Duration) {
+    world.now += time;
+    world.state.tick(world.now);
+}
+
+/// A pod is dead, and no slice lists it, so that its IP is an orphan until packets to it stop.
+fn with_an_orphan() -> World {
+    let mut world = World::cluster();
+    let a = pod("other", "a", "a", &[X]);
+    world.pod(&a);
     world.pod(&dead(&a));
-    world.pod(&on_b(pending("shop", "b", "web")));
-    assert_eq!(world.reasons(), [DeadBackend], "ranges are believed");
-    (world, dead(&a))
+    assert!(orphan_ip(&world), "the range is believed");
+    world
 }
 
 #[test]
-fn a_pod_outside_its_nodes_range_is_kept_in_the_index_after_its_end() {
-    let (mut world, a) = with_a_candidate_elsewhere();
-    let stray = pod("other", "stray", "stray", &[OUTSIDE]);
+fn no_ip_is_an_orphan_until_an_hour_after_the_last_pod_that_disproved_the_range() {
+    for stray in strays() {
+        let mut world = with_an_orphan();
+        world.pod(&stray);
+        assert!(!orphan_ip(&world), "{stray:?}");
+        later(&mut world, Duration::from_hours(3));
+        assert!(!orphan_ip(&world), "it still shows the IP");
+        world.deleted(&stray);
+        later(&mut world, Duration::from_mins(59));
+        assert!(!orphan_ip(&world), "{stray:?}");
+        later(&mut world, Duration::from_mins(1));
+        assert!(orphan_ip(&world), "{stray:?}");
+    }
+}
+
+#[test]
+fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_goes_back_in_time() {
+    let [stray, _] = strays();
+    let mut world = with_an_orphan();
     world.pod(&stray);
-    assert_eq!(world.reasons(), []);
     world.deleted(&stray);
-    world.tell(Fact::Node(Change::Applied(node("node-b", 2))));
-    assert_eq!(world.reasons(), [], "nodes are indexed anew");
-    world.list(&[a.clone(), on_b(pending("shop", "b", "web"))]);
     world.tell(Fact::Node(Change::Reset(vec![
         node("node-a", 1),
         node("node-b", 2),
     ])));
-    assert_eq!(world.reasons(), [], "everything is listed anew");
-}
-
-#[test]
-fn pods_outside_their_nodes_range_are_dropped_an_hour_after_the_last_one() {
-    let hours = |world: &mut World, hours: u64| {
-        for _ in 0..hours {
-            world.now += Duration::from_hours(1);
-            world.state.tick(world.now);
-        }
-    };
-    let (mut world, _) = with_a_candidate_elsewhere();
-    let stray = pod("other", "stray", "stray", &[OUTSIDE]);
-    world.pod(&stray);
-    hours(&mut world, 3);
-    assert_eq!(world.reasons(), [], "it still shows the IP");
-    world.deleted(&stray);
-    world.state.tick(world.now + Duration::from_mins(59));
-    assert_eq!(world.reasons(), []);
-    hours(&mut world, 1);
-    assert_eq!(world.reasons(), [DeadBackend]);
-
-    world.pod(&stray);
-    let second = pod("shop", "second", "stray", &[OUTSIDE]);
-    world.pod(&second);
-    world.deleted(&stray);
-    world.deleted(&second);
-    hours(&mut world, 3);
-    assert_eq!(world.reasons(), [], "two namespaces disprove the ranges for good");
-}
-
-#[test]
-fn a_pod_outside_its_nodes_range_is_kept_when_the_api_goes_back_in_time() {
-    let (mut world, _) = with_a_candidate_elsewhere();
-    world.pod(&pod("other", "stray", "stray", &[OUTSIDE]));
+    assert!(!orphan_ip(&world));
     world.state.start_over(world.now);
     let mut anew = World::cluster();
-    std::mem::swap(&mut anew.state, &mut world.state);
+    let fresh = std::mem::replace(&mut anew.state, world.state);
+    drop(fresh);
     for fact in [
-        Fact::Namespace(Change::Reset(
-            ["shop", "other"]
-                .map(|name| super::world::namespace(name, epguard_common::Mode::Enforce))
-                .into(),
-        )),
         Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])),
-        Fact::Service(Change::Reset(vec![super::world::web()])),
+        Fact::Service(Change::Reset(vec![])),
         Fact::Slice(Change::Reset(vec![])),
         Fact::Pod(Change::Reset(vec![])),
+        Fact::Namespace(Change::Reset(vec![super::world::namespace(
+            "other",
+            epguard_common::Mode::Enforce,
+        )])),
     ] {
         anew.tell(fact);
     }
-    let (mut world, a) = anew.with_a();
-    world.pod(&dead(&a));
-    world.pod(&on_b(pending("shop", "b", "web")));
-    assert_eq!(world.reasons(), []);
+    let a = pod("other", "a2", "a", &[X]);
+    anew.pod(&a);
+    anew.pod(&dead(&a));
+    assert!(!orphan_ip(&anew));
+}
+
+#[test]
+fn other_ranges_of_this_node_are_compared_with_what_all_pods_show() {
+    let mut world = with_an_orphan();
+    let elsewhere = Pod {
+        node: Some("node-b".into()),
+        ..pod("other", "elsewhere", "x", &[Addr::v4([10, 244, 2, 9])])
+    };
+    world.pod(&elsewhere);
+    assert!(orphan_ip(&world));
+    let wider = Node {
+        pod_cidrs: [1, 2].map(|number| node("node-a", number).pod_cidrs[0]).into(),
+        ..node("node-a", 1)
+    };
+    world.tell(Fact::Node(Change::Applied(wider)));
+    assert!(
+        !orphan_ip(&world),
+        "node-b hands out IPs of the second range, too"
+    );
 }
 
 #[test]

@@ -208,7 +208,11 @@ fn a_claim_on_another_network_is_no_proof_against_a_pod_that_may_still_run() {
     world.pod(&terminal(&a));
     assert_eq!(world.reasons(), [Reason::RetiredBackend]);
     world.pod(&attached("other", "b", "b", X));
-    assert_eq!(world.reasons(), [], "networks may overlap");
+    assert_eq!(
+        world.reasons(),
+        [Reason::RetiredBackend],
+        "networks may overlap, and the packet is for neither"
+    );
     world.pod(&pod("other", "b", "b", &[X]));
     assert_eq!(world.reasons(), [Reason::Reused], "now it is a podIP");
 }

@@ -6,7 +6,7 @@ use epguard_common::{Addr, UidState};
 use epguard_core::facts::{Change, Fact, Pod, Sandbox};
 
 #[test]
-fn a_pod_of_the_service_that_shows_no_ip_yet_may_hold_any_of_its_nodes() {
+fn a_pod_of_the_service_that_shows_no_ip_yet_may_hold_any() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&pending("shop", "b", "web"));
     world.pod(&dead(&a));
@@ -20,27 +20,11 @@ fn a_pod_of_the_service_that_shows_no_ip_yet_may_hold_any_of_its_nodes() {
 }
 
 #[test]
-fn a_pending_pod_of_another_node_or_service_is_no_possible_holder() {
+fn a_pending_pod_of_another_service_is_no_possible_holder() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&Pod {
-        node: Some("node-b".into()),
-        ..pending("shop", "b", "web")
-    });
     world.pod(&pending("other", "c", "c"));
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [DeadBackend]);
-}
-
-#[test]
-fn where_ips_leave_their_nodes_range_a_pending_pod_of_any_node_is_a_possible_holder() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&pod("other", "stray", "stray", &[Addr::v4([10, 244, 2, 99])]));
-    world.pod(&Pod {
-        node: Some("node-b".into()),
-        ..pending("shop", "b", "web")
-    });
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), []);
 }
 
 #[test]

@@ -100,8 +100,9 @@ fn a_later_slice_adds_the_target_name() {
     assert_eq!(world.reasons(), []);
 }
 
+/// A slice by another writer than the controller, which re-uses the targetRef.
 #[test]
-fn a_service_with_a_selector_ignores_target_names() {
+fn a_pod_of_the_name_that_a_slice_gives_is_the_services_own_though_it_has_a_selector() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Slice(Change::Applied(listing(&a))));
     world.deleted(&dead(&a));
@@ -110,5 +111,8 @@ fn a_service_with_a_selector_ignores_target_names() {
         ..pod("shop", "a", "another", &[X])
     };
     world.pod(&namesake);
+    assert_eq!(world.reasons(), []);
+    world.deleted(&namesake);
+    world.pod(&pod("shop", "c", "another", &[X]));
     assert_eq!(world.reasons(), [Reused]);
 }

@@ -163,6 +163,7 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         name: (namespace.into(), name.into()),
         node: Some("node-a".into()),
         labels: [("app", app)].into_iter().collect(),
+        workload: None,
         ips: ips.into(),
         host_network: false,
         mirror: false,

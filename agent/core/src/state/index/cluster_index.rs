@@ -1,17 +1,16 @@
 //! Index of all facts, for the lookups of the proof.
 
 use super::Settings;
-use super::endpoints::EndpointIndex;
-use super::listed_nodes::ListedNodes;
+use super::addresses::Addresses;
+use super::endpoints::{EndpointIndex, MEMORY};
 use super::namespaces::Namespaces;
-use super::node_ranges::NodeRanges;
 use super::pods::PodIndex;
 use super::stale_index::StaleIndex;
 use super::vips::Vips;
 use crate::facts::{Name, Node, Pod, Service, Text};
 use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState, Vip};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The accumulated facts.
@@ -28,19 +27,17 @@ pub struct ClusterIndex {
     /// The endpoints that may be denied.
     pub stale: StaleIndex,
     services: BTreeMap<Name, Service>,
+    /// Services with a selector whose slices list live pods that it does not select: it proves nothing.
+    pub(in crate::state) unselective: BTreeSet<Name>,
     pub(in crate::state) vips: Vips,
     pub(in crate::state) nodes: HashMap<Text, Node>,
-    pub(in crate::state) listed_nodes: ListedNodes,
-    pub(in crate::state) ranges_of_nodes: NodeRanges,
+    /// Nodes that are gone, for [`MEMORY`]: when, and whether each was a virtual kubelet.
+    gone: HashMap<Text, (Duration, bool)>,
     local: Vec<Addr>,
-    /// Addresses of nodes, as Nodes show them. Never judged, even after the node is gone.
-    pub(in crate::state) infrastructure: HashSet<Addr>,
-    /// Namespaces whose pods showed an IP outside of their node's range, and when last.
-    pub(in crate::state) strays: BTreeMap<Text, Duration>,
-    /// Whether there was more than one such namespace.
-    pub(in crate::state) ranges_are_disproved: bool,
-    /// Names of nodes that were ever virtual kubelets: their pods outlive the Node object, or the mark on it.
-    virtual_kubelets: BTreeSet<Text>,
+    node_addresses: Addresses,
+    service_addresses: Addresses,
+    /// When a pod last disproved this node's ranges.
+    pub(in crate::state) strayed: Option<Duration>,
 }
 
 impl ClusterIndex {
@@ -54,29 +51,41 @@ impl ClusterIndex {
             namespaces: Namespaces::default(),
             stale: StaleIndex::default(),
             services: BTreeMap::new(),
+            unselective: BTreeSet::new(),
             vips: Vips::new(Vec::new()),
             nodes: HashMap::new(),
-            listed_nodes: ListedNodes::default(),
-            ranges_of_nodes: NodeRanges::default(),
+            gone: HashMap::new(),
             local: Vec::new(),
-            infrastructure: HashSet::new(),
-            strays: BTreeMap::new(),
-            ranges_are_disproved: false,
-            virtual_kubelets: BTreeSet::new(),
+            node_addresses: Addresses::default(),
+            service_addresses: Addresses::default(),
+            strayed: None,
         }
     }
 
-    /// Drops what the API has shown, except facts that make the agent more cautious for good.
-    pub fn start_over(&mut self) {
+    /// Drops what the API has shown, except facts that make the agent more cautious.
+    pub fn start_over(&mut self, now: Duration) {
+        let mut before = std::mem::replace(self, Self::new(self.settings.clone()));
+        let nodes = before.nodes.into_values();
+        let gone = nodes.map(|node| (node.name, (now, node.virtual_kubelet)));
+        before.node_addresses.start_over(now);
+        before.service_addresses.start_over(now);
         *self = Self {
-            local: std::mem::take(&mut self.local),
-            infrastructure: std::mem::take(&mut self.infrastructure),
-            strays: std::mem::take(&mut self.strays),
-            ranges_are_disproved: self.ranges_are_disproved,
-            listed_nodes: std::mem::take(&mut self.listed_nodes),
-            virtual_kubelets: std::mem::take(&mut self.virtual_kubelets),
-            ..Self::new(self.settings.clone())
+            gone: gone.chain(before.gone).collect(),
+            local: before.local,
+            node_addresses: before.node_addresses,
+            service_addresses: before.service_addresses,
+            strayed: before.strayed,
+            ..Self::new(before.settings)
         };
+    }
+
+    /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.
+    pub(in crate::state) fn forget_gone(&mut self, now: Duration) -> (Vec<Text>, Vec<Addr>) {
+        let is_old = |_: &Text, (at, _): &mut (Duration, bool)| now.saturating_sub(*at) >= MEMORY;
+        let nodes = self.gone.extract_if(is_old).map(|(node, _)| node).collect();
+        let mut addresses = self.node_addresses.forget(now);
+        addresses.extend(self.service_addresses.forget(now));
+        (nodes, addresses)
     }
 
     /// A Service by name.
@@ -99,13 +108,39 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a Service; removes it with `None`.
-    pub fn set_service(&mut self, name: &Name, fact: Option<Service>) {
+    pub fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.vips.remove(&old);
+            self.service_addresses.remove(now, &old.vips);
         }
         if let Some(fact) = fact {
             self.vips.add(&fact);
+            self.service_addresses.add(&fact.vips);
             self.services.insert(name.clone(), fact);
+        }
+    }
+
+    /// Notes whether the selector of a Service proves anything. True if that changed.
+    pub(in crate::state) fn note_unselective(&mut self, name: &Name) -> bool {
+        let service = self
+            .services
+            .get(name)
+            .filter(|service| service.selector.is_some());
+        let is_unselective = service.is_some_and(|service| {
+            let listed = self
+                .endpoint_index
+                .of(name)
+                .flat_map(|(_, targets)| targets.iter());
+            let mut listed = listed.filter(|(_, listing)| listing.is_current());
+            let pod = |uid| self.pods.get(uid).filter(|record| record.is_live());
+            listed.any(|(target, _)| {
+                let pod = target.and_then(pod);
+                pod.is_some_and(|record| !service.selects(&record.pod))
+            })
+        });
+        match is_unselective {
+            true => self.unselective.insert(name.clone()),
+            false => self.unselective.remove(name),
         }
     }
 
@@ -137,26 +172,22 @@ impl ClusterIndex {
         before.symmetric_difference(&after).copied().collect()
     }
 
-    /// Adds or replaces a node; removes it with `None`. Returns the addresses that are never judged from now on.
-    pub fn set_node(&mut self, name: &str, fact: Option<Node>) -> Vec<Addr> {
+    /// Adds or replaces a node; removes it with `None`. One that was a virtual kubelet stays one: its pods outlive the mark.
+    pub fn set_node(&mut self, now: Duration, name: &str, fact: Option<Node>) {
         let own = (name == self.settings.node).then(|| self.own_addresses());
         if let Some(before) = self.nodes.remove(name) {
-            self.ranges_of_nodes.remove(&before);
+            self.node_addresses.remove(now, &before.addresses);
+            self.gone.insert(before.name, (now, before.virtual_kubelet));
         }
-        let mut new = Vec::new();
-        if let Some(node) = fact {
-            let addresses = node.addresses.iter().copied();
-            new.extend(addresses.filter(|addr| self.infrastructure.insert(*addr)));
-            if node.virtual_kubelet {
-                self.virtual_kubelets.insert(node.name.clone());
-            }
-            self.ranges_of_nodes.add(&node);
+        if let Some(mut node) = fact {
+            self.node_addresses.add(&node.addresses);
+            let before = self.gone.remove(name);
+            node.virtual_kubelet |= before.is_some_and(|(_, was_virtual)| was_virtual);
             self.nodes.insert(node.name.clone(), node);
         }
         if own.is_some_and(|own| own != self.own_addresses()) {
             self.index_vips();
         }
-        new
     }
 
     /// Names of all nodes.
@@ -177,10 +208,16 @@ impl ClusterIndex {
         }
     }
 
-    /// Node addresses and this node's own interfaces (gateways, tunnels) are never judged.
+    /// Addresses of nodes and of this node's own interfaces (gateways, tunnels) are never judged.
     #[must_use]
     pub fn is_infrastructure(&self, ip: Addr) -> bool {
-        self.infrastructure.contains(&ip) || self.local.contains(&ip)
+        self.node_addresses.contains(ip) || self.local.contains(&ip) || self.pods.is_of_host_network(ip)
+    }
+
+    /// True if something else than a pod has the IP, so that it has no owner, and is no orphan.
+    #[must_use]
+    pub fn is_no_pods(&self, ip: Addr) -> bool {
+        self.is_infrastructure(ip) || self.service_addresses.contains(ip)
     }
 
     /// The reason why no endpoint at the IP is ever denied; none if one may be.
@@ -215,10 +252,15 @@ impl ClusterIndex {
         .find_map(|(holds, why)| holds.then_some(why))
     }
 
-    /// Whether a node is a virtual kubelet, or ever was, or is too new to tell.
+    /// Whether a node is a virtual kubelet, or was, or is not known to be none.
     #[must_use]
     pub fn may_be_virtual(&self, node: Option<&str>) -> bool {
-        node.is_some_and(|node| self.virtual_kubelets.contains(node) || self.is_new(node))
+        let Some(name) = node else { return false };
+        match (self.nodes.get(name), self.gone.get(name)) {
+            (Some(node), _) => node.virtual_kubelet,
+            (None, Some((_, was_virtual))) => *was_virtual,
+            (None, None) => true,
+        }
     }
 
     /// The Service that alone claims a VIP.

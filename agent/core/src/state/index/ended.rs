@@ -6,7 +6,7 @@ use crate::facts::Name;
 use epguard_common::{Addr, Uid, UidState};
 
 impl ClusterIndex {
-    /// Updates the index of ended pods, after a change of the pod, of the endpoints that name it, or of its node's ranges.
+    /// Updates the index of ended pods, after a change of the pod, or of the endpoints that name it.
     pub(in crate::state) fn index_stale(&mut self, uid: Uid) {
         let ended = self
             .pods
@@ -18,7 +18,6 @@ impl ClusterIndex {
             let places = listed.map(|(service, ip)| Place {
                 service: service.clone(),
                 ip,
-                anywhere: !self.is_exclusive(ip, node.as_deref()),
             });
             Ended {
                 places: places.collect(),
@@ -39,23 +38,8 @@ impl ClusterIndex {
         let place = Place {
             service: service.clone(),
             ip,
-            anywhere: !self.is_exclusive(ip, node.as_deref()),
         };
         let is_listed = self.endpoint_index.names(service, ip, uid);
         self.stale.set_place(uid, node, place, is_listed);
-    }
-
-    /// The same for all ended pods of a node.
-    pub(in crate::state) fn index_stale_of(&mut self, node: &str) {
-        for uid in self.stale.pods_of(node) {
-            self.index_stale(uid);
-        }
-    }
-
-    /// The same for all ended pods, after a change of how nodes hand out IPs.
-    pub(in crate::state) fn index_all_stale(&mut self) {
-        for uid in self.stale.pods() {
-            self.index_stale(uid);
-        }
     }
 }

@@ -8,7 +8,7 @@ use crate::state::State;
 pub struct Settings {
     /// The agent's own node.
     pub node: String,
-    /// Whether a node's pod range belongs to that node alone.
+    /// Whether the node's pod range belongs to it alone.
     pub ipam: Ipam,
     /// The ranges in which endpoints may be denied.
     pub ranges: Ranges,
@@ -17,8 +17,8 @@ pub struct Settings {
 /// How the cluster hands out pod IPs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ipam {
-    /// Node ranges (`spec.podCIDRs`) hold until a pod shows an IP outside its own node's: Calico, for one, leaves them
-    /// set and hands out others
+    /// The node's ranges (`spec.podCIDRs`) count, unless pods show that others use them or that the node uses others: Calico, for one,
+    /// leaves them set and hands out others
     #[default]
     Auto,
     /// Each node hands out its own podCIDRs.
@@ -45,7 +45,7 @@ impl Ipam {
     #[must_use]
     pub const fn help(self) -> &'static str {
         match self {
-            Self::Auto => "node ranges (spec.podCIDRs) hold until a pod shows an IP outside its own node's",
+            Self::Auto => "the node's ranges (spec.podCIDRs) count until a pod shows that they do not",
             Self::Node => "each node hands out its own podCIDRs",
             Self::Cluster => "one pool for the cluster: any pod may get any IP",
         }
@@ -53,11 +53,6 @@ impl Ipam {
 }
 
 impl State {
-    /// Expects that more Nodes than these are not watched, instead of [`WATCHED_NODES`](crate::facts::WATCHED_NODES).
-    pub fn watch_nodes(&mut self, most: usize) {
-        self.cluster.watch_nodes(most);
-    }
-
     /// Whether this node is labelled as a canary.
     #[must_use]
     pub fn is_canary(&self) -> bool {

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Debug, Clone, Default)]
 pub struct StaleIndex {
     pods: HashMap<Uid, Ended>,
-    services: BTreeMap<Name, Places>,
+    /// How many ended pods each Service lists at each IP.
+    services: BTreeMap<Name, BTreeMap<Addr, usize>>,
     nodes: HashMap<Text, BTreeSet<Uid>>,
 }
 
@@ -24,16 +25,6 @@ pub(in crate::state) struct Ended {
 pub(in crate::state) struct Place {
     pub service: Name,
     pub ip: Addr,
-    /// Whether pods of other nodes can hold the IP, too.
-    pub anywhere: bool,
-}
-
-/// How many ended pods a Service lists at each IP.
-#[derive(Debug, Clone, Default)]
-struct Places {
-    all: BTreeMap<Addr, usize>,
-    /// Those whose IP pods of other nodes can hold, too.
-    anywhere: BTreeMap<Addr, usize>,
 }
 
 impl StaleIndex {
@@ -42,21 +33,13 @@ impl StaleIndex {
     pub fn has(&self, service: &Name, ip: Addr) -> bool {
         self.services
             .get(service)
-            .is_some_and(|places| places.all.contains_key(&ip))
+            .is_some_and(|ips| ips.contains_key(&ip))
     }
 
     /// The IPs at which the Service lists ended pods, or did recently.
     pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
-        let places = self.services.get(service);
-        places.into_iter().flat_map(|places| places.all.keys().copied())
-    }
-
-    /// Those of them that pods of other nodes can hold, too.
-    pub fn ips_of_any_node(&self, service: &Name) -> impl Iterator<Item = Addr> {
-        let places = self.services.get(service);
-        places
-            .into_iter()
-            .flat_map(|places| places.anywhere.keys().copied())
+        let ips = self.services.get(service);
+        ips.into_iter().flat_map(|ips| ips.keys().copied())
     }
 
     /// The Services that list ended pods, or did recently.
@@ -67,7 +50,7 @@ impl StaleIndex {
     /// All pairs.
     pub fn pairs(&self) -> impl Iterator<Item = (&Name, Addr)> {
         let services = self.services.iter();
-        services.flat_map(|(service, places)| places.all.keys().map(move |ip| (service, *ip)))
+        services.flat_map(|(service, ips)| ips.keys().map(move |ip| (service, *ip)))
     }
 
     /// The Services of a namespace that list ended pods, or did recently.
@@ -84,16 +67,6 @@ impl StaleIndex {
             .filter_map(|uid| self.pods.get(uid))
             .flat_map(|ended| &ended.places);
         places.map(|place| (&place.service, place.ip))
-    }
-
-    /// The ended pods of a node.
-    pub(in crate::state) fn pods_of(&self, node: &str) -> Vec<Uid> {
-        self.nodes.get(node).into_iter().flatten().copied().collect()
-    }
-
-    /// All ended pods.
-    pub(in crate::state) fn pods(&self) -> Vec<Uid> {
-        self.pods.keys().copied().collect()
     }
 
     /// Stores that a pod has ended, and where it is listed; removes it with `None`.
@@ -157,33 +130,22 @@ impl StaleIndex {
     }
 
     fn add(&mut self, place: &Place) {
-        let places = self.services.entry(place.service.clone()).or_default();
-        *places.all.entry(place.ip).or_default() += 1;
-        if place.anywhere {
-            *places.anywhere.entry(place.ip).or_default() += 1;
-        }
+        let ips = self.services.entry(place.service.clone()).or_default();
+        *ips.entry(place.ip).or_default() += 1;
     }
 
     fn remove(&mut self, place: &Place) {
-        let Some(places) = self.services.get_mut(&place.service) else {
+        let Some(ips) = self.services.get_mut(&place.service) else {
             return;
         };
-        give_back(&mut places.all, place.ip);
-        if place.anywhere {
-            give_back(&mut places.anywhere, place.ip);
+        if let Some(count) = ips.get_mut(&place.ip) {
+            *count -= 1;
+            if *count == 0 {
+                ips.remove(&place.ip);
+            }
         }
-        if places.all.is_empty() {
+        if ips.is_empty() {
             self.services.remove(&place.service);
-        }
-    }
-}
-
-/// Counts one less; removes the IP at zero.
-fn give_back(counts: &mut BTreeMap<Addr, usize>, ip: Addr) {
-    if let Some(count) = counts.get_mut(&ip) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(&ip);
         }
     }
 }

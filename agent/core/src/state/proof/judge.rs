@@ -3,7 +3,7 @@
 //! A flow is judged by the pod that was meant, never an IP by API state alone. Any gap in the proof (an unknown UID, an
 //! entry without one, a possible holder) is a pass.
 
-use super::backends::Backends;
+use super::own::Own;
 use crate::facts::{Name, Service};
 use crate::state::index::cluster_index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
@@ -95,7 +95,10 @@ fn stale(cluster: &ClusterIndex, target: Target) -> Result<&Record, NotStale> {
 struct Case<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Service,
-    backends: Backends<'a>,
+    /// The Service's own pods that show the IP, dead ones included.
+    own: Vec<&'a Record>,
+    /// One of its own that may hold the IP without showing it.
+    possible_holder: Option<&'a Record>,
     ip: Addr,
     owner: Option<&'a Record>,
     /// The annotation mode of the Service and the owner.
@@ -118,8 +121,8 @@ impl<'a> Case<'a> {
         if cluster.endpoint_index.leaves_out(name) {
             return Err(NotProven::TooLarge);
         }
-        let backends = Backends::new(cluster, name, service, ip);
-        let certain = |record: &&Record| record.pod.ips.contains(&ip) || backends.contains(&record.pod);
+        let own = Own::at(cluster, name, service, ip);
+        let certain = |record: &&Record| record.pod.ips.contains(&ip) || own.contains(&record.pod);
         let live = cluster.pods.claimants(ip).filter(|record| record.is_live());
         let mut certain = live.filter(certain);
         let owner = certain.next();
@@ -137,19 +140,14 @@ impl<'a> Case<'a> {
         if let Some(survivor) = survivor(cluster, name, ip) {
             return Err(survivor);
         }
-        // A claim in an annotation alone neither ends a denial nor bounds it: whichever pod holds the IP, this packet
-        // is not for it.
-        let attached = || {
-            cluster
-                .plausible_claimants(ip)
-                .min_by_key(|record| record.pod.uid)
-        };
+        let claimants = cluster.pods.claimants(ip);
         Ok(Case {
             cluster,
             service,
-            backends,
+            own: claimants.filter(|record| own.contains(&record.pod)).collect(),
+            possible_holder: own.possible_holder(),
             ip,
-            owner: owner.or_else(attached),
+            owner,
             bound,
         })
     }
@@ -172,17 +170,14 @@ impl<'a> Case<'a> {
         let (meant, _) = meant.ok_or(NotProven::NotListed)?;
         let current = pods.iter().filter(|(_, listing)| listing.is_current());
         let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
-        if let Some(holder) = pods.iter().find_map(|(record, _)| self.possible_holder(record)) {
+        if let Some(holder) = self.possible_holder {
             return Err(NotProven::PossibleHolder(holder.pod.uid));
         }
-        let selected = || {
-            let claimants = self.cluster.pods.claimants(self.ip);
-            claimants.filter(|record| self.backends.contains(&record.pod))
-        };
-        if let Some(own) = selected().find(|record| record.uid_state == UidState::Live) {
+        let own = || self.own.iter().copied();
+        if let Some(own) = own().find(|record| record.uid_state == UidState::Live) {
             return Err(NotProven::OwnPod(own.pod.uid));
         }
-        let mut gone = pods.iter().map(|(record, _)| *record).chain(selected());
+        let mut gone = pods.iter().map(|(record, _)| *record).chain(own());
         let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
         let bounds = pods
             .iter()
@@ -196,7 +191,7 @@ impl<'a> Case<'a> {
             },
             mode: bounds.fold(self.bound, Mode::lower),
             meant: meant.pod.uid,
-            owner: self.owner.map(|owner| owner.pod.uid),
+            owner: self.owner.or_else(|| self.attached()).map(|owner| owner.pod.uid),
             boot_id: self.cluster.boot_id(meant.pod.node.as_deref()),
         })
     }
@@ -204,11 +199,23 @@ impl<'a> Case<'a> {
     fn reason(&self, is_dead: bool, listed: &[&Record]) -> Result<Reason, NotProven> {
         let is_later = |owner| listed.iter().all(|meant| self.claimed_after(owner, meant));
         match (self.owner, is_dead) {
+            (None, true) if self.attached().is_some() => Ok(Reason::Reused),
             (None, true) => Ok(Reason::DeadBackend),
             (None, false) => Ok(Reason::RetiredBackend),
             (Some(owner), false) if !is_later(owner) => Err(NotProven::NotLater(owner.pod.uid)),
             (Some(_), _) => Ok(Reason::Reused),
         }
+    }
+
+    /// A pod that shows the IP in an annotation alone. It neither ends a denial nor bounds it: whichever pod holds the IP, this packet
+    /// is not for it.
+    fn attached(&self) -> Option<&Record> {
+        let live = self
+            .cluster
+            .pods
+            .claimants(self.ip)
+            .filter(|record| record.is_live());
+        live.min_by_key(|record| record.pod.uid)
     }
 
     /// True if the owner's claim was seen to come after the retired pod's. Without that, the retired pod may still run
@@ -221,18 +228,6 @@ impl<'a> Case<'a> {
                 later.published && earlier.published && order(later) > order(earlier)
             }
             _ => false,
-        }
-    }
-
-    /// A possible holder of the Service: a pod that may hold the IP without showing it.
-    fn possible_holder(&self, stale: &Record) -> Option<&Record> {
-        let (pods, node) = (&self.cluster.pods, stale.pod.node.as_deref());
-        let is_own = |holder: &&Record| self.backends.contains(&holder.pod);
-        if self.cluster.is_exclusive(self.ip, node) {
-            let unlisted = pods.possible_holders_where(|node| self.cluster.is_unlisted(node));
-            pods.possible_holders_on(node?).chain(unlisted).find(is_own)
-        } else {
-            pods.possible_holders().find(is_own)
         }
     }
 }

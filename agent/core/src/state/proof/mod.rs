@@ -1,6 +1,6 @@
 //! Which endpoints are proven stale, or why not.
 
-pub(in crate::state) mod backends;
 pub(in crate::state) mod judge;
+pub(in crate::state) mod own;
 
 pub use judge::{Denials, Proven};

@@ -192,7 +192,7 @@ impl State {
 
     /// The Services whose denials a list confirms, ends or may begin.
     fn services_concerned(&self, list: &Came, dirty: &Dirty) -> BTreeSet<Name> {
-        if list.is_whole() || dirty.everything {
+        if list.is_whole() {
             return self.services_to_judge();
         }
         let changed = dirty.pairs.iter().chain(&dirty.selected);

@@ -153,12 +153,12 @@ impl Rest<Slice> {
 }
 
 impl Rest<Service> {
-    fn apply_next(&mut self, cluster: &mut ClusterIndex, _: Duration, dirty: &mut Dirty) -> Option<usize> {
+    fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
         if let Some(service) = self.listed.next() {
             let name = service.name.clone();
-            dirty.changed_service(cluster, &name, Some(service));
+            dirty.changed_service(cluster, now, &name, Some(service));
         } else {
-            dirty.changed_service(cluster, &self.gone.next()?, None);
+            dirty.changed_service(cluster, now, &self.gone.next()?, None);
         }
         Some(1)
     }

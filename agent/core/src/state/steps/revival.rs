@@ -44,15 +44,19 @@ impl State {
     /// under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
         self.keep_spread();
-        self.cluster.start_over();
+        self.cluster.start_over(now);
         self.orphan_ips.start_over();
         self.breaker = Breaker::default();
         self.synced = Synced::default();
         self.restored = None;
         self.task = None;
         self.revivals.deaths.clear();
+        let denied = self.denials.keys();
         let dirty = Dirty {
-            everything: true,
+            pairs: denied
+                .map(|(service, endpoint)| (service.clone(), endpoint.ip))
+                .collect(),
+            orphan_ips: true,
             vips: true,
             ips: self.owners.all().keys().copied().collect(),
             pods: self.draining.keys().copied().collect(),

@@ -18,12 +18,6 @@ impl State {
     pub(in crate::state) fn settle(&mut self, now: Duration, mut dirty: Dirty) {
         self.touch(&dirty);
         dirty.pairs.append(&mut dirty.selected);
-        if dirty.everything {
-            dirty.add_everything(&self.cluster);
-            let denied = self.denials.keys();
-            let denied = denied.map(|(service, endpoint)| (service.clone(), endpoint.ip));
-            dirty.pairs.extend(denied);
-        }
         self.settle_owners(now, &dirty);
         let drained = self.settle_draining(&dirty);
         let mut changed = BTreeSet::new();
@@ -51,7 +45,6 @@ impl State {
         };
         let pairs = dirty.pairs.iter().map(|(_, ip)| ip);
         dirty.orphan_ips
-            || dirty.everything
             || dirty.vips
             || self.task.is_some()
             || dirty.pods.iter().any(is_own)

@@ -109,7 +109,14 @@ fn holder<'a>(
     let (target, _) = current.next()?;
     let record = cluster.pods.get(target?)?;
     let own = record.pod.name.0 == service.name.0;
-    let mut claimants = cluster.plausible_claimants(endpoint.ip);
+    // What a pod of another namespace shows in an annotation alone ends no redirect.
+    let counts =
+        |record: &&Record| record.pod.ips.contains(&endpoint.ip) || record.pod.name.0 == service.name.0;
+    let live = cluster
+        .pods
+        .claimants(endpoint.ip)
+        .filter(|record| record.is_live());
+    let mut claimants = live.filter(counts);
     let alone = claimants
         .next()
         .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);

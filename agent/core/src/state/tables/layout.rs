@@ -61,10 +61,9 @@ impl State {
     /// True if the change concerns entries of other endpoints than those that were judged again: VIPs, or backends of
     /// redirected flows.
     pub(in crate::state) fn is_laid_out_anew(&self, dirty: &Dirty) -> bool {
-        let moved = dirty.zones || dirty.everything;
         dirty.vips
             || dirty.pairs.iter().any(|(service, _)| self.redirects(service))
-            || moved && self.denials.keys().any(|(service, _)| self.redirects(service))
+            || dirty.zones && self.denials.keys().any(|(service, _)| self.redirects(service))
     }
 
     /// Puts the denials of some endpoints into the tables.

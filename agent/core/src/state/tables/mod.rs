@@ -182,10 +182,11 @@ pub(in crate::state) fn denial(proven: &Proven, held: bool, action: Action) -> D
 /// generation.
 #[must_use]
 pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
-    if cluster.is_infrastructure(ip) {
+    if cluster.is_no_pods(ip) {
         return None;
     }
-    let live = || cluster.plausible_claimants(ip);
+    let holds = |record: &&Record| record.is_live() && cluster.may_hold(record, ip);
+    let live = || cluster.pods.claimants(ip).filter(holds);
     let published = |record: &Record| record.pod.ips.contains(&ip);
     let last = live().max_by_key(|record| {
         (

@@ -2,17 +2,20 @@
 
 use super::EndpointIndex;
 use crate::facts::{Name, PodName};
-use epguard_common::Addr;
+use epguard_common::{Addr, Uid};
 use std::collections::BTreeSet;
 
 impl EndpointIndex {
-    /// Namespace and name of the pods that a Service lists at an IP, or listed there.
+    /// The pods that a Service lists at an IP, or listed there.
     #[must_use]
-    pub fn names_at(&self, service: &Name, ip: Addr) -> BTreeSet<PodName> {
-        let targets = self
-            .at(service, ip)
-            .flat_map(|(_, targets)| targets.keys().flatten());
-        targets.flat_map(|uid| self.places.names(uid)).collect()
+    pub fn named_at(&self, service: &Name, ip: Addr) -> BTreeSet<Uid> {
+        let targets = self.at(service, ip).flat_map(|(_, targets)| targets.keys());
+        targets.flatten().collect()
+    }
+
+    /// Namespaces and names that slices give to a pod.
+    pub fn names_of(&self, uid: Uid) -> impl Iterator<Item = PodName> {
+        self.places.names(uid)
     }
 
     /// Where pods of a namespace and name are, or were, listed.

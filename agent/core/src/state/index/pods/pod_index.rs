@@ -59,6 +59,12 @@ impl PodIndex {
         self.of(self.places.claimants(ip))
     }
 
+    /// True if a pod of a node's own network shows the IP, which is the node's.
+    #[must_use]
+    pub fn is_of_host_network(&self, ip: Addr) -> bool {
+        self.places.is_of_host_network(ip)
+    }
+
     /// IPs that several pods show.
     pub fn shared_ips(&self) -> impl Iterator<Item = Addr> {
         self.places.shared()
@@ -69,14 +75,9 @@ impl PodIndex {
         self.of(self.places.possible_holders())
     }
 
-    /// The possible holders of a node.
-    pub fn possible_holders_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        self.of(self.places.possible_holders_on(node))
-    }
-
-    /// The possible holders of some nodes.
-    pub fn possible_holders_where(&self, is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Record> {
-        self.of(self.places.possible_holders_where(is_wanted))
+    /// The possible holders of a namespace.
+    pub fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Record> {
+        self.of(self.places.possible_holders_in(namespace))
     }
 
     /// The live pods of a node, without those of its own network.
@@ -91,9 +92,13 @@ impl PodIndex {
         self.of(self.places.on_node(node)).filter(is_dead)
     }
 
-    /// The IPs from `first` to `last` that pods show in an annotation alone.
-    pub fn annotated(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = Addr> {
-        self.places.annotated(first, last)
+    /// Pods that show an IP from `first` to `last`, as [`PodIndex::claimants`].
+    pub fn claimants_between(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = (Addr, &Record)> {
+        let claims = self
+            .places
+            .claims_from(first)
+            .take_while(move |(ip, _)| *ip <= last);
+        claims.filter_map(|(ip, uid)| Some((ip, self.get(uid)?)))
     }
 
     pub(super) fn of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {

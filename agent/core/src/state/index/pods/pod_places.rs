@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct PodPlaces {
     claimants: SortedMap<(Addr, Uid), ()>,
+    /// How many of them show each IP of the nodes' own networks.
+    host_network: HashMap<Addr, u32>,
     /// IPs that several of them show.
     shared: BTreeSet<Addr>,
-    /// IPs that pods show in an annotation alone.
-    annotated: BTreeSet<(Addr, Uid)>,
     /// Pods that the API shows, by namespace.
     in_namespaces: HashMap<Text, HashSet<Uid>>,
     /// The same by node.
     on_nodes: HashMap<Text, HashSet<Uid>>,
-    /// Possible holders by node.
+    /// Possible holders by namespace.
     possible_holders: BTreeMap<Text, BTreeSet<Uid>>,
 }
 
@@ -29,28 +29,27 @@ impl PodPlaces {
         from.take_while(move |(own, _)| *own == ip).map(|(_, uid)| uid)
     }
 
+    /// The same for all IPs from this one on.
+    pub(in crate::state) fn claims_from(&self, ip: Addr) -> impl Iterator<Item = (Addr, Uid)> {
+        self.claimants.from((ip, Uid::NONE)).map(|(pair, ())| *pair)
+    }
+
     /// IPs that several pods show.
     pub(in crate::state) fn shared(&self) -> impl Iterator<Item = Addr> {
         self.shared.iter().copied()
+    }
+
+    /// True if a pod shows the IP as one of its node's.
+    pub(in crate::state) fn is_of_host_network(&self, ip: Addr) -> bool {
+        self.host_network.contains_key(&ip)
     }
 
     pub(in crate::state) fn possible_holders(&self) -> impl Iterator<Item = &Uid> {
         self.possible_holders.values().flatten()
     }
 
-    pub(in crate::state) fn possible_holders_on(&self, node: &str) -> impl Iterator<Item = &Uid> {
-        self.possible_holders.get(node).into_iter().flatten()
-    }
-
-    pub(in crate::state) fn possible_holders_where(
-        &self,
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> impl Iterator<Item = &Uid> {
-        let wanted = self
-            .possible_holders
-            .iter()
-            .filter(move |(node, _)| is_wanted(node));
-        wanted.flat_map(|(_, pods)| pods)
+    pub(in crate::state) fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Uid> {
+        self.possible_holders.get(namespace).into_iter().flatten()
     }
 
     /// Pods of a node that the API shows.
@@ -72,11 +71,6 @@ impl PodPlaces {
         namespace.into_iter().flatten().chain(node.into_iter().flatten())
     }
 
-    /// The IPs from `first` to `last` that pods show in an annotation alone.
-    pub(in crate::state) fn annotated(&self, first: Addr, last: Addr) -> impl Iterator<Item = Addr> {
-        at(&self.annotated, first, last).map(|(ip, _)| *ip)
-    }
-
     pub(in crate::state) fn add(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
@@ -87,23 +81,20 @@ impl PodPlaces {
             }
         }
         if pod.host_network {
+            for ip in pod.ips.iter().filter(|_| record.present) {
+                *self.host_network.entry(*ip).or_default() += 1;
+            }
             return;
         }
-        for ip in pod.addresses().filter(|_| record.present) {
+        for ip in claimed(record) {
             self.claimants.insert((ip, uid), ());
             if self.claimants(ip).nth(1).is_some() {
                 self.shared.insert(ip);
             }
-            if !pod.ips.contains(&ip) {
-                self.annotated.insert((ip, uid));
-            }
         }
-        let Some(node) = pod.node.as_ref().filter(|_| record.is_live()) else {
-            return;
-        };
         if record.is_possible_holder() {
-            let holders = self.possible_holders.entry(node.clone()).or_default();
-            holders.insert(uid);
+            let holders = self.possible_holders.entry(pod.name.0.clone());
+            holders.or_default().insert(uid);
         }
     }
 
@@ -126,31 +117,35 @@ impl PodPlaces {
             }
         }
         if pod.host_network {
+            for ip in pod.ips.iter().filter(|_| record.present) {
+                if let Some(count) = self.host_network.get_mut(ip) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.host_network.remove(ip);
+                    }
+                }
+            }
             return;
         }
-        for ip in pod.addresses().filter(|_| record.present) {
+        for ip in claimed(record) {
             self.claimants.remove(&(ip, uid));
             if self.claimants(ip).nth(1).is_none() {
                 self.shared.remove(&ip);
             }
-            self.annotated.remove(&(ip, uid));
         }
-        let Some(node) = pod.node.as_ref().filter(|_| record.is_live()) else {
-            return;
-        };
-        if let Some(holders) = self.possible_holders.get_mut(node) {
+        if let Some(holders) = self.possible_holders.get_mut(&pod.name.0) {
             holders.remove(&uid);
             if holders.is_empty() {
-                self.possible_holders.remove(node);
+                self.possible_holders.remove(&pod.name.0);
             }
         }
     }
 }
 
-/// The pairs from the IP `first` to the IP `last`.
-fn at(pairs: &BTreeSet<(Addr, Uid)>, first: Addr, last: Addr) -> impl Iterator<Item = &(Addr, Uid)> {
-    let [lowest, highest] = [0, 255].map(|octet| Uid { octets: [octet; 16] });
-    pairs.range((first, lowest)..=(last, highest))
+/// The IPs that a pod holds according to the API: none before a node has taken it, whatever its annotations say.
+fn claimed(record: &Record) -> impl Iterator<Item = Addr> {
+    let holds = record.present && record.pod.node.is_some();
+    record.pod.addresses().filter(move |_| holds)
 }
 
 #[cfg(test)]

@@ -1,0 +1,76 @@
+//! The Service's own: the pods at an IP that a packet to the Service may rightfully reach.
+
+use crate::facts::{Name, Pod, PodName, Service};
+use crate::state::index::ClusterIndex;
+use crate::state::index::pods::Record;
+use epguard_common::Addr;
+use std::collections::BTreeSet;
+
+/// A Service's own pods at an IP, as opposed to all others.
+///
+/// Its selector picks them, its slices list them, or they have the namespace and name that a slice gives for the IP: writers of
+/// slices re-use a targetRef when neither IP nor ports have changed (Patroni does), so that the slice shows the UID of a pod that a
+/// new pod of the same name has replaced. Where the selector proves nothing, the slices' writer alone knows which pod it means next:
+/// one of the meant pod's workload may be.
+#[derive(Debug)]
+pub struct Own<'a> {
+    cluster: &'a ClusterIndex,
+    name: &'a Name,
+    service: &'a Service,
+    /// Namespace and name of the pods that slices list at the IP, or listed.
+    names: BTreeSet<PodName>,
+    /// These pods.
+    meant: Vec<&'a Record>,
+}
+
+impl<'a> Own<'a> {
+    /// The Service's own at an IP.
+    #[must_use]
+    pub fn at(cluster: &'a ClusterIndex, name: &'a Name, service: &'a Service, ip: Addr) -> Self {
+        let index = &cluster.endpoint_index;
+        let uids = index.named_at(name, ip);
+        Self {
+            cluster,
+            name,
+            service,
+            names: uids.iter().flat_map(|uid| index.names_of(*uid)).collect(),
+            meant: uids.into_iter().filter_map(|uid| cluster.pods.get(uid)).collect(),
+        }
+    }
+
+    /// True if the pod, if it lives, is the Service's own.
+    #[must_use]
+    pub fn contains(&self, pod: &Pod) -> bool {
+        let index = &self.cluster.endpoint_index;
+        self.service.selects(pod)
+            || self.names.contains(&PodName::of(pod))
+            || index
+                .ips_of(pod.uid)
+                .any(|ip| index.lists(self.name, ip, pod.uid))
+            || self.stands_in(pod) && self.selector_proves_nothing()
+    }
+
+    /// A possible holder among them: it may hold the IP without showing it, whichever node it is on.
+    #[must_use]
+    pub fn possible_holder(&self) -> Option<&'a Record> {
+        let pods = &self.cluster.pods;
+        let namespaces = self.meant.iter().map(|meant| &meant.pod.name.0);
+        let namespaces: BTreeSet<_> = namespaces.chain([&self.name.0]).collect();
+        let mut holders = namespaces
+            .into_iter()
+            .flat_map(|namespace| pods.possible_holders_in(namespace));
+        holders.find(|holder| self.contains(&holder.pod))
+    }
+
+    /// True if the pod is of a meant pod's workload. Of a pod that only an earlier process saw the workload is not known.
+    fn stands_in(&self, pod: &Pod) -> bool {
+        let mut meant = self.meant.iter().map(|meant| &meant.pod);
+        pod.workload.is_some()
+            && pod.name.0 == self.name.0
+            && meant.any(|meant| meant.name.0.is_empty() || meant.workload == pod.workload)
+    }
+
+    fn selector_proves_nothing(&self) -> bool {
+        self.service.selector.is_none() || self.cluster.unselective.contains(self.name)
+    }
+}

@@ -1,0 +1,112 @@
+//! Nodes that the agent has not seen yet, or that are gone: absence proves nothing.
+
+use super::world::{World, X, dead, node, pending, pod};
+use epguard_common::Addr;
+use epguard_common::Reason::{DeadBackend, Reused};
+use epguard_core::facts::{Change, Fact, Node, Pod};
+use epguard_core::state::NotProven;
+use std::time::Duration;
+
+const ON_C: Addr = Addr::v4([10, 244, 3, 10]);
+const TEN_MINUTES: Duration = Duration::from_mins(10);
+
+fn on(node: &str, pod: Pod) -> Pod {
+    Pod {
+        node: Some(node.into()),
+        ..pod
+    }
+}
+
+fn list(world: &mut World, nodes: &[Node]) {
+    world.tell(Fact::Node(Change::Reset(nodes.to_vec())));
+}
+
+fn nodes() -> Vec<Node> {
+    vec![node("node-a", 1), node("node-b", 2)]
+}
+
+fn with_c() -> Vec<Node> {
+    [nodes(), vec![node("node-c", 3)]].concat()
+}
+
+/// A pod of the Service ran and is dead.
+fn died(world: &mut World, node: &str, ip: Addr) -> Pod {
+    let pod = on(node, pod("shop", "gone", "web", &[ip]));
+    world.pod(&pod);
+    world.slice(&[(ip, Some(pod.uid))]);
+    world.pod(&dead(&pod));
+    pod
+}
+
+fn later(world: &mut World, time: Duration) {
+    world.now += time;
+    world.state.tick(world.now);
+}
+
+#[test]
+fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service() {
+    for node in ["node-a", "node-b", "node-c"] {
+        let mut world = World::cluster();
+        died(&mut world, "node-a", X);
+        assert_eq!(world.reasons(), [DeadBackend]);
+        let next = on(node, pending("shop", "next", "web"));
+        world.pod(&next);
+        assert_eq!(world.reasons(), [], "{node}");
+        world.pod(&on(node, pending("other", "stranger", "web")));
+        world.deleted(&next);
+        assert_eq!(world.reasons(), [DeadBackend], "{node}");
+    }
+}
+
+#[test]
+fn the_end_of_a_pod_proves_nothing_while_its_node_may_be_a_virtual_kubelet() {
+    let virtual_c = Node {
+        virtual_kubelet: true,
+        ..node("node-c", 3)
+    };
+    for (c, reasons) in [(node("node-c", 3), &[DeadBackend][..]), (virtual_c, &[])] {
+        let mut world = World::cluster();
+        died(&mut world, "node-c", ON_C);
+        assert_eq!(world.reasons(), [], "no list has shown node-c");
+        list(&mut world, &[nodes(), vec![c]].concat());
+        assert_eq!(world.reasons(), reasons);
+        list(&mut world, &nodes());
+        assert_eq!(world.reasons(), reasons, "it is known what it was");
+        list(&mut world, &with_c());
+        assert_eq!(world.reasons(), reasons, "its pods outlive the mark");
+    }
+}
+
+#[test]
+fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
+    let mut world = World::cluster();
+    let c = Node {
+        addresses: vec![X],
+        ..node("node-c", 3)
+    };
+    list(&mut world, &[nodes(), vec![c]].concat());
+    died(&mut world, "node-a", X);
+    world.pod(&pod("bank", "ledger", "ledger", &[X]));
+    assert_eq!(world.reasons(), []);
+    list(&mut world, &nodes());
+    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
+    later(&mut world, TEN_MINUTES);
+    assert_eq!(world.reasons(), [Reused]);
+    assert_eq!(world.state.owners().count(), 1);
+}
+
+#[test]
+fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
+    let mut world = World::cluster();
+    died(&mut world, "node-a", X);
+    assert_eq!(world.reasons(), [DeadBackend]);
+    let proxy = Pod {
+        host_network: true,
+        ..on("node-c", pod("kube-system", "proxy", "proxy", &[X]))
+    };
+    world.pod(&proxy);
+    assert_eq!(world.reasons(), []);
+    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
+    world.deleted(&proxy);
+    assert_eq!(world.reasons(), [DeadBackend]);
+}

@@ -1,0 +1,91 @@
+//! Pods that stand in for the pod that was meant, where the Service's selector proves nothing. One story each.
+
+use super::world::{World, X, Y, dead, pending, pod, slice, web};
+use epguard_common::Reason::{DeadBackend, Reused};
+use epguard_core::facts::{Change, Fact, Pod, Selector, Service, Workload};
+
+/// `shop/web` has this selector, and its slice lists a dead pod of a Deployment.
+fn listing_a(selector: Option<Selector>) -> (World, Pod) {
+    let mut world = World::cluster();
+    world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
+    let a = replica("a", "pg", &[X]);
+    world.pod(&a);
+    world.slice(&[(X, Some(a.uid))]);
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [DeadBackend]);
+    (world, a)
+}
+
+fn replica(name: &str, deployment: &str, ips: &[epguard_common::Addr]) -> Pod {
+    Pod {
+        workload: Some(Workload::new("shop", ("Deployment", deployment))),
+        ..pod("shop", name, "pg", ips)
+    }
+}
+
+#[test]
+fn the_next_replica_is_reached_where_the_services_slices_have_another_writer() {
+    let (mut world, _) = listing_a(None);
+    let b = replica("b", "pg", &[X]);
+    world.pod(&pending("shop", "b", "pg"));
+    assert_eq!(world.reasons(), [DeadBackend], "its owner is not known yet");
+    world.pod(&replica("b", "pg", &[]));
+    assert_eq!(world.reasons(), [], "it may hold the IP");
+    world.pod(&b);
+    assert_eq!(world.reasons(), []);
+    world.deleted(&b);
+    assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn a_pod_of_another_workload_or_of_none_is_a_stranger() {
+    let strangers = [
+        replica("b", "other", &[X]),
+        pod("shop", "member-1", "pg", &[X]),
+        Pod {
+            name: ("bank".into(), "b".into()),
+            workload: Some(Workload::new("bank", ("Deployment", "pg"))),
+            ..replica("b", "pg", &[X])
+        },
+    ];
+    for stranger in strangers {
+        let (mut world, _) = listing_a(None);
+        world.pod(&stranger);
+        let namespace = stranger.name.0.as_str();
+        assert_eq!(world.reasons(), [Reused], "{namespace}/{stranger:?}");
+    }
+}
+
+#[test]
+fn a_selector_proves_nothing_while_slices_list_live_pods_that_it_does_not_select() {
+    let selector = || Some([("app", "only-its-controller-knows")].into_iter().collect());
+    let (mut world, a) = listing_a(selector());
+    let b = replica("b", "pg", &[X]);
+    world.pod(&b);
+    assert_eq!(
+        world.reasons(),
+        [Reused],
+        "no other pod shows that it selects none"
+    );
+    let c = replica("c", "pg", &[Y]);
+    world.pod(&c);
+    let second = slice("second", &[(Y, Some(c.uid))]);
+    world.tell(Fact::Slice(Change::Applied(second.clone())));
+    assert_eq!(world.reasons(), []);
+    world.tell(Fact::Slice(Change::Deleted(second)));
+    assert_eq!(world.reasons(), [Reused]);
+    world.slice(&[(X, Some(a.uid)), (Y, Some(c.uid))]);
+    assert_eq!(world.reasons(), []);
+    world.pod(&dead(&c));
+    assert!(world.reasons().contains(&Reused));
+}
+
+#[test]
+fn a_live_pod_that_any_slice_of_the_service_lists_is_its_own() {
+    let (mut world, _) = listing_a(Some([("app", "web")].into_iter().collect()));
+    let b = pod("shop", "b", "api", &[X, Y]);
+    world.pod(&b);
+    assert_eq!(world.reasons(), [Reused]);
+    world.tell(Fact::Slice(Change::Applied(slice("second", &[(Y, Some(b.uid))]))));
+    assert_eq!(world.reasons(), []);
+}
