@@ -179,7 +179,7 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
         "ports": [{"port": 8080, "protocol": "TCP"}, {"port": null}, {"port": 70000}, {"port": 0}, {"port": 9, "protocol": "QUIC"}],
     });
     let parsed = Slice::parse(slice.to_string().as_bytes()).unwrap();
-    assert_eq!(parsed.endpoints.len(), 3);
+    assert_eq!((parsed.endpoints.len(), parsed.partial), (3, true));
     assert_eq!(
         parsed
             .endpoints
@@ -198,7 +198,8 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
     assert_eq!(parsed.ports.len(), 1);
     let mut names = slice;
     names["addressType"] = json!("FQDN");
-    assert_eq!(Slice::parse(names.to_string().as_bytes()).unwrap().endpoints, []);
+    let names_alone = Slice::parse(names.to_string().as_bytes()).unwrap();
+    assert_eq!((names_alone.endpoints, names_alone.partial), (vec![], false));
     names["endpoints"] = Value::Null;
     names["ports"] = Value::Null;
     assert!(Slice::parse(names.to_string().as_bytes()).is_ok());
@@ -230,6 +231,12 @@ fn a_service_is_known_by_all_its_addresses_unless_it_is_headless() {
     let parsed = Service::parse(service.to_string().as_bytes()).unwrap();
     assert_eq!(parsed.vips.len(), 4);
     assert_eq!((parsed.ports.len(), parsed.ports[0].node_port), (1, 30080));
+    assert!(!parsed.other_proxy);
+    let label = json!({"service.kubernetes.io/service-proxy-name": "mine"});
+    let mut other = service.clone();
+    other["metadata"]["labels"] = label;
+    let other = Service::parse(other.to_string().as_bytes()).unwrap();
+    assert!(other.other_proxy && other.vips.len() == 4);
     assert_eq!(parsed.selector, None, "an empty selector selects nothing");
     service["spec"]["clusterIP"] = json!("None");
     assert_eq!(

@@ -48,7 +48,9 @@ pub use workload::Workload;
 use epguard_common::{Addr, Uid};
 use raw_text::RawText;
 use serde::{Deserialize, Deserializer};
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 /// Namespace and name of an object.
 pub type Name = (Text, Text);
@@ -246,12 +248,25 @@ fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Unreadable> {
     Ok(serde_json::from_slice(json)?)
 }
 
-/// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address.
+/// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address. Old objects have IPv4 addresses
+/// with leading zeros, which Kubernetes reads as decimal (`ParseIPSloppy`).
 fn addr(text: &str) -> Option<Addr> {
-    text.parse::<IpAddr>()
+    let ip = text
+        .parse::<IpAddr>()
         .ok()
-        .map(Addr::from)
-        .filter(|addr| addr.is_unicast())
+        .or_else(|| sloppy(text).map(IpAddr::V4));
+    ip.map(Addr::from).filter(|addr| addr.is_unicast())
+}
+
+fn sloppy(text: &str) -> Option<Ipv4Addr> {
+    let mut octets = [0; 4];
+    let mut parts = text.split('.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        let is_number = !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+        *octet = part.parse().ok().filter(|_| is_number)?;
+    }
+    parts.next().is_none().then(|| octets.into())
 }
 
 #[cfg(test)]
@@ -259,9 +274,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_and_unspecified_addresses_are_refused() {
+    fn malformed_and_unspecified_addresses_are_refused_and_leading_zeros_are_not() {
         assert_eq!(addr("banana"), None);
         assert_eq!(addr("0.0.0.0"), None);
-        assert_eq!(addr("10.1.2.3"), Some(Addr::v4([10, 1, 2, 3])));
+        for text in ["10.1.2.3", "010.001.2.03"] {
+            assert_eq!(addr(text), Some(Addr::v4([10, 1, 2, 3])));
+        }
+        for text in [
+            "10.1.2",
+            "10.1.2.3.4",
+            "10.1.2.256",
+            "10.+1.2.3",
+            "10..2.3",
+            "fe80::1%eth0",
+        ] {
+            assert_eq!(addr(text), None, "{text}");
+        }
     }
 }

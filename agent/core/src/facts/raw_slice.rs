@@ -67,7 +67,7 @@ impl<'a> AsRef<Meta<'a>> for RawSlice<'a> {
     }
 }
 
-impl RawSlice<'_> {
+impl<'a> RawSlice<'a> {
     /// Errors: it has no name.
     pub(super) fn named(self) -> Result<Self, Unreadable> {
         if self.metadata.name.is_empty() {
@@ -90,8 +90,17 @@ impl RawSlice<'_> {
 
     /// Every usable address; none of an FQDN slice.
     pub(super) fn addresses(&self) -> impl Iterator<Item = RawAddress<'_>> {
-        let endpoints = self.endpoints.iter().filter(|_| &*self.address_type != "FQDN");
-        endpoints.flat_map(RawEndpoint::addresses)
+        self.endpoints().flat_map(RawEndpoint::addresses)
+    }
+
+    /// True if it has addresses that are not usable.
+    pub(super) fn is_partial(&self) -> bool {
+        let mut texts = self.endpoints().flat_map(|endpoint| &endpoint.addresses);
+        texts.any(|ip| addr(ip).is_none())
+    }
+
+    fn endpoints(&self) -> impl Iterator<Item = &RawEndpoint<'a>> {
+        self.endpoints.iter().filter(|_| &*self.address_type != "FQDN")
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Service {
     pub selector: Option<Selector>,
     /// ClusterIPs, externalIPs, load-balancer IPs; empty for a headless one.
     pub vips: Vec<Addr>,
+    /// Another proxy than the node's serves it (label `service.kubernetes.io/service-proxy-name`): what its packets carry is unknown.
+    pub other_proxy: bool,
     /// What the VIPs listen on.
     pub ports: Vec<ServicePort>,
     /// Highest mode that its annotation `epguard.io/mode` allows.
@@ -104,7 +106,7 @@ impl Service {
     /// True if a packet can be sent to the Service itself; a headless one is only a name.
     #[must_use]
     pub fn has_vip(&self) -> bool {
-        !self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0)
+        !self.other_proxy && (!self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0))
     }
 
     /// Whether the Service's selector picks the pod.
@@ -137,6 +139,10 @@ impl Object for Service {
                 sticky: &*raw.spec.session_affinity == "ClientIP",
             },
             vips: raw.vips(),
+            other_proxy: raw
+                .metadata
+                .labels
+                .contains_key("service.kubernetes.io/service-proxy-name"),
             ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
             selector: raw.selector(),
         })

@@ -17,6 +17,8 @@ pub struct Slice {
     pub service: Option<Name>,
     /// Endpoints with a usable address.
     pub endpoints: Vec<SliceEndpoint>,
+    /// It has addresses that cannot be read: any IP may be one of them, for whichever pod.
+    pub partial: bool,
     /// Target ports; those without a number are left out, since packets carry numbers.
     pub ports: Vec<SlicePort>,
     /// When the pod or Service changed that the slice was last written for, by the API server's clock. For
@@ -117,6 +119,7 @@ impl Object for Slice {
             service: raw.service(),
             triggered: metadata.annotations.get(TRIGGERED).and_then(|text| time(text)),
             endpoints: exactly(endpoints),
+            partial: raw.is_partial(),
             ports: exactly(ports),
         })
     }

@@ -90,8 +90,10 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
             "packets to the IP itself are judged as `terminated`, see below",
         ),
         NotProven::TooLarge => pass(
-            format!("{name} lists more endpoints than the index has room for"),
-            "fewer endpoints in the slices of this Service, or of its namespace",
+            format!(
+                "{name} lists more endpoints than the index has room for, or addresses that cannot be read"
+            ),
+            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs",
         ),
         NotProven::SeveralOwners(one, other) => pass(
             format!(

@@ -8,6 +8,7 @@ use anyhow::Result;
 use epguard_common::capacity;
 use epguard_core::facts::Watched;
 use epguard_core::facts::named;
+use epguard_core::state::IpState;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ impl Agent {
                 log: Some(telemetry::recent()),
                 ..Status::default()
             },
+            Request::Ready => self.readiness(),
             Request::Alive => Status::default(),
             Request::Status => self.status(),
         };
@@ -54,35 +56,18 @@ impl Agent {
 
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
-        let now = now();
-        let conflicts = self.report.open_conflicts(&self.state);
+        let conflicts = self.report.open_conflicts(&self.state).into_iter();
         Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            node: self.state.node().to_owned(),
             mode_source: self.node_modes.in_force().source,
             config_map: self.node_modes.problem(),
             reasons: self.writer.reasons(),
-            synced: self.state.is_synced(),
             mode: self.writer.mode().ok(),
             ranges: self.state.ranges().into(),
-            watches: self
-                .watches
-                .iter()
-                .map(|(id, watch)| (*id, self.with_age(*id, watch.clone(), now)))
-                .collect(),
             applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
-            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
-            view_age_ms: self
-                .lease
-                .view
-                .age(now)
-                .map(|age| milliseconds(age).unsigned_abs()),
             translators: self.translators.shown(self.attachments.has_socket_lb()),
-            interfaces: self.attachments.list().cloned().collect(),
             socket_lb: self.attachments.socket_lb(),
             latency: self.timings.latency(),
             conflicts: conflicts
-                .into_iter()
                 .map(|(ip, pods)| Conflict {
                     ip: ip.to_string(),
                     pods,
@@ -90,16 +75,44 @@ impl Agent {
                 .collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
-            breaker: confirmation::pending_denials(&self.state, now),
+            breaker: confirmation::pending_denials(&self.state, now()),
             wrong_denies: confirmation::wrong_denies(&self.state),
             demoted: self.writer.demoted(),
             unproven: self.unproven(),
-            possible_holders: self.possible_holders(now),
+            possible_holders: self.possible_holders(now()),
             left_out: self.state.left_out(),
             rivals: self.state.rivals(),
             figures: self.counted(),
-            ..Status::default()
+            ..self.readiness()
         }
+    }
+
+    /// What readiness depends on. It costs the same in any cluster: no tenant can make a probe late.
+    fn readiness(&self) -> Status {
+        let now = now();
+        let tables = self.state.tables();
+        let mut status = Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: self.state.node().to_owned(),
+            synced: self.state.is_synced(),
+            watches: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (*id, self.with_age(*id, watch.clone(), now)))
+                .collect(),
+            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
+            view_age_ms: self
+                .lease
+                .view
+                .age(now)
+                .map(|age| milliseconds(age).unsigned_abs()),
+            interfaces: self.attachments.list().cloned().collect(),
+            ..Status::default()
+        };
+        let ips = &mut status.figures.ips;
+        ips.insert(IpState::Denied, tables.denied.len() as u64);
+        ips.insert(IpState::Terminated, tables.terminated.len() as u64);
+        status
     }
 
     fn counted(&self) -> Figures {

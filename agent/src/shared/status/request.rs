@@ -9,6 +9,8 @@ pub enum Request {
     Status,
     /// `figures`: the status without the names of pods and Services, which are many.
     Figures,
+    /// `ready`: only what readiness depends on.
+    Ready,
     /// `alive`: an empty status, which shows only that the main loop answers.
     Alive,
     /// `release-breaker [NAMESPACE/NAME]`: carry out the pending denials, for all Services if none is named.
@@ -23,6 +25,7 @@ pub enum Request {
 
 const FIGURES: &str = "figures";
 const LOG: &str = "log";
+const READY: &str = "ready";
 const ALIVE: &str = "alive";
 const DROPS: &str = "drops";
 const RELEASE: &str = "release-breaker";
@@ -36,6 +39,7 @@ impl Request {
             Self::Status => String::new(),
             Self::Figures => format!("{FIGURES}\n"),
             Self::Log => format!("{LOG}\n"),
+            Self::Ready => format!("{READY}\n"),
             Self::Alive => format!("{ALIVE}\n"),
             Self::Drops => format!("{DROPS}\n"),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
@@ -50,6 +54,7 @@ impl Request {
         match line.split_once(' ').unwrap_or((line, "")) {
             (FIGURES, "") => Self::Figures,
             (LOG, "") => Self::Log,
+            (READY, "") => Self::Ready,
             (ALIVE, "") => Self::Alive,
             (DROPS, "") => Self::Drops,
             (RELEASE, service) => Self::ReleaseBreaker(service.to_owned()),

@@ -185,6 +185,7 @@ impl Cluster {
                 })
                 .collect(),
             ports: step.ports.clone(),
+            partial: false,
             triggered: None,
         }
     }
@@ -256,6 +257,7 @@ fn service(step: &ServiceStep) -> Service {
         name: service_name(step.number),
         uid: uid(&format!("service-{}", step.number)),
         selector: step.app.map(|app| [("app", app)].into_iter().collect()),
+        other_proxy: false,
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
         bound: step.bound,

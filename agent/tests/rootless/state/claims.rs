@@ -125,3 +125,45 @@ fn an_annotation_ends_no_denial_of_a_retired_pod() {
     world.pod(&running("e", "node-a", Y));
     assert_eq!(world.reasons(), [RetiredBackend]);
 }
+
+/// A showed the IP, then another one, then the first again; B had it in between.
+#[test]
+fn a_claim_that_came_again_is_later_than_one_that_came_in_between() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&Pod {
+        ips: [Y].as_slice().into(),
+        ..a.clone()
+    });
+    world.pod(&pod("other", "b", "b", &[X]));
+    world.pod(&a);
+    world.pod(&terminal(&a));
+    assert_eq!(world.reasons(), []);
+    world.pod(&dead(&a));
+    assert_eq!(world.reasons(), [Reused]);
+}
+
+#[test]
+fn a_denial_at_an_ip_that_the_meant_pod_never_had_as_its_pod_ip_is_only_observed() {
+    let mut world = World::cluster();
+    let a = Pod {
+        network_ips: [X].into(),
+        ..pod("shop", "a", "web", &[Y])
+    };
+    world.pod(&a);
+    world.slice(&[(X, Some(a.uid))]);
+    world.pod(&dead(&a));
+    let modes = |world: &World| {
+        world
+            .state
+            .denials()
+            .map(|(_, _, proven)| proven.mode)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (world.reasons(), modes(&world)),
+        (vec![DeadBackend], vec![Mode::Observe])
+    );
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    assert_eq!(modes(&world), [Mode::Enforce]);
+}

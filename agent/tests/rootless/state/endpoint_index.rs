@@ -90,6 +90,7 @@ fn any_slice() -> impl Strategy<Value = Slice> {
                 protocol: Protocol::Tcp,
             })
             .collect(),
+        partial: false,
         triggered: None,
     })
 }

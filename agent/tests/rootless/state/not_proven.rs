@@ -81,6 +81,11 @@ fn a_cause_for_all_ports_of_a_service_is_named() {
     });
     assert_eq!(why(&world), NotProven::NoVip);
     service(&mut world, |web| Service {
+        other_proxy: true,
+        ..web
+    });
+    assert_eq!(why(&world), NotProven::NoVip, "another proxy serves it");
+    service(&mut world, |web| Service {
         bound: Mode::Off,
         ..web
     });

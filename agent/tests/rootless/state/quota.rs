@@ -48,6 +48,7 @@ fn flood(world: &mut World) {
             service: Some(("flood".into(), "web".into())),
             endpoints: endpoints.clone(),
             ports: ports.to_vec(),
+            partial: false,
             triggered: None,
         };
         world.tell(Fact::Slice(Change::Applied(slice)));

@@ -234,6 +234,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             port: 8080,
             protocol: Protocol::Tcp,
         }],
+        partial: false,
         triggered: None,
     }
 }
@@ -244,6 +245,7 @@ pub fn web() -> Service {
         name: ("shop".into(), "web".into()),
         selector: Some([("app", "web")].into_iter().collect()),
         vips: vec![Addr::v4([10, 96, 0, 1])],
+        other_proxy: false,
         ports: vec![ServicePort {
             port: 80,
             node_port: 30080,

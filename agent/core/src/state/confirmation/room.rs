@@ -130,6 +130,7 @@ mod tests {
                 port: 80,
                 protocol: Protocol::Tcp,
             }],
+            partial: false,
             triggered: None,
         };
         cluster.endpoint_index.apply(NOW, Change::Applied(slice));

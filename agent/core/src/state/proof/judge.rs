@@ -179,9 +179,12 @@ impl<'a> Case<'a> {
         }
         let mut gone = pods.iter().map(|(record, _)| *record).chain(own());
         let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
-        let bounds = pods
-            .iter()
-            .map(|(record, _)| self.cluster.bound_of_pod(&record.pod));
+        // On a network that its status does not show, others may hold the IP unseen, too.
+        let is_shown = |record: &Record| record.claims.get(&self.ip).is_some_and(|claim| claim.published);
+        let bounds = pods.iter().map(|(record, _)| match is_shown(record) {
+            true => self.cluster.bound_of_pod(&record.pod),
+            false => self.cluster.bound_of_pod(&record.pod).lower(Mode::Observe),
+        });
         Ok(Proven {
             reason: self.reason(is_dead, &listed)?,
             state: if is_dead {

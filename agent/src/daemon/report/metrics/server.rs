@@ -117,7 +117,7 @@ async fn answer(request: &hyper::Request<Incoming>, served: &Served) -> Answer {
             Some(_) => text_answer(StatusCode::OK, "ok\n".into()),
             None => stuck(),
         },
-        (Pages::Health, "/readyz") => match served.ask(Request::Figures).await {
+        (Pages::Health, "/readyz") => match served.ask(Request::Ready).await {
             Some(status) => readyz(&status),
             None => stuck(),
         },

@@ -121,6 +121,7 @@ mod tests {
         Slice {
             name: ("shop".into(), "web-1".into()),
             service: None,
+            partial: false,
             endpoints: vec![],
             ports: vec![],
             triggered,

@@ -67,6 +67,7 @@ mod tests {
                 port: 80,
                 protocol: Protocol::Tcp,
             }],
+            partial: false,
             triggered: None,
         }
     }

@@ -183,7 +183,7 @@ impl EndpointIndex {
         let new = SlicePart::missing_in(&slice, before);
         let mut gone = before.and_then(|before| SlicePart::missing_in(before, Some(&slice)));
         match new {
-            Some(new) if self.has_room(&slice, &new) => self.list(&new, touched),
+            Some(new) if !slice.partial && self.has_room(&slice, &new) => self.list(&new, touched),
             Some(SlicePart { service, .. }) => {
                 self.left_out.add(&slice, service);
                 self.touch_all(&slice, touched);

@@ -45,12 +45,19 @@ impl Claims {
         }
     }
 
-    /// Adds claims to different IPs. A known claim stays, unless only the new one is published.
-    pub(in crate::state) fn add(&mut self, claims: impl IntoIterator<Item = (Addr, Claim)>) {
+    /// Adds claims to different IPs. A known claim stays, unless only the new one is published, or the pod did not show the IP in
+    /// between.
+    pub(in crate::state) fn add(
+        &mut self,
+        claims: impl IntoIterator<Item = (Addr, Claim)>,
+        was_shown: impl Fn(Addr) -> bool,
+    ) {
         let known = self.0.len();
         for (ip, claim) in claims {
             match self.0[..known].binary_search_by_key(&ip, |(ip, _)| *ip) {
-                Ok(at) if claim.published && !self.0[at].1.published => self.0[at].1 = claim,
+                Ok(at) if claim.published && !self.0[at].1.published || !was_shown(ip) => {
+                    self.0[at].1 = claim
+                }
                 Ok(_) => {}
                 Err(_) => self.0.push((ip, claim)),
             }
@@ -75,11 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_claim_to_an_ip_stays_until_one_is_published() {
+    fn the_first_claim_to_an_ip_stays_until_one_is_published_or_it_comes_again() {
         let [a, b] = [1, 2].map(|last| Addr::v4([10, 0, 0, last]));
         let mut claims = Claims::default();
-        claims.add([(b, claim(1, false)), (a, claim(1, true))]);
-        claims.add([(a, claim(2, true)), (b, claim(2, false))]);
+        let shown = |_| true;
+        claims.add([(b, claim(1, false)), (a, claim(1, true))], shown);
+        claims.add([(a, claim(2, true)), (b, claim(2, false))], shown);
         let order = |claims: &Claims| {
             claims
                 .iter()
@@ -87,9 +95,11 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(order(&claims), [(a, 1), (b, 1)]);
-        claims.add([(b, claim(3, true))]);
+        claims.add([(b, claim(3, true))], shown);
         assert_eq!(order(&claims), [(a, 1), (b, 3)]);
         assert_eq!(claims.get(&b).map(|claim| claim.published), Some(true));
         assert!(claims.get(&Addr::v4([10, 0, 0, 3])).is_none());
+        claims.add([(a, claim(4, true)), (b, claim(4, true))], |ip| ip == b);
+        assert_eq!(order(&claims), [(a, 4), (b, 3)], "a was not shown in between");
     }
 }

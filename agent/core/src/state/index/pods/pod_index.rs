@@ -219,7 +219,8 @@ impl PodIndex {
                 since: now.into(),
             };
             let shown = pod.addresses().filter(|_| !pod.host_network);
-            record.claims.add(shown.map(|ip| (ip, claim(ip))));
+            let was_shown = |ip| record.pod.addresses().any(|shown| shown == ip);
+            record.claims.add(shown.map(|ip| (ip, claim(ip))), was_shown);
             if !as_it_was {
                 record.pod = pod;
             }
