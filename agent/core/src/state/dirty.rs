@@ -1,12 +1,13 @@
 //! The verdicts that a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
+mod holders;
 mod node;
 
 use super::index::ClusterIndex;
 
 use super::index::endpoints::touched::Touched;
 use super::index::pods::Record;
-use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
+use crate::facts::{Change, Fact, Name, Service, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -262,36 +263,6 @@ impl Dirty {
             self.service(cluster, name);
         }
     }
-
-    /// Adds the pairs whose proof a possible holder can end, if there is no other such pod.
-    fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
-        for name in cluster.stale.services_in(&pod.name.0) {
-            let Some(service) = cluster.service(name) else {
-                continue;
-            };
-            let ends = match service.selects(pod) {
-                true => !has_other_holder(cluster, service, pod),
-                false => pod.workload.is_some(),
-            };
-            if ends {
-                let ips = cluster.stale.ips(name);
-                self.selected.extend(ips.map(|ip| (name.clone(), ip)));
-            }
-        }
-        let named = cluster.endpoint_index.of_name(PodName::of(pod));
-        let listed = cluster.endpoint_index.of_pod(pod.uid);
-        let services: BTreeSet<&Name> = named.chain(listed).map(|(service, _)| service).collect();
-        for name in services {
-            let ips = cluster.stale.ips(name);
-            self.selected.extend(ips.map(|ip| (name.clone(), ip)));
-        }
-    }
-}
-
-/// True if the Service has another possible holder than this pod: then the pod neither ends a proof nor makes one.
-fn has_other_holder(cluster: &ClusterIndex, service: &Service, pod: &Pod) -> bool {
-    let mut holders = cluster.pods.possible_holders_in(&service.name.0);
-    holders.any(|holder| holder.pod.uid != pod.uid && service.selects(&holder.pod))
 }
 
 /// Services by name; `None` for those that no longer exist.

@@ -69,11 +69,8 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
     let lower = "the lower of flags and maps";
     let refused: fn(&mut NodeModes) = NodeModes::refuse;
     let broken: fn(&mut NodeModes) = |modes| {
-        modes.apply(Change::Reset(vec![with_error(map(
-            Some(Mode::Enforce),
-            None,
-            NONE,
-        ))]))
+        let map = with_error(map(Some(Mode::Enforce), None, NONE));
+        modes.apply(Change::Reset(vec![map]));
     };
     for refuse in [refused, broken] {
         let mut raised = node_modes(Mode::Observe, Some(Mode::Enforce));

@@ -1,9 +1,9 @@
-//! Nodes that the agent has not seen yet, or that are gone: absence proves nothing.
+//! Nodes that the agent has not seen yet, or that are gone, and addresses that are no pod's: absence proves nothing.
 
-use super::world::{World, X, dead, node, pending, pod};
+use super::world::{World, X, dead, node, pending, pod, uid, web};
 use epguard_common::Addr;
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_core::facts::{Change, Fact, Node, Pod};
+use epguard_core::facts::{Change, Fact, Node, Pod, Service};
 use epguard_core::state::NotProven;
 use std::time::Duration;
 
@@ -109,4 +109,29 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
     assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
     world.deleted(&proxy);
     assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn an_address_of_a_service_is_no_orphan() {
+    let mut world = World::cluster();
+    let a = pod("other", "a", "a", &[X]);
+    world.pod(&a);
+    world.pod(&dead(&a));
+    let is_orphan = |world: &World| world.state.tables().terminated.contains_key(&X);
+    assert!(is_orphan(&world));
+    let dns = Service {
+        uid: uid("dns"),
+        name: ("other".into(), "dns".into()),
+        vips: vec![X],
+        ..web()
+    };
+    world.tell(Fact::Service(Change::Applied(dns.clone())));
+    assert!(!is_orphan(&world), "at once");
+    world.pod(&pod("other", "b", "b", &[X]));
+    assert_eq!(world.state.owners().count(), 0, "and it has no owner");
+    world.deleted(&pod("other", "b", "b", &[X]));
+    world.tell(Fact::Service(Change::Deleted(dns)));
+    assert!(!is_orphan(&world), "packets to the address go on for a while");
+    later(&mut world, TEN_MINUTES);
+    assert!(is_orphan(&world));
 }

@@ -1,8 +1,8 @@
 //! Evidence for orphan IPs of this node, and cases without it. One story each.
 
-use super::world::{World, X, Y, dead, node, pending, pod, settings, terminal, uid, web};
+use super::world::{World, X, Y, dead, node, pending, pod, settings, terminal};
 use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Change, Fact, Pod, Presence, Protocol, Service};
+use epguard_core::facts::{Change, Fact, Pod, Presence, Protocol};
 use epguard_core::state::{Endpoint, MEMORY};
 
 fn orphan_ip(world: &World) -> Vec<(Addr, Uid)> {
@@ -42,27 +42,6 @@ fn the_ip_of_a_dead_pod_of_this_node_is_an_orphan_with_or_without_a_slice() {
     let (mut world, a) = World::cluster().with_a();
     assert_eq!(orphan_ip(&world), []);
     world.pod(&dead(&a));
-    assert_eq!(orphan_ip(&world), [(X, a.uid)]);
-}
-
-#[test]
-fn an_address_of_a_service_is_no_orphan() {
-    let (mut world, a) = with_dead_a();
-    let dns = Service {
-        uid: uid("dns"),
-        name: ("other".into(), "dns".into()),
-        vips: vec![X],
-        ..web()
-    };
-    world.tell(Fact::Service(Change::Applied(dns.clone())));
-    assert_eq!(orphan_ip(&world), [], "at once");
-    world.pod(&pod("other", "b", "b", &[X]));
-    assert_eq!(world.state.owners().count(), 0, "and it has no owner");
-    world.deleted(&pod("other", "b", "b", &[X]));
-    world.tell(Fact::Service(Change::Deleted(dns)));
-    assert_eq!(orphan_ip(&world), [], "packets to the address go on for a while");
-    world.now += MEMORY;
-    world.state.tick(world.now);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
 }
 

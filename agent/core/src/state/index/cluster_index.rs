@@ -120,30 +120,6 @@ impl ClusterIndex {
         }
     }
 
-    /// Notes whether the selector of a Service proves anything. True if that changed.
-    pub(in crate::state) fn note_unselective(&mut self, name: &Name) -> bool {
-        let service = self
-            .services
-            .get(name)
-            .filter(|service| service.selector.is_some());
-        let is_unselective = service.is_some_and(|service| {
-            let listed = self
-                .endpoint_index
-                .of(name)
-                .flat_map(|(_, targets)| targets.iter());
-            let mut listed = listed.filter(|(_, listing)| listing.is_current());
-            let pod = |uid| self.pods.get(uid).filter(|record| record.is_live());
-            listed.any(|(target, _)| {
-                let pod = target.and_then(pod);
-                pod.is_some_and(|record| !service.selects(&record.pod))
-            })
-        });
-        match is_unselective {
-            true => self.unselective.insert(name.clone()),
-            false => self.unselective.remove(name),
-        }
-    }
-
     /// The addresses and ports of a Service, without those that another Service claims too: there, the Service meant is
     /// unknown.
     pub fn unambiguous_vips<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {

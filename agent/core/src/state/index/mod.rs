@@ -14,6 +14,7 @@ pub(in crate::state) mod quota;
 mod ranges;
 mod settings;
 mod stale_index;
+mod unselective;
 mod vips;
 
 pub use cluster_index::ClusterIndex;

@@ -181,9 +181,12 @@ impl<'a> Case<'a> {
         let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
         // On a network that its status does not show, others may hold the IP unseen, too.
         let is_shown = |record: &Record| record.claims.get(&self.ip).is_some_and(|claim| claim.published);
-        let bounds = pods.iter().map(|(record, _)| match is_shown(record) {
-            true => self.cluster.bound_of_pod(&record.pod),
-            false => self.cluster.bound_of_pod(&record.pod).lower(Mode::Observe),
+        let bounds = pods.iter().map(|(record, _)| {
+            if is_shown(record) {
+                self.cluster.bound_of_pod(&record.pod)
+            } else {
+                self.cluster.bound_of_pod(&record.pod).lower(Mode::Observe)
+            }
         });
         Ok(Proven {
             reason: self.reason(is_dead, &listed)?,

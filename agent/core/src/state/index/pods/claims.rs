@@ -56,7 +56,7 @@ impl Claims {
         for (ip, claim) in claims {
             match self.0[..known].binary_search_by_key(&ip, |(ip, _)| *ip) {
                 Ok(at) if claim.published && !self.0[at].1.published || !was_shown(ip) => {
-                    self.0[at].1 = claim
+                    self.0[at].1 = claim;
                 }
                 Ok(_) => {}
                 Err(_) => self.0.push((ip, claim)),

@@ -142,7 +142,7 @@ impl PodPlaces {
     }
 }
 
-/// The IPs that a pod holds according to the API: none before a node has taken it, whatever its annotations say.
+/// The IPs that a pod holds according to the API: none before a node has taken it, even if its annotations show some.
 fn claimed(record: &Record) -> impl Iterator<Item = Addr> {
     let holds = record.present && record.pod.node.is_some();
     record.pod.addresses().filter(move |_| holds)
