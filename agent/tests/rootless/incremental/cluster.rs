@@ -115,7 +115,10 @@ impl Cluster {
             mirror: step.mirror,
             sandbox: step.sandbox,
             uid,
-            workload: (step.number % 2 == 0).then(|| Workload::new(step.namespace, ("Deployment", "web"))),
+            workload: step
+                .number
+                .is_multiple_of(2)
+                .then(|| Workload::new(step.namespace, ("Deployment", "web"))),
             ..pod(
                 step.namespace,
                 &format!("name-{}", step.number / 2),
