@@ -1,4 +1,4 @@
-//! Multus: the addresses of a pod's further networks, which `status.podIPs` does not show.
+//! The addresses of a pod's further networks, which `status.podIPs` does not show: as Multus writes them, GKE and Kube-OVN.
 
 use super::brief::{brief, cut};
 use super::{Ignored, Meta, addr, null_is_default};
@@ -11,6 +11,13 @@ const STATUS: [&str; 2] = [
     "k8s.v1.cni.cncf.io/network-status",
     "k8s.v1.cni.cncf.io/networks-status",
 ];
+/// GKE's further networks, and the end of Kube-OVN's name for those of an attachment.
+const GKE: &str = "networking.gke.io/pod-ips";
+const KUBE_OVN: &str = ".kubernetes.io/ip_address";
+
+/// More addresses than a pod has. Those beyond are not read: a client that may annotate a pod can write 15,000 of them.
+const MOST: usize = 64;
+
 /// Networks that the pod requests: the further ones, and a default network of its own.
 pub(super) const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
 
@@ -18,10 +25,14 @@ pub(super) const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus
 const MESSAGE: usize = 160;
 
 impl Meta<'_> {
-    /// Every address of every network of the pod. Multus writes them while the sandbox is made, before the kubelet shows
-    /// any podIP.
-    pub(super) fn network_ips(&self, ignored: &mut Ignored) -> Vec<Addr> {
-        let mut ips = Vec::new();
+    /// Every address of every network of the pod, and whether there are more than [`MOST`]. Multus writes them while the sandbox is
+    /// made, before the kubelet shows any podIP.
+    pub(super) fn network_ips(&self, ignored: &mut Ignored) -> (Vec<Addr>, bool) {
+        let others = self.annotations.iter();
+        let others = others.filter(|(key, _)| &***key == GKE || key.ends_with(KUBE_OVN));
+        let no_address = |letter: char| !letter.is_ascii_hexdigit() && !matches!(letter, '.' | ':');
+        let words = others.flat_map(|(_, text)| text.split(no_address));
+        let mut ips: Vec<Addr> = words.filter_map(addr).take(MOST + 1).collect();
         for (key, text) in self.annotated(&STATUS) {
             match serde_json::from_str::<Vec<Attachment>>(text) {
                 Ok(attachments) => {
@@ -47,7 +58,9 @@ impl Meta<'_> {
         }
         ips.sort_unstable();
         ips.dedup();
-        ips
+        let is_partial = ips.len() > MOST;
+        ips.truncate(MOST);
+        (ips, is_partial)
     }
 
     /// True if the pod requests certain addresses, or those of an `IPAMClaim`, which outlives the pod. The short form
@@ -94,7 +107,7 @@ mod tests {
 
     fn ips(text: &str) -> (Vec<String>, Ignored) {
         let mut ignored = Ignored::new();
-        let ips = annotated("k8s.v1.cni.cncf.io/network-status", text).network_ips(&mut ignored);
+        let (ips, _) = annotated("k8s.v1.cni.cncf.io/network-status", text).network_ips(&mut ignored);
         (ips.iter().map(ToString::to_string).collect(), ignored)
     }
 
@@ -185,7 +198,44 @@ mod tests {
     #[test]
     fn the_annotation_of_older_multus_versions_is_read_too() {
         let meta = annotated("k8s.v1.cni.cncf.io/networks-status", WRITTEN);
-        assert_eq!(meta.network_ips(&mut Ignored::new()).len(), 3);
+        assert_eq!(meta.network_ips(&mut Ignored::new()).0.len(), 3);
+    }
+
+    #[test]
+    fn the_addresses_of_gke_and_kube_ovn_are_read_and_no_others() {
+        let gke = r#"[{"networkName":"blue","ip":"172.16.1.2"},{"networkName":"red","ip":"fd00::2"}]"#;
+        for (key, text, expected) in [
+            (GKE, gke, &["172.16.1.2", "fd00::2"][..]),
+            (
+                "blue.default.ovn.kubernetes.io/ip_address",
+                "172.17.0.9,fd00::9",
+                &["172.17.0.9", "fd00::9"],
+            ),
+            (
+                "blue.default.ovn.kubernetes.io/mac_address",
+                "00:00:00:53:6B:B6",
+                &[],
+            ),
+            (GKE, "0a:58:0a:f4:01:0a", &[]),
+            ("example.com/gateway", "172.17.0.1", &[]),
+        ] {
+            let (ips, _) = annotated(key, text).network_ips(&mut Ignored::new());
+            let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
+            assert_eq!(ips, expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn more_addresses_than_a_pod_has_are_counted_as_unknown() {
+        let list = |count: u8| {
+            let ips: Vec<String> = (1..=count).map(|last| format!(r#""10.0.0.{last}""#)).collect();
+            format!(r#"[{{"ips": [{}]}}]"#, ips.join(","))
+        };
+        for (count, expected) in [(64, (64, false)), (65, (64, true))] {
+            let (text, mut ignored) = (list(count), Ignored::new());
+            let (ips, partial) = annotated(STATUS[0], &text).network_ips(&mut ignored);
+            assert_eq!((ips.len(), partial), expected);
+        }
     }
 
     #[test]

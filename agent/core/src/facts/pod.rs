@@ -20,7 +20,7 @@ pub type Ips = SmallVec<[Addr; 1]>;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "five independent facts of the object, not a state machine"
+    reason = "independent facts of the object, not a state machine"
 )]
 pub struct Pod {
     /// Identity of the pod; a later pod of the same name has another UID.
@@ -35,8 +35,10 @@ pub struct Pod {
     pub workload: Option<Workload>,
     /// Published pod IPs; for a hostNetwork pod the node's.
     pub ips: Ips,
-    /// Addresses of all its networks as Multus shows them; the pod network's may be among them.
+    /// Addresses of all its networks as annotations show them; the pod network's may be among them.
     pub network_ips: Box<[Addr]>,
+    /// It shows more of them than are read: it may hold any IP.
+    pub partial: bool,
     /// Its IP outlives it by design.
     pub static_ip: bool,
     /// `spec.hostNetwork`: its IPs are the node's and are never judged.
@@ -96,6 +98,7 @@ impl Object for Pod {
         let (uid_state, doubt) = raw.uid_state(mirror);
         let sandbox = raw.status.sandbox();
         let unsettled = sandbox == Sandbox::Unsettled;
+        let (network_ips, partial) = raw.metadata.network_ips(ignored);
         Ok(Self {
             uid,
             name: raw.metadata.name(),
@@ -108,7 +111,8 @@ impl Object for Pod {
             mirror,
             deleting: raw.metadata.deletion_timestamp.is_some(),
             bound: raw.metadata.bound(ignored),
-            network_ips: raw.metadata.network_ips(ignored).into(),
+            network_ips: network_ips.into(),
+            partial,
             static_ip: raw.metadata.static_ip(),
             node: raw.spec.node().map(shared),
             labels: raw.metadata.labels.iter().collect(),

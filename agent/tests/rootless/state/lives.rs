@@ -28,6 +28,17 @@ fn a_pending_pod_of_another_service_is_no_possible_holder() {
 }
 
 #[test]
+fn a_pod_with_more_addresses_than_are_read_may_hold_any() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    world.pod(&Pod {
+        partial: true,
+        ..pod("shop", "b", "web", &[Y])
+    });
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
 fn a_pod_whose_sandbox_restarts_may_hold_another_ip_than_it_shows() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&Pod {

@@ -123,6 +123,30 @@ fn an_endpoint_that_is_terminating_or_no_longer_listed_gets_no_new_flow() {
 }
 
 #[test]
+fn a_port_is_known_by_its_number_once_the_services_slices_call_it_otherwise() {
+    let mut world = redirecting(OnDenial::default());
+    let renamed = |endpoints: &[(Addr, Option<epguard_common::Uid>)], names: &[&str]| Slice {
+        ports: names
+            .iter()
+            .map(|name| SlicePort {
+                name: PortName::new(name),
+                ..slice("web", &[]).ports[0]
+            })
+            .collect(),
+        ..slice("web", endpoints)
+    };
+    let near = [(Y, Some(near().uid))];
+    world.tell(Fact::Slice(Change::Applied(renamed(&near, &["web"]))));
+    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
+    world.tell(Fact::Slice(Change::Applied(renamed(&near, &["web", "admin"]))));
+    assert_eq!(
+        offered(&world),
+        (vec![], Some(Action::Reject)),
+        "the number is of two ports"
+    );
+}
+
+#[test]
 fn an_endpoint_whose_ip_another_pod_shows_gets_no_flow() {
     let mut world = redirecting(OnDenial::default());
     world.pod(&pod("other", "b", "b", &[Y]));

@@ -174,6 +174,7 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         sandbox_since: None,
         bound: Mode::Enforce,
         network_ips: [].into(),
+        partial: false,
         static_ip: false,
     }
 }

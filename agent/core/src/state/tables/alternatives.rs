@@ -21,7 +21,15 @@ type Group = (Port, Protocol, bool);
 
 /// The live endpoints of Services, found once for all denials that are laid out together.
 #[derive(Debug, Default)]
-pub struct Alternatives<'a>(BTreeMap<&'a Name, HashMap<Group, Backends>>);
+pub struct Alternatives<'a>(BTreeMap<&'a Name, Live>);
+
+/// The live endpoints of a Service.
+#[derive(Debug, Default)]
+struct Live {
+    nearest: HashMap<Group, Backends>,
+    /// Which of the Service's ports each number stands for by its slices of now.
+    ports: HashMap<(u16, Protocol), Port>,
+}
 
 impl<'a> Alternatives<'a> {
     /// The live endpoints for flows to `denied`; none if the Service does not ask for redirects, or has none. Only live
@@ -40,27 +48,35 @@ impl<'a> Alternatives<'a> {
         let Some(targets) = cluster.endpoint_index.targets(name, denied) else {
             return Backends::default();
         };
-        let Some(port) = port(targets.values()) else {
-            return Backends::default();
-        };
         let live = self
             .0
             .entry(name)
             .or_insert_with(|| live(cluster, denials, service));
+        // What the slices called the port before does not count: a Service that is made again may call it otherwise.
+        let current = targets.values().filter(|listing| listing.is_current());
+        let by_number = || live.ports.get(&(denied.port, denied.protocol)).copied();
+        let Some(port) = port(current).or_else(by_number) else {
+            return Backends::default();
+        };
         let group = (port, denied.protocol, denied.ip.is_v4());
-        live.get(&group).copied().unwrap_or_default()
+        live.nearest.get(&group).copied().unwrap_or_default()
     }
 }
 
 /// All live endpoints of a Service that are not denied themselves.
-fn live(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> HashMap<Group, Backends> {
+fn live(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> Live {
     let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
+    let mut ports: HashMap<(u16, Protocol), Port> = HashMap::new();
     if service.on_denial.action != Action::Redirect {
-        return HashMap::new();
+        return Live::default();
     }
     let denied = denied(denials, &service.name);
     for (endpoint, targets) in cluster.endpoint_index.of(&service.name) {
         let current = || targets.values().filter(|listing| listing.is_current());
+        for listing in current() {
+            let known = ports.entry((endpoint.port, endpoint.protocol)).or_default();
+            known.merge(listing.port);
+        }
         let is_ready = targets.values().any(|listing| listing.ready > 0);
         if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(endpoint))
             && let Some((distance, backend)) = offer(cluster, service, endpoint, targets)
@@ -71,7 +87,11 @@ fn live(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> HashMap
         }
     }
     let nearest = |(group, live)| (group, nearest(cluster, service.on_denial, live));
-    live.into_iter().map(nearest).collect()
+    ports.retain(|_, port| matches!(port, Port::Named(_)));
+    Live {
+        nearest: live.into_iter().map(nearest).collect(),
+        ports,
+    }
 }
 
 fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Endpoint> {

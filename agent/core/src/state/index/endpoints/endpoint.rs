@@ -92,6 +92,15 @@ impl Port {
             Self::Named(_) | Self::Several => Self::Several,
         };
     }
+
+    /// Notes what another listing calls it.
+    pub(in crate::state) fn merge(&mut self, other: Self) {
+        match other {
+            Self::Named(name) => self.name(name),
+            Self::Several => *self = Self::Several,
+            Self::Unknown => {}
+        }
+    }
 }
 
 impl Listing {
@@ -133,13 +142,12 @@ impl Listing {
 
     /// Adds what another listing of the same target counts.
     pub(in crate::state) fn merge(&mut self, other: &Self) {
+        if !self.is_current() {
+            self.port = Port::Unknown;
+        }
         self.slices += other.slices;
         self.ready += other.ready;
-        match other.port {
-            Port::Named(name) => self.port.name(name),
-            Port::Several => self.port = Port::Several,
-            Port::Unknown => {}
-        }
+        self.port.merge(other.port);
     }
 
     /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].

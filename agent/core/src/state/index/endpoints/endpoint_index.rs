@@ -194,6 +194,9 @@ impl EndpointIndex {
         if let Some(gone) = gone {
             self.unlist(now, &gone, touched);
         }
+        if before.is_some_and(|before| before.ports != slice.ports) {
+            self.rename_ports(&slice);
+        }
         self.slices.insert(slice.name.clone(), slice.into());
     }
 

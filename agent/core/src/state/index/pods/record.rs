@@ -50,7 +50,7 @@ impl Record {
     #[must_use]
     pub fn is_possible_holder(&self) -> bool {
         let settled = self.pod.sandbox == Sandbox::Published || self.settled;
-        let unpublished = self.pod.ips.is_empty() || !settled;
+        let unpublished = self.pod.ips.is_empty() || self.pod.partial || !settled;
         self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
     }
 }
