@@ -1,7 +1,8 @@
-//! `epguard detach`: removes all hooks and maps from the node.
+//! `epguard detach`: removes all hooks and maps from the node, and what an agent that has ended left in its run directory.
 
 use crate::kernel::datapath;
-use crate::shared::args::PinArgs;
+use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::run_dir;
 use anyhow::Result;
 use clap::Args;
 
@@ -14,11 +15,15 @@ pub struct DetachArgs {
     /// Where the datapath is pinned.
     #[command(flatten)]
     pub pins: PinArgs,
+    /// What an agent left there is removed, too.
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// Removes everything and prints what there was. Errors: without privileges, or the kernel refuses.
 pub fn run(args: &DetachArgs) -> Result<()> {
-    let removed = datapath::detach(&args.pins.pin_dir)?;
+    let mut removed = datapath::detach(&args.pins.pin_dir)?;
+    removed.extend(run_dir::remove(&args.run.run_dir));
     for what in &removed {
         println!("removed {what}");
     }

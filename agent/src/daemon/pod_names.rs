@@ -1,6 +1,7 @@
 //! `<run-dir>/names.json`: names of the pods that denials are about, for the agent's next process. Pinned maps hold UIDs only,
 //! and the API no longer shows a pod that is gone.
 
+use crate::shared::run_dir::NAMES;
 use anyhow::{Context as _, Result};
 use epguard_common::Uid;
 use epguard_core::facts::Name;
@@ -28,7 +29,7 @@ impl Names {
     /// Reads the file. A file that does not exist, or cannot be read, holds no names. A thread writes it from now on:
     /// a slow disk must not stop the agent. Errors: no thread can be started.
     pub fn load(run_dir: &Path) -> Result<Self> {
-        let path = run_dir.join("names.json");
+        let path = run_dir.join(NAMES);
         let known = fs::read(&path).ok().and_then(|text| parse(&text));
         let (write, contents) = mpsc::channel();
         let writer = thread::Builder::new()

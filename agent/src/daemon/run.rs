@@ -17,7 +17,7 @@ use crate::kernel::datapath::{Datapath, Pins, check_kernel, find_cgroup2};
 use crate::kernel::maps::{Writer, only_agent};
 use crate::kernel::{cilium, conntrack};
 use crate::node::netlink;
-use crate::shared::status;
+use crate::shared::{run_dir, status};
 use crate::watch;
 use crate::watch::{Message, Pace, Watches};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -127,7 +127,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         act(&mut agent, turn)?;
     }
     if args.detach_on_exit {
-        let removed = agent.detach()?.len();
+        let removed = agent.detach()?.len() + run_dir::clear(&args.run.run_dir).len();
         tracing::info!(removed, "stopped and detached; nothing is denied any more");
     } else {
         tracing::info!("stopped; denials stay until the lease ends, or the next agent takes over");
@@ -213,10 +213,10 @@ fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
 }
 
 /// Locks the run directory: two agents would answer at the same socket.
-fn lock(run_dir: &Path) -> Result<File> {
-    fs::create_dir_all(run_dir)
-        .with_context(|| format!("cannot make the --run-dir {}", run_dir.display()))?;
-    let path = run_dir.join("lock");
+fn lock(directory: &Path) -> Result<File> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make the --run-dir {}", directory.display()))?;
+    let path = directory.join(run_dir::LOCK);
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
     file.try_lock().with_context(|| {
         format!(

@@ -63,7 +63,8 @@ pub fn choice(text: &str) -> Result<Choice, String> {
     let choice = of_action(action).ok_or_else(|| {
         let actions = by_operator().map(written);
         format!(
-            "not an action: {}, or REASON=ACTION for one reason",
+            "not an action: {}, or REASON=ACTION for one reason; a Service asks for redirect by its annotation \
+             epguard.io/action",
             OneOf(actions)
         )
     })?;

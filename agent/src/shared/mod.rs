@@ -1,4 +1,4 @@
-//! What the daemon and the commands share: arguments, clocks, and the document at the status socket.
+//! What the daemon and the commands share: arguments, clocks, the run directory and the document at the status socket.
 
 pub mod args;
 pub mod choice;
@@ -6,4 +6,5 @@ pub mod clock;
 pub mod drops;
 pub mod output;
 pub mod plain;
+pub mod run_dir;
 pub mod status;

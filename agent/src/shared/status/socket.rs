@@ -1,6 +1,7 @@
 //! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of file.
 
 use super::{Request, Status, form};
+use crate::shared::run_dir::SOCKET;
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{Read as _, Write as _};
@@ -83,7 +84,7 @@ pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
 }
 
 fn socket(run_dir: &Path) -> PathBuf {
-    run_dir.join("status.sock")
+    run_dir.join(SOCKET)
 }
 
 /// Makes the socket under another name and renames it: so a socket always exists, and never has other permissions.
