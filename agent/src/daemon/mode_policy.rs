@@ -22,6 +22,8 @@ pub struct NodeModes {
 enum Answer {
     /// Nothing yet.
     None,
+    /// This agent was refused it once: a server that has just started may not know the roles yet.
+    Doubt,
     /// This agent may not read it.
     Refused,
     /// Its content; none if there is no `ConfigMap`.
@@ -40,12 +42,13 @@ pub struct Modes {
 }
 
 impl NodeModes {
-    /// The modes before the `ConfigMap` is read. `pinned` holds those that an earlier agent took from it and left in the maps.
+    /// The modes before the `ConfigMap` is read. `pinned` holds those that an earlier agent left in the maps, and whether it took them
+    /// from the `ConfigMap`; if not, the lower ones count, for an operator may have lowered either.
     #[must_use]
     pub fn new(
         config_map: Option<Name>,
         flags: (Mode, ReasonModes),
-        pinned: Option<(Mode, ReasonModes)>,
+        pinned: Option<(Mode, ReasonModes, bool)>,
     ) -> Self {
         let flags = Modes {
             mode: flags.0,
@@ -53,16 +56,24 @@ impl NodeModes {
             source: ModeSource::Flags,
         };
         let pinned = pinned.filter(|_| config_map.is_some());
-        let pinned = pinned.map(|(mode, reasons)| Modes {
-            mode,
-            reasons,
-            source: ModeSource::Pinned,
+        let in_force = pinned.map(|(mode, reasons, from_config_map)| {
+            let source = ModeSource::Pinned;
+            let pinned = Modes {
+                mode,
+                reasons,
+                source,
+            };
+            if from_config_map {
+                pinned
+            } else {
+                flags.lower(pinned)
+            }
         });
         Self {
             flags,
             config_map,
             answer: Answer::None,
-            in_force: pinned.unwrap_or(flags),
+            in_force: in_force.unwrap_or(flags),
         }
     }
 
@@ -78,8 +89,10 @@ impl NodeModes {
 
     /// The API server does not let this agent read the `ConfigMap`. What was read before stays.
     pub fn refuse(&mut self) {
-        if matches!(self.answer, Answer::None) {
-            self.answer = Answer::Refused;
+        match self.answer {
+            Answer::None => self.answer = Answer::Doubt,
+            Answer::Doubt => self.answer = Answer::Refused,
+            Answer::Refused | Answer::Content(_) => {}
         }
     }
 
@@ -102,7 +115,7 @@ impl NodeModes {
     pub fn problem(&self) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
         match &self.answer {
-            Answer::None => Some(format!(
+            Answer::None | Answer::Doubt => Some(format!(
                 "ConfigMap {name} was not read yet; modes until then: {}",
                 self.in_force.source
             )),
@@ -126,7 +139,7 @@ impl NodeModes {
             _ => self.in_force,
         };
         let read = match &self.answer {
-            Answer::None => return self.in_force,
+            Answer::None | Answer::Doubt => return self.in_force,
             Answer::Refused => return lowest,
             Answer::Content(None) => return self.flags,
             Answer::Content(Some(read)) => read,

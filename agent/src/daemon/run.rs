@@ -54,7 +54,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
     translators.follow(&mut writer)?;
     let flags = (args.mode, args.reasons.modes());
-    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, writer.modes_of_config_map()?);
+    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, writer.configured()?);
     let Modes {
         mode,
         reasons,

@@ -24,7 +24,8 @@ pub fn remove(run_dir: &Path) -> Vec<String> {
 #[must_use]
 pub fn clear(run_dir: &Path) -> Vec<String> {
     let mut removed = Vec::new();
-    for path in [LOCK, NAMES, SOCKET].map(|name| run_dir.join(name)) {
+    // The lock goes last: the next agent may start once it is gone.
+    for path in [NAMES, SOCKET, LOCK].map(|name| run_dir.join(name)) {
         match fs::remove_file(&path) {
             Ok(()) => removed.push(path.display().to_string()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -42,7 +42,7 @@ impl Request {
                 format!("the server streams no lists ({message}); listing in pages"),
             ),
             401 => (
-                End::Refused,
+                End::Failed,
                 format!(
                     "the API server does not accept the credentials ({message}); renew the token or certificate \
                      of a user or service account that is bound to {}",

@@ -110,7 +110,7 @@ pub enum Message {
     Down {
         /// Which watch.
         watch: Watched,
-        /// The API server does not know the account, or does not let it read this.
+        /// The API server does not let the account read this.
         refused: bool,
         /// Cause and remedy in one line.
         error: String,

@@ -49,7 +49,7 @@ pub(super) enum End {
     Silent,
     /// No connection, or a broken one.
     Unanswered,
-    /// The server does not know the account, or does not let it read this.
+    /// The server does not let the account read this.
     Refused,
     /// Anything else.
     Failed,

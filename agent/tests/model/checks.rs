@@ -155,9 +155,14 @@ pub fn missing(world: &World, kernel: &Kernel, listed: &[(Service, Ip, String)])
     missing.map(|(service, ip)| format!("{}'s flows to {ip} are not denied", service.name))
 }
 
-/// What is denied for good of the endpoints whose slices list only pods that the API has: (VIP, IP, reason).
+/// What is denied for good of the endpoints whose slices list only pods that the API has, with the IP: (VIP, IP, reason).
 pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str)> {
-    let known = |uid: &str| world.objects.pod_of(uid).is_some();
+    let known = |uid: &str, ip: Ip| {
+        world
+            .objects
+            .pod_of(uid)
+            .is_some_and(|(_, object)| object.ip == Some(ip))
+    };
     let is_plain = |denied: &&Denied| {
         let service = ALL_SERVICES
             .iter()
@@ -165,7 +170,12 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
         let mut listed = service
             .into_iter()
             .flat_map(|service| world.objects.listed(service, denied.ip));
-        listed.all(|endpoint| endpoint.target.as_ref().is_some_and(|(_, uid)| known(uid)))
+        listed.all(|endpoint| {
+            endpoint
+                .target
+                .as_ref()
+                .is_some_and(|(_, uid)| known(uid, denied.ip))
+        })
     };
     let in_force = kernel.in_force();
     let dead = in_force.iter().filter(|denied| denied.dead.is_some());
@@ -191,12 +201,12 @@ fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, S
     let by_controller = endpoints.peek().is_some();
     let mut meant = ever.iter().filter(|(other, at, _)| other == service && *at == ip);
     by_controller
-        && meant.all(|(_, _, uid)| is_proven_dead(world, uid))
+        && meant.all(|(_, _, uid)| is_proven_dead(world, uid, ip))
         && endpoints.all(|endpoint| {
             endpoint
                 .target
                 .as_ref()
-                .is_some_and(|(_, uid)| is_proven_dead(world, uid))
+                .is_some_and(|(_, uid)| is_proven_dead(world, uid, ip))
         })
         && world
             .objects
@@ -205,8 +215,8 @@ fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, S
             .all(|pod| pod.is_terminal() || is_settled_elsewhere(pod, ip))
 }
 
-/// Terminal as only a kubelet of today writes it, and gone from its node.
-fn is_proven_dead(world: &World, uid: &str) -> bool {
+/// Terminal as only a kubelet of today writes it, with this IP, and gone from its node.
+fn is_proven_dead(world: &World, uid: &str, ip: Ip) -> bool {
     let gone = world
         .cluster
         .pods
@@ -217,6 +227,7 @@ fn is_proven_dead(world: &World, uid: &str) -> bool {
             object.phase_by == "kubelet" && world.cluster.kubelets[object.node] == Kubelet::Current;
         object.is_terminal()
             && by_kubelet
+            && object.ip == Some(ip)
             && matches!(
                 (object.sandbox, object.container),
                 (Some((false, _)), Container::Ended(..))

@@ -104,15 +104,23 @@ impl Dirty {
         let services = cluster.endpoint_index.of_pod(uid).map(|(service, _)| service);
         let services: BTreeSet<Name> = services.cloned().collect();
         for service in &services {
-            self.listed(cluster, service, uid, before);
+            if self.listed(cluster, service, uid, before) {
+                self.unselective(cluster, service);
+            }
         }
     }
 
     /// Adds what a change of the endpoints of Services concerns.
     pub fn changed_endpoints(&mut self, cluster: &mut ClusterIndex, touched: Touched) {
+        let mut unselected = BTreeSet::new();
         for (uid, ip, service) in &touched.places {
             cluster.index_stale_at(*uid, service, *ip);
-            self.listed(cluster, service, *uid, None);
+            if self.listed(cluster, service, *uid, None) {
+                unselected.insert(service);
+            }
+        }
+        for service in unselected {
+            self.unselective(cluster, service);
         }
         self.pairs.extend(touched.pairs);
         self.pods.extend(touched.places.into_iter().map(|(uid, ..)| uid));
@@ -240,17 +248,12 @@ impl Dirty {
         }
     }
 
-    /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is; or all of them, if its selector proves more
-    /// or less since.
-    fn listed(&mut self, cluster: &mut ClusterIndex, name: &Name, uid: Uid, before: Option<&Record>) {
+    /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is. True if the Service does not select it.
+    fn listed(&mut self, cluster: &ClusterIndex, name: &Name, uid: Uid, before: Option<&Record>) -> bool {
         let Some(service) = cluster.service(name) else {
-            return;
+            return false;
         };
         let after = cluster.pods.get(uid);
-        let is_unselected = before
-            .into_iter()
-            .chain(after)
-            .any(|record| !service.selects(&record.pod));
         match after.filter(|record| record.is_live()) {
             Some(record) if record.is_possible_holder() => self.service(cluster, name),
             Some(record) => {
@@ -259,7 +262,17 @@ impl Dirty {
             }
             None => {}
         }
-        if is_unselected && cluster.note_unselective(name) {
+        // A slice may have given it another name.
+        let listed = cluster.endpoint_index.ips_of(uid);
+        let listed = listed.filter(|ip| cluster.stale.has(name, *ip));
+        self.pairs.extend(listed.map(|ip| (name.clone(), ip)));
+        let mut both = before.into_iter().chain(after);
+        both.any(|record| !service.selects(&record.pod))
+    }
+
+    /// Adds all pairs of a Service if its selector proves more or less since.
+    fn unselective(&mut self, cluster: &mut ClusterIndex, name: &Name) {
+        if cluster.note_unselective(name) {
             self.service(cluster, name);
         }
     }

@@ -31,7 +31,7 @@ fn node_modes(mode: Mode, pinned: Option<Mode>) -> NodeModes {
     NodeModes::new(
         Some(name),
         (mode, default_modes()),
-        pinned.map(|mode| (mode, default_modes())),
+        pinned.map(|mode| (mode, default_modes(), true)),
     )
 }
 
@@ -67,7 +67,15 @@ fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read
 #[test]
 fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode() {
     let lower = "the lower of flags and maps";
-    let refused: fn(&mut NodeModes) = NodeModes::refuse;
+    let refused: fn(&mut NodeModes) = |modes| {
+        modes.refuse();
+        assert_eq!(
+            change(modes, false),
+            None,
+            "a server that has just started refuses, too"
+        );
+        modes.refuse();
+    };
     let broken: fn(&mut NodeModes) = |modes| {
         let map = with_error(map(Some(Mode::Enforce), None, NONE));
         modes.apply(Change::Reset(vec![map]));
@@ -82,6 +90,16 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
         let mut flags = node_modes(Mode::Enforce, None);
         refuse(&mut flags);
         assert_eq!(change(&mut flags, false), None, "the next agent's flags count");
+    }
+}
+
+#[test]
+fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go() {
+    for (flags, pinned) in [(Mode::Observe, Mode::Enforce), (Mode::Enforce, Mode::Observe)] {
+        let name = Some(("epguard".into(), "modes".into()));
+        let pinned = Some((pinned, default_modes(), false));
+        let node_modes = NodeModes::new(name, (flags, default_modes()), pinned);
+        assert_eq!(node_modes.in_force().mode, Mode::Observe);
     }
 }
 
@@ -102,7 +120,7 @@ fn without_a_config_map_the_flags_alone_count() {
     let node_modes = NodeModes::new(
         None,
         (Mode::Enforce, default_modes()),
-        Some((Mode::Off, default_modes())),
+        Some((Mode::Off, default_modes(), true)),
     );
     assert_eq!(
         (node_modes.in_force().mode, node_modes.problem()),

@@ -42,10 +42,11 @@ impl Writer {
         })
     }
 
-    /// The modes that an earlier process left, if it took them from a `ConfigMap`.
-    pub fn modes_of_config_map(&self) -> Result<Option<(Mode, ReasonModes)>> {
+    /// The modes that an earlier process left, and whether it took them from a `ConfigMap`; none if there was none.
+    pub fn configured(&self) -> Result<Option<(Mode, ReasonModes, bool)>> {
         let config = self.config()?;
-        Ok((config.from_config_map != 0).then_some((config.mode, config.configured)))
+        let modes = (config.mode, config.configured, config.from_config_map != 0);
+        Ok((config != Config::default()).then_some(modes))
     }
 
     /// Limits a reason to `observe` from now on, until `epguard mode` sets it again.
@@ -91,6 +92,8 @@ fn shown(mut config: Config, reason: Option<Reason>) -> String {
 }
 
 fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
+    // Whoever sets a mode by hand sets it until the agent restarts.
+    config.from_config_map = 0;
     let Some(reason) = reason else {
         let reasons = config.configured;
         return Config {

@@ -1,6 +1,6 @@
 //! Nodes that the agent has not seen yet, or that are gone, and addresses that are no pod's: absence proves nothing.
 
-use super::world::{World, X, dead, node, pending, pod, uid, web};
+use super::world::{World, X, Y, dead, node, pending, pod, uid, web};
 use epguard_common::Addr;
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_core::facts::{Change, Fact, Node, Pod, Service};
@@ -127,9 +127,14 @@ fn an_address_of_a_service_is_no_orphan() {
     };
     world.tell(Fact::Service(Change::Applied(dns.clone())));
     assert!(!is_orphan(&world), "at once");
-    world.pod(&pod("other", "b", "b", &[X]));
-    assert_eq!(world.state.owners().count(), 0, "and it has no owner");
-    world.deleted(&pod("other", "b", "b", &[X]));
+    let annotated = Pod {
+        network_ips: [X].into(),
+        ..pod("other", "b", "b", &[Y])
+    };
+    world.pod(&annotated);
+    let (owners, _) = world.state.take_owners(usize::MAX);
+    assert!(owners.get(&X).is_none(), "and it has no owner");
+    world.deleted(&annotated);
     world.tell(Fact::Service(Change::Deleted(dns)));
     assert!(!is_orphan(&world), "packets to the address go on for a while");
     later(&mut world, TEN_MINUTES);

@@ -8,7 +8,7 @@ use epguard_common::{Addr, Uid};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A Service with more endpoints than this has its pods listed by node.
+/// A Service with more endpoints than this has its pods listed by node, where nodes have ranges.
 const MANY: usize = 100;
 
 /// What the denials of one Service rest on. One of them takes as much work as there are targets at its IP.
@@ -87,7 +87,7 @@ impl<'a> Needs<'a> {
         let selected = self.selector.map(|selector| Selection::Labelled {
             namespace: self.service.0.clone(),
             selector: selector.clone(),
-            node: self.node(&targets),
+            node: self.node(ip, &targets),
         });
         let mut selections: Vec<Selection> = selected.into_iter().collect();
         for pod in targets.values().map(|record| &record.pod) {
@@ -107,8 +107,9 @@ impl<'a> Needs<'a> {
         uids.filter_map(|uid| cluster.pods.get(uid))
     }
 
-    /// The node of the pods that were meant, if the Service has so many pods that only those of a node are listed.
-    fn node(&self, targets: &BTreeMap<Uid, &Record>) -> Option<Text> {
+    /// The node of the pods that were meant, if the IP is in its range and the Service has so many pods that only those of a node are
+    /// listed.
+    fn node(&self, ip: Addr, targets: &BTreeMap<Uid, &Record>) -> Option<Text> {
         let index = &self.cluster.endpoint_index;
         let mut nodes = targets.values().map(|record| record.pod.node.as_ref());
         let node = nodes.next()??;
@@ -118,6 +119,7 @@ impl<'a> Needs<'a> {
                 .get_or_init(|| index.has_more_ips(self.service, MANY))
         };
         let is_only_one = nodes.all(|other| other == Some(node));
-        (is_only_one && has_many()).then(|| node.clone())
+        let hands_out = self.cluster.hands_out(node, ip);
+        (is_only_one && has_many() && hands_out).then(|| node.clone())
     }
 }

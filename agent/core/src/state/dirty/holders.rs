@@ -15,7 +15,7 @@ impl Dirty {
             let ends = if service.selects(pod) {
                 !has_other_holder(cluster, service, pod)
             } else {
-                pod.workload.is_some()
+                pod.workload.is_some() && cluster.proves_nothing(service)
             };
             if ends {
                 let ips = cluster.stale.ips(name);

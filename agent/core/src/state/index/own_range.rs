@@ -25,6 +25,14 @@ impl ClusterIndex {
         holds && self.is_in_own_range(ip)
     }
 
+    /// True if the IP is in a range of the node, and no pod contradicts the ranges of this one.
+    #[must_use]
+    pub fn hands_out(&self, node: &str, ip: Addr) -> bool {
+        let is_believed = self.settings.ipam != Ipam::Cluster && self.strayed.is_none();
+        let mut ranges = self.node(node).into_iter().flat_map(|node| &node.pod_cidrs);
+        is_believed && ranges.any(|range| range.contains(ip))
+    }
+
     /// True if the pod may hold an IP that it shows. A client that may annotate a pod can write any address: an IP that only this node
     /// hands out is not another node's.
     #[must_use]

@@ -1,9 +1,15 @@
 //! Services whose selector proves nothing: their slices list live pods that it does not select.
 
 use super::ClusterIndex;
-use crate::facts::Name;
+use crate::facts::{Name, Service};
 
 impl ClusterIndex {
+    /// True if the selector of the Service does not tell which pods are its own.
+    #[must_use]
+    pub fn proves_nothing(&self, service: &Service) -> bool {
+        service.selector.is_none() || self.unselective.contains(&service.name)
+    }
+
     /// Notes whether the selector of a Service proves anything. True if that changed.
     pub(in crate::state) fn note_unselective(&mut self, name: &Name) -> bool {
         let service = self.service(name).filter(|service| service.selector.is_some());

@@ -105,8 +105,7 @@ impl Vips {
     }
 
     fn of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
-        let ports = service.ports.iter().filter(|_| !service.other_proxy);
-        ports.flat_map(move |port| {
+        service.ports.iter().flat_map(move |port| {
             let vip = move |addr: &Addr, number| Vip {
                 addr: *addr,
                 port: number,
@@ -124,9 +123,6 @@ impl Vips {
     }
 
     fn count(&self, service: &Service) -> usize {
-        if service.other_proxy {
-            return 0;
-        }
         let node_ports = service.ports.iter().filter(|port| port.node_port != 0);
         service.vips.len() * service.ports.len() + node_ports.count() * self.own.len()
     }

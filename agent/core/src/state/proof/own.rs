@@ -43,23 +43,31 @@ impl<'a> Own<'a> {
     pub fn contains(&self, pod: &Pod) -> bool {
         let index = &self.cluster.endpoint_index;
         self.service.selects(pod)
-            || self.names.contains(&PodName::of(pod))
+            || self.is_of_meant_namespace(pod) && self.names.contains(&PodName::of(pod))
             || index
                 .ips_of(pod.uid)
                 .any(|ip| index.lists(self.name, ip, pod.uid))
-            || self.stands_in(pod) && self.selector_proves_nothing()
+            || self.stands_in(pod) && self.cluster.proves_nothing(self.service)
     }
 
     /// A possible holder among them: it may hold the IP without showing it, whichever node it is on.
     #[must_use]
     pub fn possible_holder(&self) -> Option<&'a Record> {
         let pods = &self.cluster.pods;
-        let namespaces = self.meant.iter().map(|meant| &meant.pod.name.0);
-        let namespaces: BTreeSet<_> = namespaces.chain([&self.name.0]).collect();
-        let mut holders = namespaces
-            .into_iter()
-            .flat_map(|namespace| pods.possible_holders_in(namespace));
-        holders.find(|holder| self.contains(&holder.pod))
+        let is_own = |holder: &&Record| self.contains(&holder.pod);
+        // The pods that slices list may be of any namespace.
+        let is_elsewhere = self.meant.iter().any(|meant| meant.pod.name.0 != self.name.0);
+        if is_elsewhere || self.cluster.proves_nothing(self.service) {
+            pods.possible_holders().find(is_own)
+        } else {
+            pods.possible_holders_in(&self.name.0).find(is_own)
+        }
+    }
+
+    /// True if slices of the pod's namespace may name it: what those of others give as the name of a meant pod proves nothing.
+    fn is_of_meant_namespace(&self, pod: &Pod) -> bool {
+        let mut meant = self.meant.iter().map(|meant| &meant.pod.name.0);
+        pod.name.0 == self.name.0 || meant.any(|namespace| pod.name.0 == *namespace)
     }
 
     /// True if the pod is of a meant pod's workload. Of a pod that only an earlier process saw the workload is not known.
@@ -68,9 +76,5 @@ impl<'a> Own<'a> {
         pod.workload.is_some()
             && pod.name.0 == self.name.0
             && meant.any(|meant| meant.name.0.is_empty() || meant.workload == pod.workload)
-    }
-
-    fn selector_proves_nothing(&self) -> bool {
-        self.service.selector.is_none() || self.cluster.unselective.contains(self.name)
     }
 }

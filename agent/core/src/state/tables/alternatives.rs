@@ -52,10 +52,10 @@ impl<'a> Alternatives<'a> {
             .0
             .entry(name)
             .or_insert_with(|| live(cluster, denials, service));
-        // What the slices called the port before does not count: a Service that is made again may call it otherwise.
-        let current = targets.values().filter(|listing| listing.is_current());
+        // A Service that is made again may call its ports otherwise: then the number tells which one is meant.
+        let is_known = |port: &Port| live.ports.values().any(|known| known == port);
         let by_number = || live.ports.get(&(denied.port, denied.protocol)).copied();
-        let Some(port) = port(current).or_else(by_number) else {
+        let Some(port) = port(targets.values()).filter(is_known).or_else(by_number) else {
             return Backends::default();
         };
         let group = (port, denied.protocol, denied.ip.is_v4());

@@ -182,10 +182,12 @@ pub(in crate::state) fn denial(proven: &Proven, held: bool, action: Action) -> D
 /// generation.
 #[must_use]
 pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
-    if cluster.is_no_pods(ip) {
+    if cluster.is_infrastructure(ip) {
         return None;
     }
-    let holds = |record: &&Record| record.is_live() && cluster.may_hold(record, ip);
+    // An address of a Service that a pod shows in an annotation alone is the Service's.
+    let is_shown = |record: &Record| record.pod.ips.contains(&ip) || !cluster.is_no_pods(ip);
+    let holds = |record: &&Record| record.is_live() && cluster.may_hold(record, ip) && is_shown(record);
     let live = || cluster.pods.claimants(ip).filter(holds);
     let published = |record: &Record| record.pod.ips.contains(&ip);
     let last = live().max_by_key(|record| {

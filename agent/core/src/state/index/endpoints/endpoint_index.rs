@@ -194,7 +194,7 @@ impl EndpointIndex {
         if let Some(gone) = gone {
             self.unlist(now, &gone, touched);
         }
-        if before.is_some_and(|before| before.ports != slice.ports) {
+        if before.is_some_and(|before| before.ports != slice.ports) && !self.left_out.has(&slice.name) {
             self.rename_ports(&slice);
         }
         self.slices.insert(slice.name.clone(), slice.into());

@@ -50,12 +50,12 @@ impl Claims {
     pub(in crate::state) fn add(
         &mut self,
         claims: impl IntoIterator<Item = (Addr, Claim)>,
-        was_shown: impl Fn(Addr) -> bool,
+        was_shown: impl Fn(Addr, &Claim) -> bool,
     ) {
         let known = self.0.len();
         for (ip, claim) in claims {
             match self.0[..known].binary_search_by_key(&ip, |(ip, _)| *ip) {
-                Ok(at) if claim.published && !self.0[at].1.published || !was_shown(ip) => {
+                Ok(at) if claim.published && !self.0[at].1.published || !was_shown(ip, &claim) => {
                     self.0[at].1 = claim;
                 }
                 Ok(_) => {}
@@ -85,7 +85,7 @@ mod tests {
     fn the_first_claim_to_an_ip_stays_until_one_is_published_or_it_comes_again() {
         let [a, b] = [1, 2].map(|last| Addr::v4([10, 0, 0, last]));
         let mut claims = Claims::default();
-        let shown = |_| true;
+        let shown = |_, _: &Claim| true;
         claims.add([(b, claim(1, false)), (a, claim(1, true))], shown);
         claims.add([(a, claim(2, true)), (b, claim(2, false))], shown);
         let order = |claims: &Claims| {
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(order(&claims), [(a, 1), (b, 3)]);
         assert_eq!(claims.get(&b).map(|claim| claim.published), Some(true));
         assert!(claims.get(&Addr::v4([10, 0, 0, 3])).is_none());
-        claims.add([(a, claim(4, true)), (b, claim(4, true))], |ip| ip == b);
+        claims.add([(a, claim(4, true)), (b, claim(4, true))], |ip, _| ip == b);
         assert_eq!(order(&claims), [(a, 4), (b, 3)], "a was not shown in between");
     }
 }

@@ -49,6 +49,7 @@ impl PodIndex {
         record.unconfirmed &= record.uid_state != UidState::Dead;
         if !record.present {
             record.uid_state = UidState::Dead;
+            record.pod.bound = record.pod.bound.lower(bound);
             record.claims.first(ip, claim);
         }
         let is_absent = !record.present;

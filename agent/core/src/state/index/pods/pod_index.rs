@@ -219,7 +219,11 @@ impl PodIndex {
                 since: now.into(),
             };
             let shown = pod.addresses().filter(|_| !pod.host_network);
-            let was_shown = |ip| record.pod.addresses().any(|shown| shown == ip);
+            let pod_before = &record.pod;
+            let was_shown = |ip, claim: &Claim| {
+                let is_annotated = !claim.published && pod_before.network_ips.contains(&ip);
+                record.present && (pod_before.ips.contains(&ip) || is_annotated)
+            };
             record.claims.add(shown.map(|ip| (ip, claim(ip))), was_shown);
             if !as_it_was {
                 record.pod = pod;
