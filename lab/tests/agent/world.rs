@@ -36,6 +36,10 @@ impl World {
             .unwrap();
         let workdir = Workdir::new().unwrap();
         let store = Store::new();
+        // The end of a pod on a Node that no list has shown proves nothing.
+        let node =
+            json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "spec": {}, "status": {}});
+        store.apply(node).unwrap();
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
         Self {

@@ -44,6 +44,9 @@ impl Dirty {
             self.vips = true;
             cluster.note_strays(now);
             self.own_range(cluster);
+            // Their deaths prove something from now on.
+            let dead = cluster.pods.dead_on(name).map(|record| record.pod.uid);
+            self.pods.extend(dead);
         }
         self.ended_on(cluster, name);
     }

@@ -7,6 +7,7 @@ mod forgetting;
 mod left_out;
 mod named_targets;
 mod places;
+mod port_names;
 mod readiness;
 mod remembered;
 mod service_endpoints;

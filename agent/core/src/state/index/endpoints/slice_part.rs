@@ -1,6 +1,6 @@
 //! The endpoints of a slice that a change adds or takes away. A slice of 100 endpoints changes with each of its pods.
 
-use super::{Endpoint, EndpointIndex, Port};
+use super::Endpoint;
 use crate::facts::{Name, Slice, SliceEndpoint, SlicePort};
 use std::collections::HashMap;
 
@@ -49,26 +49,6 @@ impl<'a> SlicePart<'a> {
                 (endpoint, *shown, port)
             })
         })
-    }
-}
-
-impl EndpointIndex {
-    /// Takes the names of ports from the slice where no other one lists the same: what it called them before does not count.
-    pub(super) fn rename_ports(&mut self, slice: &Slice) {
-        let Some(part) = SlicePart::whole(slice) else {
-            return;
-        };
-        let Some(endpoints) = self.services.get_mut(part.service) else {
-            return;
-        };
-        for (endpoint, shown, port) in part.named() {
-            if let Some(listing) = endpoints
-                .get_mut(&endpoint, shown.target)
-                .filter(|listing| listing.slices == 1)
-            {
-                listing.port = Port::Named(port.name);
-            }
-        }
     }
 }
 
