@@ -24,7 +24,7 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
         .unwrap();
     world
         .store
-        .apply(slice("web-2", "web", "banana", uid, &ports))
+        .apply(slice("odd-4", "odd", "banana", uid, &ports))
         .unwrap();
     world
         .store
@@ -41,7 +41,7 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
         .store
         .apply(slice("odd-3", "odd", "10.244.1.10", uid, &strange))
         .unwrap();
-    let mut named = slice("odd-4", "web", "example.com", uid, &ports);
+    let mut named = slice("web-2", "web", "example.com", uid, &ports);
     named["addressType"] = json!("FQDN");
     world.store.apply(named).unwrap();
     let mut banana = dead_pod("banana", "banana");

@@ -97,7 +97,8 @@ async fn an_unreadable_config_map_never_raises_the_mode_over_the_flags() {
                 .as_ref()
                 .is_some_and(|error| error.contains("forbidden"))
         };
-        status.synced && status.watches.get(&Watched::ModePolicy).is_some_and(refused)
+        let is_refused = status.watches.get(&Watched::ModePolicy).is_some_and(refused);
+        status.synced && is_refused && status.mode == Some(Mode::Observe)
     });
     assert_eq!(
         (status.mode, status.mode_source.as_str()),

@@ -92,7 +92,7 @@ fn shown(mut config: Config, reason: Option<Reason>) -> String {
 }
 
 fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
-    // Whoever sets a mode by hand sets it until the agent restarts.
+    // A mode that is set by hand lasts until the agent restarts.
     config.from_config_map = 0;
     let Some(reason) = reason else {
         let reasons = config.configured;
