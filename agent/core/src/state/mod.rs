@@ -210,8 +210,8 @@ impl State {
 
     /// The live pods that publish an IP as their pod IP; other networks may overlap.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
-        let claimants = self.cluster.pods.claimants(ip);
-        claimants.filter(move |record| record.is_live() && record.pod.ips.contains(&ip))
+        let live = self.cluster.pods.live_claimants(ip);
+        live.filter(move |record| record.pod.ips.contains(&ip))
     }
 }
 

@@ -236,16 +236,12 @@ impl OrphanIps {
             .pods
             .get(last_pod.dead)
             .map_or(Duration::ZERO, |record| record.died.into());
-        let is_claimed = || {
-            cluster
-                .pods
-                .claimants(ip)
-                .any(|record| record.is_live() && cluster.may_hold(record, ip))
-        };
+        let mut live = cluster.pods.live_claimants(ip);
+        let is_claimed = live.any(|record| cluster.may_hold(record, ip));
         self.spoke
             .get(&ip)
             .copied()
-            .filter(|at| died <= *at && !is_claimed())
+            .filter(|at| died <= *at && !is_claimed)
     }
 }
 

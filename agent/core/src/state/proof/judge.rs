@@ -123,8 +123,7 @@ impl<'a> Case<'a> {
         }
         let own = Own::at(cluster, name, service, ip);
         let certain = |record: &&Record| record.pod.ips.contains(&ip) || own.contains(&record.pod);
-        let live = cluster.pods.claimants(ip).filter(|record| record.is_live());
-        let mut certain = live.filter(certain);
+        let mut certain = cluster.pods.live_claimants(ip).filter(certain);
         let owner = certain.next();
         if let (Some(one), Some(other)) = (owner, certain.next()) {
             return Err(NotProven::SeveralOwners(one.pod.uid, other.pod.uid));
@@ -216,11 +215,7 @@ impl<'a> Case<'a> {
     /// A pod that shows the IP in an annotation alone. It neither ends a denial nor bounds it: whichever pod holds the IP, this packet
     /// is not for it.
     fn attached(&self) -> Option<&Record> {
-        let live = self
-            .cluster
-            .pods
-            .claimants(self.ip)
-            .filter(|record| record.is_live());
+        let live = self.cluster.pods.live_claimants(self.ip);
         live.min_by_key(|record| record.pod.uid)
     }
 

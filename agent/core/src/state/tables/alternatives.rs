@@ -132,11 +132,7 @@ fn holder<'a>(
     // What a pod of another namespace shows in an annotation alone ends no redirect.
     let counts =
         |record: &&Record| record.pod.ips.contains(&endpoint.ip) || record.pod.name.0 == service.name.0;
-    let live = cluster
-        .pods
-        .claimants(endpoint.ip)
-        .filter(|record| record.is_live());
-    let mut claimants = live.filter(counts);
+    let mut claimants = cluster.pods.live_claimants(endpoint.ip).filter(counts);
     let alone = claimants
         .next()
         .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);

@@ -187,8 +187,8 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     }
     // An address of a Service that a pod shows in an annotation alone is the Service's.
     let is_shown = |record: &Record| record.pod.ips.contains(&ip) || !cluster.is_no_pods(ip);
-    let holds = |record: &&Record| record.is_live() && cluster.may_hold(record, ip) && is_shown(record);
-    let live = || cluster.pods.claimants(ip).filter(holds);
+    let holds = |record: &&Record| cluster.may_hold(record, ip) && is_shown(record);
+    let live = || cluster.pods.live_claimants(ip).filter(holds);
     let published = |record: &Record| record.pod.ips.contains(&ip);
     let last = live().max_by_key(|record| {
         (

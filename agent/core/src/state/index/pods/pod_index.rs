@@ -92,6 +92,11 @@ impl PodIndex {
         self.of(self.places.on_node(node)).filter(is_dead)
     }
 
+    /// The live ones of [`PodIndex::claimants`].
+    pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
+        self.claimants(ip).filter(|record| record.is_live())
+    }
+
     /// Pods that show an IP from `first` to `last`, as [`PodIndex::claimants`].
     pub fn claimants_between(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = (Addr, &Record)> {
         let claims = self
