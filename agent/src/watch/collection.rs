@@ -95,12 +95,13 @@ impl Target {
         Self { path, fields, labels }
     }
 
-    /// The parameters of a list of so many objects at most.
-    pub(super) fn params(&self, limit: u32) -> ListParams {
+    /// The parameters of a list of so many objects at most; none: all of them.
+    pub(super) fn params(&self, limit: Option<u32>) -> ListParams {
         ListParams {
             field_selector: self.fields.clone(),
             label_selector: self.labels.clone(),
-            ..ListParams::default().limit(limit)
+            limit,
+            ..ListParams::default()
         }
     }
 }

@@ -110,7 +110,7 @@ impl Request {
 
     fn verb(self) -> &'static str {
         match self.step {
-            Step::List => "list",
+            Step::Pages | Step::List => "list",
             Step::Stream | Step::Watch(_) => "watch",
         }
     }
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn status_410_means_expired_for_every_request() {
-        for step in [Step::Stream, Step::List, Step::Watch(7)] {
+        for step in [Step::Stream, Step::Pages, Step::List, Step::Watch(7)] {
             assert_eq!(refusal(step, 410).end, End::Expired);
         }
     }

@@ -20,8 +20,8 @@ pub(super) const SILENCE: Duration = Duration::from_secs(90);
 
 /// How much a list may take.
 pub(super) struct Limits {
-    /// Objects in a page.
-    page: u32,
+    /// Objects in a page; none: all of them.
+    page: Option<u32>,
     requests: usize,
     /// Octets of a page.
     octets: u64,
@@ -33,12 +33,14 @@ pub(super) struct Limits {
 
 /// Pages of all objects have 500, as in client-go.
 pub(super) const WHOLE: Limits = Limits {
-    page: 500,
+    page: Some(500),
     requests: usize::MAX,
     octets: u64::MAX,
     shrinks: false,
     patience: SILENCE,
 };
+/// All objects in one answer, which no later request can miss.
+pub(super) const UNPAGED: Limits = Limits { page: None, ..WHOLE };
 /// All pods of this node, which no other agent asks for.
 pub(super) const OF_NODE: Limits = Limits {
     requests: 150,
@@ -47,7 +49,7 @@ pub(super) const OF_NODE: Limits = Limits {
 };
 /// A narrow list of more stays unanswered: any tenant can cause it in all agents at once.
 pub(super) const NARROW: Limits = Limits {
-    page: 100,
+    page: Some(100),
     requests: 20,
     octets: 16 << 20,
     shrinks: false,
@@ -176,8 +178,8 @@ pub(super) async fn glimpse<O: Object>(
     let one = collection.selector.as_ref().map(|_| 1);
     let few = few.filter(|few| *few <= FEW).or(one);
     let (target, limit) = match few {
-        Some(few) => (Target::of(&collection), few + 1),
-        None => (Target::nothing::<O>(), 1),
+        Some(few) => (Target::of(&collection), Some(few + 1)),
+        None => (Target::nothing::<O>(), Some(1)),
     };
     let params = target.params(limit);
     let body = ask(&client, request, &target.path, &params, &NARROW).await?;

@@ -2,7 +2,6 @@
 //! status every few minutes, and in a large cluster each of these changes would go to each agent.
 
 use super::collection::Collection;
-use epguard_core::facts::Name;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -29,19 +28,11 @@ impl Narrowing {
         }
     }
 
-    /// Takes in a list of everything. Returns how many objects are watched from now on. All agents draw the moment of their next
-    /// list apart from each other.
-    pub(super) fn listed<'a>(
-        &mut self,
-        count: usize,
-        names: impl ExactSizeIterator<Item = &'a Name>,
-    ) -> usize {
-        // As the state decides: by those that could be read.
-        self.again = (names.len() > self.most).then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
-        match self.again {
-            Some(_) => names.filter(|(_, name)| *name == self.name).count(),
-            None => count,
-        }
+    /// Decides by the number of all objects. True if one alone is to be watched from now on. All agents draw the moment of their
+    /// next list apart from each other.
+    pub(super) fn counted(&mut self, count: usize) -> bool {
+        self.again = (count > self.most).then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
+        self.again.is_some()
     }
 
     /// The object alone, where only that is watched.

@@ -27,6 +27,8 @@ pub(super) enum Step {
     /// The complete list as events, then changes (KEP-3157 `WatchList`, the server's default since 1.34).
     Stream,
     /// The complete list in pages.
+    Pages,
+    /// The complete list in one answer.
     List,
     /// Changes after a resourceVersion.
     Watch(u64),
@@ -64,6 +66,8 @@ pub(super) struct Protocol {
     /// How many objects the watch has shown, if that is certain.
     objects: Option<usize>,
     paged: bool,
+    /// The pages of a list outlasted the server's history: the next list has but one.
+    unpaged: bool,
     answered: bool,
     failures: u32,
     /// How many times the history was gone since a stream last lasted.
@@ -76,7 +80,8 @@ impl Protocol {
         self.answered = false;
         match self.version {
             Some(version) => Step::Watch(version),
-            None if self.paged => Step::List,
+            None if self.unpaged => Step::List,
+            None if self.paged => Step::Pages,
             None => Step::Stream,
         }
     }
@@ -88,6 +93,7 @@ impl Protocol {
         self.highest = version;
         self.version = Some(version);
         self.answered = true;
+        self.unpaged = false;
         before
     }
 
@@ -106,6 +112,11 @@ impl Protocol {
             .objects
             .zip(change)
             .and_then(|(objects, change)| objects.checked_add_signed(change));
+    }
+
+    /// Corrects the count for a stream that shows fewer objects from now on.
+    pub(super) fn set_objects(&mut self, objects: usize) {
+        self.objects = Some(objects);
     }
 
     /// How many objects exist as of [`Protocol::highest`]; none if that is not certain.
@@ -145,6 +156,8 @@ impl Protocol {
             End::Expired => {
                 // The server answers: earlier failures are no reason to wait now.
                 self.version = None;
+                // As client-go's pager does (`FullListIfExpired`).
+                self.unpaged = listing && self.paged;
                 let spread = if wait / 2 >= RELIST {
                     RELIST_AFTER_OUTAGE
                 } else {

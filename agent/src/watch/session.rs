@@ -4,7 +4,7 @@
 use super::Clock;
 use super::collection::{Collection, Target};
 use super::failure::{Failure, Request, rewound};
-use super::list::{self, Listed, WHOLE};
+use super::list::{self, Limits, Listed, UNPAGED, WHOLE};
 use super::narrowing::Narrowing;
 use super::orders::Orders;
 use super::outbox::Outbox;
@@ -113,7 +113,8 @@ impl Session {
             self.orders.take_lists();
         }
         match step {
-            Step::List => self.list(query).await,
+            Step::Pages => self.list(query, &WHOLE).await,
+            Step::List => self.list(query, &UNPAGED).await,
             Step::Stream => {
                 let initial = Some(HashMap::new());
                 self.stream(request, query, "", initial).await
@@ -139,10 +140,10 @@ impl Session {
     }
 
     /// Lists everything and passes it on.
-    async fn list<O: Object>(&mut self, query: &Query<O>) -> Result<End, Failure> {
+    async fn list<O: Object>(&mut self, query: &Query<O>, limits: &Limits) -> Result<End, Failure> {
         let (client, collection) = (self.client.clone(), query.collection.clone());
         let target = Target::of(&collection);
-        let listed = list::everything(client, (collection, target), &WHOLE, self.clock).await?;
+        let listed = list::everything(client, (collection, target), limits, self.clock).await?;
         self.reset(listed, query).await;
         Ok(End::Listed)
     }
@@ -151,17 +152,23 @@ impl Session {
         for (what, error) in &listed.skipped {
             self.outbox.skipped(what, error).await;
         }
-        let names = listed.objects.iter().map(|(name, _)| name);
-        let count = match &mut self.narrowing {
-            Some(narrowing) => narrowing.listed(listed.count, names),
-            None => listed.count,
-        };
-        if let Some(before) = self.protocol.listed(listed.version, count) {
+        if let Some(before) = self.protocol.listed(listed.version, listed.count) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }
         let objects = listed.objects.into_iter().map(|(_, object)| object);
         let fact = (query.fact)(Change::Reset(objects.collect()));
         self.outbox.fact(listed.version, fact).await;
         self.outbox.proven(listed.sent, Proof::List).await;
+        self.narrow();
+    }
+
+    /// Watches one object alone from now on, if there are too many.
+    pub(super) fn narrow(&mut self) {
+        if let Some((narrowing, count)) = self.narrowing.as_mut().zip(self.protocol.objects())
+            && narrowing.counted(count)
+        {
+            // Where the object does not exist, no list shows as many, and a probe confirms the watch.
+            self.protocol.set_objects(1);
+        }
     }
 }

@@ -93,7 +93,7 @@ impl Session {
         let (mut glimpses, mut probes) = (FuturesUnordered::new(), FuturesUnordered::new());
         let (mut moments, mut lists) = (FuturesUnordered::new(), FuturesUnordered::new());
         let orders = Arc::clone(&self.orders);
-        let lists_all = open.initial.is_some();
+        let is_wide = open.initial.is_some() || !self.is_narrow();
         if self.cut_short && open.initial.is_none() {
             // A restored server that is older than this watch sends nothing until it reaches our version, and omits
             // what happened before. A list shows it at once.
@@ -101,7 +101,7 @@ impl Session {
         }
         while !self.outbox.is_closed() {
             let following = open.initial.is_none();
-            let again = self.list_again().filter(|_| following && !lists_all);
+            let again = self.list_again().filter(|_| !is_wide);
             let wake = match self.judge(open).await {
                 Verdict::Wait(wake) => wake,
                 Verdict::Behind(version) => return Err(request.behind(self.protocol.highest(), version)),
@@ -132,7 +132,10 @@ impl Session {
                         }
                     }
                     line.clear();
-                    if lists_all && open.initial.is_none() && self.is_narrow() {
+                    if is_wide && following && !self.is_narrow() {
+                        self.narrow();
+                    }
+                    if is_wide && open.initial.is_none() && self.is_narrow() {
                         return Ok(End::Listed);
                     }
                 }

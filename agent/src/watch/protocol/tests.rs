@@ -19,12 +19,12 @@ fn a_server_that_streams_no_lists_gets_requests_for_pages_from_then_on() {
     let mut protocol = Protocol::default();
     protocol.begin();
     assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
-    assert_eq!(protocol.begin(), Step::List);
+    assert_eq!(protocol.begin(), Step::Pages);
     protocol.listed(7, 1);
     assert_eq!(protocol.end(End::Listed, Duration::ZERO), Duration::ZERO);
     assert_eq!(protocol.begin(), Step::Watch(7));
     protocol.end(End::Expired, LONG);
-    assert_eq!(protocol.begin(), Step::List);
+    assert_eq!(protocol.begin(), Step::Pages);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_streamed_list_that_is_never_completed_gives_way_to_pages() {
         let mut protocol = Protocol::default();
         protocol.begin();
         protocol.end(end, LONG);
-        assert_eq!(protocol.begin(), Step::List, "{end:?}");
+        assert_eq!(protocol.begin(), Step::Pages, "{end:?}");
     }
 }
 
@@ -131,7 +131,7 @@ fn relists(outage: Duration) -> Vec<Duration> {
         loop {
             now += protocol.end(end, Duration::ZERO).mul_f64(random.f64());
             end = match protocol.begin() {
-                Step::Stream | Step::List => return now,
+                Step::Stream | Step::Pages | Step::List => return now,
                 Step::Watch(_) if now < outage => End::Failed,
                 Step::Watch(_) => End::Expired,
             };

@@ -65,7 +65,7 @@ async fn a_server_that_streams_no_lists_is_read_in_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_start_over_when_their_continue_token_expires() {
+async fn a_list_whose_pages_expire_is_read_in_one_answer() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
     rig.server.call().await.page(7, "more", &[pod("a", 3)]).await;
@@ -75,10 +75,24 @@ async fn pages_start_over_when_their_continue_token_expires() {
             .await
             .starts_with("down: cannot list pods: the server's history is gone")
     );
-    let call = rig.server.call().await;
-    assert_eq!((call.kind().as_str(), call.param("continue")), ("list", None));
-    call.page(9, "", &[pod("b", 8)]).await;
+    for code in [429, 500] {
+        let call = rig.server.call().await;
+        assert_eq!(
+            ["limit", "continue", "resourceVersion", "watch"].map(|name| call.param(name)),
+            [None; 4]
+        );
+        call.refuse(code, "overloaded").await;
+        assert!(rig.message().await.starts_with("down: cannot list pods: "));
+    }
+    rig.server.call().await.page(9, "", &[pod("b", 8)]).await;
     assert_eq!(rig.message().await, "reset b @9");
+    rig.server.call().await.refuse(410, "too old").await;
+    assert!(rig.message().await.starts_with("down: "));
+    assert_eq!(
+        rig.server.call().await.kind(),
+        "list",
+        "in pages, as the first one"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,3 +83,27 @@ async fn a_small_collection_is_watched_whole() {
     stream.event("MODIFIED", &pod("a", 8)).await;
     assert_eq!(rig.message().await, "applied a @8");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
+    let mut rig = Rig::narrowed("b", 1);
+    let mut stream = rig.server.call().await.stream();
+    stream.event("ADDED", &pod("b", 3)).await;
+    stream.bookmark(7, true).await;
+    assert_eq!(rig.message().await, "reset b @7");
+    assert_eq!(rig.message().await, "up");
+    stream.event("MODIFIED", &pod("b", 8)).await;
+    assert_eq!(rig.message().await, "applied b @8");
+    stream.event("ADDED", &pod("a", 9)).await;
+    assert_eq!(rig.message().await, "applied a @9");
+    let call = rig.server.call().await;
+    assert_eq!(
+        (call.kind().as_str(), call.param("fieldSelector")),
+        ("watch 9", Some("metadata.name%3Db"))
+    );
+    let _stream = call.stream();
+    let call = rig.server.call().await;
+    assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));
+    call.page(20, "", &[pod("b", 8)]).await;
+    assert_eq!(rig.proven().await, [List, Confirmation]);
+}
