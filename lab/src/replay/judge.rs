@@ -1,7 +1,6 @@
 //! The verdicts at one instant: on each denial, and on each that is missing.
 
 use super::{
-    object::{endpoints, has_selector, selects},
     oracle::{self, Proof},
     subject::{Denial, Key},
     truth::{PodIdentity, Truth},
@@ -163,19 +162,9 @@ impl Judge {
         if holder.uids.contains(&denial.meant) {
             return Some("was meant and still holds the IP");
         }
-        let service = world.service(&denial.key.service)?;
-        if has_selector(service) {
-            let object = self.truth.object(holder, now)?;
-            selects(service, object).then_some("holds the IP and the Service selects it")
-        } else {
-            let mut listed = world
-                .slices(&denial.key.service)
-                .flat_map(|slice| endpoints(slice));
-            let lists = listed.any(|endpoint| endpoint.uid.is_some_and(|uid| holder.uids.contains(uid)));
-            let object = self.truth.object(holder, now)?;
-            let named = || world.is_backend(&denial.key.service, denial.key.ip, object);
-            (lists || named()).then_some("holds the IP and the Service lists it")
-        }
+        let object = self.truth.object(holder, now)?;
+        let own = world.is_own(&denial.key, object);
+        own.then_some("holds the IP and is the Service's own")
     }
 
     fn objection(&self, world: &World, denial: &Denial, now: Duration) -> Option<String> {

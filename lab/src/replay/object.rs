@@ -124,6 +124,21 @@ pub(super) fn ports(slice: &Value) -> impl Iterator<Item = (u16, Protocol)> {
     })
 }
 
+/// Kind and name of the pod's controlling owner, if that owner's pods stand in for each other: not in a `StatefulSet`. All
+/// `ReplicaSets` of a Deployment are one.
+pub(super) fn workload(pod: &Value) -> Option<(&str, &str)> {
+    let meta = &pod["metadata"];
+    let owner = each(&meta["ownerReferences"]).find(|owner| owner["controller"] == true)?;
+    let (kind, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
+    let hash = meta["labels"]["pod-template-hash"].as_str();
+    let deployment = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
+    match (kind, deployment) {
+        ("ReplicaSet", Some(deployment)) => Some(("Deployment", deployment)),
+        ("ReplicaSet" | "DaemonSet" | "Job" | "ReplicationController", _) => Some((kind, name)),
+        _ => None,
+    }
+}
+
 /// Addresses of a node.
 pub(super) fn node_addresses(node: &Value) -> impl Iterator<Item = IpAddr> {
     each(&node["status"]["addresses"]).filter_map(|address| ip(&address["address"]))
@@ -136,32 +151,4 @@ pub(super) fn is_virtual_kubelet(node: &Value) -> bool {
         key.is_some_and(|key| key.starts_with("virtual-kubelet.io/"))
     };
     node["metadata"]["labels"]["type"] == "virtual-kubelet" || each(&node["spec"]["taints"]).any(taint)
-}
-
-/// Whether the node has pod ranges at all.
-pub(super) fn has_pod_range(node: &Value) -> bool {
-    non_empty(&node["spec"]["podCIDR"]).is_some() || each(&node["spec"]["podCIDRs"]).next().is_some()
-}
-
-/// Whether one of the node's pod ranges contains the address.
-pub(super) fn in_pod_range(node: &Value, address: IpAddr) -> bool {
-    let spec = &node["spec"];
-    std::iter::once(&spec["podCIDR"])
-        .chain(each(&spec["podCIDRs"]))
-        .filter_map(Value::as_str)
-        .any(|range| in_range(range, address).unwrap_or(false))
-}
-
-fn in_range(range: &str, address: IpAddr) -> Option<bool> {
-    let (base, bits) = range.split_once('/')?;
-    let bits: u32 = bits.parse().ok()?;
-    match (base.parse().ok()?, address) {
-        (IpAddr::V4(base), IpAddr::V4(ip)) => {
-            Some((base.to_bits() ^ ip.to_bits()).leading_zeros() >= bits && bits <= 32)
-        }
-        (IpAddr::V6(base), IpAddr::V6(ip)) => {
-            Some((base.to_bits() ^ ip.to_bits()).leading_zeros() >= bits && bits <= 128)
-        }
-        _ => None,
-    }
 }

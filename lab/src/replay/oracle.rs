@@ -8,10 +8,7 @@ mod claims;
 mod tests;
 
 use super::{
-    object::{
-        cluster_ips, endpoints, has_pod_range, has_selector, in_pod_range, is_virtual_kubelet, opted_out,
-        ports,
-    },
+    object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports},
     pod::{self, Answer},
     subject::{Denial, Key, Shape},
     world::{Gone, PodRecord, Standing, World},
@@ -101,7 +98,7 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     }
     no_candidate(world, key, &mut required)?;
 
-    let owner = owner(world, key, &mut required)?;
+    let owner = owner(world, key)?;
     let mut shapes = strengths(world, key, &meant);
     if let Some(owner) = &owner {
         newer_than_retired(world, key, &meant, owner, &mut required)?;
@@ -200,34 +197,17 @@ fn still_lists(
 }
 
 fn no_candidate(world: &World, key: &Key, required: &mut bool) -> Result<(), &'static str> {
-    let homes: Vec<&Value> = world
-        .nodes()
-        .filter(|node| in_pod_range(node, key.ip))
-        .map(|node| &node["metadata"]["name"])
-        .collect();
-    let honoured = world
-        .pods
-        .values()
-        .all(|record| honours_ranges(world, &record.object));
-    let selected = world
+    let own = world
         .live_pods()
-        .filter(|(_, record)| world.is_backend(&key.service, key.ip, &record.object));
-    for (_, PodRecord { object, .. }) in selected {
-        let there = homes.is_empty() || homes.contains(&&object["spec"]["nodeName"]);
+        .filter(|(_, record)| world.is_own(key, &record.object));
+    for (_, PodRecord { object, .. }) in own {
         match pod::may_hold_unpublished(object) {
-            Answer::Yes if there => return Err("a pod of the Service may hold the IP unpublished"),
-            Answer::Perhaps if there => *required = false,
-            Answer::Yes | Answer::Perhaps => *required &= honoured,
+            Answer::Yes => return Err("a pod of the Service may hold the IP unpublished"),
+            Answer::Perhaps => *required = false,
             Answer::No => {}
         }
     }
     Ok(())
-}
-
-/// Whether the pod's IPs come from its node's range: some IPAMs leave podCIDRs set and assign other addresses.
-fn honours_ranges(world: &World, pod: &Value) -> bool {
-    let node = node_of(world, pod).filter(|node| has_pod_range(node) && !pod::is_host_network(pod));
-    node.is_none_or(|node| pod::ips(pod).into_iter().all(|ip| in_pod_range(node, ip)))
 }
 
 fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {

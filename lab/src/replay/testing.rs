@@ -1,4 +1,4 @@
-//! Small sets of objects for tests: a Service `ns/s` (selector `app: s`, target port 8080) and two nodes with a range each.
+//! Small sets of objects for tests: a Service `ns/s` (selector `app: s`, target port 8080) and two nodes.
 
 use super::{
     oracle::{self, Proof},
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// An address in the range of `node-a`.
+/// The address of the tests.
 pub(super) const X: &str = "10.244.1.5";
 
 /// What the watches have shown.
@@ -82,11 +82,10 @@ impl Small {
     }
 }
 
-fn node(name: &str, range: u8) -> Value {
+fn node(name: &str, number: u8) -> Value {
     json!({
         "metadata": {"name": format!("node-{name}"), "uid": name},
-        "spec": {"podCIDR": format!("10.244.{range}.0/24")},
-        "status": {"addresses": [{"type": "InternalIP", "address": format!("10.250.0.{range}")}]},
+        "status": {"addresses": [{"type": "InternalIP", "address": format!("10.250.0.{number}")}]},
     })
 }
 

@@ -1,7 +1,7 @@
 //! The raw objects that the watches have shown so far, and facts that follow from their order alone.
 
 use super::{
-    object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service},
+    object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service, workload},
     pod,
     stream::{ApiEvent, Change, Kind, Object, WATCHED},
     subject::Key,
@@ -117,17 +117,38 @@ impl World {
         slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
     }
 
-    /// True if a Service sends to the pod at an IP: the Service selects the pod, or has no selector and lists a pod of this
-    /// namespace and name there.
-    pub(super) fn is_backend(&self, service: &str, ip: IpAddr, pod: &Value) -> bool {
-        let Some(object) = self.service(service) else {
+    /// True if the pod, while it lives, is the Service's own at an endpoint (docs/verdicts.md).
+    pub(super) fn is_own(&self, key: &Key, pod: &Value) -> bool {
+        let Some(service) = self.service(&key.service) else {
             return false;
         };
-        if has_selector(object) {
-            return selects(object, pod);
-        }
-        let mut slices = self.slices(service);
-        slices.any(|slice| lists_name_of(slice, ip, pod))
+        let slices = || self.slices(&key.service);
+        let listed = || {
+            slices()
+                .flat_map(|slice| endpoints(slice))
+                .filter_map(|endpoint| endpoint.uid)
+        };
+        let selects_all = || {
+            let mut live = listed().filter(|uid| self.standing(uid) == Standing::Live);
+            has_selector(service) && live.all(|uid| selects(service, &self.pods[uid].object))
+        };
+        selects(service, pod)
+            || listed().any(|uid| Some(uid) == object::uid(pod))
+            || slices().any(|slice| lists_name_of(slice, key.ip, pod))
+            || self.stands_in(key, pod) && !selects_all()
+    }
+
+    /// True if the pod is of the workload of a pod that is or was listed at the endpoint's IP.
+    fn stands_in(&self, key: &Key, pod: &Value) -> bool {
+        let same = |other: &Value| {
+            other["metadata"]["namespace"] == pod["metadata"]["namespace"] && workload(other) == workload(pod)
+        };
+        let there = |listed: &Key| listed.service == key.service && listed.ip == key.ip;
+        let uids = self.listings.iter().filter(|(listed, _)| there(listed));
+        let mut meant = uids
+            .flat_map(|(_, uids)| uids.keys().flatten())
+            .filter_map(|uid| self.pods.get(uid));
+        workload(pod).is_some() && meant.any(|record| same(&record.object))
     }
 
     /// Pods that are in the API and not terminal.

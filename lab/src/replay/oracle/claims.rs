@@ -4,7 +4,7 @@
 mod tests;
 
 use super::super::{
-    object::{endpoints, opted_out},
+    object::opted_out,
     pod::{self, Answer},
     subject::{Key, Shape},
     world::{Gone, Standing, World},
@@ -13,14 +13,14 @@ use epguard_common::Reason;
 use std::{collections::BTreeSet, net::IpAddr};
 
 /// The one live pod that claims the IP, if any.
-pub(super) fn owner(world: &World, key: &Key, required: &mut bool) -> Result<Option<String>, &'static str> {
+pub(super) fn owner(world: &World, key: &Key) -> Result<Option<String>, &'static str> {
     let mut claimants = world
         .live_pods()
         .filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
     let Some((uid, record)) = claimants.next() else {
         return Ok(None);
     };
-    if world.is_backend(&key.service, key.ip, &record.object) {
+    if world.is_own(key, &record.object) {
         return Err("a live pod of the Service claims the IP");
     }
     if opted_out(&record.object) {
@@ -29,8 +29,6 @@ pub(super) fn owner(world: &World, key: &Key, required: &mut bool) -> Result<Opt
     if claimants.next().is_some() {
         return Err("two live pods claim the IP");
     }
-    let mut backends = world.slices(&key.service).flat_map(|slice| endpoints(slice));
-    *required &= backends.all(|endpoint| endpoint.uid != Some(uid));
     Ok(Some(uid.to_owned()))
 }
 

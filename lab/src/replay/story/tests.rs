@@ -120,7 +120,7 @@ fn a_denial_is_wrong_while_an_unpublished_pod_of_the_service_holds_the_ip() {
     let name = "s-churn-4-addresses";
     let stale = dead_backend("rs2/s", "10.244.1.10", &uid(name, "rs2/j2-jqwjf"));
     let story = tampered(name, |_| vec![stale.clone()]);
-    let unpublished = "rs2/j2-kpdnx holds the IP and the Service selects it";
+    let unpublished = "rs2/j2-kpdnx holds the IP and is the Service's own";
     let found = story
         .findings
         .iter()

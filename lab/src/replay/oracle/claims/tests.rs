@@ -74,7 +74,7 @@ fn two_live_claimants_pass() {
 }
 
 #[test]
-fn a_selected_pod_without_an_ip_may_hold_it_on_the_ranges_own_node() {
+fn a_selected_pod_without_an_ip_may_hold_it_on_any_node() {
     let verdict = |change: fn(&mut Value)| {
         let mut pod = backend("b", "10.244.1.6");
         pod["status"]["podIPs"] = json!([]);
@@ -82,21 +82,14 @@ fn a_selected_pod_without_an_ip_may_hold_it_on_the_ranges_own_node() {
         Small::listing(dead(a())).apply(Kind::Pod, pod).verdict()
     };
     assert_eq!(verdict(|_| {}), CANDIDATE);
-    assert_eq!(verdict(|pod| pod["spec"]["nodeName"] = "node-b".into()), DEAD);
+    assert_eq!(
+        verdict(|pod| pod["spec"]["nodeName"] = "node-b".into()),
+        CANDIDATE
+    );
     assert_eq!(verdict(|pod| pod["spec"]["nodeName"] = Value::Null), DEAD);
     assert_eq!(verdict(|pod| pod["spec"]["hostNetwork"] = true.into()), DEAD);
     assert_eq!(verdict(|pod| pod["status"]["phase"] = "Failed".into()), DEAD);
     assert_eq!(verdict(|pod| pod["metadata"]["namespace"] = "other".into()), DEAD);
-}
-
-#[test]
-fn an_ip_outside_of_all_ranges_may_be_held_on_any_node() {
-    let mut pod = backend("b", "10.244.1.6");
-    pod["status"]["podIPs"] = json!([]);
-    pod["spec"]["nodeName"] = "node-b".into();
-    let mut world = Small::listing(dead(a()));
-    world.apply(Kind::Pod, pod).reset(Kind::Node, vec![]);
-    assert_eq!(world.verdict(), CANDIDATE);
 }
 
 #[test]
@@ -126,13 +119,24 @@ fn a_selected_pod_whose_sandbox_restarts_may_hold_it() {
 }
 
 #[test]
-fn after_an_ip_outside_of_its_nodes_range_possible_holders_of_other_nodes_count() {
-    let mut pod = backend("b", "10.244.1.6");
-    pod["status"]["podIPs"] = json!([]);
-    pod["spec"]["nodeName"] = "node-b".into();
-    let mut world = Small::listing(dead(a()));
-    world
-        .apply(Kind::Pod, pod)
-        .apply(Kind::Pod, stranger("c", "10.244.2.9"));
-    assert_eq!(world.verdict(), format!("perhaps {DEAD}"));
+fn where_the_selector_proves_nothing_pods_of_the_meant_pods_workload_are_the_services_own() {
+    let of = |mut pod: Value, kind: &str, name: &str| {
+        pod["metadata"]["labels"] = json!({"pod-template-hash": "54cc"});
+        pod["metadata"]["ownerReferences"] = json!([{"kind": kind, "name": name, "controller": true}]);
+        pod
+    };
+    let verdict = |kind: &str, name: &str, listed: &str| {
+        let mut world = Small::listing(dead(of(a(), kind, "pg-54cc")));
+        world.apply(Kind::Pod, of(backend("x", "10.244.1.7"), "Job", "other"));
+        world.apply(Kind::Pod, backend("y", "10.244.1.8"));
+        let slices = json!([endpoint(X, "a"), endpoint("10.244.1.7", listed)]);
+        world.apply(Kind::EndpointSlice, slice(&slices));
+        world.apply(Kind::Pod, of(backend("b", X), kind, name)).verdict()
+    };
+    let own = "a live pod of the Service claims the IP";
+    assert_eq!(verdict("ReplicaSet", "pg-54cc", "x"), own);
+    assert_eq!(verdict("DaemonSet", "pg-54cc", "x"), own);
+    assert_eq!(verdict("DaemonSet", "pg", "x"), "reused");
+    assert_eq!(verdict("StatefulSet", "pg-54cc", "x"), "reused");
+    assert_eq!(verdict("DaemonSet", "pg-54cc", "y"), "reused");
 }
