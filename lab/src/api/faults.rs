@@ -19,6 +19,8 @@ pub struct Faults {
     pub mute: bool,
     /// The same for the streams of one kind.
     pub mute_kind: Option<Kind>,
+    /// Lists show the state of this resourceVersion, and streams send nothing, as behind a caching proxy that is cut off.
+    pub cached: Option<u64>,
     /// Requests are answered with this status, 500 or above; streams that are open go on.
     pub failing: Option<u16>,
     /// Kinds answered with 403.
@@ -45,6 +47,7 @@ impl Default for Faults {
             hang: false,
             mute: false,
             mute_kind: None,
+            cached: None,
             failing: None,
             forbidden: BTreeSet::new(),
             delay: Duration::ZERO,

@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::ip::{Batch, wait_until_ready};
 use super::node::{BRIDGE, flags};
 use super::{Cni, NetNs, Node, Overlay, TopologyOptions, sysctl};
+use crate::process;
 
 /// The address of the node's end of every veth pair of [`Cni::Ptp`], as with Calico.
 const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
@@ -25,6 +26,8 @@ pub struct PodNet {
     pub ips: Vec<IpAddr>,
     /// The node's end of the pod's veth pair.
     pub host_ifname: String,
+    /// The address of its second interface, and the node's end of that pair.
+    pub net1: Option<(IpAddr, String)>,
     /// The pod's network namespace, where its `eth0` is.
     pub netns: NetNs,
 }
@@ -40,6 +43,7 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
         node: node.name.clone(),
         ips: ips.to_vec(),
         host_ifname: format!("veth{serial:08x}"),
+        net1: None,
         netns,
     };
     let mut host = Batch::default();
@@ -61,7 +65,7 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
         let learns = options.cni != Cni::BridgeFloods;
         bridge(&pod, node, learns, &mut host, &mut sandbox);
     } else {
-        ptp(&pod, &mut host, &mut sandbox);
+        ptp(&pod.host_ifname, "eth0", &pod.ips, &mut host, &mut sandbox);
     }
     host.run(&node.netns)?;
     sandbox.run(&pod.netns)?;
@@ -74,27 +78,48 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     Ok(pod)
 }
 
-/// Removes the pod's veth pair, and with it all routes and neighbour entries over it.
-pub(super) fn detach(node: &Node, pod: &PodNet) -> Result<()> {
-    Batch::default()
-        .add(format!("link delete {}", pod.host_ifname))
-        .run(&node.netns)
+/// Attaches a pod's second interface; returns the node's end of its pair. What it has received is answered there.
+pub(super) fn attach_net1(node: &Node, pod: &PodNet, ip: IpAddr) -> Result<String> {
+    let link = pod.host_ifname.replace("veth", "vnet");
+    let (mut host, mut sandbox) = (Batch::default(), Batch::default());
+    let peer = pod.netns.name();
+    host.add(format!("link add {link} type veth peer name net1 netns {peer}"));
+    ptp(&link, "net1", &[ip], &mut host, &mut sandbox);
+    host.run(&node.netns)?;
+    sandbox.run(&pod.netns)?;
+    let (family, from) = (if ip.is_ipv4() { "-4" } else { "-6" }, ip.to_string());
+    let rule = [family, "rule", "add", "from", &from, "lookup", "1"];
+    process::output(pod.netns.command("ip").args(rule))?;
+    wait_until_ready(&node.netns, &[&link])?;
+    Ok(link)
 }
 
-fn ptp(pod: &PodNet, host: &mut Batch, sandbox: &mut Batch) {
-    let link = &pod.host_ifname;
+/// Removes the pod's veth pairs, and with them all routes and neighbour entries over them.
+pub(super) fn detach(node: &Node, pod: &PodNet) -> Result<()> {
+    let mut batch = Batch::default();
+    for link in pod.net1.iter().map(|(_, link)| link).chain([&pod.host_ifname]) {
+        batch.add(format!("link delete {link}"));
+    }
+    batch.run(&node.netns)
+}
+
+/// The pair of one interface of a pod.
+fn ptp(link: &str, interface: &str, ips: &[IpAddr], host: &mut Batch, sandbox: &mut Batch) {
+    let table = if interface == "eth0" { "" } else { "table 1" };
     host.add(format!("link set {link} address {HOST_MAC} up"));
-    for ip in &pod.ips {
+    for ip in ips {
         let scope = if ip.is_ipv4() { "scope link" } else { "" };
         host.add(format!("route replace {ip} dev {link} {scope}"));
-        sandbox.add(format!("address add {ip} dev eth0 {}", flags(*ip)));
+        sandbox.add(format!("address add {ip} dev {interface} {}", flags(*ip)));
     }
-    sandbox.add("link set eth0 up");
+    sandbox.add(format!("link set {interface} up"));
     for gateway in LINK_LOCAL_GATEWAYS {
         sandbox.add(format!(
-            "neighbour add {gateway} lladdr {HOST_MAC} dev eth0 nud permanent"
+            "neighbour add {gateway} lladdr {HOST_MAC} dev {interface} nud permanent"
         ));
-        sandbox.add(format!("route add default via {gateway} dev eth0 onlink"));
+        sandbox.add(format!(
+            "route add default via {gateway} dev {interface} onlink {table}"
+        ));
     }
 }
 

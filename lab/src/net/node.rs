@@ -15,13 +15,13 @@ pub(super) const VXLAN: &str = "flannel.1";
 /// A node: its network namespace and addresses. Its uplink is `eth0`.
 #[derive(Debug)]
 pub struct Node {
-    /// `node-a` or `node-b`.
+    /// `node-a`, `node-b` or `node-c`.
     pub name: String,
     /// The host network namespace.
     pub netns: NetNs,
-    /// The node's IPv4 address, 192.168.250.11 or .12.
+    /// The node's IPv4 address, 192.168.250.11, .12 or .13.
     pub ipv4: Ipv4Addr,
-    /// The node's IPv6 address, `fd00:250::11` or `::12`.
+    /// The node's IPv6 address, `fd00:250::11`, `::12` or `::13`.
     pub ipv6: Ipv6Addr,
     number: u8,
 }
@@ -64,21 +64,31 @@ impl Node {
 
     /// The pods' gateways on a bridge: the first host address of each pod CIDR.
     pub(super) fn gateways(&self) -> [IpAddr; 2] {
-        let v6 = Ipv6Addr::new(0xfd00, 0x10, 0x244, self.number.into(), 0, 0, 0, 1);
-        [[10, 244, self.number, 1].into(), v6.into()]
+        [true, false].map(|ipv4| self.pod_ip(ipv4, 1))
     }
 
-    /// Gives the uplink its addresses, and routes to everywhere.
-    pub(super) fn configure(&self, peer: &Self, options: TopologyOptions) -> Result<()> {
+    /// The `number`th address of the node's pod CIDR.
+    pub fn pod_ip(&self, ipv4: bool, number: u8) -> IpAddr {
+        if ipv4 {
+            [10, 244, self.number, number].into()
+        } else {
+            Ipv6Addr::new(0xfd00, 0x10, 0x244, self.number.into(), 0, 0, 0, number.into()).into()
+        }
+    }
+
+    /// Gives the uplink its addresses, and routes to everywhere. The overlay is between node-a and node-b.
+    pub(super) fn configure(&self, peers: &[&Self], options: TopologyOptions) -> Result<()> {
         let mut batch = Batch::default();
         batch.add("link set lo up").add("link set eth0 up");
         batch.add(format!("address add {}/24 dev eth0", self.ipv4));
         batch.add(format!("address add {}/64 dev eth0 nodad", self.ipv6));
         batch.add(format!("route add default via {}", fabric::GATEWAY_V4));
         batch.add(format!("route add default via {}", fabric::GATEWAY_V6));
-        match options.overlay {
-            Overlay::None => route_over_uplink(peer, &mut batch),
-            Overlay::Vxlan => self.route_over_vxlan(peer, &mut batch),
+        for peer in peers {
+            match options.overlay {
+                Overlay::Vxlan if self.number + peer.number == 3 => self.route_over_vxlan(peer, &mut batch),
+                Overlay::None | Overlay::Vxlan => route_over_uplink(peer, &mut batch),
+            }
         }
         if options.cni.is_bridge() {
             self.add_bridge(&mut batch);

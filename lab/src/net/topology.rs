@@ -1,4 +1,4 @@
-//! The cluster's network: two nodes and an external host on one fabric, and the pods on the nodes.
+//! The cluster's network: three nodes and an external host on one fabric, and the pods on the nodes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use super::ip::wait_until_ready;
 use super::node::VXLAN;
 use super::{NetNs, Node, Overlay, PodNet, TopologyOptions, cni, fabric, netns, sysctl};
 
-/// Two nodes (`node-a`, `node-b`) and the host `external`, which is also every node's default gateway.
+/// Three nodes (`node-a`, `node-b`, `node-c`) and the host `external`, which is also every node's default gateway.
 ///
 /// Dropping it removes every namespace, link and rule in it.
 #[derive(Debug)]
@@ -26,24 +26,28 @@ impl Topology {
     /// Needs root.
     pub fn new(options: TopologyOptions) -> Result<Self> {
         netns::remove_leftovers();
-        let (a, b) = (Node::new(1, "node-a")?, Node::new(2, "node-b")?);
+        let nodes = [
+            Node::new(1, "node-a")?,
+            Node::new(2, "node-b")?,
+            Node::new(3, "node-c")?,
+        ];
         let external = NetNs::new("external")?;
         sysctl::host(&external)?;
-        let hosts = [
-            ("node-a", &a.netns),
-            ("node-b", &b.netns),
-            ("external", &external),
-        ];
+        let named = nodes.iter().map(|node| (&*node.name, &node.netns));
+        let hosts: Vec<(&str, &NetNs)> = named.chain([("external", &external)]).collect();
         let fabric = fabric::connect(&hosts)?;
-        a.configure(&b, options)?;
-        b.configure(&a, options)?;
+        for node in &nodes {
+            let peers: Vec<&Node> = nodes.iter().filter(|peer| peer.name != node.name).collect();
+            node.configure(&peers, options)?;
+        }
+        let [a, b, _] = &nodes;
         fabric::configure_external(&external, a.ipv4, a.ipv6)?;
         fabric::wait(&fabric, &hosts)?;
         if options.overlay == Overlay::Vxlan {
             wait_until_ready(&a.netns, &[VXLAN])?;
             wait_until_ready(&b.netns, &[VXLAN])?;
         }
-        let nodes = [a, b].into_iter().map(|node| (node.name.clone(), node)).collect();
+        let nodes = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
         Ok(Self {
             options,
             nodes,
@@ -53,31 +57,60 @@ impl Topology {
         })
     }
 
-    /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns. They must lie in the node's
-    /// pod CIDRs, 10.244.1.0/24 and `fd00:10:244:1::/64` for `node-a`, 10.244.2.0/24 and `fd00:10:244:2::/64` for `node-b`,
-    /// and may belong to another pod at the same time: the last one attached gets the traffic.
+    /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns. On a bridge they must lie in
+    /// the node's pod CIDRs, 10.244.1.0/24 and `fd00:10:244:1::/64` for `node-a`, `.2.` and `:2:` for `node-b`, and so on;
+    /// else the other nodes get a route to one that does not. They may belong to another pod at the same time: the last one attached
+    /// gets the traffic.
     pub fn add_pod(&mut self, node: &str, name: &str, ips: &[IpAddr]) -> Result<&PodNet> {
         ensure!(
             !self.pods.contains_key(name),
             "there is a pod {name} already; remove it first or choose another name"
         );
         let node = self.node(node)?;
-        if let Some(ip) = ips.iter().find(|ip| !node.has_in_pod_cidr(**ip)) {
+        let foreign = ips.iter().find(|ip| !node.has_in_pod_cidr(**ip));
+        if let (true, Some(ip)) = (self.options.cni.is_bridge(), foreign) {
             let [v4, v6] = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
             let node = &node.name;
             anyhow::bail!("{ip} of pod {name} is in no pod CIDR of {node}; take one of {v4} or {v6}");
         }
         let pod = cni::attach(node, name, ips, self.options)?;
+        self.route_elsewhere(&pod.node, &pod.ips, "replace")?;
         Ok(self.pods.entry(name.to_owned()).or_insert(pod))
     }
 
-    /// Detaches a pod: its veth pair and routes are gone when this returns; sockets still open in it send nothing more.
+    /// Gives a pod a second interface, `net1`, with this address, as Multus does.
+    pub fn add_interface(&mut self, name: &str, ip: IpAddr) -> Result<()> {
+        let pod = self.pod(name)?;
+        let net1 = cni::attach_net1(self.node(&pod.node)?, pod, ip)?;
+        self.route_elsewhere(&pod.node, &[ip], "replace")?;
+        if let Some(pod) = self.pods.get_mut(name) {
+            pod.net1 = Some((ip, net1));
+        }
+        Ok(())
+    }
+
+    /// Detaches a pod: its veth pairs and routes are gone when this returns; sockets still open in it send nothing more.
     pub fn remove_pod(&mut self, name: &str) -> Result<()> {
         let pod = self
             .pods
             .remove(name)
             .with_context(|| format!("there is no pod {name} to remove"))?;
+        self.route_elsewhere(&pod.node, &pod.ips, "delete")?;
+        let net1: Vec<IpAddr> = pod.net1.iter().map(|(ip, _)| *ip).collect();
+        self.route_elsewhere(&pod.node, &net1, "delete")?;
         cni::detach(self.node(&pod.node)?, &pod)
+    }
+
+    /// Adds or deletes the other nodes' routes to a node's addresses that are not of its pod CIDRs.
+    fn route_elsewhere(&self, home: &str, ips: &[IpAddr], verb: &str) -> Result<()> {
+        let home = self.node(home)?;
+        for ip in ips.iter().filter(|ip| !home.has_in_pod_cidr(**ip)) {
+            for other in self.nodes.values().filter(|other| other.name != home.name) {
+                let route = format!("route {verb} {ip} via {}", home.ip(ip.is_ipv4()));
+                other.netns.ip(&[&route])?;
+            }
+        }
+        Ok(())
     }
 
     /// The pod of this name.
@@ -87,14 +120,14 @@ impl Topology {
             .with_context(|| format!("there is no pod {name}; add it first"))
     }
 
-    /// The node of this name, `node-a` or `node-b`.
+    /// The node of this name, `node-a`, `node-b` or `node-c`.
     pub fn node(&self, name: &str) -> Result<&Node> {
         self.nodes
             .get(name)
-            .with_context(|| format!("there is no node {name}; there are node-a and node-b"))
+            .with_context(|| format!("there is no node {name}; there are node-a, node-b and node-c"))
     }
 
-    /// The network namespace of a node (`node-a`, `node-b`), of `external` or of a pod (by its name).
+    /// The network namespace of a node, of `external` or of a pod (by its name).
     pub fn netns(&self, host: &str) -> Result<&NetNs> {
         match host {
             "external" => Ok(&self.external),

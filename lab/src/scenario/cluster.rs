@@ -15,7 +15,7 @@ use super::serve::Serving;
 use super::variant::Variant;
 use crate::api::{ApiServer, Kind, ObjectRef, Store};
 use crate::net::{NetNs, PodNet, Topology};
-use crate::proxy::{Proxy, ServiceRule, service_rules};
+use crate::proxy::{Frontend, Proxy, ServiceRule, service_rules};
 use crate::traffic::{Client, Server};
 
 /// A cluster without the agent.
@@ -36,12 +36,13 @@ pub struct Cluster {
     /// In the proxy's place, for callers at sockets and per packet.
     pub(super) balancer: Option<Balancer>,
     rules: Vec<ServiceRule>,
+    host_ports: Vec<ServiceRule>,
     api: Serving,
     api_is_back: bool,
 }
 
 impl Cluster {
-    /// Two nodes, the story's Services, and the client. Needs root.
+    /// The nodes, the story's Services, and the client. Needs root.
     pub fn new(scenario: &Scenario, variant: Variant) -> Result<Self> {
         let topology = Topology::new(variant.topology())?;
         let store = Store::new();
@@ -49,15 +50,16 @@ impl Cluster {
         let api = Serving::start(node_a, store.clone())?;
         let proxy = Proxy::new(node_a, variant.proxy());
         let mut cast = scenario.pods.clone();
-        cast.insert(CLIENT.into(), names::client());
+        cast.insert(CLIENT.into(), names::client(scenario));
         let mut cluster = Self {
-            names: Names::new(scenario, variant),
+            names: Names::new(scenario, variant, &topology)?,
             cast,
             clock: Clock::now(),
             objects: BTreeMap::new(),
             servers: BTreeMap::new(),
             services: scenario.services.clone(),
             rules: Vec::new(),
+            host_ports: Vec::new(),
             topology,
             store,
             proxy,
@@ -117,28 +119,33 @@ impl Cluster {
         self.services.get(name)
     }
 
-    /// Sets the endpoints of a Service's slice: pods, with the address that the API shows.
-    pub fn set_slice(&mut self, service: &str, endpoints: &BTreeMap<String, Condition>) -> Result<()> {
-        let endpoints = endpoints.iter().map(|(alias, condition)| {
-            let pod = self.names.pod(alias)?;
-            let published = self.objects.get(alias).and_then(|object| object.ip);
-            Ok(Endpoint {
-                pod: pod.clone(),
-                node: self.cast[alias].node.clone(),
-                ip: published.unwrap_or(pod.ip),
-                condition: *condition,
-            })
-        });
-        let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_>>()?;
-        let (namespace, name) = names::split(service);
+    /// Sets the endpoints of a Service's slice, or slices: pods, with the addresses that the API shows.
+    pub fn set_slice(&mut self, service: &str, conditions: &BTreeMap<String, Condition>) -> Result<()> {
         let declared = self
             .services
             .get(service)
             .with_context(|| format!("there is no Service {service}"))?;
-        let slice = objects::slice(&namespace, &name, self.names.is_ipv4(), declared, &endpoints);
-        self.store
-            .apply(slice)
-            .with_context(|| format!("slice of {service}"))?;
+        let (mut primary, mut other) = (Vec::new(), Vec::new());
+        for (alias, condition) in conditions {
+            let pod = self.names.pod(alias)?;
+            let published = self.objects.get(alias).and_then(|object| object.ip);
+            let endpoint = |ip| Endpoint {
+                pod: pod.clone(),
+                node: self.cast[alias].node.clone(),
+                ip,
+                condition: *condition,
+            };
+            primary.push(endpoint(pod.address(declared, published)?));
+            other.extend(pod.other_family.map(endpoint));
+        }
+        let is_ipv4 = self.names.is_ipv4();
+        let slices = [(("lab", is_ipv4), primary), (("lab-2", !is_ipv4), other)];
+        for (id, endpoints) in slices.into_iter().take(1 + usize::from(declared.dual_stack)) {
+            let slice = objects::slice(names::split(service), id, declared, &endpoints);
+            self.store
+                .apply(slice)
+                .with_context(|| format!("slice of {service}"))?;
+        }
         Ok(())
     }
 
@@ -154,15 +161,41 @@ impl Cluster {
             let service = rule.service();
             let declared = backends.get(service).zip(self.services.get(service));
             rule.backends = if let Some((pods, declared)) = declared {
-                let at =
-                    |alias: &String| Ok(SocketAddr::new(self.names.pod(alias)?.ip, declared.target_port));
-                pods.iter().map(at).collect::<Result<_>>()?
+                let mut backends = Vec::new();
+                for alias in pods {
+                    let pod = self.names.pod(alias)?;
+                    let other = pod.other_family.filter(|_| declared.dual_stack);
+                    let ips = other.into_iter().chain([pod.address(declared, None)?]);
+                    backends.extend(ips.map(|ip| SocketAddr::new(ip, declared.target_port)));
+                }
+                backends
             } else {
                 let old = self.rules.iter().find(|old| old.name == rule.name);
                 old.map(|old| old.backends.clone()).unwrap_or_default()
             };
         }
         self.program(rules)
+    }
+
+    /// Sets exactly these hostPorts of node-a, each with the pod that its rule leads to. They are not masqueraded.
+    pub fn set_host_ports(&mut self, ports: &BTreeMap<u16, String>) -> Result<()> {
+        let rule = |(port, alias): (&u16, &String)| {
+            let (ip, numbers) = (self.names.pod(alias)?.ip, &self.cast[alias].ports);
+            let first = numbers.first().context("a pod with a hostPort needs a port")?;
+            let backends = vec![SocketAddr::new(ip, *first)];
+            Ok(ServiceRule {
+                name: format!("hostPort/{port}:"),
+                frontends: vec![Frontend::NodePort {
+                    family: ip,
+                    port: *port,
+                }],
+                local: Some(backends.clone()),
+                backends,
+                ..ServiceRule::default()
+            })
+        };
+        self.host_ports = ports.iter().map(rule).collect::<Result<_>>()?;
+        self.program(self.rules.clone())
     }
 
     /// Clients on a host. Where there is a load balancer at sockets, those on node-a make theirs in its cgroups, or in those
@@ -204,7 +237,8 @@ impl Cluster {
     /// Links on node-a that lead to pods.
     pub fn links(&self) -> Vec<&str> {
         let pods = self.local_pods().into_iter();
-        pods.map(|(_, pod)| &*pod.host_ifname).collect()
+        let links = pods.flat_map(|(_, pod)| pod.net1.iter().map(|(_, link)| link).chain([&pod.host_ifname]));
+        links.map(|link| &**link).collect()
     }
 
     fn wanted_rules(&self) -> Vec<ServiceRule> {
@@ -221,7 +255,7 @@ impl Cluster {
         }
         let balancer = self.balancer.as_ref();
         if balancer.is_none_or(|balancer| !balancer.serves_all()) {
-            self.proxy.program(&rules)?;
+            self.proxy.program(&[&rules[..], &self.host_ports].concat())?;
         }
         self.rules = rules;
         Ok(())

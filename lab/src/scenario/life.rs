@@ -146,7 +146,13 @@ impl Cluster {
 
     fn attach(&mut self, alias: &str, ip: IpAddr) -> Result<()> {
         let declared = &self.cast[alias];
-        let pod = self.topology.add_pod(&declared.node, alias, &[ip])?;
+        let name = self.names.pod(alias)?;
+        let ips: Vec<IpAddr> = [ip].into_iter().chain(name.other_family).collect();
+        self.topology.add_pod(&declared.node, alias, &ips)?;
+        if let Some(ip) = name.net1 {
+            self.topology.add_interface(alias, ip)?;
+        }
+        let pod = self.topology.pod(alias)?;
         let server = Server::start(
             &pod.netns,
             declared.answers.as_deref().unwrap_or(alias),

@@ -66,11 +66,11 @@ fn check_cast(scenario: &Scenario) -> Result<()> {
         );
         check_name(&pod.is).with_context(|| format!("pod {name}"))?;
         ensure!(
-            ["node-a", "node-b"].contains(&&*pod.node),
-            "pod {name}: there is no node {:?}, only node-a and node-b",
+            ["node-a", "node-b", "node-c"].contains(&&*pod.node),
+            "pod {name}: there is no node {:?}, only node-a, node-b and node-c",
             pod.node
         );
-        for symbol in pod.ip.iter().chain(&pod.next_ip) {
+        for symbol in references::symbols_of(pod) {
             ensure!(
                 !scenario.pods.contains_key(symbol),
                 "pod {name}: {symbol:?} names a pod, so it cannot name an address, too"
@@ -127,31 +127,8 @@ fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
             Ok(())
         }
         Step::Burst(burst) => references::burst(scenario, burst),
-        Step::Check(_)
-        | Step::EveryMode(_)
-        | Step::BeforeEpguard(_)
-        | Step::Off(_)
-        | Step::Observe(_)
-        | Step::Enforce(_)
-        | Step::Interleave(_)
-        | Step::Proxy(ProxyStep::Sync(_))
-        | Step::Apply(_)
-        | Step::Patch(_)
-        | Step::Delete(_)
-        | Step::Epguard(_)
-        | Step::Heading(_)
-        | Step::Say(_)
-        | Step::Note(_)
-        | Step::Show(_)
-        | Step::Maps(_)
-        | Step::Dump(_)
-        | Step::Log(_)
-        | Step::SocketLb(_)
-        | Step::Cgroups(_)
-        | Step::Agent(_)
-        | Step::Api(_)
-        | Step::Lease(_)
-        | Step::Writers(_) => Ok(()),
+        Step::HostPorts(ports) => ports.values().try_for_each(|name| pod(scenario, name)),
+        _ => Ok(()),
     }
 }
 
@@ -217,6 +194,27 @@ steps:
     #[test]
     fn a_story_is_read() {
         assert_eq!(parse(STORY, "story.yaml").unwrap().steps.len(), 2);
+    }
+
+    #[test]
+    fn entries_that_must_be_absent_must_stay_absent_for_a_second() {
+        let hold = |entries: &str| {
+            let story = STORY.replace("  - check:", &format!("  - maps: {{DENIED: {entries}}}\n  - check:"));
+            match &parse(&story, "story.yaml").unwrap().steps[1].value {
+                Step::Maps(maps) => maps["DENIED"].hold().as_secs_f32(),
+                other => panic!("{other:?}"),
+            }
+        };
+        for (entries, seconds) in [
+            ("{count: 0}", 1.0),
+            ("{lacks: [{mode: 2}]}", 1.0),
+            ("{count: 0, for: 2.5}", 2.5),
+            ("{count: 1}", 0.0),
+            ("{has: [{mode: 2}], count: 1, lacks: [{mode: 1}]}", 0.0),
+            ("{has: [{mode: 2}], for: 3}", 3.0),
+        ] {
+            assert!((hold(entries) - seconds).abs() < 0.01, "{entries}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Addresses, UIDs and objects of one run, by their names in the story.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::format::{Caller, Family, Kubelet, Pod, Scenario};
 use super::objects::{self, Frontends, PodName};
 use super::variant::Variant;
+use crate::net::Topology;
 
 /// The pod that makes calls without `from`. It lives from the beginning to the end.
 pub const CLIENT: &str = "client";
@@ -20,52 +21,88 @@ pub struct Names {
     addresses: BTreeMap<String, IpAddr>,
     pods: BTreeMap<String, PodName>,
     services: BTreeMap<String, Frontends>,
+    /// Pod ranges of the nodes.
+    ranges: BTreeMap<String, String>,
 }
 
 impl Names {
     /// Assigns a value to every address name, pod and Service of the story.
-    pub fn new(scenario: &Scenario, variant: Variant) -> Self {
-        let client: Pod = client();
+    pub fn new(scenario: &Scenario, variant: Variant, topology: &Topology) -> Result<Self> {
+        let client = client(scenario);
+        let is_ipv4 = variant.family == Family::Ipv4;
         let cast = scenario.pods.iter().map(|(alias, pod)| (alias.clone(), pod));
         let cast: Vec<_> = cast.chain([(CLIENT.to_owned(), &client)]).collect();
         let mut addresses = BTreeMap::new();
         for (alias, pod) in &cast {
-            for symbol in [pod.ip.as_ref().unwrap_or(alias)].into_iter().chain(&pod.next_ip) {
-                let number = 10 + addresses.len();
-                addresses
-                    .entry(symbol.clone())
-                    .or_insert_with(|| address(variant.family, &pod.node, number));
+            let own = pod
+                .ip
+                .iter()
+                .chain(pod.ip.is_none().then_some(alias))
+                .chain(&pod.next_ip);
+            let own = own
+                .map(|symbol| (symbol, is_ipv4))
+                .chain(pod.other_family.iter().map(|symbol| (symbol, !is_ipv4)));
+            for (symbol, is_ipv4) in own {
+                let number = u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX);
+                let ip = topology.node(&pod.node)?.pod_ip(is_ipv4, number);
+                addresses.entry(symbol.clone()).or_insert(ip);
+            }
+            if let Some(symbol) = &pod.net1 {
+                let number = u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX);
+                let ip = net1(is_ipv4, number);
+                addresses.entry(symbol.clone()).or_insert(ip);
             }
         }
         let pods = cast.iter().enumerate().map(|(number, (alias, pod))| {
             let (namespace, name) = split(&pod.is);
+            let at = |symbol: &Option<String>| symbol.as_ref().map(|symbol| addresses[symbol]);
             let name = PodName {
                 namespace,
                 name,
                 uid: objects::uid(0xb0d, number + 1),
                 ip: addresses[pod.ip.as_ref().unwrap_or(alias)],
-                next_ip: pod.next_ip.as_ref().map(|symbol| addresses[symbol]),
+                next_ip: at(&pod.next_ip),
+                other_family: at(&pod.other_family),
+                net1: at(&pod.net1),
             };
             (alias.clone(), name)
         });
         let pods = pods.collect();
         let services = scenario.services.iter().zip(10..);
         let services = services.map(|((name, service), number)| {
-            let vip = match variant.family {
-                Family::Ipv4 => IpAddr::from([10, 96, 0, number]),
-                Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into(),
+            let vip = |is_ipv4| -> IpAddr {
+                if is_ipv4 {
+                    [10, 96, 0, number].into()
+                } else {
+                    Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into()
+                }
             };
+            let other_family = service.dual_stack.then(|| vip(!is_ipv4));
+            let vip = vip(is_ipv4);
             let has_node_ports = variant.caller == Caller::Nodeport;
             let of_caller = has_node_ports.then_some(30000 + 10 * u16::from(number));
             let node_port = service.node_port.or(of_caller);
-            (name.clone(), Frontends { vip, node_port })
+            let frontends = Frontends {
+                vip,
+                other_family,
+                node_port,
+            };
+            (name.clone(), frontends)
         });
-        Self {
+        let services = services.collect();
+        let nodes = ["node-a", "node-b", "node-c"].map(|name| {
+            let ranges = topology.node(name)?.pod_cidrs();
+            let own = ranges.iter().find(|(base, _)| base.is_ipv4() == is_ipv4);
+            let range = own.map(|(base, length)| format!("{base}/{length}"));
+            Ok((name.to_owned(), range.unwrap_or_default()))
+        });
+        Ok(Self {
             family: variant.family,
-            services: services.collect(),
+            services,
             addresses,
             pods,
-        }
+            ranges: nodes.into_iter().collect::<Result<_>>()?,
+        })
     }
 
     /// A pod of the story, or the client.
@@ -96,7 +133,8 @@ impl Names {
         self.family == Family::Ipv4
     }
 
-    /// Replaces `${X}`, `${A}` (namespace/name), `${A.uid}`, `${A.ip}`, `${ns/service.vip}` and `${family}` in every text.
+    /// Replaces `${X}`, `${A}` (namespace/name), `${A.uid}`, `${A.ip}`, `${ns/service.vip}`, `${node-b.range}` and `${family}` in
+    /// every text.
     pub fn expand(&self, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::String(text) => self.expand_text(text)?.into(),
@@ -140,18 +178,22 @@ impl Names {
         match (self.services.get(thing), self.addresses.get(thing), part) {
             (Some(service), _, "vip") => Ok(service.vip.to_string()),
             (_, Some(address), "") => Ok(address.to_string()),
+            _ if part == "range" && self.ranges.contains_key(thing) => Ok(self.ranges[thing].clone()),
             _ if name == "family" => Ok(if self.is_ipv4() { "IPv4" } else { "IPv6" }.into()),
-            _ => bail!("${{{name}}} is no address, pod, or SERVICE.vip of this story"),
+            _ => bail!("${{{name}}} is no address, pod, SERVICE.vip or NODE.range of this story"),
         }
     }
 }
 
-/// The pod behind [`CLIENT`].
-pub fn client() -> Pod {
+/// The pod behind [`CLIENT`]: it has addresses of both families if other pods have.
+pub fn client(scenario: &Scenario) -> Pod {
+    let is_dual = scenario.pods.values().any(|pod| pod.other_family.is_some());
     Pod {
         is: "clients/client".into(),
         ip: None,
         next_ip: None,
+        other_family: is_dual.then(|| "client's other".into()),
+        net1: None,
         node: "node-a".into(),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
@@ -168,12 +210,11 @@ pub fn split(name: &str) -> (String, String) {
     (namespace.into(), name.into())
 }
 
-/// In the node's pod CIDR, see [`crate::net::Topology::add_pod`].
-fn address(family: Family, node: &str, number: usize) -> IpAddr {
-    let node = if node == "node-a" { 1 } else { 2 };
-    let number = u8::try_from(number).unwrap_or(u8::MAX);
-    match family {
-        Family::Ipv4 => Ipv4Addr::new(10, 244, node, number).into(),
-        Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, 0x244, node.into(), 0, 0, 0, number.into()).into(),
+/// On the network of second interfaces.
+fn net1(is_ipv4: bool, number: u8) -> IpAddr {
+    if is_ipv4 {
+        [10, 245, 0, number].into()
+    } else {
+        Ipv6Addr::new(0xfd00, 0x10, 0x245, 0, 0, 0, 0, number.into()).into()
     }
 }

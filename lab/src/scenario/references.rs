@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use epguard_common::{OneOf, Reason};
 
-use super::format::{Burst, Scenario};
+use super::format::{Burst, Pod, Scenario};
 
 /// Hosts that each story has.
 pub(super) const HOSTS: [&str; 3] = ["node-a", "external", "client"];
@@ -23,8 +23,12 @@ pub(super) fn destination(scenario: &Scenario, name: &str) -> Result<()> {
     if name.contains('/') {
         return service(scenario, name);
     }
+    if name == "node-a" {
+        return Ok(());
+    }
+    let mut symbols = scenario.pods.values().flat_map(symbols_of);
     ensure!(
-        scenario.pods.contains_key(name) || symbols(scenario).any(|symbol| symbol == name),
+        scenario.pods.contains_key(name) || symbols.any(|symbol| symbol == name),
         "{name:?} is no Service (namespace/name), pod or address of this story"
     );
     Ok(())
@@ -83,10 +87,8 @@ pub(super) fn reason(name: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The names of addresses, in the order of the pods that have them.
-fn symbols(scenario: &Scenario) -> impl Iterator<Item = &String> {
-    scenario
-        .pods
-        .values()
-        .flat_map(|pod| pod.ip.iter().chain(&pod.next_ip))
+/// The names of a pod's addresses.
+pub(super) fn symbols_of(pod: &Pod) -> impl Iterator<Item = &String> {
+    let first = pod.ip.iter().chain(&pod.next_ip);
+    first.chain(&pod.other_family).chain(&pod.net1)
 }

@@ -18,6 +18,7 @@ const BOOKMARKS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Serving {
     server: ApiServer,
+    store: Store,
     kubeconfig: String,
     _runtime: Runtime,
 }
@@ -32,12 +33,13 @@ impl Serving {
             .enable_all()
             .build()?;
         let context = runtime.enter();
-        let server = ApiServer::start(listener, store)?;
+        let server = ApiServer::start(listener, store.clone())?;
         drop(context);
         server.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
         Ok(Self {
             kubeconfig: server.kubeconfig(),
             server,
+            store,
             _runtime: runtime,
         })
     }
@@ -57,9 +59,10 @@ impl Serving {
         self.server.faults(|faults| {
             faults.outage = step == ApiStep::Away;
             faults.hang = step == ApiStep::Stalled;
+            faults.cached = (step == ApiStep::Cached).then(|| self.store.revision());
             faults.mute_kind = match step {
                 ApiStep::WatchStalled(kind) => Some(kind),
-                ApiStep::Away | ApiStep::Stalled | ApiStep::Back => None,
+                ApiStep::Away | ApiStep::Stalled | ApiStep::Cached | ApiStep::Back => None,
             };
         });
     }

@@ -1,9 +1,9 @@
 //! Runs one story in one variant.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
@@ -120,6 +120,7 @@ impl<'a> Run<'a> {
                 .try_for_each(|(service, endpoints)| self.stage.cluster.set_slice(service, endpoints)),
             Step::Proxy(ProxyStep::Sync(_)) => self.stage.cluster.sync_proxy(),
             Step::Proxy(ProxyStep::Set(backends)) => self.stage.cluster.set_proxy(backends),
+            Step::HostPorts(ports) => self.stage.cluster.set_host_ports(ports),
             Step::Apply(objects) => objects.iter().try_for_each(|object| {
                 let cluster = &self.stage.cluster;
                 let object = cluster.names.expand(object)?;
@@ -175,11 +176,13 @@ impl<'a> Run<'a> {
             }
             Step::Dump(tables) => {
                 self.stage.catch_up()?;
-                let dump = self.stage.agent.dump()?;
                 tables.iter().try_for_each(|(table, expected)| {
-                    let entries = dump[table].as_array().map(Vec::as_slice).unwrap_or_default();
-                    self.entries(expected, entries)
-                        .with_context(|| format!("epguard dump: {table}"))
+                    let read = || {
+                        let dump = self.stage.agent.dump()?;
+                        Ok(dump[table].as_array().cloned().unwrap_or_default())
+                    };
+                    let seen = self.entries(expected, read);
+                    seen.with_context(|| format!("epguard dump: {table}"))
                 })
             }
             Step::Log(lines) => lines.0.iter().try_for_each(|texts| self.logged(texts)),
@@ -222,39 +225,40 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits for the expected entries of a map: those that depend on the node's routes follow them after a moment.
     fn map(&self, map: &str, expected: &Entries) -> Result<()> {
         let pins = self.stage.agent.pin_dir();
-        wait::until(Duration::from_millis(20), || {
-            let entries = bpftool::entries(pins, map)?;
-            Ok(self
-                .entries(expected, &entries)
-                .map_err(|error| format!("{error:#}")))
-        })
-        .with_context(|| map.to_owned())
+        let seen = self.entries(expected, || bpftool::entries(pins, map));
+        seen.with_context(|| map.to_owned())
     }
 
-    fn entries(&self, expected: &Entries, seen: &[Value]) -> Result<()> {
+    /// Waits for the expected entries: those that depend on the node's routes follow them after a moment. Then they must hold.
+    fn entries(&self, expected: &Entries, read: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
         let expand = |values: &[Value]| {
             values
                 .iter()
                 .map(|value| self.stage.cluster.names.expand(value))
                 .collect::<Result<_>>()
         };
-        let expected = Entries {
+        let expanded = Entries {
             has: expand(&expected.has)?,
             lacks: expand(&expected.lacks)?,
-            count: expected.count,
-            claim: None,
+            ..expected.clone()
         };
-        let mismatch = matching::mismatch(&expected, seen);
-        let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
-        ensure!(
-            mismatch.is_none(),
-            "{}; seen:\n  {}",
-            mismatch.unwrap_or_default(),
-            shown()
-        );
+        let compare = || -> Result<Result<(), String>> {
+            let seen = read()?;
+            let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
+            let mismatch = matching::mismatch(&expanded, &seen);
+            Ok(mismatch.map_or(Ok(()), |what| Err(format!("{what}; seen:\n  {}", shown()))))
+        };
+        let every = Duration::from_millis(20);
+        wait::until(every, compare)?;
+        let (since, hold) = (Instant::now(), expected.hold());
+        while since.elapsed() < hold {
+            std::thread::sleep(every);
+            if let Err(what) = compare()? {
+                bail!("it held for {:?} instead of {hold:?}: {what}", since.elapsed());
+            }
+        }
         Ok(())
     }
 

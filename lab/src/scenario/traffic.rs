@@ -59,7 +59,9 @@ impl Clients {
         cluster: &Cluster,
         variant: Variant,
     ) -> Result<Vec<String>> {
-        let timeout = if sees.allowed().iter().any(|word| word == "nothing") {
+        let timeout = if let Some(seconds) = call.within {
+            Duration::from_secs_f32(seconds.clamp(0.0, 60.0))
+        } else if sees.allowed().iter().any(|word| word == "nothing") {
             SILENCE
         } else {
             PATIENCE
@@ -81,7 +83,7 @@ impl Clients {
         timeout: Duration,
         cluster: &Cluster,
     ) -> Result<(Client, traffic::Call)> {
-        let to = destination(to, None, Wire::Tcp, from, cluster)?;
+        let to = destination(to, (None, false), Wire::Tcp, from, cluster)?;
         let port = self.ports.next();
         let call = traffic::Call {
             protocol: Wire::Tcp.into(),
@@ -128,7 +130,7 @@ impl Clients {
         let host = call.from.as_deref().unwrap_or(variant.caller_host());
         let client = cluster.client(host, Some(call))?;
         let to = call.call.as_deref().context("a call needs `call: WHOM`")?;
-        let to = destination(to, call.port, call.protocol, host, cluster)?;
+        let to = destination(to, (call.port, call.other_family), call.protocol, host, cluster)?;
         let to = if call.mapped { mapped(to)? } else { to };
         let any = any(to);
         if let Some(name) = &call.socket {
@@ -188,17 +190,25 @@ fn any(to: SocketAddr) -> IpAddr {
 
 fn destination(
     to: &str,
-    port: Option<u16>,
+    (port, other_family): (Option<u16>, bool),
     protocol: Wire,
     host: &str,
     cluster: &Cluster,
 ) -> Result<SocketAddr> {
     let Some(service) = cluster.service(to) else {
-        return Ok(SocketAddr::new(cluster.names.address(to)?, port.unwrap_or(8080)));
+        let ip = match to {
+            "node-a" => cluster.topology.node(to)?.ip(cluster.names.is_ipv4()),
+            _ => cluster.names.address(to)?,
+        };
+        return Ok(SocketAddr::new(ip, port.unwrap_or(8080)));
     };
     let frontends = cluster.names.service(to)?;
+    let vip = frontends
+        .other_family
+        .filter(|_| other_family)
+        .unwrap_or(frontends.vip);
     if host != "external" {
-        return Ok(SocketAddr::new(frontends.vip, service.port));
+        return Ok(SocketAddr::new(vip, service.port));
     }
     let index = (0..)
         .zip(&service.protocols)
@@ -207,7 +217,7 @@ fn destination(
         bail!("{to} has no NodePort for {protocol:?}: give it a `node-port`, or run with `caller: nodeport`");
     };
     let node = cluster.topology.node("node-a")?;
-    Ok(SocketAddr::new(node.ip(frontends.vip.is_ipv4()), first + index))
+    Ok(SocketAddr::new(node.ip(vip.is_ipv4()), first + index))
 }
 
 /// A client's result as a word of the story.

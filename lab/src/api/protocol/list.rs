@@ -55,6 +55,7 @@ impl Api {
             }
             None => (self.snapshot(call).await?, None),
         };
+        let at = self.faults.borrow().cached.or(at);
         let limit = query.limit.unwrap_or(usize::MAX);
         let mut page = self
             .store

@@ -129,9 +129,10 @@ impl Api {
 impl Watch {
     /// Begins with an ADDED for every object; `streaming` lists end with a marked bookmark.
     fn begin_with_state(&mut self, streaming: bool) -> Result<(), ApiError> {
+        let cached = self.faults.borrow().cached;
         let mut page = self
             .store
-            .page(self.kind, &self.selector, None, None, usize::MAX)?;
+            .page(self.kind, &self.selector, cached, None, usize::MAX)?;
         self.faults.borrow().poison(self.kind, &mut page.items);
         self.pending = page
             .items
@@ -139,6 +140,9 @@ impl Watch {
             .map(|object| Event::new("ADDED", object))
             .collect();
         (self.position, self.rv) = (page.position, page.rv);
+        if let Some(rv) = cached {
+            self.wait_after(rv)?;
+        }
         if streaming && self.bookmarks {
             let end = json!({"k8s.io/initial-events-end": "true"});
             self.pending.push_back(bookmark(self.kind, self.rv, Some(end)));
@@ -148,8 +152,18 @@ impl Watch {
 
     /// Begins after a resourceVersion; expired if it is older than the history.
     fn begin_after(&mut self, rv: u64) -> Result<(), ApiError> {
+        if self.faults.borrow().cached.is_some() {
+            return self.wait_after(rv);
+        }
         let batch = self.store.changes_after(self.kind, rv)?;
         self.take(&batch);
+        Ok(())
+    }
+
+    /// Leaves the changes after a resourceVersion for later.
+    fn wait_after(&mut self, rv: u64) -> Result<(), ApiError> {
+        let batch = self.store.changes_after(self.kind, rv)?;
+        self.position = batch.position - batch.changes.len() as u64;
         Ok(())
     }
 
@@ -169,6 +183,14 @@ impl Watch {
             }
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
+            }
+            if self
+                .faults
+                .wait_for(|faults| faults.cached.is_none())
+                .await
+                .is_err()
+            {
+                return None;
             }
             if self.over {
                 return None;

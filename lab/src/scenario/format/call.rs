@@ -24,12 +24,15 @@ pub struct Call {
     #[serde(default)]
     pub mapped: bool,
     #[serde(default)]
+    pub other_family: bool,
+    #[serde(default)]
     pub protocol: Wire,
     pub port: Option<u16>,
     pub source_port: Option<u16>,
     #[serde(default = "once")]
     pub times: u32,
     pub size: Option<usize>,
+    pub within: Option<f32>,
     pub packets: Option<u32>,
     pub sees: Sees,
     pub denied: Option<String>,

@@ -14,6 +14,8 @@ pub struct Pod {
     pub is: String,
     pub ip: Option<String>,
     pub next_ip: Option<String>,
+    pub other_family: Option<String>,
+    pub net1: Option<String>,
     #[serde(default = "node_a")]
     pub node: String,
     #[serde(default)]
@@ -57,6 +59,10 @@ pub struct Service {
     #[serde(default = "port")]
     pub port: u16,
     pub node_port: Option<u16>,
+    #[serde(default)]
+    pub dual_stack: bool,
+    #[serde(default)]
+    pub net1: bool,
     #[serde(default = "target_port")]
     pub target_port: u16,
     #[serde(default = "tcp")]

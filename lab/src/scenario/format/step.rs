@@ -1,6 +1,7 @@
 //! The events of a story: one step is a map with one key.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -17,6 +18,7 @@ pub enum Step {
     Pods(Vec<PodStep>),
     Slices(BTreeMap<String, BTreeMap<String, Condition>>),
     Proxy(ProxyStep),
+    HostPorts(BTreeMap<u16, String>),
     Apply(Vec<Value>),
     Patch(Patch),
     Delete(Vec<String>),
@@ -77,7 +79,19 @@ pub struct Entries {
     pub has: Vec<Value>,
     pub lacks: Vec<Value>,
     pub count: Option<usize>,
+    #[serde(rename = "for")]
+    pub seconds: Option<f32>,
     pub claim: Option<String>,
+}
+
+impl Entries {
+    /// How long they must hold once they do. What is not there may still come: it takes a second list half a second to confirm
+    /// a denial.
+    pub fn hold(&self) -> Duration {
+        let is_negative = self.has.is_empty() && self.count.unwrap_or_default() == 0;
+        let default = if is_negative { 1.0 } else { 0.0 };
+        Duration::from_secs_f32(self.seconds.unwrap_or(default).clamp(0.0, 60.0))
+    }
 }
 
 /// Each is a list of texts that one line of the agent's log contains, in any order.
@@ -136,6 +150,7 @@ pub enum ProxyStep {
 pub enum ApiStep {
     Away,
     Stalled,
+    Cached,
     WatchStalled(#[serde(deserialize_with = "kind")] Kind),
     Back,
 }

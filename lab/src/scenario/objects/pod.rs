@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{Clock, managed};
-use crate::scenario::format::{Kubelet, Pod};
+use crate::scenario::format::{Kubelet, Pod, Service};
 
 /// A pod's namespace, name and UID, and the addresses of its sandboxes.
 #[derive(Clone, Debug)]
@@ -17,6 +18,21 @@ pub struct PodName {
     pub ip: IpAddr,
     /// The address of its next sandbox.
     pub next_ip: Option<IpAddr>,
+    /// Its address of the other family.
+    pub other_family: Option<IpAddr>,
+    /// The address of its second interface.
+    pub net1: Option<IpAddr>,
+}
+
+impl PodName {
+    /// The address that slices of a Service list, where the API shows a `published` one.
+    pub fn address(&self, service: &Service, published: Option<IpAddr>) -> Result<IpAddr> {
+        if service.net1 {
+            self.net1.with_context(|| format!("{} has no `net1`", self.name))
+        } else {
+            Ok(published.unwrap_or(self.ip))
+        }
+    }
 }
 
 /// The fields of a pod that change during a story.
@@ -85,6 +101,10 @@ impl PodObject {
             "status": self.status(),
         });
         let meta = &mut pod["metadata"];
+        if let (Some(ip), false) = (name.net1, matches!(self.container, Container::Waiting)) {
+            let networks = json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]);
+            meta["annotations"]["k8s.v1.cni.cncf.io/network-status"] = networks.to_string().into();
+        }
         if declared.mirror {
             meta["annotations"]["kubernetes.io/config.source"] = "file".into();
             for key in ["kubernetes.io/config.hash", "kubernetes.io/config.mirror"] {
@@ -129,7 +149,8 @@ impl PodObject {
         });
         if let Some(ip) = self.ip {
             status["podIP"] = json!(ip);
-            status["podIPs"] = json!([{"ip": ip}]);
+            let ips = [ip].into_iter().chain(self.name.other_family);
+            status["podIPs"] = ips.map(|ip| json!({"ip": ip})).collect();
         }
         status
     }

@@ -11,6 +11,8 @@ use crate::scenario::format::{Service, Wire};
 pub struct Frontends {
     /// Its cluster IP.
     pub vip: IpAddr,
+    /// Its cluster IP of the other family.
+    pub other_family: Option<IpAddr>,
     /// The `NodePort` of its first port; the next ones follow.
     pub node_port: Option<u16>,
 }
@@ -29,7 +31,17 @@ pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, fronte
             port
         })
         .collect();
-    let family = if frontends.vip.is_ipv4() { "IPv4" } else { "IPv6" };
+    let vips: Vec<IpAddr> = [frontends.vip]
+        .into_iter()
+        .chain(frontends.other_family)
+        .collect();
+    let family = |ip: &IpAddr| if ip.is_ipv4() { "IPv4" } else { "IPv6" };
+    let families: Vec<&str> = vips.iter().map(family).collect();
+    let policy = if vips.len() == 1 {
+        "SingleStack"
+    } else {
+        "RequireDualStack"
+    };
     let kind = if frontends.node_port.is_some() {
         "NodePort"
     } else {
@@ -39,8 +51,8 @@ pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, fronte
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": namespace, "name": name, "uid": uid, "annotations": service.annotations},
         "spec": {
-            "type": kind, "clusterIP": frontends.vip, "clusterIPs": [frontends.vip], "ports": ports,
-            "ipFamilies": [family], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
+            "type": kind, "clusterIP": frontends.vip, "clusterIPs": vips, "ports": ports,
+            "ipFamilies": families, "ipFamilyPolicy": policy, "sessionAffinity": "None",
             "internalTrafficPolicy": "Cluster",
         },
         "status": {"loadBalancer": {}},

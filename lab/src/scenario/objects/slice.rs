@@ -21,8 +21,14 @@ pub struct Endpoint {
     pub condition: Condition,
 }
 
-/// The only slice of the Service `namespace/name`.
-pub fn slice(namespace: &str, name: &str, ipv4: bool, service: &Service, endpoints: &[Endpoint]) -> Value {
+/// The slice `id` of the Service (namespace, name), with all its endpoints of a family.
+pub fn slice(
+    (namespace, name): (String, String),
+    (id, ipv4): (&str, bool),
+    service: &Service,
+    endpoints: &[Endpoint],
+) -> Value {
+    let family = if ipv4 { "IPv4" } else { "IPv6" };
     let ports: Vec<Value> = service
         .protocols
         .iter()
@@ -50,13 +56,13 @@ pub fn slice(namespace: &str, name: &str, ipv4: bool, service: &Service, endpoin
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {
-            "namespace": namespace, "name": format!("{name}-lab"), "generateName": format!("{name}-"),
+            "namespace": namespace, "name": format!("{name}-{id}"), "generateName": format!("{name}-"),
             "labels": {
                 "kubernetes.io/service-name": name,
                 "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
             },
         },
-        "addressType": if ipv4 { "IPv4" } else { "IPv6" },
+        "addressType": family,
         "endpoints": endpoints, "ports": ports,
     })
 }

@@ -204,7 +204,11 @@ fn leftovers_of_dead_processes_go_at_the_next_start() {
 #[test]
 #[ignore = "needs root: makes network namespaces"]
 fn bad_input_is_named_and_changes_nothing() {
-    let mut cluster = Cluster::new(TopologyOptions::default(), false);
+    let bridge = TopologyOptions {
+        cni: Cni::Bridge,
+        ..TopologyOptions::default()
+    };
+    let mut cluster = Cluster::new(bridge, false);
     let mut refusal = |node, name, ip: &str| {
         cluster
             .lab
@@ -212,7 +216,7 @@ fn bad_input_is_named_and_changes_nothing() {
             .unwrap_err()
             .to_string()
     };
-    assert!(refusal("node-c", "shop/x", "10.244.1.9").contains("there are node-a and node-b"));
+    assert!(refusal("node-d", "shop/x", "10.244.1.9").contains("there are node-a, node-b and node-c"));
     assert!(refusal("node-a", "shop/x", "10.244.2.9").contains("10.244.1.0/24"));
     assert!(refusal("node-a", "shop/local", "10.244.1.9").contains("already"));
     assert!(
