@@ -1,19 +1,18 @@
 //! A cluster for one run: nodes and pods on the network, objects in the API, a proxy.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde_json::json;
 
 use super::balancer::Balancer;
-use super::format::{ApiStep, Call, Caller, Condition, Pod, Scenario, Service};
+use super::format::{ApiStep, Call, Caller, Pod, Scenario, Service};
 use super::names::{self, CLIENT, Names};
-use super::objects::{self, Clock, Endpoint, PodObject};
+use super::objects::{Clock, PodObject};
 use super::serve::Serving;
 use super::variant::Variant;
-use crate::api::{ApiServer, Kind, ObjectRef, Store};
+use crate::api::{ApiServer, Kind, Store};
 use crate::net::{NetNs, PodNet, Topology};
 use crate::proxy::{Frontend, Proxy, ServiceRule, service_rules};
 use crate::traffic::{Client, Server};
@@ -31,7 +30,7 @@ pub struct Cluster {
     pub(super) clock: Clock,
     pub(super) objects: BTreeMap<String, PodObject>,
     pub(super) servers: BTreeMap<String, Server>,
-    services: BTreeMap<String, Service>,
+    pub(super) services: BTreeMap<String, Service>,
     proxy: Proxy,
     /// In the proxy's place, for callers at sockets and per packet.
     pub(super) balancer: Option<Balancer>,
@@ -119,36 +118,6 @@ impl Cluster {
         self.services.get(name)
     }
 
-    /// Sets the endpoints of a Service's slice, or slices: pods, with the addresses that the API shows.
-    pub fn set_slice(&mut self, service: &str, conditions: &BTreeMap<String, Condition>) -> Result<()> {
-        let declared = self
-            .services
-            .get(service)
-            .with_context(|| format!("there is no Service {service}"))?;
-        let (mut primary, mut other) = (Vec::new(), Vec::new());
-        for (alias, condition) in conditions {
-            let pod = self.names.pod(alias)?;
-            let published = self.objects.get(alias).and_then(|object| object.ip);
-            let endpoint = |ip| Endpoint {
-                pod: pod.clone(),
-                node: self.cast[alias].node.clone(),
-                ip,
-                condition: *condition,
-            };
-            primary.push(endpoint(pod.address(declared, published)?));
-            other.extend(pod.other_family.map(endpoint));
-        }
-        let is_ipv4 = self.names.is_ipv4();
-        let slices = [(("lab", is_ipv4), primary), (("lab-2", !is_ipv4), other)];
-        for (id, endpoints) in slices.into_iter().take(1 + usize::from(declared.dual_stack)) {
-            let slice = objects::slice(names::split(service), id, declared, &endpoints);
-            self.store
-                .apply(slice)
-                .with_context(|| format!("slice of {service}"))?;
-        }
-        Ok(())
-    }
-
     /// Sets the proxy's rules to those that kube-proxy would make of the API now.
     pub fn sync_proxy(&mut self) -> Result<()> {
         self.program(self.wanted_rules())
@@ -218,13 +187,6 @@ impl Cluster {
         Some(rules.flat_map(|rule| rule.backends.iter().copied()).collect())
     }
 
-    /// Deletes `Kind namespace/name` at once.
-    pub fn delete(&self, what: &str) -> Result<()> {
-        let id = object_ref(what)?;
-        self.store.delete(&id, Some(0)).with_context(|| what.to_owned())?;
-        Ok(())
-    }
-
     /// Pods that are on node-a now, by their names in the story.
     pub fn local_pods(&self) -> Vec<(&str, &PodNet)> {
         let pods = self
@@ -260,50 +222,4 @@ impl Cluster {
         self.rules = rules;
         Ok(())
     }
-
-    fn create_namespaces(&self, scenario: &Scenario) -> Result<()> {
-        for (name, namespace) in &scenario.namespaces {
-            self.store.ensure_namespace(name)?;
-            let annotations = json!({"metadata": {"annotations": namespace.annotations}});
-            let id = ObjectRef::new(Kind::Namespace, "", name);
-            self.store.patch(&id, &annotations)?;
-        }
-        let pods = self.cast.values().map(|pod| &pod.is);
-        for full in pods.chain(self.services.keys()) {
-            self.store.ensure_namespace(&names::split(full).0)?;
-        }
-        Ok(())
-    }
-
-    fn create_nodes(&self) -> Result<()> {
-        for (name, number) in [("node-a", 1), ("node-b", 2)] {
-            let node = self.topology.node(name)?;
-            let addresses: [IpAddr; 2] = [node.ipv4.into(), node.ipv6.into()];
-            let cidrs = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
-            let uid = objects::uid(0x0de, number);
-            self.store.apply(objects::node(name, &uid, &addresses, &cidrs))?;
-        }
-        Ok(())
-    }
-
-    fn create_services(&self) -> Result<()> {
-        for (number, (full, service)) in self.services.iter().enumerate() {
-            let (namespace, name) = names::split(full);
-            let uid = objects::uid(0x5ec, number + 1);
-            let frontends = self.names.service(full)?;
-            let service = objects::service(&namespace, &name, &uid, service, frontends);
-            self.store.apply(service)?;
-        }
-        Ok(())
-    }
-}
-
-/// Reads `Kind namespace/name`, or `Kind name` for kinds without namespace.
-pub fn object_ref(what: &str) -> Result<ObjectRef> {
-    let (kind, name) = what
-        .split_once(' ')
-        .with_context(|| format!("{what:?} is not `Kind namespace/name`"))?;
-    let kind: Kind = kind.parse()?;
-    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-    Ok(ObjectRef::new(kind, namespace, name))
 }

@@ -199,7 +199,10 @@ steps:
     #[test]
     fn entries_that_must_be_absent_must_stay_absent_for_a_second() {
         let hold = |entries: &str| {
-            let story = STORY.replace("  - check:", &format!("  - maps: {{DENIED: {entries}}}\n  - check:"));
+            let story = STORY.replace(
+                "  - check:",
+                &format!("  - maps: {{DENIED: {entries}}}\n  - check:"),
+            );
             match &parse(&story, "story.yaml").unwrap().steps[1].value {
                 Step::Maps(maps) => maps["DENIED"].hold().as_secs_f32(),
                 other => panic!("{other:?}"),

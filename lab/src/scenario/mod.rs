@@ -2,6 +2,7 @@
 
 pub mod agent;
 mod answers;
+mod apply;
 mod balancer;
 mod beside;
 pub(crate) mod bpftool;

@@ -10,7 +10,6 @@ use serde_saphyr::Spanned;
 
 use super::answers::without_agent;
 use super::burst;
-use super::cluster::object_ref;
 use super::counted::Counted;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
 use super::played::Played;
@@ -121,25 +120,9 @@ impl<'a> Run<'a> {
             Step::Proxy(ProxyStep::Sync(_)) => self.stage.cluster.sync_proxy(),
             Step::Proxy(ProxyStep::Set(backends)) => self.stage.cluster.set_proxy(backends),
             Step::HostPorts(ports) => self.stage.cluster.set_host_ports(ports),
-            Step::Apply(objects) => objects.iter().try_for_each(|object| {
-                let cluster = &self.stage.cluster;
-                let object = cluster.names.expand(object)?;
-                if let Some(namespace) = object["metadata"]["namespace"].as_str() {
-                    cluster.store.ensure_namespace(namespace)?;
-                }
-                cluster.store.apply(object)?;
-                Ok(())
-            }),
-            Step::Patch(patch) => {
-                let cluster = &self.stage.cluster;
-                let id = object_ref(&cluster.names.expand_text(&patch.of)?)?;
-                cluster.store.patch(&id, &cluster.names.expand(&patch.merge)?)?;
-                Ok(())
-            }
-            Step::Delete(objects) => objects.iter().try_for_each(|what| {
-                let cluster = &self.stage.cluster;
-                cluster.delete(&cluster.names.expand_text(what)?)
-            }),
+            Step::Apply(objects) => self.stage.cluster.apply(objects),
+            Step::Patch(patch) => self.stage.cluster.patch(patch),
+            Step::Delete(objects) => self.stage.cluster.delete(objects),
             Step::Check(calls) => self.calls(&[Mode::Observe, Mode::Enforce], 1, calls),
             Step::Interleave(rounds) => {
                 self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
