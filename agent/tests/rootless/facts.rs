@@ -142,6 +142,12 @@ fn published_ips_count_once_a_container_was_started_in_the_sandbox_that_is_up() 
     object["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] = json!("2026-11-21T01:16:27Z");
     assert_eq!(
         pod(&object).sandbox,
+        Sandbox::FirstStarts,
+        "or the clock was set back"
+    );
+    object["status"]["containerStatuses"][0]["restartCount"] = json!(1);
+    assert_eq!(
+        pod(&object).sandbox,
         Sandbox::Unsettled,
         "the container of the sandbox before"
     );

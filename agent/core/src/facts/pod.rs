@@ -1,8 +1,10 @@
 //! Pods: their identity, the IPs that they publish, and what their status proves.
 
 mod death;
+mod sandbox;
 
 pub use death::Doubt;
+pub use sandbox::Sandbox;
 
 use super::{
     Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, RawText, Text, Unreadable, Workload,
@@ -52,23 +54,14 @@ pub struct Pod {
     pub uid_state: UidState,
     /// Why it is not proven dead, though its containers have ended.
     pub doubt: Option<Box<Doubt>>,
-    /// Whether `ips` are those of the sandbox that runs.
+    /// Whether `ips` are those of the sandbox that runs, as far as this object alone shows it.
     pub sandbox: Sandbox,
-    /// When the current sandbox came up, by the kubelet's clock, in seconds since 1970; only while no container was
-    /// started in it.
+    /// When the current sandbox came up, by the kubelet's clock, in seconds since 1970.
     pub sandbox_since: Option<NonZeroU32>,
+    /// A hash of the times at which its containers were started; 0 if none was.
+    pub starts: u32,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
-}
-
-/// Whether the published IPs are those of the sandbox that runs now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sandbox {
-    /// A container was started in the sandbox that is up: the IPs are current.
-    Published,
-    /// No container start seen since the sandbox came up, or no sandbox: the pod may hold another IP than it shows.
-    #[default]
-    Unsettled,
 }
 
 impl Pod {
@@ -96,8 +89,6 @@ impl Object for Pod {
             .annotations
             .contains_key("kubernetes.io/config.mirror");
         let (uid_state, doubt) = raw.uid_state(mirror);
-        let sandbox = raw.status.sandbox();
-        let unsettled = sandbox == Sandbox::Unsettled;
         let (network_ips, partial) = raw.metadata.network_ips(ignored);
         Ok(Self {
             uid,
@@ -105,8 +96,9 @@ impl Object for Pod {
             ips: raw.status.ips(),
             uid_state,
             doubt: doubt.map(Box::new),
-            sandbox,
-            sandbox_since: unsettled.then(|| raw.status.sandbox_since()).flatten(),
+            sandbox: raw.status.sandbox(),
+            sandbox_since: raw.status.sandbox_since(),
+            starts: raw.status.starts(),
             host_network: raw.spec.host_network,
             mirror,
             deleting: raw.metadata.deletion_timestamp.is_some(),
@@ -190,6 +182,7 @@ struct Container<'a> {
     #[serde(borrow)]
     state: ContainerState<'a>,
     last_state: ContainerState<'a>,
+    restart_count: u32,
 }
 
 #[derive(Deserialize, Default)]
@@ -232,34 +225,6 @@ impl Status<'_> {
             && self.containers().any(|c| c.state.terminated.is_some())
     }
 
-    /// The kubelet reports a new sandbox (`PodReadyToStartContainers=True`) from its cached status, with the old
-    /// IPs and the old containers (`kubelet.go:OnPodSandboxReady`, 1.36): the IPs are current once a container
-    /// was started after that. Both times are the kubelet's own, in whole seconds.
-    fn sandbox(&self) -> Sandbox {
-        let up = self.condition("PodReadyToStartContainers");
-        let since = match up {
-            Some(up) if &*up.status != "True" => return Sandbox::Unsettled,
-            Some(up) => up.last_transition_time.as_deref(),
-            None => None,
-        };
-        let started = self.containers().filter_map(Container::last_start).max();
-        match (started, since) {
-            (Some(started), Some(since)) if started >= since => Sandbox::Published,
-            (Some(_), None) => Sandbox::Published,
-            _ => Sandbox::Unsettled,
-        }
-    }
-
-    fn sandbox_since(&self) -> Option<NonZeroU32> {
-        let up = self.condition("PodReadyToStartContainers");
-        let since = up
-            .filter(|up| &*up.status == "True")?
-            .last_transition_time
-            .as_deref()?;
-        let since = since.parse::<jiff::Timestamp>().ok()?.as_second();
-        NonZeroU32::new(u32::try_from(since).ok()?)
-    }
-
     fn ips(&self) -> Ips {
         distinct(&self.pod_ips, &self.pod_ip)
     }
@@ -269,18 +234,6 @@ impl Container<'_> {
     fn is_over(&self) -> bool {
         let never_started = self.state.running.is_none() && self.last_state.terminated.is_none();
         self.state.terminated.is_some() || never_started
-    }
-
-    /// RFC 3339 in UTC and whole seconds, as the kubelet writes it; such times compare as text.
-    fn last_start(&self) -> Option<&str> {
-        [
-            &self.state.running,
-            &self.state.terminated,
-            &self.last_state.terminated,
-        ]
-        .into_iter()
-        .filter_map(|run| run.as_ref()?.started_at.as_deref())
-        .max()
     }
 }
 

@@ -97,6 +97,82 @@ fn a_pods_first_ip_or_one_from_a_list_may_belong_to_an_earlier_sandbox() {
 }
 
 #[test]
+fn the_order_in_which_the_watch_shows_sandbox_and_containers_counts_before_the_kubelets_clock() {
+    use Sandbox::{FirstStarts, Published, Unsettled};
+    type Status = (u32, u32, Sandbox);
+    let stories: [(&str, &[Status], bool); 9] = [
+        ("clock right", &[(7, 1, Published)], true),
+        (
+            "set back between sandbox and container",
+            &[(7, 0, Unsettled), (7, 1, Unsettled)],
+            true,
+        ),
+        ("the same, shown at once", &[(7, 1, FirstStarts)], true),
+        (
+            "a new sandbox, shown with all else of the one before",
+            &[(7, 1, Published), (9, 1, FirstStarts), (9, 1, FirstStarts)],
+            false,
+        ),
+        (
+            "its container, after the clock was set back",
+            &[(7, 1, Published), (9, 1, Unsettled), (9, 2, Unsettled)],
+            true,
+        ),
+        (
+            "set back before the new sandbox",
+            &[(7, 1, Published), (5, 1, Published), (5, 1, Published)],
+            false,
+        ),
+        (
+            "its container, too",
+            &[(7, 1, Published), (5, 1, Published), (5, 2, Published)],
+            true,
+        ),
+        (
+            "a restart and a new sandbox, shown at once",
+            &[(7, 1, Published), (9, 2, Unsettled)],
+            false,
+        ),
+        ("no sandbox", &[(7, 1, Published), (0, 1, Unsettled)], false),
+    ];
+    for (story, statuses, settled) in stories {
+        let mut world = world();
+        for (since, starts, sandbox) in statuses {
+            let (starts, sandbox) = (*starts, *sandbox);
+            world.pod(&Pod {
+                starts,
+                sandbox,
+                ..stuck(*since, &[Y])
+            });
+        }
+        let expected: &[_] = if settled { &[DeadBackend] } else { &[] };
+        assert_eq!(world.reasons(), expected, "{story}");
+    }
+}
+
+#[test]
+fn a_list_does_not_show_whether_a_container_that_seems_older_than_its_sandbox_is() {
+    for seen in [None, Some(7)] {
+        let mut world = world();
+        let shown = |since| Pod {
+            starts: since,
+            sandbox: if since == 7 {
+                Sandbox::Published
+            } else {
+                Sandbox::FirstStarts
+            },
+            ..stuck(since, &[Y])
+        };
+        if let Some(since) = seen {
+            world.pod(&shown(since));
+            assert_eq!(world.reasons(), [DeadBackend]);
+        }
+        world.list(&[dead(&pod("shop", "a", "web", &[X])), shown(9)]);
+        assert_eq!(world.reasons(), [], "{seen:?}");
+    }
+}
+
+#[test]
 fn a_lasting_possible_holder_is_named_with_what_it_blocks() {
     let world = world();
     let soon = world.now + Duration::from_secs(30);

@@ -172,6 +172,7 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         doubt: None,
         sandbox: Sandbox::Published,
         sandbox_since: None,
+        starts: 0,
         bound: Mode::Enforce,
         network_ips: [].into(),
         partial: false,

@@ -114,9 +114,9 @@ impl PodIndex {
     pub fn apply(&mut self, now: Duration, change: Change<Pod>) -> Touched {
         match change {
             Change::Reset(pods) => self.apply_list(now, pods),
-            Change::Applied(pod) => {
+            Change::Applied(mut pod) => {
                 self.order += 1;
-                if self.shows_nothing_new(&pod) {
+                if self.shows_nothing_new(&mut pod) {
                     return Touched::new();
                 }
                 vec![self.upsert(now, pod, false)]
@@ -186,15 +186,22 @@ impl PodIndex {
     }
 
     /// True for a live pod whose facts are as the watch showed them last: most changes of pods are of what no rule reads, like
-    /// the times of conditions.
-    fn shows_nothing_new(&self, pod: &Pod) -> bool {
-        self.get(pod.uid).is_some_and(|known| {
-            known.is_live()
-                && !known.unconfirmed
-                && !known.narrowly
-                && known.settled == is_settled(Some(known), pod, false)
-                && known.pod == *pod
-        })
+    /// the times of conditions. Starts of containers matter only with those of the status before.
+    fn shows_nothing_new(&mut self, pod: &mut Pod) -> bool {
+        let Some(known) = self.records.get_mut(&pod.uid) else {
+            return false;
+        };
+        let is_certain = known.is_live() && !known.unconfirmed && !known.narrowly;
+        if !is_certain || known.settled != is_settled(Some(known), pod, false) {
+            return false;
+        }
+        let starts = std::mem::replace(&mut pod.starts, known.pod.starts);
+        let is_same = known.pod == *pod;
+        pod.starts = starts;
+        if is_same {
+            known.pod.starts = starts;
+        }
+        is_same
     }
 
     fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {

@@ -27,7 +27,7 @@ pub struct Record {
     pub narrowly: bool,
     /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any time before.
     pub died: Moment,
-    /// True if the IPs that it shows are those of its sandbox, though no container was started in that.
+    /// True if the IPs that it shows are those of its sandbox.
     pub settled: bool,
     /// Since when it may hold an IP that it doesn't show.
     pub possible_holder_since: Option<Moment>,
@@ -49,24 +49,34 @@ impl Record {
     /// True for a possible holder: bound and live, but it may hold another IP than it shows, or shows none.
     #[must_use]
     pub fn is_possible_holder(&self) -> bool {
-        let settled = self.pod.sandbox == Sandbox::Published || self.settled;
-        let unpublished = self.pod.ips.is_empty() || self.pod.partial || !settled;
+        let unpublished = self.pod.ips.is_empty() || self.pod.partial || !self.settled;
         self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
     }
 }
 
-/// True if the IPs belong to the sandbox that the pod shows, though no container has started in it yet (its image is being
-/// pulled, or cannot be).
+/// True if the IPs that the pod shows belong to its sandbox.
 ///
-/// A kubelet reports a new sandbox with the IPs of the one before (`kubelet.go:OnPodSandboxReady`, 1.36). A pod that showed
-/// this sandbox without any IP, and never another IP, had none before: what it shows next is this sandbox's.
+/// A kubelet reports a new sandbox (`kubelet.go:OnPodSandboxReady`, 1.36) with the IPs, the containers and the condition `Ready` of the
+/// status before. Once it shows other containers, it shows the sandbox's own IPs, too. What the watch has shown in this order counts
+/// before the kubelet's times, for its clock may have been set. A pod that showed this sandbox without any IP, and never another IP,
+/// had none before: what it shows next is this sandbox's, though no container has started in it.
 pub(in crate::state) fn is_settled(before: Option<&Record>, pod: &Pod, from_list: bool) -> bool {
-    let Some(before) =
-        before.filter(|before| pod.sandbox_since.is_some() && before.pod.sandbox_since == pod.sandbox_since)
-    else {
-        return false;
+    let by_its_clock = pod.sandbox == Sandbox::Published;
+    let Some(before) = before.filter(|before| before.present) else {
+        return by_its_clock;
     };
-    let same = before.settled && before.pod.ips == pod.ips;
-    let first = !from_list && before.present && before.claims.is_empty() && !pod.ips.is_empty();
-    same || first
+    let is_up = pod.sandbox_since.is_some();
+    let has_same_sandbox = before.pod.sandbox_since == pod.sandbox_since;
+    let has_same_containers = before.pod.starts == pod.starts;
+    match (has_same_sandbox, has_same_containers) {
+        (false, true) => false,
+        (true, false) if is_up => true,
+        (true, true) if is_up => {
+            let has_same_ips = before.pod.ips == pod.ips || pod.starts != 0;
+            let is_first = !from_list && before.claims.is_empty() && !pod.ips.is_empty();
+            before.settled && has_same_ips || is_first
+        }
+        (false, false) if pod.sandbox == Sandbox::FirstStarts => !from_list,
+        _ => by_its_clock,
+    }
 }
