@@ -73,6 +73,36 @@ fn a_restored_death_keeps_its_denial_and_number_without_api_objects() {
     }
 }
 
+#[test]
+fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
+    let (tables, a) = left_behind();
+    let b = pod("other", "b", "b", &[X]);
+    let rejected = Pod {
+        ips: [].into(),
+        ..terminal(&a)
+    };
+    for rewritten in [terminal(&a), rejected] {
+        let pods = vec![rewritten.clone(), b.clone()];
+        let mut world = restarted(
+            &tables,
+            pods,
+            vec![web()],
+            vec![slice("web", &[(X, Some(a.uid))])],
+        );
+        let denied = [(X, Reused, UidState::Dead, a.uid, Some(b.uid))];
+        assert_eq!(world.denials(), denied);
+        world.pod(&rewritten);
+        assert_eq!(world.denials(), denied, "shown again");
+        assert_eq!(world.carried_out(), [X]);
+        world.pod(&a);
+        assert_eq!(
+            world.state.take_revived(),
+            Some(a.name.clone()),
+            "alive after all"
+        );
+    }
+}
+
 /// The earlier process had its reasons: it knew when the IP was last seen in use.
 #[test]
 fn a_restored_denial_makes_no_orphan_ip() {

@@ -1,7 +1,8 @@
 //! Restore of the proofs that an earlier process left in the pinned maps.
 //!
-//! A death is permanent, so it is restored even if the API no longer shows the pod. All else is proven anew: that no
-//! other pod holds the IP, and that the Service would still send there. Pods that were only retired are not restored.
+//! A death is permanent, so it is restored even if the API no longer shows the pod, or what proved it (a kubelet that restarts can
+//! write over the status of a pod that has ended). All else is proven anew: that no other pod holds the IP, and that the Service
+//! would still send there. Pods that were only retired are not restored.
 
 use super::{Numbers, Tables};
 use crate::facts::{Name, Presence, Protocol, shared};

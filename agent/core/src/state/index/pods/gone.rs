@@ -20,8 +20,8 @@ impl PodIndex {
             .map(|(uid, _)| *uid)
     }
 
-    /// Restores a pod that an earlier process saw dead at an IP. False if the API shows the pod: then its object
-    /// decides. `bound` is the mode that was in force; the annotations of the pod and its Namespace are unknown now.
+    /// Restores a pod that an earlier process saw dead at an IP. Its status may have been rewritten since. False if the API shows
+    /// it alive, which voids that, or dead. `bound` is the mode that was in force; for a pod that is gone, annotations are unknown now.
     pub fn restore_dead(
         &mut self,
         (uid, bound): (Uid, Mode),
@@ -29,32 +29,32 @@ impl PodIndex {
         node: Option<Text>,
         now: Duration,
     ) -> bool {
-        let claim = Claim {
-            published: true,
-            order: self.order,
-            since: now.into(),
+        let pod = || Pod {
+            uid,
+            node,
+            bound,
+            ..Pod::default()
         };
-        let fresh = || Record {
-            pod: Pod {
-                uid,
-                node,
-                bound,
-                uid_state: UidState::Dead,
-                ..Pod::default()
-            },
-            uid_state: UidState::Dead,
-            ..Record::default()
-        };
-        let record = self.records.entry(uid).or_insert_with(|| fresh().into());
-        record.unconfirmed &= record.uid_state != UidState::Dead;
-        if !record.present {
+        let record = self.records.entry(uid).or_insert_with(|| {
+            Box::new(Record {
+                pod: pod(),
+                ..Record::default()
+            })
+        });
+        let is_new = !record.present || record.uid_state == UidState::Retired;
+        if is_new {
             record.uid_state = UidState::Dead;
             record.pod.bound = record.pod.bound.lower(bound);
+            let claim = Claim {
+                published: bound == Mode::Enforce,
+                order: self.order,
+                since: now.into(),
+            };
             record.claims.first(ip, claim);
         }
-        let is_absent = !record.present;
+        record.unconfirmed &= record.uid_state != UidState::Dead;
         self.note_leaving(uid);
-        is_absent
+        is_new
     }
 
     /// Drops a pod that the API no longer shows and that nothing refers to.
