@@ -78,7 +78,8 @@ impl Target {
                 node,
             } => {
                 let node = node.as_deref().map(on_node);
-                (path_in::<O>(namespace), node, Some(selector.as_str().to_owned()))
+                let labels = Some(selector.as_str().to_owned()).filter(|labels| !labels.is_empty());
+                (path_in::<O>(namespace), node, labels)
             }
             Selection::Named((namespace, name)) => (path_in::<O>(namespace), Some(named(name)), None),
             Selection::OnNode(node) => (O::PATH.to_owned(), Some(on_node(node)), None),
@@ -126,7 +127,7 @@ fn on_node(node: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_core::facts::{ModePolicy, Node, Pod, Slice};
+    use epguard_core::facts::{ModePolicy, Node, Pod, Selector, Slice};
 
     #[test]
     fn a_single_object_is_requested_in_its_namespace_only() {
@@ -157,6 +158,11 @@ mod tests {
             selector: [("app", "web"), ("tier", "front")].into_iter().collect(),
             node: Some("n1".into()),
         };
+        let all_of_shop = Selection::Labelled {
+            namespace: "shop".into(),
+            selector: Selector::default(),
+            node: None,
+        };
         let mut both = Selection::slices_of(&name);
         assert!(both.join(&Selection::slices_of(&("shop".into(), "api".into()))));
         let of = |target: Target| {
@@ -168,6 +174,7 @@ mod tests {
         };
         let shown = [
             of(Target::selected::<Pod>(&labelled)),
+            of(Target::selected::<Pod>(&all_of_shop)),
             of(Target::selected::<Pod>(&Selection::Named(name.clone()))),
             of(Target::selected::<Pod>(&Selection::OnNode("n1".into()))),
             of(Target::selected::<Slice>(&both)),
@@ -178,6 +185,7 @@ mod tests {
                 "spec.nodeName=n1",
                 "app=web,tier=front",
             ),
+            ("/api/v1/namespaces/shop/pods", "", ""),
             ("/api/v1/namespaces/shop/pods", "metadata.name=web", ""),
             ("/api/v1/pods", "spec.nodeName=n1", ""),
             (

@@ -4,8 +4,8 @@ use super::{Labels, Text};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Labels that the selected pods have. Their text is kept, as requests for such pods need it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Labels that the selected pods have; by default none, which selects all. Their text is kept, as requests for such pods need it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Selector {
     text: Text,
     labels: Labels,
@@ -59,5 +59,6 @@ mod tests {
         let selects = |labels: &[(&str, &str)]| selector.selects(&labels.iter().copied().collect());
         assert!(selects(&[("app", "web"), ("tier", "front"), ("zone", "a")]));
         assert!(!selects(&[("app", "web")]));
+        assert!(Selector::default().selects(&Labels::default()));
     }
 }

@@ -93,6 +93,27 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
     }
 }
 
+/// An earlier agent took `enforce` as a canary. The label went while none ran.
+#[test]
+fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot_be_read() {
+    let canaries = with_error(map(Some(Mode::Observe), Some(Mode::Enforce), NONE));
+    let refused = |modes: &mut NodeModes| (0..2).for_each(|_| modes.refuse());
+    let broken = |modes: &mut NodeModes| modes.apply(Change::Reset(vec![canaries.clone()]));
+    let ways: [(&dyn Fn(&mut NodeModes), _, _); 3] = [
+        (&refused, Mode::Observe, Mode::Observe),
+        (&broken, Mode::Observe, Mode::Observe),
+        (&broken, Mode::Enforce, Mode::Observe),
+    ];
+    for (fail, flags, expected) in ways {
+        let mut node_modes = node_modes(flags, Some(Mode::Enforce));
+        fail(&mut node_modes);
+        assert_eq!(
+            change(&mut node_modes, false).map(|(mode, _)| mode),
+            Some(expected)
+        );
+    }
+}
+
 #[test]
 fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go() {
     for (flags, pinned) in [(Mode::Observe, Mode::Enforce), (Mode::Enforce, Mode::Observe)] {

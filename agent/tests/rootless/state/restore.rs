@@ -3,7 +3,7 @@
 use super::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::{ServiceNumber, UidState};
-use epguard_core::facts::{Change, Fact, Node, Pod, Presence, Service, Slice, SliceEndpoint};
+use epguard_core::facts::{Change, Fact, Ips, Node, Pod, Presence, Service, Slice, SliceEndpoint};
 use epguard_core::state::{Ipam, Numbers, Settings, State, Tables};
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
     let (tables, a) = left_behind();
     let b = pod("other", "b", "b", &[X]);
     let rejected = Pod {
-        ips: [].into(),
+        ips: Ips::new(),
         ..terminal(&a)
     };
     for rewritten in [terminal(&a), rejected] {

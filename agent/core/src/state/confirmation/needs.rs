@@ -16,6 +16,8 @@ pub(in crate::state) struct Needs<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Name,
     selector: Option<&'a Selector>,
+    /// Whether the selector does not tell which pods are the Service's own.
+    proves_nothing: bool,
     has_many: OnceCell<bool>,
     /// The lists of pods, by IP: many endpoints may be at one.
     pods: RefCell<BTreeMap<Addr, Vec<Selection>>>,
@@ -28,6 +30,7 @@ impl<'a> Needs<'a> {
             cluster,
             service,
             selector: known.and_then(|known| known.selector.as_ref()),
+            proves_nothing: known.is_some_and(|known| cluster.proves_nothing(known)),
             has_many: OnceCell::new(),
             pods: RefCell::default(),
         }
@@ -72,21 +75,31 @@ impl<'a> Needs<'a> {
                 selector,
                 node,
             }) => {
-                let is_own = *namespace == self.service.0 && self.selector == Some(selector);
-                is_own && (node.is_none() || pods.any(|pod| pod.node == *node))
+                let is_own = self.selector == Some(selector) || self.proves_nothing;
+                *namespace == self.service.0
+                    && is_own
+                    && (node.is_none() || pods.any(|pod| pod.node == *node))
             }
             Some(Selection::Named(name)) => pods.any(|pod| pod.name == *name),
             Some(Selection::OnNode(_)) => false,
         }
     }
 
-    /// All pods that the Service selects, and each pod that its slices name at the IP.
+    /// All pods that the Service selects, and each pod that its slices name at the IP. Where the selector proves nothing, all pods of
+    /// the namespace, if those of a workload stand in for a named one: no label tells which they are.
     fn pods(&self, ip: Addr) -> Vec<Selection> {
         let targets = self.targets(ip).map(|record| (record.pod.uid, record));
         let targets: BTreeMap<Uid, &Record> = targets.collect();
-        let selected = self.selector.map(|selector| Selection::Labelled {
+        let may_have_stand_ins =
+            |record: &&Record| record.pod.workload.is_some() || record.pod.name.1.is_empty();
+        let selector = if self.proves_nothing && targets.values().any(may_have_stand_ins) {
+            Some(Selector::default())
+        } else {
+            self.selector.cloned()
+        };
+        let selected = selector.map(|selector| Selection::Labelled {
             namespace: self.service.0.clone(),
-            selector: selector.clone(),
+            selector,
             node: self.node(ip, &targets),
         });
         let mut selections: Vec<Selection> = selected.into_iter().collect();

@@ -2,7 +2,7 @@
 
 use super::super::world::{pending, settings};
 use super::*;
-use epguard_core::facts::Watched;
+use epguard_core::facts::{Sandbox, Selector, Watched, Workload};
 use epguard_core::state::{Ipam, Settings};
 
 #[test]
@@ -57,6 +57,56 @@ fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
     show(&mut world, named("a"), &[dead(&a)]);
     show_slices(&mut world, &[(X, Some(a.uid))]);
     assert_eq!(world.carried_out(), [X]);
+}
+
+/// A pod of a Deployment.
+fn replica(name: &str, ips: &[Addr]) -> Pod {
+    Pod {
+        workload: Some(Workload::new("shop", ("Deployment", "pg"))),
+        ..pod("shop", name, "pg", ips)
+    }
+}
+
+#[test]
+fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespace() {
+    let unselective = || Some([("app", "only-its-controller-knows")].into_iter().collect());
+    for (selector, starts) in [
+        (None, true),
+        (None, false),
+        (unselective(), true),
+        (unselective(), false),
+    ] {
+        let mut world = World::cluster();
+        let by_hand = Service { selector, ..web() };
+        world.tell(Fact::Service(Change::Applied(by_hand)));
+        let (a, b) = (replica("a", &[X]), replica("b", &[Y]));
+        world.pod(&a);
+        world.pod(&b);
+        let listed = [(X, Some(a.uid)), (Y, Some(b.uid))];
+        world.slice(&listed);
+        let mut pods = vec![dead(&a), b];
+        world.list(&pods);
+        assert_eq!(world.held(), [X]);
+        let of_shop = Selection::Labelled {
+            namespace: "shop".into(),
+            selector: Selector::default(),
+            node: None,
+        };
+        assert_eq!(first(&mut world), [of_shop.clone(), on_node_a(), slices_of_web()]);
+        show_slices(&mut world, &listed);
+        show(&mut world, named("a"), &pods[..1]);
+        assert_eq!(world.held(), [X], "the next replica may be starting");
+        if starts {
+            pods.push(Pod {
+                sandbox: Sandbox::Unsettled,
+                ..replica("c", &[])
+            });
+        }
+        show(&mut world, of_shop, &pods);
+        let expected: &[Addr] = if starts { &[] } else { &[X] };
+        assert_eq!(world.carried_out(), expected);
+        assert_eq!(world.held(), []);
+    }
 }
 
 #[test]
