@@ -118,7 +118,8 @@ fn is_backend(world: &World, service: &Service, holder: &Pod, object: &PodObject
     let listed = listed.any(|endpoint| match &endpoint.target {
         None => true,
         Some((name, uid)) => {
-            let successor = service.selects.is_none() && same_namespace && *name == holder.name;
+            let stands_in = *name == holder.name || object.replica;
+            let successor = service.selects.is_none() && same_namespace && stands_in;
             successor || *uid == holder.uid || uid == "uid-of-another-cluster"
         }
     });

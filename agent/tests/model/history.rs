@@ -65,6 +65,8 @@ pub struct Setup {
     pub kubelets: [Kubelet; 2],
     /// Writers of slices follow each change of a pod.
     pub follow: bool,
+    /// The pods of the Service without a selector are a Deployment's, and its writer compares IPs alone.
+    pub replicas: bool,
     /// Seconds for which everything stays as it is at the end, faults included.
     pub linger: u8,
     /// Whether the quiet after that lasts its full time, though all that is provable is denied before.
@@ -113,18 +115,31 @@ fn setups() -> impl Strategy<Value = Setup> {
         ]
     };
     let follow = prop::bool::weighted(0.7);
+    let replicas = prop::bool::weighted(0.3);
     let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
     let patient = prop::bool::weighted(0.25);
     let converge = prop::bool::weighted(0.05);
-    let all = (ipam, kubelet(), kubelet(), follow, linger, patient, converge);
-    all.prop_map(|(ipam, a, b, follow, linger, patient, converge)| Setup {
+    let all = (
         ipam,
-        kubelets: [a, b],
+        kubelet(),
+        kubelet(),
         follow,
+        replicas,
         linger,
         patient,
         converge,
-    })
+    );
+    all.prop_map(
+        |(ipam, a, b, follow, replicas, linger, patient, converge)| Setup {
+            ipam,
+            kubelets: [a, b],
+            follow,
+            replicas,
+            linger,
+            patient,
+            converge,
+        },
+    )
 }
 
 /// Milliseconds before an operation.

@@ -7,6 +7,7 @@ const SETUP: Setup = Setup {
     ipam: Ipam::Node,
     kubelets: [Kubelet::Current; 2],
     follow: true,
+    replicas: false,
     linger: 0,
     patient: true,
     converge: true,
@@ -29,6 +30,14 @@ pub fn successor_under_a_kept_target() -> History {
             (1_000, Op::Step(0, 0)),
         ],
     }
+}
+
+/// The same Service with a Deployment's pods: its writer compares IPs, and the next replica has another name.
+pub fn next_replica_under_a_kept_target() -> History {
+    let mut history = successor_under_a_kept_target();
+    history.setup.replicas = true;
+    history.ops[4].1 = Op::Bring(PG, 0, 1, 0);
+    history
 }
 
 /// etcd is restored with a higher revision, and a pod that was dead runs again under its UID.

@@ -82,6 +82,11 @@ fn a_successor_under_a_kept_target_is_not_denied() {
 }
 
 #[test]
+fn the_next_replica_under_a_kept_target_is_not_denied() {
+    play(&known::next_replica_under_a_kept_target(), &["dead-backend"]);
+}
+
+#[test]
 fn a_dead_pod_that_runs_again_after_a_restore_is_not_denied() {
     play(&known::dead_pod_that_runs_again(), &["terminated"]);
 }

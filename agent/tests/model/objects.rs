@@ -46,6 +46,8 @@ pub struct PodObject {
     pub sandbox: Option<(bool, u64)>,
     pub container: Container,
     pub deleting: bool,
+    /// One of a Deployment's.
+    pub replica: bool,
 }
 
 impl PodObject {
@@ -84,6 +86,10 @@ impl PodObject {
                 "containerStatuses": [{"name": "c", "state": state, "lastState": {}}],
             },
         });
+        if self.replica {
+            pod["metadata"]["ownerReferences"] =
+                json!([{"kind": "ReplicaSet", "name": "pg-5c", "controller": true}]);
+        }
         if self.deleting {
             pod["metadata"]["deletionTimestamp"] = time(0).into();
         }

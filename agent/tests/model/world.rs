@@ -200,6 +200,7 @@ impl World {
             sandbox: knows.then_some((false, now)),
             container: Container::Waiting,
             deleting: false,
+            replica: self.setup.replicas && app == "pg",
         };
         self.cluster.pods.push(Pod {
             uid,

@@ -30,7 +30,8 @@ impl World {
             .collect()
     }
 
-    /// As Patroni does: one running pod leads, and its targetRef is kept while name and IP are the same. No pod: no change.
+    /// As Patroni does: one running pod leads, and its targetRef is kept while name and IP are the same (of a Deployment's pods, the
+    /// IP). No pod: no change.
     fn leader(&self, service: &Service) -> Vec<Endpoint> {
         let id = (service.namespace, format!("{}-auto", service.name));
         let before = self
@@ -49,7 +50,8 @@ impl World {
             return before;
         };
         let same = |endpoint: &&Endpoint| {
-            endpoint.ip == ip && endpoint.target.as_ref().is_some_and(|(known, _)| known == name)
+            let is_known = |(known, _): &(String, String)| known == name || self.setup.replicas;
+            endpoint.ip == ip && endpoint.target.as_ref().is_some_and(is_known)
         };
         let kept = before
             .iter()
