@@ -60,6 +60,7 @@ pub enum Op {
 
 /// What is fixed for a history.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent choices")]
 pub struct Setup {
     pub ipam: Ipam,
     pub kubelets: [Kubelet; 2],

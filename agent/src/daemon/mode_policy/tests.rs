@@ -96,21 +96,20 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
 /// An earlier agent took `enforce` as a canary. The label went while none ran.
 #[test]
 fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot_be_read() {
-    let canaries = with_error(map(Some(Mode::Observe), Some(Mode::Enforce), NONE));
-    let refused = |modes: &mut NodeModes| (0..2).for_each(|_| modes.refuse());
-    let broken = |modes: &mut NodeModes| modes.apply(Change::Reset(vec![canaries.clone()]));
-    let ways: [(&dyn Fn(&mut NodeModes), _, _); 3] = [
-        (&refused, Mode::Observe, Mode::Observe),
-        (&broken, Mode::Observe, Mode::Observe),
-        (&broken, Mode::Enforce, Mode::Observe),
-    ];
-    for (fail, flags, expected) in ways {
+    for (is_refused, flags) in [
+        (true, Mode::Observe),
+        (false, Mode::Observe),
+        (false, Mode::Enforce),
+    ] {
         let mut node_modes = node_modes(flags, Some(Mode::Enforce));
-        fail(&mut node_modes);
-        assert_eq!(
-            change(&mut node_modes, false).map(|(mode, _)| mode),
-            Some(expected)
-        );
+        if is_refused {
+            (0..2).for_each(|_| node_modes.refuse());
+        } else {
+            let broken = with_error(map(Some(Mode::Observe), Some(Mode::Enforce), NONE));
+            node_modes.apply(Change::Reset(vec![broken]));
+        }
+        let modes = node_modes.take_change(false).map(|modes| modes.mode);
+        assert_eq!(modes, Some(Mode::Observe));
     }
 }
 
