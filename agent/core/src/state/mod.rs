@@ -24,7 +24,7 @@ pub use index::pods::{Claim, Claims, PodIndex, Record};
 pub use index::{ClusterIndex, Ipam, Moment, Ranges, Settings};
 pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
-pub use proof::{Denials, Proven};
+pub use proof::{Denials, Own, Proven};
 pub use report::{
     DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
     Unproven, View,
@@ -158,6 +158,12 @@ impl State {
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
         !self.is_listed() || !self.orphan_ips.is_empty()
+    }
+
+    /// The facts that were applied.
+    #[must_use]
+    pub const fn cluster(&self) -> &ClusterIndex {
+        &self.cluster
     }
 
     /// Name of this node.

@@ -1,8 +1,13 @@
 //! The objects of the API at one moment, indexed for the checks.
 
 use epguard_common::{Addr, Uid, UidState};
-use epguard_core::facts::{Cidr, ListedSlice, Name, Node, Pod, Service};
+use epguard_core::facts::{
+    Change, Cidr, Fact, ListedEndpoint, ListedSlice, Name, Node, Pod, PodName, PortName, Protocol, Service,
+    Slice, SliceEndpoint, SlicePort, named,
+};
+use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Settings, State};
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 /// Everything that was listed.
 #[derive(Debug, Default, Clone)]
@@ -21,7 +26,8 @@ pub struct Listed {
 pub struct Cluster<'a> {
     /// The objects that were listed.
     pub listed: &'a Listed,
-    services: BTreeMap<&'a Name, &'a Service>,
+    /// The same in an agent's state: what it spares, and which pods are a Service's own, is for it to say.
+    state: State,
     by_uid: HashMap<Uid, &'a Pod>,
     by_name: HashMap<&'a Name, &'a Pod>,
     by_ip: BTreeMap<Addr, Vec<&'a Pod>>,
@@ -34,12 +40,7 @@ impl<'a> Cluster<'a> {
     /// Builds the indexes.
     #[must_use]
     pub fn new(listed: &'a Listed) -> Self {
-        let Listed {
-            services,
-            pods,
-            nodes,
-            ..
-        } = listed;
+        let Listed { pods, nodes, .. } = listed;
         let mut by_ip: BTreeMap<Addr, Vec<&Pod>> = BTreeMap::new();
         for pod in pods {
             for ip in pod.addresses() {
@@ -48,7 +49,7 @@ impl<'a> Cluster<'a> {
         }
         let mut cluster = Self {
             listed,
-            services: services.iter().map(|service| (&service.name, service)).collect(),
+            state: agent(listed),
             by_uid: pods.iter().map(|pod| (pod.uid, pod)).collect(),
             by_name: pods.iter().map(|pod| (&pod.name, pod)).collect(),
             by_ip,
@@ -61,8 +62,54 @@ impl<'a> Cluster<'a> {
 
     /// A Service.
     #[must_use]
-    pub fn service(&self, name: &Name) -> Option<&'a Service> {
-        self.services.get(name).copied()
+    pub fn service(&self, name: &Name) -> Option<&Service> {
+        self.agent().service(name)
+    }
+
+    /// What an agent would know.
+    const fn agent(&self) -> &ClusterIndex {
+        self.state.cluster()
+    }
+
+    /// Whether the agent draws no conclusion from the end of the pod, as its IP may go on without it.
+    #[must_use]
+    pub fn is_spared(&self, pod: &Pod) -> bool {
+        match self.agent().exempt(pod) {
+            None | Some(Exemption::HostNetwork) => false,
+            Some(Exemption::VirtualKubelet) => !self.nodes.is_empty(),
+            Some(Exemption::StaticIp | Exemption::OptedOut) => true,
+        }
+    }
+
+    /// Whether a live pod of the Service's own has the address: traffic for it is right there.
+    #[must_use]
+    pub fn has_own(&self, service: &Name, ip: Addr) -> bool {
+        self.service(service).is_some_and(|fact| {
+            let own = Own::at(self.agent(), service, fact, ip);
+            self.holders(ip).any(|pod| own.contains(pod))
+        })
+    }
+
+    /// The Services and Nodes that have the address.
+    #[must_use]
+    pub fn not_pods(&self, ip: Addr) -> Vec<String> {
+        if !self.agent().is_no_pods(ip) {
+            return Vec::new();
+        }
+        let services = self
+            .listed
+            .services
+            .iter()
+            .filter(|service| service.vips.contains(&ip));
+        let nodes = self
+            .listed
+            .nodes
+            .iter()
+            .filter(|node| node.addresses.contains(&ip));
+        let services = services.map(|service| format!("Service {}", named(&service.name)));
+        services
+            .chain(nodes.map(|node| format!("Node {}", node.name)))
+            .collect()
     }
 
     /// The pod of this UID.
@@ -88,12 +135,10 @@ impl<'a> Cluster<'a> {
         self.showing(ip).filter(lives)
     }
 
-    /// Addresses that several pods have as their pod IP; further networks may overlap.
-    pub fn shared(&self) -> impl Iterator<Item = (Addr, Vec<&'a Pod>)> {
-        self.by_ip.keys().filter_map(|ip| {
-            let holders: Vec<&Pod> = self.holders(*ip).filter(|pod| pod.ips.contains(ip)).collect();
-            (holders.len() > 1).then_some((*ip, holders))
-        })
+    /// Each address with the pods that have it as their pod IP; further networks may overlap.
+    pub fn addresses(&self) -> impl Iterator<Item = (Addr, Vec<&'a Pod>)> {
+        let holders = |ip| self.holders(ip).filter(|pod| pod.ips.contains(&ip)).collect();
+        self.by_ip.keys().map(move |ip| (*ip, holders(*ip)))
     }
 
     /// The ranges of the pod's node that are of the address's family; none if that is not known.
@@ -121,5 +166,54 @@ impl<'a> Cluster<'a> {
             }
         }
         inside > outside
+    }
+}
+
+/// An agent that was shown the lists once. It judges nothing.
+fn agent(listed: &Listed) -> State {
+    let mut state = State::new(Settings {
+        node: String::new(),
+        ipam: Ipam::Auto,
+        ranges: Ranges::default(),
+    });
+    let Listed {
+        slices,
+        services,
+        pods,
+        nodes,
+    } = listed;
+    for fact in [
+        Fact::Service(Change::Reset(services.clone())),
+        Fact::Node(Change::Reset(nodes.clone())),
+        Fact::Pod(Change::Reset(pods.clone())),
+        Fact::Slice(Change::Reset(slices.iter().map(decided_by).collect())),
+    ] {
+        state.apply(Duration::ZERO, fact);
+    }
+    state
+}
+
+/// The slice as an agent reads it. Which pods are a Service's own depends on no port, so it has any.
+fn decided_by(slice: &ListedSlice) -> Slice {
+    let endpoint = |endpoint: &ListedEndpoint| {
+        let target = endpoint.target.as_ref();
+        SliceEndpoint {
+            ip: endpoint.ip,
+            target: target.and_then(|target| target.uid),
+            target_name: target.map(|target| PodName::new(&target.name.0, &target.name.1)),
+            ready: endpoint.ready,
+        }
+    };
+    Slice {
+        name: slice.name.clone(),
+        service: slice.service.clone(),
+        endpoints: slice.endpoints.iter().map(endpoint).collect(),
+        partial: false,
+        ports: vec![SlicePort {
+            name: PortName::new(""),
+            port: 1,
+            protocol: Protocol::Tcp,
+        }],
+        triggered: None,
     }
 }

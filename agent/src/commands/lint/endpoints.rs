@@ -23,6 +23,7 @@ pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoi
     };
     match cluster.pod(uid) {
         None => Some(case.unknown(target, uid)),
+        Some(pod) if cluster.is_spared(pod) => None,
         Some(pod) if pod.uid_state != UidState::Live => Some(case.terminal(pod)),
         Some(pod) if !pod.addresses().any(|ip| ip == endpoint.ip) => Some(case.elsewhere(pod)),
         Some(pod) => case.outside(pod),
@@ -46,7 +47,8 @@ impl<'a> Case<'a> {
             let fix = self.correct("set its targetRef with the pod's UID");
             return Some(self.finding(Problem::MissingTargetRef, Severity::Warning, what, fix));
         }
-        let finished: Vec<&Pod> = self.cluster.showing(ip).filter(|pod| !pod.host_network).collect();
+        let finished = self.cluster.showing(ip).filter(|pod| !pod.host_network);
+        let finished: Vec<&Pod> = finished.filter(|pod| !self.cluster.is_spared(pod)).collect();
         if finished.is_empty() && !self.cluster.is_in_a_range(ip) {
             return None;
         }
@@ -86,7 +88,7 @@ impl<'a> Case<'a> {
         if let Some(pod) = self.cluster.named(&target.name) {
             let now = self.and_now(Some(pod));
             let what = format!("means UID {uid}, but pod {name} is UID {}{now}", pod.uid);
-            self.finding(Problem::ForeignUid, Severity::Error, what, fix)
+            self.finding(Problem::ForeignUid, self.astray(), what, fix)
         } else {
             let now = self.and_now(None);
             let what = format!("names pod {name} ({uid}), which does not exist{now}");
@@ -132,7 +134,7 @@ impl<'a> Case<'a> {
                 "belongs to {}; pod {name}, which is meant, has {shown}",
                 pods(holders)
             );
-            self.finding(Problem::AnothersAddress, Severity::Error, what, fix)
+            self.finding(Problem::AnothersAddress, self.astray(), what, fix)
         } else {
             let what = format!("no pod has it; pod {name}, which is meant, has {shown}");
             self.finding(Problem::NobodysAddress, self.severity(), what, fix)
@@ -160,10 +162,24 @@ impl<'a> Case<'a> {
     /// The severity for ready and other endpoints: traffic goes to ready endpoints only.
     fn severity(&self) -> Severity {
         if self.endpoint.ready {
-            Severity::Error
+            self.astray()
         } else {
             Severity::Warning
         }
+    }
+
+    /// The severity for traffic that comes: a pod of the Service's own is right for it.
+    fn astray(&self) -> Severity {
+        if self.reaches_own() {
+            Severity::Warning
+        } else {
+            Severity::Error
+        }
+    }
+
+    fn reaches_own(&self) -> bool {
+        let service = self.slice.service.as_ref();
+        service.is_some_and(|service| self.cluster.has_own(service, self.endpoint.ip))
     }
 
     /// The pods that are hit instead of the pod that is meant, as text.
@@ -173,6 +189,9 @@ impl<'a> Case<'a> {
             .filter(|pod| meant.is_none_or(|meant| meant.uid != pod.uid))
             .peekable();
         match others.peek() {
+            Some(_) if self.reaches_own() => {
+                format!("; the address belongs to {} now, the Service's own", pods(others))
+            }
             Some(_) => format!("; the address belongs to {} now", pods(others)),
             None => String::new(),
         }

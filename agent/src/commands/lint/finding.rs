@@ -85,6 +85,8 @@ pub enum Problem {
     NobodysAddress,
     /// Several live pods with one address
     DuplicateAddress,
+    /// A live pod's address that a Service or a Node has, too
+    ForeignAddress,
     /// A pod's address outside of its node's range, where most pods keep to theirs
     OutsidePodCidr,
     /// A slice by another controller than its Service wants, or slices by several

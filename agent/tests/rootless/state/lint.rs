@@ -1,7 +1,7 @@
 //! What lint finds in small clusters; `lab/tests/rootless/lint` has real ones.
 
 use super::world::{node, pod, web};
-use epguard::commands::lint::{Listed, findings};
+use epguard::commands::lint::{Listed, Problem, Severity, findings};
 use epguard_common::Addr;
 use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Service};
 
@@ -190,4 +190,69 @@ fn with_a_namespace_shared_addresses_elsewhere_are_not_reported() {
     let listed = cluster(web(), vec![backend("a", 10), backend("b", 10)], vec![]);
     assert_eq!(findings(&listed, Some("shop")).len(), 1);
     assert_eq!(findings(&listed, Some("other")), []);
+}
+
+#[test]
+fn pods_whose_ip_outlives_them_are_no_duplicates_and_are_not_to_be_deleted() {
+    let machine = |name: &str| Pod {
+        static_ip: true,
+        ..backend(name, 10)
+    };
+    let (source, target) = (machine("vm-1"), machine("vm-2"));
+    let listing = || vec![slice("web-1", Some(ENDPOINTSLICE), &[&source])];
+    let both = vec![source.clone(), target.clone()];
+    assert_eq!(found(&cluster(web(), both, listing())), [""; 0]);
+    let migrated = vec![super::world::dead(&source), target];
+    assert_eq!(found(&cluster(web(), migrated, listing())), [""; 0]);
+}
+
+#[test]
+fn traffic_that_reaches_the_services_own_is_no_error() {
+    let (old, next, stranger) = (
+        backend("pg-0", 10),
+        backend("pg-0", 10),
+        pod("other", "b", "b", &[addr(10)]),
+    );
+    let by_hand = || vec![slice("web-1", Some("patroni"), &[&old])];
+    let severities = |service: Service, pods: Vec<Pod>| {
+        let found = findings(&cluster(service, pods, by_hand()), None).into_iter();
+        let found = found.filter(|finding| finding.address.is_some());
+        found
+            .map(|finding| (finding.problem, finding.severity))
+            .collect::<Vec<_>>()
+    };
+    let mut next = next;
+    next.uid = super::world::uid("next");
+    // A writer re-used the targetRef: the pod of that name has the address.
+    assert_eq!(
+        severities(selector_less(), vec![next]),
+        [(Problem::ForeignUid, Severity::Warning)]
+    );
+    // The Service selects the pod that has the address now.
+    let selected = backend("pg-1", 10);
+    assert_eq!(
+        severities(web(), vec![selected]),
+        [(Problem::GonePod, Severity::Warning)]
+    );
+    assert_eq!(
+        severities(web(), vec![stranger]),
+        [(Problem::GonePod, Severity::Error)]
+    );
+}
+
+#[test]
+fn pods_with_the_address_of_a_service_or_a_node_are_named() {
+    let service = Service {
+        vips: vec![addr(10)],
+        ..web()
+    };
+    let mut listed = cluster(service, vec![backend("a", 10), backend("b", 11)], vec![]);
+    listed.nodes[1].addresses = vec![addr(11)];
+    assert_eq!(
+        found(&listed),
+        [
+            "Pod shop/a foreign-address 10.244.1.10: shop/a has the address of Service shop/web",
+            "Pod shop/b foreign-address 10.244.1.11: shop/b has the address of Node node-b",
+        ]
+    );
 }

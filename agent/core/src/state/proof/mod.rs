@@ -4,3 +4,4 @@ pub(in crate::state) mod judge;
 pub(in crate::state) mod own;
 
 pub use judge::{Denials, Proven};
+pub use own::Own;
