@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    action, audit, breaker, detach, drops, dump, lint, manual, mode, status, sysdump, top, why,
+    action, audit, breaker, completion, detach, drops, dump, lint, mode, status, sysdump, top, why,
 };
 use crate::daemon::args::AgentArgs;
 use crate::daemon::run;
@@ -18,7 +18,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What to do: the table of verbs. Names, parsers, help, completions and manual pages derive from it.
+/// What to do: the table of verbs. Names, parsers, help and completions derive from it.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the node agent: watch Kubernetes, attach the datapath, deny packets to endpoints that are proven stale
@@ -46,9 +46,7 @@ pub enum Command {
     /// Write one archive with what a bug report needs, without credentials
     Sysdump(sysdump::SysdumpArgs),
     /// Print completions for a shell
-    Completion(manual::CompletionArgs),
-    /// Write manual pages
-    Man(manual::ManArgs),
+    Completion(completion::CompletionArgs),
     /// Remove all hooks and maps from this node; stop the agent first
     Detach(detach::DetachArgs),
 }
@@ -70,10 +68,9 @@ impl Command {
             Self::Why(args) => why::run(args),
             Self::Sysdump(args) => sysdump::run(&args).await,
             Self::Completion(args) => {
-                manual::complete(&args, Cli::command());
+                completion::run(&args, Cli::command());
                 Ok(())
             }
-            Self::Man(args) => manual::pages(&args, Cli::command()),
             Self::Detach(args) => detach::run(&args),
         };
         done.map(|()| ExitCode::SUCCESS)

@@ -154,13 +154,3 @@ fn the_mode_command_without_a_mode_shows_it() {
     let cli = Cli::try_parse_from(["epguard", "mode"]).unwrap();
     assert!(matches!(cli.command, Command::Mode(args) if args.mode.is_none()));
 }
-
-#[test]
-fn every_subcommand_has_a_page() {
-    let directory = std::env::temp_dir().join(format!("epguard-man-{}", std::process::id()));
-    let args = manual::ManArgs { directory };
-    manual::pages(&args, Cli::command()).unwrap();
-    let page = std::fs::read_to_string(args.directory.join("epguard-status.1"));
-    std::fs::remove_dir_all(&args.directory).unwrap();
-    assert!(page.unwrap().contains("problems first, each with its remedy"));
-}

@@ -3,11 +3,11 @@
 pub mod action;
 pub mod audit;
 pub mod breaker;
+pub mod completion;
 pub mod detach;
 pub mod drops;
 pub mod dump;
 pub mod lint;
-pub mod manual;
 pub mod mode;
 pub mod status;
 pub mod sysdump;

@@ -5,14 +5,15 @@ mod node;
 use crate::commands::audit;
 use crate::commands::dump::Dump;
 use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::output::new_file;
 use crate::shared::status::{self, Request};
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs;
+use std::io::{self, ErrorKind, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +27,7 @@ Examples:
   epguard sysdump
   kubectl epguard sysdump                    one archive of all nodes")]
 pub struct SysdumpArgs {
-    /// The archive [default: epguard-sysdump-NODE-TIME.tar]
+    /// The archive, a new file or /dev/stdout [default: epguard-sysdump-NODE-TIME.tar]
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Where the datapath is pinned.
@@ -50,6 +51,9 @@ const FILES: [&str; 9] = [
     "/proc/sys/net/core/bpf_jit_enable",
 ];
 
+/// As the archive: standard output. It is not opened, so that no file is written.
+const STDOUT: &str = "/dev/stdout";
+
 /// The most IPs whose history the archive contains.
 const HISTORIES: usize = 200;
 
@@ -69,8 +73,11 @@ pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let node = status.as_ref().map_or("node", |status| &status.node);
     let path = args.file.clone().unwrap_or_else(|| file_of(Some(node)));
     let shown = path.display().to_string();
-    let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
-    let mut archive = Archive::new(file);
+    let mut archive = Archive::new(if shown == STDOUT {
+        Box::new(io::stdout())
+    } else {
+        Box::new(new_file(&path)?)
+    });
     let nothing = status::Status::default();
     let dump = Dump::read(&args.pins.pin_dir, status.as_ref().unwrap_or(&nothing));
     archive.add("status.json", status.and_then(|status| json(&status)))?;
@@ -105,15 +112,15 @@ pub async fn run(args: &SysdumpArgs) -> Result<()> {
 }
 
 struct Archive {
-    tar: tar::Builder<File>,
+    tar: tar::Builder<Box<dyn Write>>,
     parts: usize,
     missing: Vec<String>,
 }
 
 impl Archive {
-    fn new(file: File) -> Self {
+    fn new(to: Box<dyn Write>) -> Self {
         Self {
-            tar: tar::Builder::new(file),
+            tar: tar::Builder::new(to),
             parts: 0,
             missing: Vec::new(),
         }
@@ -141,7 +148,7 @@ impl Archive {
 }
 
 /// Adds a file to the folder of an archive.
-pub(crate) fn add(to: &mut tar::Builder<File>, name: &Path, content: &[u8]) -> Result<()> {
+pub(crate) fn add(to: &mut tar::Builder<impl Write>, name: &Path, content: &[u8]) -> Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_size(content.len() as u64);
     header.set_mode(0o644);
@@ -197,18 +204,19 @@ fn output(command: &[&str]) -> Option<Result<Vec<u8>>> {
 mod tests {
     use super::*;
     use std::io::Read as _;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_missing_part_is_named_and_the_archive_has_the_others() {
         let path = std::env::temp_dir().join(format!("epguard-sysdump-{}.tar", std::process::id()));
-        let mut archive = Archive::new(File::create(&path).unwrap());
+        let mut archive = Archive::new(Box::new(new_file(&path).unwrap()));
         archive.add("a.txt", Ok(b"here".to_vec())).unwrap();
         archive.add("b.txt", output(&["false"]).unwrap()).unwrap();
         archive.add("c.txt", output(&["echo", "out"]).unwrap()).unwrap();
         assert!(output(&["epguard-no-such-tool"]).is_none());
         assert_eq!(archive.finish().unwrap(), (2, 1));
         let mut parts = Vec::new();
-        let mut tar = tar::Archive::new(File::open(&path).unwrap());
+        let mut tar = tar::Archive::new(fs::File::open(&path).unwrap());
         for entry in tar.entries().unwrap() {
             let mut entry = entry.unwrap();
             let name = entry.path().unwrap().display().to_string();
@@ -226,5 +234,36 @@ mod tests {
                 part("missing.txt", "b.txt: `false` failed: \n")
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn an_archive_is_a_new_private_file_and_never_written_through_a_link_or_over_a_file() {
+        let folder = std::env::temp_dir().join(format!("epguard-sysdump-{}", fastrand::u64(..)));
+        fs::create_dir(&folder).unwrap();
+        let path = |name: &str| folder.join(name);
+        fs::write(path("kept"), "kept").unwrap();
+        std::os::unix::fs::symlink(path("kept"), path("link")).unwrap();
+        std::os::unix::fs::symlink(path("absent"), path("dangling")).unwrap();
+        let sysdump = |name: &str| {
+            let args = SysdumpArgs {
+                file: Some(path(name)),
+                pins: PinArgs {
+                    pin_dir: path("none"),
+                },
+                run: RunArgs {
+                    run_dir: path("none"),
+                },
+            };
+            async move { run(&args).await.map_err(|error| format!("{error:#}")) }
+        };
+        for name in ["kept", "link", "dangling", "."] {
+            assert!(sysdump(name).await.unwrap_err().contains("cannot make"), "{name}");
+        }
+        sysdump("new").await.unwrap();
+        let mode = fs::metadata(path("new")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read(path("kept")).unwrap(), b"kept");
+        assert!(!path("absent").exists());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -27,6 +27,7 @@ use gather::{BACKLOG, Gather};
 use inbox::{Inbox, Turn};
 use kube::Client;
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
@@ -217,7 +218,16 @@ fn lock(directory: &Path) -> Result<File> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make the --run-dir {}", directory.display()))?;
     let path = directory.join(run_dir::LOCK);
-    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    // Not through a link, and of another file nothing is removed.
+    let mut options = File::options();
+    let options = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(libc::O_NOFOLLOW);
+    let file = options
+        .open(&path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     file.try_lock().with_context(|| {
         format!(
             "another epguard agent holds {}: stop it, or give another --run-dir",

@@ -160,7 +160,7 @@ fn refused(error: kube::Error, namespace: &str) -> Refused {
             "may not run commands in its pod: grant the account the verbs get and create on pods/exec in namespace {namespace}"
         ),
         401 => "the API server does not accept the credentials: renew them".to_owned(),
-        404 => "its pod has gone".to_owned(),
+        404 => "its pod was deleted: if its agent restarts, ask again".to_owned(),
         code => format!("the API server answers {code} to exec: see whether the node is ready"),
     };
     Refused {

@@ -8,11 +8,11 @@ use std::net::{IpAddr, SocketAddr};
 /// The key of packets that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
-    /// `namespace/name`, `unknown` without one.
+    /// `namespace/name`; `-` for packets that were sent to the IP itself.
     pub service: String,
-    /// The pod's IP and port.
+    /// The pod's IP and port; port 0 for packets that were sent to the IP itself.
     pub endpoint: SocketAddr,
-    /// `TCP`, `UDP`, `SCTP`, `other`.
+    /// `TCP`, `UDP`, `SCTP`; `-` for packets that were sent to the IP itself.
     pub protocol: String,
     /// Which proof holds.
     pub reason: Reason,
@@ -46,11 +46,25 @@ pub struct Dropped {
     pub last_ms_ago: u64,
 }
 
+/// Text in place of what there is none of.
+pub const NONE: &str = "-";
+
+impl Kind {
+    /// The endpoint as text: the IP alone where the denial is of every port.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        match self.endpoint.port() {
+            0 => self.endpoint.ip().to_string(),
+            _ => self.endpoint.to_string(),
+        }
+    }
+}
+
 /// The clients as text; a dash for none.
 #[must_use]
 pub fn clients(clients: &[IpAddr]) -> String {
     if clients.is_empty() {
-        return "-".to_owned();
+        return NONE.to_owned();
     }
     let clients: Vec<String> = clients.iter().map(ToString::to_string).collect();
     clients.join(",")

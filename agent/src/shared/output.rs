@@ -5,7 +5,10 @@ use clap::ValueEnum;
 use comfy_table::{Table, presets::NOTHING};
 use serde::Serialize;
 use std::fmt::Display;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Form of what is printed.
@@ -94,6 +97,15 @@ pub fn exit(done: anyhow::Result<u8>, failed: u8) -> ExitCode {
         failed
     });
     code.into()
+}
+
+/// A new file that only its owner reads. An existing one, or a link, is left alone: who may run a verb in the agent's pod
+/// shall not write where the agent may. Errors: it exists, or cannot be made.
+pub fn new_file(path: &Path) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let file = options.open(path);
+    file.with_context(|| format!("cannot make {}", path.display()))
 }
 
 /// Whether an error is only that the reader of the output has left (`epguard lint | head`).

@@ -111,6 +111,9 @@ pub struct Status {
     /// How many `EndpointSlices` and Services are too large to take in, by namespace.
     #[serde(default)]
     pub left_out: BTreeMap<String, usize>,
+    /// Objects that were read only in part.
+    #[serde(default)]
+    pub partial: Partial,
     /// Services with denials, each with another Service, named second, that claims one of its VIPs.
     #[serde(default)]
     pub rivals: Vec<(String, String)>,
@@ -184,6 +187,15 @@ impl From<&state::Ranges> for Ranges {
             exclude: ranges.exclude.iter().map(ToString::to_string).collect(),
         }
     }
+}
+
+/// Pods and `EndpointSlices` that have more, or other, addresses than are read: each may stand for any IP.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Partial {
+    /// How many there are.
+    pub count: usize,
+    /// Kind, namespace and name of the first ones.
+    pub first: Vec<String>,
 }
 
 /// A watch of one resource.

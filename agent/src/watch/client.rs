@@ -1,6 +1,6 @@
 //! The connection to the API server.
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use hyper::header::{HeaderValue, USER_AGENT};
 use kube::{
     Client, Config,
@@ -11,6 +11,7 @@ use std::{
         consts::{ARCH, OS},
         split_paths,
     },
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -79,8 +80,26 @@ fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
     Ok(file)
 }
 
+/// The token of the pod's own service account.
+const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Whether a user of the kubeconfig has the `own` token, under whatever name: its server would get the agent's rights.
+fn uses(file: &Kubeconfig, own: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+    let users = file.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
+    let mut tokens = users.filter_map(|user| user.token_file.as_deref());
+    let own = identity(own);
+    own.is_some() && tokens.any(|token| identity(Path::new(token)) == own)
+}
+
 async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Config> {
     let file = merged(paths)?;
+    ensure!(
+        !uses(&file, Path::new(OWN_TOKEN)),
+        "kubeconfig {}: it has the token of this pod's service account, which goes to no server of a kubeconfig; leave \
+         --kubeconfig out",
+        paths.display()
+    );
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
@@ -158,5 +177,28 @@ mod tests {
     async fn a_kubeconfig_without_a_cluster_is_refused() {
         let error = error_for("apiVersion: v1\nkind: Config\n").await;
         assert!(error.contains("names no usable cluster"), "{error}");
+    }
+
+    #[test]
+    fn the_service_accounts_token_is_known_under_every_name() {
+        let folder = std::env::temp_dir().join(format!("epguard-token-{}", fastrand::u64(..)));
+        std::fs::create_dir(&folder).unwrap();
+        let path = |name: &str| folder.join(name);
+        for name in ["own", "other"] {
+            std::fs::write(path(name), "token").unwrap();
+        }
+        std::os::unix::fs::symlink(path("own"), path("link")).unwrap();
+        let with = |name: &str| {
+            let token = path(name).display().to_string();
+            let text =
+                format!("users: [{{name: a, user: {{}}}}, {{name: u, user: {{tokenFile: '{token}'}}}}]");
+            uses(&Kubeconfig::from_yaml(&text).unwrap(), &path("own"))
+        };
+        assert_eq!(
+            ["own", "link", "./own", "other", "none"].map(with),
+            [true, true, true, false, false]
+        );
+        assert!(!uses(&Kubeconfig::default(), &path("own")));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

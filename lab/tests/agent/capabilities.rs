@@ -1,4 +1,4 @@
-//! The real agent with the capabilities of `deploy/overlays/capabilities` and no others.
+//! The real agent with the capabilities of `deploy/base` and no others.
 
 use super::stale::{connect_to_the_service, deny};
 use super::world::World;
@@ -12,11 +12,11 @@ use std::process::Command;
 /// Numbers of capabilities (linux/capability.h).
 const KNOWN: [(&str, u32); 3] = [("NET_ADMIN", 12), ("PERFMON", 38), ("BPF", 39)];
 
-/// The capabilities that the overlay adds after it drops all.
+/// The capabilities that the manifest adds after it drops all.
 fn named() -> Vec<(String, u32)> {
-    let overlay = include_str!("../../../deploy/overlays/capabilities/security-context.yaml");
-    let patch = yaml::documents(overlay).unwrap().remove(0);
-    let context = &patch["spec"]["template"]["spec"]["containers"][0]["securityContext"];
+    let manifest = include_str!("../../../deploy/base/daemonset.yaml");
+    let daemon_set = yaml::documents(manifest).unwrap().remove(0);
+    let context = &daemon_set["spec"]["template"]["spec"]["containers"][0]["securityContext"];
     let names = context["capabilities"]["add"].as_array().unwrap().iter();
     let number = |name: &str| KNOWN.iter().find(|known| known.0 == name).unwrap().1;
     names

@@ -187,6 +187,6 @@ mod tests {
         ] {
             assert!(!wants(arguments, &web), "{arguments:?}");
         }
-        assert!(!wants(&["-n", "shop"], &kind("unknown", Reason::Terminated)));
+        assert!(!wants(&["-n", "shop"], &kind("-", Reason::Terminated)));
     }
 }

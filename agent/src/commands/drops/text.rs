@@ -22,7 +22,7 @@ pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> Strin
         "MEANT",
         "HIT",
         "CLIENTS SEEN",
-        "OPENED",
+        "SYNS",
         "PACKETS",
     ];
     if all.is_empty() {
@@ -33,7 +33,7 @@ pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> Strin
         vec![
             ago(dropped.last_ms_ago),
             kind.service.clone(),
-            format!("{} {}", kind.endpoint, kind.protocol),
+            format!("{} {}", kind.endpoint(), kind.protocol),
             kind.reason.to_string(),
             kind.outcome.to_string(),
             kind.meant.clone(),
@@ -55,7 +55,7 @@ pub fn line(dropped: &Dropped) -> String {
         kind.outcome,
         kind.reason,
         kind.service,
-        kind.endpoint,
+        kind.endpoint(),
         kind.protocol,
         kind.meant,
         kind.hit,

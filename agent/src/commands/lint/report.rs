@@ -1,6 +1,7 @@
 //! All findings, as a document and for people.
 
 use super::finding::{Finding, Severity};
+use crate::shared::output::count;
 use crate::shared::plain::plain;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -51,10 +52,11 @@ impl Report {
         let errors = findings.filter(|f| f.severity == Severity::Error).count();
         let _ = write!(
             text,
-            "{} EndpointSlices and {} pods: {errors} errors, {} warnings",
-            self.slices,
-            self.pods,
-            self.findings.len() - errors
+            "{} and {}: {}, {}",
+            count(self.slices, "EndpointSlice"),
+            count(self.pods, "pod"),
+            count(errors, "error"),
+            count(self.findings.len() - errors, "warning")
         );
         text
     }

@@ -1,6 +1,7 @@
 //! Objects of tenants that leave Services without protection.
 
 use super::problem::{Problem, largest};
+use crate::shared::output::count;
 use crate::shared::status::Status;
 
 /// How many Services are named.
@@ -18,6 +19,19 @@ pub fn crowded(status: &Status) -> Vec<Problem> {
             ),
             "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a \
              namespace half of the index: split them, or have their owner remove them",
+        ));
+    }
+    let partial = &status.partial;
+    if partial.count > 0 {
+        let objects = count(partial.count, "object");
+        let more = match partial.count.saturating_sub(partial.first.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        found.push(Problem::new(
+            format!("{objects} cannot be read in whole, so what they may concern passes: {}{more}", partial.first.join(", ")),
+            "a pod's annotation network-status may have 64 addresses, and each address of an EndpointSlice must be an IP in its \
+             usual form: have their writers correct them",
         ));
     }
     if !status.rivals.is_empty() {
@@ -38,11 +52,16 @@ pub fn crowded(status: &Status) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::status::Partial;
 
     #[test]
-    fn objects_too_large_and_rival_services_are_named() {
+    fn objects_too_large_or_partial_and_rival_services_are_named() {
         let status = Status {
             left_out: [("flood".into(), 2), ("shop".into(), 1)].into(),
+            partial: Partial {
+                count: 4,
+                first: vec!["Pod shop/a".into(), "EndpointSlice shop/web-1".into()],
+            },
             rivals: (1..=4)
                 .map(|number| (format!("shop/web-{number}"), "flood/all".to_owned()))
                 .collect(),
@@ -54,6 +73,8 @@ mod tests {
             [
                 "3 EndpointSlices or Services are too large for the index, so those Services have no denials (namespace \
                  flood: 2, shop: 1)",
+                "4 objects cannot be read in whole, so what they may concern passes: Pod shop/a, EndpointSlice shop/web-1 and 2 \
+                 more",
                 "packets to a VIP of two Services pass: flood/all claims a VIP of shop/web-1, flood/all claims a VIP of \
                  shop/web-2, flood/all claims a VIP of shop/web-3, and 1 more",
             ]

@@ -15,7 +15,16 @@ impl Agent {
             self.writer
                 .configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
             let source = modes.source.as_str();
-            tracing::info!(mode = modes.mode.as_str(), reasons = ?self.writer.reasons(), source, "mode set");
+            let reasons = self.writer.reasons().into_iter();
+            let reasons: Vec<String> = reasons
+                .map(|(reason, mode)| format!("{reason}={}", mode.as_str()))
+                .collect();
+            tracing::info!(
+                mode = modes.mode.as_str(),
+                reasons = reasons.join(","),
+                source,
+                "mode set"
+            );
             self.insist_on_hooks()?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::Agent;
 use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::boot as now;
-use crate::shared::status::{Conflict, Evicted, Figures, Fill, Question, Request, Status, Watch};
+use crate::shared::status::{Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch};
 use anyhow::Result;
 use epguard_common::capacity;
 use epguard_core::facts::Watched;
@@ -56,6 +56,7 @@ impl Agent {
 
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
+        let (count, first) = self.state.partial();
         let conflicts = self.report.open_conflicts(&self.state).into_iter();
         Status {
             mode_source: self.node_modes.in_force().source,
@@ -81,6 +82,7 @@ impl Agent {
             unproven: self.unproven(),
             possible_holders: self.possible_holders(now()),
             left_out: self.state.left_out(),
+            partial: Partial { count, first },
             rivals: self.state.rivals(),
             figures: self.counted(),
             ..self.readiness()

@@ -32,7 +32,9 @@ impl Agent {
                 self.apply_lift(event.src, Duration::from_nanos(event.at_ns));
                 continue;
             }
-            self.report.client(now(), &self.state, event);
+            if self.state.is_listed() {
+                self.report.client(now(), &self.state, event);
+            }
             self.due_counts.active.insert(target(event));
             self.state.denied(event);
             if let Some(protocol) = Protocol::from_number(event.protocol) {
@@ -78,6 +80,10 @@ impl Agent {
     }
 
     fn count_denied(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<()> {
+        // An earlier agent's denials have no names before that. Their counts stay in the kernel.
+        if !self.state.is_listed() {
+            return Ok(());
+        }
         for reading in self.writer.take_readings(wanted)? {
             let last = Duration::from_nanos(reading.count.last_ns);
             for (outcome, count) in self.ledger.added(&reading) {

@@ -3,7 +3,7 @@
 
 use crate::daemon::report::tally::Tally;
 use crate::kernel::maps::{Denied, Lift};
-use crate::shared::drops::{Dropped, Kind, clients};
+use crate::shared::drops::{Dropped, Kind, NONE, clients};
 use epguard_common::{Addr, Count, DenialKey, Event, Outcome, Reason, Uid};
 use epguard_core::facts::{Name, Protocol, named};
 use epguard_core::state::{Changes, State};
@@ -46,12 +46,14 @@ impl Report {
     fn kind(&self, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
         let target = &denied.target;
         Kind {
-            service: state
-                .service_name(target.service)
-                .map_or("unknown".to_owned(), named),
+            service: match state.service_name(target.service) {
+                Some(name) => named(name),
+                None if target.service.is_some() => "unknown".to_owned(),
+                None => NONE.to_owned(),
+            },
             endpoint: SocketAddr::new(target.addr.ip(), target.port),
             protocol: Protocol::from_number(target.protocol)
-                .map_or("other", Protocol::as_str)
+                .map_or(NONE, Protocol::as_str)
                 .to_owned(),
             reason: denied.reason,
             outcome,
@@ -71,10 +73,10 @@ impl Report {
                 meant = kind.meant,
                 hit = kind.hit,
                 client = clients(&due.clients),
-                endpoint = %kind.endpoint,
+                endpoint = kind.endpoint(),
                 protocol = kind.protocol,
                 packets = count.packets,
-                opened = count.openings,
+                syns = count.openings,
                 "{}",
                 message(kind.outcome)
             );

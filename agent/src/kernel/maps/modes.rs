@@ -80,15 +80,18 @@ impl Writer {
     }
 }
 
+/// The modes in force: of a reason the lower of its own and the node's.
 fn shown(mut config: Config, reason: Option<Reason>) -> String {
     let mode = config.mode;
-    let mut of = |reason: Reason| config.reasons.of(reason).map(|own| own.as_str());
+    let mut of = |reason: Reason| match config.reasons.of(reason).copied() {
+        Some(own) if own > mode => format!("{} (its own mode is {own})", mode.as_str(), own = own.as_str()),
+        own => own.map_or("", Mode::as_str).to_owned(),
+    };
     if let Some(reason) = reason {
-        return of(reason).unwrap_or_default().to_owned();
+        return of(reason);
     }
-    let reasons = Reason::TO_DENY.into_iter();
-    let reasons = reasons.filter_map(|reason| Some(format!("\n  {} {}", reason.as_str(), of(reason)?)));
-    format!("{}{}", mode.as_str(), reasons.collect::<String>())
+    let reasons = Reason::TO_DENY.map(|reason| format!("\n  {} {}", reason.as_str(), of(reason)));
+    format!("{}{}", mode.as_str(), reasons.concat())
 }
 
 fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
@@ -139,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_is_shown_first_and_each_reasons_own_below() {
+    fn the_mode_is_shown_first_and_below_what_is_in_force_for_each_reason() {
         let config = switched(config(), Off, Some(Terminated));
-        let expected =
-            "observe\n  dead-backend enforce\n  reused enforce\n  retired-backend observe\n  terminated off";
+        let expected = "observe\n  dead-backend observe (its own mode is enforce)\n  reused observe (its own mode is enforce)\n  \
+             retired-backend observe\n  terminated off";
         assert_eq!(shown(config, None), expected);
         assert_eq!(shown(config, Some(Terminated)), "off");
     }

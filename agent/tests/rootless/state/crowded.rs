@@ -67,9 +67,15 @@ fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
     };
     world.tell(Fact::Slice(Change::Applied(unreadable)));
     assert_eq!(world.reasons(), [], "an address that cannot be read may be X");
+    assert_eq!(world.state.left_out(), BTreeMap::new(), "it is not too large");
+    assert_eq!(
+        world.state.partial(),
+        (1, vec!["EndpointSlice shop/web-wide".to_owned()])
+    );
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
     world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000))));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
+    assert_eq!(world.state.partial(), (0, vec![]));
 }
 
 #[test]

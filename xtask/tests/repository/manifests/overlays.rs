@@ -93,17 +93,23 @@ fn sorted_env(mut objects: Value) -> Value {
 
 #[test]
 #[ignore = "needs kubectl: cargo xtask setup installs it"]
-fn named_capabilities_take_the_place_of_privilege() {
-    let objects = render("capabilities");
-    assert_eq!(kinds(&objects), BASE);
-    let security = agent(&objects).security_context.unwrap();
-    assert_eq!(
-        (security.privileged, security.allow_privilege_escalation),
-        (Some(false), Some(false))
-    );
-    let capabilities = security.capabilities.unwrap();
-    assert_eq!(capabilities.drop.unwrap(), ["ALL"]);
-    assert_eq!(capabilities.add.unwrap(), ["BPF", "NET_ADMIN", "PERFMON"]);
+fn only_the_overlay_privileged_has_more_than_the_named_capabilities() {
+    for overlay in ["observe", "enforce", "monitoring", "privileged"] {
+        let objects = render(overlay);
+        let security = json!(agent(&objects).security_context.unwrap());
+        let named = json!({
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"], "add": ["BPF", "NET_ADMIN", "PERFMON"]},
+            "appArmorProfile": {"type": "Unconfined"},
+            "seccompProfile": {"type": "Unconfined"},
+            "seLinuxOptions": {"type": "spc_t"},
+        });
+        let all = json!({"privileged": true, "readOnlyRootFilesystem": true});
+        let expected = if overlay == "privileged" { all } else { named };
+        assert_eq!(security, expected, "{overlay}");
+    }
+    assert_eq!(kinds(&render("privileged")), BASE);
 }
 
 #[test]
@@ -141,7 +147,7 @@ fn monitoring_serves_metrics_where_prometheus_asks_and_health_stays_on_loopback(
 
 #[test]
 fn every_file_of_an_overlay_is_used_by_it() {
-    for overlay in ["observe", "enforce", "capabilities", "monitoring"] {
+    for overlay in ["observe", "enforce", "privileged", "monitoring"] {
         let listed = documents(&format!("overlays/{overlay}/kustomization.yaml"))[0].to_string();
         let files = std::fs::read_dir(deploy().join("overlays").join(overlay)).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());

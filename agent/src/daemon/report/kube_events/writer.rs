@@ -62,7 +62,7 @@ impl Writer {
                 (Err(error), Some(rest)) if may_pass(&error) => sleep(rest).await,
                 (Err(error), _) => {
                     tracing::warn!(
-                        error = error.to_string().replace('\n', " "),
+                        error = cause(error),
                         event = entry.event.metadata.name,
                         "cannot write an Event; `epguard drops` shows all denials"
                     );
@@ -100,6 +100,15 @@ impl Writer {
             sleep(FORBIDDEN).await;
         }
     }
+}
+
+/// In one line. The text of a refusal is the API server's: kube adds the whole answer as a struct.
+fn cause(error: kube::Error) -> String {
+    let text = match error {
+        kube::Error::Api(status) => status.message.clone(),
+        error => anyhow::Error::from(error).root_cause().to_string(),
+    };
+    text.replace('\n', " ")
 }
 
 /// True if the account may not write Events, by the text of the API server (`responsewriters.forbiddenMessage`). A

@@ -25,11 +25,29 @@ impl State {
     #[must_use]
     pub fn left_out(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        let slices = self.cluster.endpoint_index.left_out.slices();
+        let slices = self.cluster.endpoint_index.left_out.slices(false);
         for (namespace, _) in slices.chain(self.cluster.vips.left_out()) {
             *counts.entry(namespace.to_string()).or_default() += 1;
         }
         counts
+    }
+
+    /// How many pods and `EndpointSlices` were read only in part, so that they may stand for any IP; the first ones with kind,
+    /// namespace and name.
+    #[must_use]
+    pub fn partial(&self) -> (usize, Vec<String>) {
+        const NAMED: usize = 3;
+        let pods = self
+            .cluster
+            .pods
+            .possible_holders()
+            .filter(|record| record.pod.partial);
+        let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
+        let slices = self.cluster.endpoint_index.left_out.slices(true);
+        let slices = slices.map(|name| format!("EndpointSlice {}", named(name)));
+        let mut all = pods.chain(slices);
+        let first: Vec<String> = all.by_ref().take(NAMED).collect();
+        (first.len() + all.count(), first)
     }
 
     /// Services with denials whose packets do not show the Service meant, because another Service claims one of their

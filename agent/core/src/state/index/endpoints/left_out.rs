@@ -1,9 +1,9 @@
-//! `EndpointSlices` for whose endpoints there is no room: nothing is denied of their Services, nor at their IPs.
+//! `EndpointSlices` for whose endpoints there is no room, or that cannot be read in whole: nothing is denied of their Services, nor at their IPs.
 
 use crate::facts::{Name, Slice};
 use crate::state::index::vips::give_back;
 use epguard_common::Addr;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
 /// writes slices of at most 1,000 addresses.
@@ -15,28 +15,30 @@ pub(in crate::state) const OF_ALL: usize = 80 * OF_ONE;
 /// Slices that were left out.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct LeftOut {
-    slices: BTreeSet<Name>,
+    /// Each with whether it was read only in part.
+    slices: BTreeMap<Name, bool>,
     services: HashMap<Name, usize>,
     ips: HashMap<Addr, usize>,
 }
 
 impl LeftOut {
     pub(in crate::state) fn has(&self, slice: &Name) -> bool {
-        self.slices.contains(slice)
+        self.slices.contains_key(slice)
     }
 
     /// Adds a slice of a Service; a slice without one lists nothing.
     pub(in crate::state) fn add(&mut self, slice: &Slice, service: &Name) {
-        self.slices.insert(slice.name.clone());
+        self.slices.insert(slice.name.clone(), slice.partial);
         *self.services.entry(service.clone()).or_default() += 1;
         for endpoint in &slice.endpoints {
             *self.ips.entry(endpoint.ip).or_default() += 1;
         }
     }
 
-    /// Namespace and name of each.
-    pub(in crate::state) fn slices(&self) -> impl Iterator<Item = &Name> {
-        self.slices.iter()
+    /// Namespace and name of those for which there is no room, or of those that were read only in part.
+    pub(in crate::state) fn slices(&self, partial: bool) -> impl Iterator<Item = &Name> {
+        let slices = self.slices.iter().filter(move |slice| *slice.1 == partial);
+        slices.map(|(name, _)| name)
     }
 
     /// Whether one of the slices is of the Service.
@@ -51,7 +53,7 @@ impl LeftOut {
 
     /// Removes a slice; false if it was not left out.
     pub(in crate::state) fn remove(&mut self, slice: &Slice) -> bool {
-        let known = self.slices.remove(&slice.name);
+        let known = self.slices.remove(&slice.name).is_some();
         if let Some(service) = slice.service.as_ref().filter(|_| known) {
             give_back(&mut self.services, service);
             let mut ips = slice.endpoints.iter().map(|endpoint| endpoint.ip);
