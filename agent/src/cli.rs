@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    action, audit, breaker, completion, detach, drops, dump, lint, mode, status, sysdump, top, why,
+    action, audit, breaker, completion, detach, drops, dump, lint, mode, status, sysdump, why,
 };
 use crate::daemon::args::AgentArgs;
 use crate::daemon::run;
@@ -31,8 +31,6 @@ pub enum Command {
     Status(status::StatusArgs),
     /// Show denied flows by Service, pod meant and pod hit; with -f, new ones every second
     Drops(drops::DropsArgs),
-    /// Follow denials live: packets per second by verdict, Service, pod meant and pod hit
-    Top(top::TopArgs),
     /// Show owners, denials and counters from the maps, with names if an agent runs
     Dump(dump::DumpArgs),
     /// Show denials that wait for a second list, or confirm them by hand
@@ -60,7 +58,6 @@ impl Command {
             Self::Action(args) => action::run(&args),
             Self::Status(args) => return Ok(status::run(&args)),
             Self::Drops(args) => drops::run(&args),
-            Self::Top(args) => top::run(args).await,
             Self::Dump(args) => dump::run(&args),
             Self::Breaker(args) => breaker::run(args),
             Self::Audit(args) => return Ok(audit::run(&args)),

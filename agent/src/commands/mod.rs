@@ -11,5 +11,4 @@ pub mod lint;
 pub mod mode;
 pub mod status;
 pub mod sysdump;
-pub mod top;
 pub mod why;

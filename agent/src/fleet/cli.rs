@@ -2,7 +2,7 @@
 
 use super::ask::UNKNOWN;
 use super::scope::Scope;
-use super::{audit, breaker, complete, drops, lint, mode, output, status, sysdump, top, why};
+use super::{audit, breaker, complete, drops, lint, mode, output, status, sysdump, why};
 use crate::shared::output::is_unread;
 use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -32,8 +32,6 @@ pub enum Verb {
     Status(status::StatusArgs),
     /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they come
     Drops(drops::DropsArgs),
-    /// Follow denials of all nodes live: packets per second by verdict, Service, pod meant and pod hit
-    Top(top::TopArgs),
     /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an answer
     Why(why::WhyArgs),
     /// Find flows of all nodes that still lead to pods that have ended
@@ -73,7 +71,6 @@ impl Plugin {
         match self.verb {
             Verb::Status(args) => status::run(&scope, &args).await,
             Verb::Drops(args) => drops::run(&scope, &args).await,
-            Verb::Top(args) => top::run(&scope, &args).await,
             Verb::Why(args) => why::run(&scope, &args).await,
             Verb::Audit(args) => audit::run(&scope, &args).await,
             Verb::Breaker(args) => breaker::run(&scope, &args).await,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Where a document has a status, which has the number of its form.
-const STATUSES: [&str; 3] = ["", "/status", "/agent/status"];
+const STATUSES: [&str; 2] = ["", "/status"];
 
 /// Why an answer is of no use. One line.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,20 +81,12 @@ mod tests {
     #[test]
     fn a_newer_form_is_refused_wherever_the_status_stands() {
         let mut status = serde_json::to_value(Status::default()).unwrap();
-        for document in [
-            json!(status),
-            json!({"status": status}),
-            json!({"agent": {"status": status}}),
-        ] {
+        for document in [json!(status), json!({"status": status})] {
             assert_eq!(read(&document).as_ref(), Ok(&document));
         }
         status["form"] = 5.into();
         status["version"] = "0.9.0".into();
-        for document in [
-            json!(status),
-            json!({"status": status}),
-            json!({"agent": {"status": status}}),
-        ] {
+        for document in [json!(status), json!({"status": status})] {
             assert_eq!(
                 read(&document).unwrap_err(),
                 Unread::Newer(
@@ -115,7 +107,7 @@ mod tests {
     #[test]
     fn the_usage_of_an_older_version_is_no_error_of_the_agent() {
         let failed = |stderr: &str| failure(stderr.as_bytes());
-        let usage = "error: unexpected argument '--output' found\n\nUsage: epguard top\n\nFor more information, try '--help'.\n";
+        let usage = "error: unexpected argument '--output' found\n\nUsage: epguard drops\n\nFor more information, try '--help'.\n";
         assert_eq!(
             failed(usage),
             Some(Unread::Foreign(

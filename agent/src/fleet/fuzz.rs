@@ -7,7 +7,6 @@ use super::sysdump::parts;
 use crate::commands::audit::Report;
 use crate::commands::drops::table;
 use crate::commands::status::{Condition, text};
-use crate::commands::top::Document;
 use crate::commands::why::Explanation;
 use crate::fuzz::harness::run;
 use crate::shared::drops::Dropped;
@@ -34,7 +33,6 @@ fn seeds() -> Vec<Vec<u8>> {
     let documents = [
         json!({"problems": [{"what": "w", "remedy": "r"}], "status": status}),
         json!([kind]),
-        json!({"agent": {"problems": [], "status": status, "drops": [kind]}, "counters": [], "errors": []}),
         json!({"ip": "10.0.0.1", "at": "t", "now": true, "mode": "enforce", "verdicts": [verdict], "owners": [], "evidence": [],
             "since": "s", "truncated": false}),
         json!({"node": "a", "endpoints": 1, "flows": 4, "findings": [finding],
@@ -73,7 +71,6 @@ fn answers_of_nodes() {
         shown::<Vec<Line<Dropped>>>(answer, |all| table(&lines::known(all), None, false));
         shown::<Explanation>(answer, Explanation::text);
         shown::<Report>(answer, Report::text);
-        shown::<Document>(answer, |all| all.errors.join(""));
         // A document is exact: nothing of it is left out.
         if let Ok(document) = decode::<Vec<Line<Dropped>>>(answer, Form::Json) {
             let whole: Vec<Value> = serde_json::from_slice(answer).unwrap();

@@ -28,9 +28,7 @@ mod places;
 mod progress;
 mod scope;
 mod status;
-mod stream;
 mod sysdump;
-mod top;
 mod version;
 mod why;
 

@@ -28,7 +28,7 @@ pub struct Scope {
     /// The namespace of the agents
     #[arg(long, value_name = "NAMESPACE", default_value = "epguard", global = true)]
     pub agents_namespace: String,
-    /// Only Services of this namespace [default: all]: denied flows in drops and top, verdicts in why, findings in audit,
+    /// Only Services of this namespace [default: all]: denied flows in drops, verdicts in why, findings in audit,
     /// pending denials in breaker, EndpointSlices in lint; the other commands show nodes, and refuse it
     #[arg(short, long, value_name = "NAMESPACE", global = true)]
     pub namespace: Option<String>,

@@ -13,7 +13,6 @@ mod operator;
 mod opinions;
 mod rbac;
 mod stale;
-mod top;
 mod view_age;
 mod why_live;
 mod world;

@@ -37,7 +37,7 @@ pub struct DropsArgs {
     /// Which denials.
     #[command(flatten)]
     pub filter: Filter,
-    /// Form of the output; with --follow, json and yaml are a document per line
+    /// Form of the output; with --follow, json and yaml are a list in a line each second
     #[arg(short, long, default_value = "table")]
     pub output: Output,
     /// The agent's status socket.
@@ -128,19 +128,14 @@ pub fn run(args: &DropsArgs) -> Result<()> {
         return Ok(());
     }
     let mut follower = Follower::default();
-    follower.new_of(&first);
+    let mut new = follower.new_of(&first);
     loop {
-        sleep(PACE);
-        for dropped in follower.new_of(&filter.of(ask(&args.run.run_dir)?)) {
-            println!("{}", line(args.output, &dropped)?);
+        match args.output {
+            Output::Table => new.iter().for_each(|dropped| println!("{}", text::line(dropped))),
+            Output::Json | Output::Yaml => println!("{}", serde_json::to_string(&new)?),
         }
-    }
-}
-
-fn line(output: Output, dropped: &Dropped) -> Result<String> {
-    match output {
-        Output::Table => Ok(text::line(dropped)),
-        Output::Json | Output::Yaml => serde_json::to_string(dropped).context("cannot write JSON"),
+        sleep(PACE);
+        new = follower.new_of(&filter.of(ask(&args.run.run_dir)?));
     }
 }
 

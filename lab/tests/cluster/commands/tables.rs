@@ -91,7 +91,7 @@ pub(crate) const BEFORE: [(&str, &str); 1] = [(
 )];
 
 /// Texts in the output.
-pub(crate) const SHOWN: [(&str, &str); 15] = [
+pub(crate) const SHOWN: [(&str, &str); 14] = [
     ("epguard status", "tcx, place 1"),
     ("kubectl epguard status", "all is well"),
     ("kubectl epguard status -o wide", "epguard-x7k2"),
@@ -100,7 +100,6 @@ pub(crate) const SHOWN: [(&str, &str); 15] = [
     ("epguard audit", "shop/web"),
     ("kubectl epguard audit", "shop/web"),
     ("kubectl epguard lint", "terminal-pod"),
-    ("kubectl epguard top", "shop/web"),
     ("kubectl -n shop describe service web", "StaleEndpointObserved"),
     ("kubectl get events *", "web."),
     ("kubectl -n epguard logs POD --previous", "hooked"),

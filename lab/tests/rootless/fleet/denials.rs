@@ -1,6 +1,5 @@
 //! `drops`, `why`, `audit`, `breaker` and `lint` of all nodes.
 
-use super::follow::{document_of, prints_lines};
 use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, prints, status};
 use epguard::shared::drops::{Dropped, Kind};
 use epguard::shared::status::PendingDenials;
@@ -185,7 +184,6 @@ fn of_two_namespaces(exec: &Exec) -> Run {
     };
     match &*exec.command[1] {
         "drops" => prints(&[dropped("shop/web", 1), dropped("team/api", 2)], 0),
-        "top" => prints_lines(&[document_of(&dropped("shop/web", 1))]),
         "why" => prints(&other, 0),
         "audit" => prints(
             &report(
@@ -207,7 +205,6 @@ async fn a_namespace_selects_services_in_every_verb_that_shows_them() {
     let mut outputs = Vec::new();
     for verb in [
         "drops",
-        "top --batch",
         "why 10.244.1.10",
         "audit",
         "breaker",

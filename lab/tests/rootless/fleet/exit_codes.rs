@@ -1,7 +1,6 @@
 //! The exit code of each verb: each row of the table in docs/operate.md.
 
 use super::denials::{dropped, report};
-use super::follow::{document_of, prints_lines};
 use super::world::{World, condition, gone, node_of, prints, status};
 use epguard_lab::api::Run;
 use serde_json::json;
@@ -24,7 +23,7 @@ enum Agents {
 use Agents::{Bad, Killed, Missing, None, Partly, Well};
 
 /// The first column of the page, the agents, the command and its exit code.
-const ROWS: [(&str, Agents, &str, i32); 31] = [
+const ROWS: [(&str, Agents, &str, i32); 28] = [
     ("`status`", Well, "status", 0),
     ("`status`", Bad, "status", 1),
     ("`status`", Bad, "status --node worker-2", 1),
@@ -47,9 +46,6 @@ const ROWS: [(&str, Agents, &str, i32); 31] = [
         2,
     ),
     ("`drops -f`", None, "drops -f", 2),
-    ("`top`", Bad, "top --batch", 0),
-    ("`top`", Missing, "top --batch --count 2", 2),
-    ("`top`", Well, "top --node worker-1,worker-9", 2),
     ("`audit`", Well, "audit", 0),
     ("`audit`", Bad, "audit", 1),
     ("`audit`", Partly, "audit", 2),
@@ -99,7 +95,6 @@ fn answer(world: &World, agents: Agents) {
                 }
                 prints(&report, code)
             }
-            "top" => prints_lines(&[document_of(&dropped("shop/web", 3))]),
             "mode" => Run::Prints { stdout: vec![], stderr: String::new(), code: 0 },
             "drops" => prints(&[dropped("shop/web", 3)], 0),
             _ => prints(&json!([]), 0),

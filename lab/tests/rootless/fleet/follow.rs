@@ -1,10 +1,8 @@
-//! `top`, and `drops -f`: streams of all nodes.
+//! `drops -f`: streams of all nodes.
 
 use super::denials::dropped;
-use super::world::{World, expect, gone, node_of, one_hangs_one_is_gone, status};
-use epguard::commands::top::{Answers, Counted, Document};
+use super::world::{World, expect, node_of, one_hangs_one_is_gone};
 use epguard::shared::drops::Dropped;
-use epguard_common::{Mode, Outcome, Reason};
 use epguard_lab::api::{ApiError, ObjectRef, Run};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader};
@@ -13,22 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A process that prints a document, and then again and again one with more packets.
-fn prints_documents() -> Run {
-    let (first, second) = (document(5), document(9));
+/// A process that prints an empty list, and then again and again one new denial.
+fn prints_lists() -> Run {
+    let new = list(&dropped("shop/web", 4));
     shell(&format!(
-        "echo '{first}'; while sleep 0.1; do echo '{second}'; done"
-    ))
-}
-
-/// A process that prints these lines again and again.
-pub fn prints_lines(lines: &[String]) -> Run {
-    let prints = lines.iter().map(|line| format!("printf '%s\\n' '{line}'"));
-    let prints: Vec<String> = prints.collect();
-    shell(&format!(
-        "{}; while sleep 0.1; do {}; done",
-        prints[0],
-        prints.join("; ")
+        "echo '[]'; while sleep 0.1; do printf '%s\\n' '{new}'; done"
     ))
 }
 
@@ -38,27 +25,8 @@ pub fn shell(script: &str) -> Run {
     Run::Process(command)
 }
 
-fn document(packets: u64) -> String {
-    document_of(&dropped("shop/web", packets))
-}
-
-pub fn document_of(dropped: &Dropped) -> String {
-    let mut status = status("worker-1");
-    status.mode = Some(Mode::Enforce);
-    let document = Document {
-        agent: Some(Answers {
-            problems: vec![],
-            status,
-            drops: vec![dropped.clone()],
-        }),
-        counters: Some(vec![Counted {
-            reason: Reason::Reused,
-            outcome: Outcome::Dropped,
-            packets: dropped.packets,
-        }]),
-        errors: vec![],
-    };
-    serde_json::to_string(&document).unwrap()
+pub fn list(dropped: &Dropped) -> String {
+    serde_json::to_string(&[dropped]).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +35,7 @@ async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     world
         .server
         .execs()
-        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints_documents()));
+        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints_lists()));
     let mut command = world.command(&["drops", "-f", "--timeout", "1"]);
     let lines = tokio::task::spawn_blocking(move || {
         let mut child = command
@@ -93,31 +61,9 @@ async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn top_adds_up_all_nodes() {
-    let world = World::new("top");
-    world
-        .server
-        .execs()
-        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints_documents()));
-    let output = world
-        .run(&["top", "--batch", "--count", "2", "--timeout", "1"])
-        .await;
-    // The rate of the first refresh depends on the moment, later ones are zero.
-    let second = output.split("\n\nepguard on").nth(1).unwrap_or(&output);
-    expect("top.txt", second);
-    world.server.execs().answer(|_| Run::Hangs);
-    expect("top-none.txt", &world.run(&["top", "--timeout", "1"]).await);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_has_seen_enough_ends_it() {
     let world = World::new("reader");
-    world.server.execs().answer(|_| {
-        let [first, second] = [1, 2].map(document);
-        shell(&format!(
-            "while sleep 0.1; do echo '{first}'; echo '{second}'; done"
-        ))
-    });
+    world.server.execs().answer(|_| prints_lists());
     let mut command = world.command(&["drops", "-f"]);
     let output = tokio::task::spawn_blocking(move || {
         let mut child = command
@@ -156,25 +102,11 @@ async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
 async fn a_living_node_does_not_wait_behind_those_that_cannot_be_opened() {
     let world = World::new("opening");
     world.server.execs().answer(|exec| match node_of(exec) {
-        "worker-3" => prints_documents(),
+        "worker-3" => prints_lists(),
         _ => Run::Unanswered,
     });
     let line = first_line(world.command(&["drops", "-f", "--parallel", "1", "--timeout", "600"])).await;
     assert!(line.starts_with("worker-3: dropped reused shop/web"), "{line}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn top_counts_the_packets_of_two_nodes_together() {
-    let world = World::new("sums");
-    world.server.execs().answer(|exec| match node_of(exec) {
-        "worker-1" => prints_lines(&[document(5)]),
-        "worker-2" => prints_lines(&[document(7)]),
-        _ => gone(),
-    });
-    expect(
-        "top-two.txt",
-        &world.run(&["top", "--batch", "--timeout", "5"]).await,
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,7 +118,7 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
     let count = Arc::clone(&tries);
     world.server.execs().answer(move |exec| {
         if node_of(exec) != "worker-1" {
-            return prints_documents();
+            return prints_lists();
         }
         count.fetch_add(1, Ordering::Relaxed);
         let mut new = super::world::pod("worker-1");
@@ -203,7 +135,7 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
 }
 
 /// The first line that a command prints, within a minute. Then it is ended.
-async fn first_line(mut command: Command) -> String {
+pub async fn first_line(mut command: Command) -> String {
     let line = tokio::task::spawn_blocking(move || {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

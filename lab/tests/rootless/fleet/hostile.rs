@@ -1,7 +1,7 @@
 //! A node, or a kubelet, that writes to the terminal of its operator, and readers that leave.
 
 use super::denials::{dropped, explanation, report};
-use super::follow::{document_of, shell};
+use super::follow::{first_line, list, shell};
 use super::world::{World, condition, expect, node_of, prints, status};
 use epguard::commands::status::Problem;
 use epguard_lab::api::Run;
@@ -49,16 +49,16 @@ fn world(name: &str) -> World {
                     };
                     prints(&json!({"problems": [problem], "status": status}), 1)
                 }
+                "drops" if exec.command[2] == "-f" => shell(&format!(
+                    "while sleep 0.1; do printf '%s\\n' '{}'; done",
+                    list(&kind)
+                )),
                 "drops" => prints(&json!([kind]), 0),
                 "why" => prints(
                     &hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]),
                     0,
                 ),
                 "audit" => prints(&hostile(&report, &[]), 1),
-                "top" => shell(&format!(
-                    "while sleep 0.1; do printf '%s\\n' '{}'; done",
-                    document_of(&kind)
-                )),
                 _ => Run::Prints {
                     stdout: Vec::new(),
                     stderr: EVIL.replace('\n', "\u{85}"),
@@ -70,10 +70,6 @@ fn world(name: &str) -> World {
             "status" => condition(status(node_of(exec))),
             "why" => prints(&explanation("pass"), 0),
             "audit" => prints(&report(node_of(exec), &json!([])), 0),
-            "top" => shell(&format!(
-                "while sleep 0.1; do printf '%s\\n' '{}'; done",
-                document_of(&dropped("shop/web", 3))
-            )),
             _ => prints(&json!([]), 0),
         }
     });
@@ -107,15 +103,15 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
         "lint: {}",
         world.run(&["lint", "--confirm-after", "0"]).await
     ));
-    let top = world.run(&["top", "--batch"]).await;
-    for output in outputs.iter().chain([&top]) {
+    let followed = first_line(world.command(&["drops", "-f"])).await;
+    for output in outputs.iter().chain([&followed]) {
         let raw = output
             .chars()
             .find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}');
         assert_eq!(raw, None, "{output:?}");
         assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
     }
-    assert!(top.contains("FORGED"), "{top}");
+    assert!(followed.contains("FORGED"), "{followed}");
     expect("hostile.txt", &outputs.join("\n"));
 }
 
@@ -134,7 +130,6 @@ async fn a_reader_that_has_left_ends_every_verb_quietly() {
     for verb in [
         "status",
         "drops",
-        "top --batch",
         "why 10.244.1.10",
         "audit",
         "breaker",

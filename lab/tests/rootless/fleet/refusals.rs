@@ -1,7 +1,6 @@
 //! What is printed without rights, without agents, and for agents that cannot answer.
 
 use super::denials::{dropped, explanation, report};
-use super::follow::{document_of, prints_lines};
 use super::world::{World, condition, expect, node_of, prints, status};
 use epguard_lab::api::Run;
 use serde_json::{Value, json};
@@ -46,7 +45,6 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         "drops" | "breaker" => prints(&json!([]), 0),
         "why" => prints(&explanation("pass"), 0),
         "audit" => prints(&report("worker-1", &json!([])), 0),
-        "top" => prints_lines(&[document_of(&dropped("shop/web", 1))]),
         _ => Run::Prints {
             stdout: vec![0; 1024],
             stderr: String::new(),
@@ -57,7 +55,6 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         "status",
         "status -l name=worker-1",
         "drops",
-        "top --batch",
         "why 10.244.1.10",
         "why 10.244.1.10 --client 10.244.3.5",
         "audit",

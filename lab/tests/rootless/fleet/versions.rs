@@ -1,7 +1,6 @@
 //! Agents of other versions.
 
 use super::denials::{dropped, explanation, report};
-use super::follow::{document_of, prints_lines};
 use super::world::{World, condition, expect, node_of, prints, status};
 use epguard_lab::api::Run;
 use serde_json::{Value, json};
@@ -40,13 +39,6 @@ fn world(name: &str) -> World {
             },
             ("worker-3", _) => fails(USAGE),
             ("worker-2", "status") => prints(&json!({"problems": [], "status": newer()}), 0),
-            ("worker-2", "top") => {
-                prints_lines(
-                    &[json!({"agent": {"problems": [], "status": newer(), "drops": []},
-                "counters": [], "errors": []})
-                    .to_string()],
-                )
-            }
             ("worker-2", "drops") => {
                 let mut moved = serde_json::to_value(dropped("shop/web", 20)).unwrap();
                 moved["reason"] = "moved".into();
@@ -61,7 +53,6 @@ fn world(name: &str) -> World {
             ("worker-2", "audit") => prints(&report("worker-2", &json!([{"state": "moved"}])), 1),
             (_, "status") => condition(status("worker-1")),
             (_, "drops") => prints(&[denial], 0),
-            (_, "top") => prints_lines(&[document_of(&denial)]),
             (_, "why") => prints(&explanation("pass"), 0),
             (_, "audit") => prints(&report("worker-1", &json!([])), 0),
             (_, verb) => fails(&format!("unexpected {verb}")),
@@ -80,7 +71,6 @@ async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known(
         "drops --reason reused",
         "why 10.244.1.10",
         "audit",
-        "top --batch",
         "mode",
     ] {
         let words: Vec<&str> = verb.split(' ').collect();
