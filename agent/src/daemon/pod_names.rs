@@ -1,14 +1,14 @@
 //! `<run-dir>/names.json`: names of the pods that denials are about, for the agent's next process. Pinned maps hold UIDs only,
 //! and the API no longer shows a pod that is gone.
 
-use crate::shared::output::new_file;
 use crate::shared::run_dir::NAMES;
 use anyhow::{Context as _, Result};
 use epguard_common::Uid;
 use epguard_core::facts::Name;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
@@ -94,11 +94,13 @@ fn write(path: &Path, names: &BTreeMap<Uid, Name>) -> Result<()> {
     let names: BTreeMap<String, &Name> = names.iter().map(|(uid, name)| (uid.to_string(), name)).collect();
     let text = serde_json::to_vec(&names).context("cannot write JSON")?;
     let aside = path.with_extension("json.new");
-    // Left behind by an agent that was killed.
-    let _ = fs::remove_file(&aside);
-    // Permissions as of the status socket: only root reads names.
-    new_file(&aside)?
-        .write_all(&text)
+    let mut options = OpenOptions::new();
+    // Permissions as of the status socket: only root reads names. Not through a link.
+    options.create(true).write(true).truncate(true);
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+        .open(&aside)
+        .and_then(|mut file| file.write_all(&text))
         .and_then(|()| fs::rename(&aside, path))
         .with_context(|| format!("cannot write {}", path.display()))
 }

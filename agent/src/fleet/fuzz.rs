@@ -27,8 +27,8 @@ fn seeds() -> Vec<Vec<u8>> {
     let status = status.unwrap();
     let verdict = json!({"service": "shop/web", "port": 80, "protocol": "TCP", "verdict": "deny", "reason": "reused", "because": "b",
         "change": "c"});
-    let finding = json!({"state": "stale", "service": "shop/web", "port": 80, "endpoint": "10.244.1.10:80",
-        "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "reused", "since": null, "packets": 3, "connection": "SYN_SENT",
+    let finding = json!({"state": "stale", "service": "shop/web:80", "endpoint": "10.244.1.10:80",
+        "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "reused", "connection": "SYN_SENT",
         "count": 1, "at": "x"});
     let documents = [
         json!({"problems": [{"what": "w", "remedy": "r"}], "status": status}),

@@ -25,13 +25,6 @@ pub fn text(missing: &[Missing]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// All of them in one line, the nodes first; none if every node answered.
-pub fn summary(missing: &[Missing]) -> Option<String> {
-    let nodes: Vec<&str> = missing.iter().map(|one| one.node.as_str()).collect();
-    let causes: Vec<String> = causes(missing).into_iter().map(|(why, _)| why).collect();
-    (!nodes.is_empty()).then(|| format!("no answer from {}: {}", names(&nodes), causes.join("; ")))
-}
-
 /// Each cause with its nodes.
 fn causes(missing: &[Missing]) -> Vec<(String, Vec<&str>)> {
     let mut causes: Vec<(String, Vec<&str>)> = Vec::new();

@@ -1,9 +1,7 @@
 //! Ways by which this node forwards packets without conntrack.
 
 use super::netlink::attributes::string;
-use super::netlink::request::{Message, Request};
-use rtnetlink::packet_core::NLM_F_DUMP;
-use rtnetlink::sys::protocols::NETLINK_NETFILTER;
+use super::netlink::netfilter::{Message, dump};
 use std::fs;
 
 /// `NFT_MSG_GETFLOWTABLE` of `NFNL_SUBSYS_NFTABLES` in `linux/netfilter/nf_tables.h`, and attributes of its answer.
@@ -30,15 +28,12 @@ fn has_services(listed: &str) -> bool {
 /// Empty where the kernel has none.
 #[must_use]
 pub fn flowtables() -> Vec<String> {
-    let take = |names: &mut Vec<String>, message: &Message<'_>| {
-        // struct nfgenmsg comes first.
-        let attributes = message.payload().get(4..).unwrap_or_default();
+    let take = |names: &mut Vec<String>, Message { attributes, .. }: Message<'_>| {
         if let (Some(table), Some(name)) = (string(attributes, &[TABLE]), string(attributes, &[NAME])) {
             names.push(format!("{table}/{name}"));
         }
     };
-    let request = Request::new(NETLINK_NETFILTER, GET_FLOWTABLE, NLM_F_DUMP, &[0; 4]);
-    request.ask(take).unwrap_or_default()
+    dump(GET_FLOWTABLE, take).unwrap_or_default()
 }
 
 #[cfg(test)]

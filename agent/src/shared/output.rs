@@ -68,8 +68,8 @@ pub fn table_of_nodes(
 
 /// A number of things: `1 node`, `2 nodes`.
 #[must_use]
-pub fn count(number: usize, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+pub fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
+    let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }
 

@@ -152,6 +152,7 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     world.start(&kubeconfig, &[]);
     world.until("synced", |status| status.synced);
     deny(&mut world);
+    connect_to_the_service(&world);
     let names = world.dir.join("names.json");
     world.until("names are kept", |_| {
         std::fs::read_to_string(&names).is_ok_and(|names| names.contains(r#"["shop","a"]"#))
@@ -164,8 +165,13 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
         let is_known = status.pods.values().any(|pod| pod == "shop/a");
         status.lease_ms > 0 && status.breaker.is_empty() && status.denies() && is_known
     });
+    // What the earlier agent's programs counted is of the same Service and pods.
+    let earlier = text(&epguard(&world, &["drops"]));
+    assert_eq!(earlier.lines().count(), 2, "{earlier}");
+    assert!(earlier.contains("shop/web"), "{earlier}");
     connect_to_the_service(&world);
     let drops = text(&epguard(&world, &["drops"]));
+    assert_eq!(drops.lines().count(), 2, "{drops}");
     assert!(drops.contains("shop/a"), "{drops}");
     let why = text(&epguard(&world, &["why", "10.244.1.10"]));
     assert!(why.contains("shop/a is meant"), "{why}");

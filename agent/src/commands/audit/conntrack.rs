@@ -1,6 +1,7 @@
 //! Flows that the kernel tracks (`linux/netfilter/nfnetlink_conntrack.h`).
 
-use super::netfilter::{Message, address, at, dump, number};
+use crate::node::netlink::attributes::{at, number};
+use crate::node::netlink::netfilter::{Message, address, dump};
 use anyhow::Context as _;
 use epguard_core::facts::Protocol;
 use std::net::SocketAddr;
@@ -11,8 +12,6 @@ const CTA_TUPLE_ORIG: u16 = 1;
 const CTA_TUPLE_REPLY: u16 = 2;
 /// `CTA_PROTOINFO`, `CTA_PROTOINFO_TCP`, `CTA_PROTOINFO_TCP_STATE`
 const TCP_STATE: [u16; 3] = [4, 1, 1];
-/// `CTA_COUNTERS_ORIG`, `CTA_COUNTERS_PACKETS`
-const PACKETS: [u16; 2] = [9, 1];
 const CTA_TUPLE_IP: u16 = 1;
 const CTA_TUPLE_PROTO: u16 = 2;
 /// `TCP_CONNTRACK_TIME_WAIT` and `TCP_CONNTRACK_CLOSE`: neither side sends any more.
@@ -29,35 +28,24 @@ pub struct Flow {
     pub aim: SocketAddr,
     /// The address that replies to it, or would.
     pub endpoint: SocketAddr,
-    /// Packets from the client; none if the kernel does not count.
-    pub packets: Option<u64>,
     /// State of a TCP flow, as `conntrack -L` writes it.
     pub state: Option<&'static str>,
 }
 
-/// The result of [`read`].
-#[derive(Debug, Default)]
-pub struct Flows {
-    /// How many flows there are.
-    pub seen: usize,
-    /// The wanted flows, ascending.
-    pub wanted: Vec<Flow>,
-}
-
 /// Reads all TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only those wanted are
-/// kept. Errors: the kernel's.
-pub fn read(wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<Flows> {
-    let take = |flows: &mut Flows, message: Message<'_>| {
+/// kept: these come ascending, behind the number of all. Errors: the kernel's.
+pub fn read(is_wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<(usize, Vec<Flow>)> {
+    let take = |(seen, wanted): &mut (usize, Vec<Flow>), message: Message<'_>| {
         if let Some(flow) = flow(message.attributes) {
-            flows.seen += 1;
-            flows.wanted.extend(Some(flow).filter(&wanted));
+            *seen += 1;
+            wanted.extend(Some(flow).filter(&is_wanted));
         }
     };
-    let mut flows: Flows = dump(GET, take).context("the kernel does not list it")?;
+    let (seen, mut wanted) = dump(GET, take).context("the kernel does not list it")?;
     // The kernel may list an entry twice if the table grows meanwhile.
-    flows.wanted.sort();
-    flows.wanted.dedup();
-    Ok(flows)
+    wanted.sort();
+    wanted.dedup();
+    Ok((seen, wanted))
 }
 
 fn flow(entry: &[u8]) -> Option<Flow> {
@@ -71,26 +59,15 @@ fn flow(entry: &[u8]) -> Option<Flow> {
         client,
         aim,
         endpoint,
-        packets: number(entry, &PACKETS),
         state: number(entry, &TCP_STATE).and_then(state),
     })
 }
 
 /// `enum tcp_conntrack`
 fn state(number: u64) -> Option<&'static str> {
-    const STATES: [&str; 10] = [
-        "NONE",
-        "SYN_SENT",
-        "SYN_RECV",
-        "ESTABLISHED",
-        "FIN_WAIT",
-        "CLOSE_WAIT",
-        "LAST_ACK",
-        "TIME_WAIT",
-        "CLOSE",
-        "SYN_SENT2",
-    ];
-    STATES.get(usize::try_from(number).ok()?).copied()
+    const STATES: &str =
+        "NONE SYN_SENT SYN_RECV ESTABLISHED FIN_WAIT CLOSE_WAIT LAST_ACK TIME_WAIT CLOSE SYN_SENT2";
+    STATES.split(' ').nth(usize::try_from(number).ok()?)
 }
 
 /// Source, destination and transport.
@@ -128,12 +105,10 @@ mod tests {
 
     /// A client's flow to a Service, in a state of TCP.
     fn entry(state: u8) -> Vec<u8> {
-        let counters = nested(1, &7_u64.to_be_bytes());
         [
             nested(1, &side([10, 244, 1, 5], [10, 96, 0, 1], [40000, 80])),
             nested(2, &side([10, 244, 1, 10], [10, 244, 1, 5], [8080, 40000])),
             nested(4, &nested(1, &nested(1, &[state]))),
-            nested(9, &counters),
         ]
         .concat()
     }
@@ -145,12 +120,9 @@ mod tests {
             client: "10.244.1.5:40000".parse().unwrap(),
             aim: "10.96.0.1:80".parse().unwrap(),
             endpoint: "10.244.1.10:8080".parse().unwrap(),
-            packets: Some(7),
             state: Some("ESTABLISHED"),
         };
-        assert_eq!(flow(&entry(3)), Some(known.clone()));
-        let uncounted = entry(3).len() - nested(9, &nested(1, &[0; 8])).len();
-        assert_eq!(flow(&entry(3)[..uncounted]).unwrap().packets, None);
+        assert_eq!(flow(&entry(3)), Some(known));
         assert_eq!(flow(&entry(7)), None, "what has ended leads nobody anywhere");
     }
 

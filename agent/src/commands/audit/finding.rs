@@ -1,11 +1,17 @@
-//! A flow that leads to a pod that has ended.
+//! Flows that lead to a pod that has ended, by the denials in the agent's pinned maps. Nothing is stale without a proof.
 
-use super::since::Since;
-use epguard_common::{Reason, Uid};
+use super::conntrack::Flow;
+use crate::commands::dump::{denials, keyed, services};
+use crate::shared::status::Status;
+use anyhow::Result;
+use epguard_common::{Addr, Denial, Reason, ServiceNumber, Terminated, Uid, UidState};
+use epguard_core::facts::Protocol;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::net::SocketAddr;
-use strum::{Display, EnumMessage, VariantArray};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use strum::{Display, VariantArray};
 
 /// Flows that lead to a pod that has ended. Sorted with the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -13,10 +19,8 @@ use strum::{Display, EnumMessage, VariantArray};
 pub struct Finding {
     /// How sure it is that nothing should lead there.
     pub state: State,
-    /// `namespace/name`; none for flows to the IP itself, or if the Service is unknown.
+    /// `namespace/name:port`; none for flows to the IP itself, or if the Service is unknown.
     pub service: Option<String>,
-    /// The Service's port.
-    pub port: Option<u16>,
     /// The address that it leads to.
     pub endpoint: SocketAddr,
     /// `TCP`, `UDP` or `SCTP`.
@@ -27,125 +31,149 @@ pub struct Finding {
     pub hit: Option<String>,
     /// Which proof holds.
     pub reason: Reason,
-    /// Since when the pod that is meant has ended; none if the agent no longer keeps that.
-    pub since: Option<Since>,
-    /// Packets of their clients; none where the kernel does not count.
-    pub packets: Option<u64>,
     /// State of a TCP flow, as `conntrack -L` writes it.
     pub connection: Option<Cow<'static, str>>,
     /// How many flows these are.
     pub count: usize,
     /// Client and destination of the first of them.
     pub at: String,
-    /// UID of the pod that is meant.
-    #[serde(skip)]
-    pub dead: Uid,
 }
 
-/// How sure it is that nothing should lead there: `--help` has these names and sentences.
+/// How sure it is that nothing should lead there.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Display,
-    VariantArray,
-    EnumMessage,
-    Serialize,
-    Deserialize,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, Serialize, Deserialize,
 )]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// the pod meant is dead, or another pod has its IP
+    /// The pod meant is dead, or another pod has its IP.
     Stale,
-    /// it has finished or is deleted, and may still serve the flows it has (retired-backend)
+    /// It has finished or is deleted, and may still serve the flows it has (retired-backend).
     #[strum(to_string = "allowed to end")]
     AllowedToEnd,
-    /// the agent waits for a second list (epguard breaker)
-    Held,
+}
+
+/// What flows are compared with: findings that lack a flow.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// The addresses of Services that have a denial.
+    services: BTreeMap<(SocketAddr, Protocol), ServiceNumber>,
+    denied: BTreeMap<(SocketAddr, Protocol), Vec<(ServiceNumber, Finding)>>,
+    orphan_ips: BTreeMap<IpAddr, Finding>,
+}
+
+impl Known {
+    /// Reads the pinned maps. Errors: no datapath is pinned there.
+    pub fn read(pin_dir: &Path, status: &Status) -> Result<Self> {
+        let mut known = Self::default();
+        for (vip, number) in services(pin_dir)? {
+            let at = at(vip.addr, vip.port, vip.protocol);
+            known.services.extend(at.map(|at| (at, number)));
+        }
+        // What waits for a second list is not proven.
+        for (target, denial) in denials(pin_dir)?
+            .into_iter()
+            .filter(|(_, denial)| denial.held == 0)
+        {
+            if let Some(at) = at(target.addr, target.port, target.protocol) {
+                let found = (target.service, denied(at.0, target.service, &denial, status));
+                known.denied.entry(at).or_default().push(found);
+            }
+        }
+        for (addr, terminated) in keyed::<Addr, Terminated>(pin_dir, "TERMINATED")? {
+            if terminated.lifted_ns == 0 {
+                let endpoint = SocketAddr::new(addr.ip(), 0);
+                let found = ended(endpoint, Reason::Terminated, status.pod(terminated.dead_uid));
+                known.orphan_ips.insert(addr.ip(), found);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Judges a flow. One that was sent elsewhere is judged by its Service, any other by the IP itself. The new owner of a
+    /// dead pod's IP may be the right destination: of an unknown Service such an IP is no finding.
+    #[must_use]
+    pub fn judge(&self, flow: &Flow) -> Option<Finding> {
+        let (found, port) = if flow.aim == flow.endpoint {
+            (self.orphan_ips.get(&flow.endpoint.ip())?, None)
+        } else {
+            let number = self.services.get(&(flow.aim, flow.protocol));
+            let mut denied = self.denied.get(&(flow.endpoint, flow.protocol))?.iter();
+            let (_, found) = denied.find(|(of, found)| match number {
+                Some(number) => of == number,
+                None => found.reason != Reason::Reused,
+            })?;
+            (found, number.map(|_| flow.aim.port()))
+        };
+        Some(Finding {
+            service: found
+                .service
+                .as_ref()
+                .zip(port)
+                .map(|(name, port)| format!("{name}:{port}")),
+            endpoint: flow.endpoint,
+            protocol: flow.protocol.as_str().into(),
+            connection: flow.state.map(Into::into),
+            at: format!("{} -> {}", flow.client, flow.aim),
+            ..found.clone()
+        })
+    }
+
+    /// The number of endpoints and IPs with a denial.
+    #[must_use]
+    pub fn endpoints(&self) -> usize {
+        self.denied.len() + self.orphan_ips.len()
+    }
+}
+
+fn at(addr: Addr, port: u16, protocol: u8) -> Option<(SocketAddr, Protocol)> {
+    Some((SocketAddr::new(addr.ip(), port), Protocol::from_number(protocol)?))
+}
+
+fn denied(endpoint: SocketAddr, number: ServiceNumber, denial: &Denial, status: &Status) -> Finding {
+    let owner = denial.owner_uid;
+    Finding {
+        state: match denial.uid_state {
+            UidState::Dead => State::Stale,
+            _ => State::AllowedToEnd,
+        },
+        service: Some(status.service_or_number(number)),
+        hit: (owner != Uid::NONE).then(|| status.pod(owner)),
+        ..ended(endpoint, denial.reason, status.pod(denial.dead_uid))
+    }
+}
+
+const fn ended(endpoint: SocketAddr, reason: Reason, meant: String) -> Finding {
+    Finding {
+        state: State::Stale,
+        service: None,
+        endpoint,
+        protocol: Cow::Borrowed(""),
+        meant,
+        hit: None,
+        reason,
+        connection: None,
+        count: 1,
+        at: String::new(),
+    }
 }
 
 /// Sorts, and merges findings that differ only in their client: a flood of one endpoint is one line.
-pub fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort();
-    let mut merged: Vec<Finding> = Vec::new();
+pub fn merge(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
+    let mut merged: BTreeMap<Finding, Finding> = BTreeMap::new();
     for finding in findings {
-        match merged.iter_mut().find(|first| same_but_client(first, &finding)) {
-            Some(first) => {
-                first.count += finding.count;
-                first.packets = first
-                    .packets
-                    .zip(finding.packets)
-                    .map(|(a, b)| a.saturating_add(b));
-            }
-            None => merged.push(finding),
+        let but_client = Finding {
+            at: String::new(),
+            ..finding.clone()
+        };
+        if let Some(first) = merged.get_mut(&but_client) {
+            first.count += finding.count;
+        } else {
+            merged.insert(but_client, finding);
         }
     }
-    merged
-}
-
-fn same_but_client(a: &Finding, b: &Finding) -> bool {
-    let without = |finding: &Finding| Finding {
-        packets: None,
-        count: 0,
-        at: String::new(),
-        ..finding.clone()
-    };
-    a.endpoint == b.endpoint && without(a) == without(b)
+    merged.into_values().collect()
 }
 
 #[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    /// A stale flow.
-    pub fn flow() -> Finding {
-        Finding {
-            state: State::Stale,
-            service: Some("shop/web".into()),
-            port: Some(80),
-            endpoint: "10.244.1.10:8080".parse().unwrap(),
-            protocol: "TCP".into(),
-            meant: "shop/a".into(),
-            hit: None,
-            reason: Reason::DeadBackend,
-            since: None,
-            packets: Some(3),
-            connection: Some("SYN_SENT".into()),
-            count: 1,
-            at: "10.244.1.5:40000 -> 10.96.0.1:80".into(),
-            dead: Uid::NONE,
-        }
-    }
-
-    #[test]
-    fn flows_of_many_clients_to_one_endpoint_in_one_state_are_one_line() {
-        let client = |port: u16| Finding {
-            at: format!("10.244.1.5:{port} -> 10.96.0.1:80"),
-            ..flow()
-        };
-        let established = Finding {
-            connection: Some("ESTABLISHED".into()),
-            ..flow()
-        };
-        let mut findings: Vec<Finding> = (40_000..40_193).map(client).collect();
-        findings.push(established);
-        let merged = merge(findings);
-        let counts: Vec<_> = merged
-            .iter()
-            .map(|one| (one.connection.as_deref(), one.count, one.packets))
-            .collect();
-        assert_eq!(
-            counts,
-            [
-                (Some("ESTABLISHED"), 1, Some(3)),
-                (Some("SYN_SENT"), 193, Some(579)),
-            ]
-        );
-        assert_eq!(merged[1].at, "10.244.1.5:40000 -> 10.96.0.1:80");
-    }
-}
+pub mod tests;

@@ -1,34 +1,28 @@
 //! `epguard audit`: which flows of this node still lead to pods that have ended. Reads, and changes nothing.
 //!
 //! ```text
-//! known (maps, status) --+
-//! kernel -> conntrack ---+-> judge (pure) -> finding, with since (history) -> report
+//! maps, status -> Known --+
+//! kernel -> conntrack ----+-> finding (pure) -> Report
 //! ```
 
 mod conntrack;
 mod finding;
-mod judge;
-mod known;
-pub(crate) mod netfilter;
-mod report;
-mod since;
 
 pub use finding::{Finding, State};
-pub use report::Report;
-pub use since::Since;
 
 use crate::shared::args::{PinArgs, RunArgs};
-use crate::shared::output::{Output, exit};
-use crate::shared::status::{self, Request};
+use crate::shared::output::{Output, count, exit, table};
+use crate::shared::status::{self, lenient};
 use anyhow::{Result, ensure};
 use clap::Args;
-use known::Known;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::io;
+use finding::Known;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::ExitCode;
-use strum::{EnumMessage as _, VariantArray as _};
+
+/// For what the kernel does not list.
+const REMEDY: &str =
+    "run this as root, in the node's network namespace; the kernel needs nf_conntrack_netlink";
 
 /// Exit codes: 0 if nothing is stale, 1 if anything is, 2 if not everything could be read.
 const FOUND: u8 = 1;
@@ -36,7 +30,15 @@ const FAILED: u8 = 2;
 
 /// Options of `epguard audit`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("STATE:{}\n{AFTER_HELP}", states()))]
+#[command(after_help = "\
+STATE: stale, or allowed to end: the pod meant has finished or is deleted, and may still serve the flows it has (retired-backend).
+FLOWS: flows to one endpoint in one state are one line; FIRST is the first of them.
+
+Exit code: 0 nothing stale, 1 something stale, 2 the flows could not be read.
+
+Examples:
+  epguard audit
+  epguard audit -o json | jq '.findings[] | select(.state == \"stale\")'")]
 pub struct AuditArgs {
     /// Form of the output
     #[arg(short, long, default_value = "table")]
@@ -49,34 +51,14 @@ pub struct AuditArgs {
     pub run: RunArgs,
 }
 
-/// The rest of the help.
-const AFTER_HELP: &str = "\
-FLOWS: flows to one endpoint in one state are one line; FIRST is the first of them.
-PACKETS: those of their clients, if net.netfilter.nf_conntrack_acct was 1 when the flows began.
-
-Exit code: 0 nothing stale, 1 something stale, 2 the flows could not be read.
-
-Examples:
-  epguard audit
-  epguard audit -o json | jq '.findings[] | select(.state == \"stale\")'";
-
-/// Each state and its meaning.
-fn states() -> String {
-    let states = State::VARIANTS.iter();
-    let each = states.map(|state| format!("\n  {state}: {}", state.get_documentation().unwrap_or_default()));
-    each.collect::<Vec<_>>().concat()
-}
-
 /// Compares, prints, and returns the exit code.
 #[must_use]
 pub fn run(args: &AuditArgs) -> ExitCode {
-    exit(show(args), FAILED)
-}
-
-fn show(args: &AuditArgs) -> Result<u8> {
-    let report = collect(&args.pins.pin_dir, &args.run.run_dir)?;
-    println!("{}", args.output.text(&report, Report::text)?);
-    Ok(verdict(&report))
+    let shown = collect(&args.pins.pin_dir, &args.run.run_dir).and_then(|report| {
+        println!("{}", args.output.text(&report, Report::text)?);
+        Ok(verdict(&report))
+    });
+    exit(shown, FAILED)
 }
 
 /// The exit code for a report.
@@ -88,6 +70,78 @@ pub(crate) fn verdict(report: &Report) -> u8 {
     } else {
         FAILED
     }
+}
+
+/// The output of `epguard audit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Name of the Node.
+    pub node: String,
+    /// Endpoints of ended pods that the agent denies; flows are compared with them.
+    pub endpoints: usize,
+    /// Flows compared; none if they could not be read.
+    pub flows: Option<usize>,
+    /// The worst first.
+    #[serde(deserialize_with = "lenient::items")]
+    pub findings: Vec<Finding>,
+    /// What was not read, with cause and remedy.
+    pub not_looked_at: Vec<String>,
+}
+
+impl Report {
+    /// How many flows are in that state.
+    fn count(&self, state: State) -> usize {
+        let findings = self.findings.iter();
+        let wanted = findings.filter(|finding| finding.state == state);
+        wanted.map(|finding| finding.count).sum()
+    }
+
+    /// For people: a summary, then one row per finding.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let stale = match self.count(State::Stale) {
+            0 => "nothing is stale".to_owned(),
+            flows => format!("stale: {}", count(flows, "flow")),
+        };
+        let ending = match self.count(State::AllowedToEnd) {
+            0 => String::new(),
+            flows => format!(", {flows} {}", State::AllowedToEnd),
+        };
+        let compared = self
+            .flows
+            .map_or("no flows".to_owned(), |flows| count(flows, "flow"));
+        let mut parts = vec![format!(
+            "{}: {stale}{ending}; compared {compared} with {} whose pods have ended",
+            self.node,
+            count(self.endpoints, "endpoint")
+        )];
+        if !self.findings.is_empty() {
+            parts.push(rows(&self.findings));
+        }
+        let unread = self.not_looked_at.iter().map(|what| format!("not read: {what}"));
+        parts.extend(unread.reduce(|lines, line| format!("{lines}\n{line}")));
+        parts.join("\n\n")
+    }
+}
+
+fn rows(findings: &[Finding]) -> String {
+    let or_dash = |text: Option<&String>| text.map_or("-".to_owned(), String::clone);
+    let rows = findings.iter().map(|finding| {
+        vec![
+            finding.state.to_string(),
+            finding.connection.as_deref().unwrap_or("-").to_owned(),
+            finding.count.to_string(),
+            or_dash(finding.service.as_ref()),
+            format!("{} {}", finding.endpoint, finding.protocol),
+            finding.meant.clone(),
+            finding.hit.clone().unwrap_or_else(|| "nobody".to_owned()),
+            finding.reason.to_string(),
+            finding.at.clone(),
+        ]
+    });
+    let header = "STATE CONNECTION FLOWS SERVICE ENDPOINT MEANT HIT REASON FIRST";
+    table(&header.split(' ').collect::<Vec<_>>(), rows)
 }
 
 /// Compares the kernel's flows with the agent's denials. Errors: no agent answers, it has not synced, or its
@@ -103,71 +157,27 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
         "the agent's view is too old, so its denials may have ended: see epguard status"
     );
     let known = Known::read(pin_dir, &status)?;
-    let read = conntrack::read(|flow| judge::flow(&known, flow).is_some());
+    let read = conntrack::read(|flow| known.judge(flow).is_some());
     // Reading may have taken seconds: a denial that was lifted meanwhile proves nothing.
     let known = Known::read(pin_dir, &status)?;
     let (flows, not_looked_at) = match read {
         Ok(flows) => (Some(flows), vec![]),
-        Err(error) => (None, vec![format!("conntrack: {error:#}: {}", remedy(&error))]),
+        Err(error) => (None, vec![format!("conntrack: {error:#}: {REMEDY}")]),
     };
-    let wanted = flows.iter().flat_map(|flows| &flows.wanted);
-    let mut findings = finding::merge(wanted.filter_map(|flow| judge::flow(&known, flow)).collect());
-    date(&mut findings, run_dir);
-    findings.sort();
+    let wanted = flows.iter().flat_map(|(_, wanted)| wanted);
+    let findings = finding::merge(wanted.filter_map(|flow| known.judge(flow)));
     Ok(Report {
         node: status.node,
         endpoints: known.endpoints(),
-        flows: flows.map(|flows| flows.seen),
+        flows: flows.map(|(seen, _)| seen),
         findings,
         not_looked_at,
     })
 }
 
-/// Adds since when each pod has ended: one request for each pod at an IP, as long as the agent answers. What its
-/// history does not contain stays open.
-fn date(findings: &mut [Finding], run_dir: &Path) {
-    let mut dated = BTreeMap::new();
-    for finding in findings {
-        let (ip, dead) = (finding.endpoint.ip(), finding.dead);
-        if let Entry::Vacant(place) = dated.entry((ip, dead)) {
-            let Ok(answer) = status::ask(run_dir, &Request::History(ip)) else {
-                return;
-            };
-            place.insert(answer.history.and_then(|history| since::since(&history, dead)));
-        }
-        finding.since.clone_from(&dated[&(ip, dead)]);
-    }
-}
-
-fn remedy(error: &anyhow::Error) -> &'static str {
-    let cause = error.downcast_ref::<io::Error>();
-    match cause.and_then(io::Error::raw_os_error) {
-        Some(libc::EPERM | libc::EACCES) => {
-            "run this as root, or with CAP_NET_ADMIN, in the node's own network namespace"
-        }
-        Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT) => {
-            "`modprobe nf_conntrack_netlink`, if the kernel has it"
-        }
-        _ => "run this again",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_failed_read_is_reported_with_its_remedy() {
-        for (errno, expected) in [
-            (libc::EPERM, "run this as root"),
-            (libc::EINVAL, "`modprobe nf_conntrack_netlink`"),
-            (libc::ENOBUFS, "run this again"),
-        ] {
-            let error = io::Error::from_raw_os_error(errno);
-            let error = anyhow::Error::from(error).context("the kernel does not list it");
-            assert!(remedy(&error).starts_with(expected), "{error:#}");
-        }
-    }
 
     #[test]
     fn only_stale_findings_fail_and_an_unread_table_is_never_called_clean() {
@@ -179,7 +189,7 @@ mod tests {
             node: "n".into(),
             endpoints: 0,
             flows: Some(0),
-            findings: vec![finding(State::AllowedToEnd), finding(State::Held)],
+            findings: vec![finding(State::AllowedToEnd)],
             not_looked_at: vec![],
         };
         assert_eq!(verdict(&report), 0);
@@ -187,5 +197,51 @@ mod tests {
         assert_eq!(verdict(&report), FAILED);
         report.findings.push(finding(State::Stale));
         assert_eq!(verdict(&report), FOUND);
+    }
+
+    #[test]
+    fn each_finding_is_one_row_below_the_summary() {
+        let stale = Finding {
+            hit: Some("team-b/b".into()),
+            count: 193,
+            ..finding::tests::flow()
+        };
+        let ending = Finding {
+            state: State::AllowedToEnd,
+            connection: None,
+            ..finding::tests::flow()
+        };
+        let mut report = Report {
+            node: "n".into(),
+            endpoints: 1,
+            flows: Some(4),
+            findings: vec![],
+            not_looked_at: vec![],
+        };
+        let clean = "n: nothing is stale; compared 4 flows with 1 endpoint whose pods have ended";
+        assert_eq!(report.text(), clean);
+        report.flows = None;
+        report.findings = vec![stale, ending];
+        report.not_looked_at.push("conntrack: no right".into());
+        let text = report.text();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = text.lines().map(words).collect();
+        assert_eq!(
+            lines,
+            [
+                "n: stale: 193 flows, 1 allowed to end; compared no flows with 1 endpoint whose pods have ended",
+                "",
+                "STATE CONNECTION FLOWS SERVICE ENDPOINT MEANT HIT REASON FIRST",
+                "stale SYN_SENT 193 shop/web:80 10.244.1.10:8080 TCP shop/a team-b/b dead-backend \
+                 10.244.1.5:40000 -> 10.96.0.1:80",
+                "allowed to end - 1 shop/web:80 10.244.1.10:8080 TCP shop/a nobody dead-backend \
+                 10.244.1.5:40000 -> 10.96.0.1:80",
+                "",
+                "not read: conntrack: no right",
+            ]
+        );
+        let document = serde_json::to_value(report).unwrap();
+        assert_eq!(document["findings"][1]["state"], "allowed-to-end");
+        assert!(document["findings"][1]["connection"].is_null());
     }
 }

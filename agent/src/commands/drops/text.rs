@@ -1,7 +1,7 @@
 //! Denied flows for people.
 
 use crate::shared::drops::{Dropped, clients};
-use crate::shared::output::table_of_nodes;
+use crate::shared::output::{count, table_of_nodes};
 
 /// The text in place of an empty table; `narrowed`: others may have been left out.
 #[must_use]
@@ -51,7 +51,7 @@ pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> Strin
 pub fn line(dropped: &Dropped) -> String {
     let kind = &dropped.kind;
     format!(
-        "{} {} {} -> {} {}: {} was meant, {} is there ({} packets from {})",
+        "{} {} {} -> {} {}: {} was meant, {} is there ({} from {})",
         kind.outcome,
         kind.reason,
         kind.service,
@@ -59,7 +59,7 @@ pub fn line(dropped: &Dropped) -> String {
         kind.protocol,
         kind.meant,
         kind.hit,
-        dropped.packets,
+        count(dropped.packets, "packet"),
         clients(&dropped.clients)
     )
 }

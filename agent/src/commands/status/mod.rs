@@ -15,7 +15,7 @@ mod unproven;
 pub use problem::Problem;
 pub use problems::problems;
 pub use text::text;
-pub(crate) use text::{BAD, GOOD, bullet, lease, view};
+pub(crate) use text::{BAD, GOOD, bullet, lease};
 pub(crate) use translators::gap;
 
 use crate::shared::args::RunArgs;

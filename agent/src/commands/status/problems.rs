@@ -5,6 +5,7 @@ use super::problem::{Problem, largest, seconds};
 use super::socket_lb::unjudged;
 use super::translators::unrecorded;
 use super::unproven::unproven;
+use crate::shared::output::count;
 use crate::shared::status::{Attachment, Status};
 
 /// A map that is fuller than this, in percent, is a problem before it is full.
@@ -46,8 +47,8 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     if status.refused > 0 {
         found.push(Problem::new(
             format!(
-                "{} denials did not fit into a map, those packets pass{}",
-                status.refused,
+                "{} did not fit into a map, those packets pass{}",
+                count(status.refused, "denial"),
                 largest(&status.refused_by_namespace)
             ),
             "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
@@ -72,12 +73,12 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     for held in &status.breaker {
         found.push(Problem::new(
             format!(
-                "{} denials of {} have waited {} for confirmation ({}; {} endpoints were ready recently)",
-                held.held,
+                "{} of {} waited {} for confirmation ({}; {} ready recently)",
+                count(held.held, "denial"),
                 held.service,
                 seconds(held.since_ms),
                 held.why,
-                held.ready_recently
+                count(held.ready_recently, "endpoint")
             ),
             "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
         ));
@@ -236,7 +237,7 @@ mod tests {
                 "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
                 "map DENIED is nearly full: 81 of 100",
                 "reused is only observed, because a denial was wrong (1 since the start)",
-                "4 denials of shop/web have waited 2 s for confirmation (more-than-half; 6 endpoints were ready recently)",
+                "4 denials of shop/web waited 2 s for confirmation (more-than-half; 6 endpoints ready recently)",
                 "10.0.0.7 is claimed by live pods a/b and c/d, so its traffic passes",
                 "2 objects, or annotations of some, could not be read and are ignored",
             ]

@@ -94,7 +94,7 @@ pub(crate) fn lease(status: &Status) -> String {
 }
 
 /// The age of the view that proves denials.
-pub(crate) fn view(status: &Status) -> String {
+fn view(status: &Status) -> String {
     let age = status.view_age_ms.map(|ms| format!("as of {} ago", seconds(ms)));
     age.unwrap_or_else(|| "of unknown age".to_owned())
 }

@@ -1,6 +1,7 @@
 //! Problems that keep denials from being proven: finished pods without a proof, and pods that may hold any IP.
 
 use super::problem::{Problem, first, seconds};
+use crate::shared::output::count;
 use crate::shared::status::Status;
 use epguard_common::Reason;
 
@@ -13,7 +14,7 @@ pub fn unproven(status: &Status) -> Vec<Problem> {
     let only = format!("only `{retired}` and `{reused}` are judged there");
     let deaths = status.unproven.iter().map(|deaths| {
         let (pods, nodes) = (deaths.pods, first(&deaths.nodes, NAMED));
-        let finished = format!("{pods} pods have finished on {nodes} and none is proven dead there");
+        let finished = format!("{} finished on {nodes} and none is proven dead there", count(pods, "pod"));
         match &deaths.manager {
             Some(manager) => Problem::new(
                 format!("{finished}: the manager {manager} writes their phase, and is not known to be a kubelet"),
@@ -68,7 +69,7 @@ mod tests {
             unproven: vec![deaths(Some("microshift")), deaths(None)],
             ..Status::default()
         };
-        let finished = "7 pods have finished on n1, n2, n3 and 1 more and none is proven dead there";
+        let finished = "7 pods finished on n1, n2, n3 and 1 more and none is proven dead there";
         assert_eq!(
             whats(&status),
             [

@@ -1,7 +1,8 @@
 //! The state of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
 
-use crate::commands::audit::netfilter::{self, Message};
 use crate::node::netlink;
+use crate::node::netlink::attributes::{at, attributes, number, string};
+use crate::node::netlink::netfilter::{self, Message};
 use anyhow::{Context as _, Result};
 use aya::maps::loaded_maps;
 use aya::programs::loaded_programs;
@@ -78,14 +79,14 @@ fn rules() -> Result<Vec<u8>> {
 }
 
 fn write_rule(to: &mut Vec<u8>, rule: Message<'_>) {
-    let text = |kind| netfilter::string(rule.attributes, &[kind]).unwrap_or_default();
-    let handle = netfilter::number(rule.attributes, &[HANDLE]).unwrap_or_default();
+    let text = |kind| string(rule.attributes, &[kind]).unwrap_or_default();
+    let handle = number(rule.attributes, &[HANDLE]).unwrap_or_default();
     let mut line = format!("family {} {} {} {handle}:", rule.family, text(TABLE), text(CHAIN));
-    let expressions = netfilter::at(rule.attributes, &[EXPRESSIONS]).unwrap_or_default();
-    for (_, expression) in netfilter::attributes(expressions) {
-        let name = netfilter::string(expression, &[NAME]).unwrap_or_default();
+    let expressions = at(rule.attributes, &[EXPRESSIONS]).unwrap_or_default();
+    for (_, expression) in attributes(expressions) {
+        let name = string(expression, &[NAME]).unwrap_or_default();
         let _ = write!(line, " {name}(");
-        for octet in netfilter::at(expression, &[DATA]).unwrap_or_default() {
+        for octet in at(expression, &[DATA]).unwrap_or_default() {
             let _ = write!(line, "{octet:02x}");
         }
         line.push(')');

@@ -21,7 +21,6 @@ pub use owners::Span;
 use passing::passing;
 pub use question::{Question, Subject};
 pub use time::Moment;
-pub(crate) use time::wall;
 pub use verdict::Verdict;
 
 use crate::shared::args::{RunArgs, service};

@@ -16,15 +16,9 @@ impl Agent {
                 .configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
             let source = modes.source.as_str();
             let reasons = self.writer.reasons().into_iter();
-            let reasons: Vec<String> = reasons
-                .map(|(reason, mode)| format!("{reason}={}", mode.as_str()))
-                .collect();
-            tracing::info!(
-                mode = modes.mode.as_str(),
-                reasons = reasons.join(","),
-                source,
-                "mode set"
-            );
+            let reasons: Vec<String> = reasons.map(|(reason, mode)| format!("{reason}={mode}")).collect();
+            let reasons = reasons.join(",");
+            tracing::info!(mode = modes.mode.as_str(), reasons, source, "mode set");
             self.insist_on_hooks()?;
         }
         Ok(())

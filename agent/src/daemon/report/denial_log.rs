@@ -197,6 +197,7 @@ pub fn target(event: &Event) -> DenialKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use epguard_core::state::{Ipam, Ranges, Settings};
 
     #[test]
     fn only_observed_packets_are_logged_as_would_be_denied() {
@@ -204,5 +205,26 @@ mod tests {
         for stopped in Outcome::stopped() {
             assert_eq!(message(stopped), "denied", "{stopped:?}");
         }
+    }
+
+    #[test]
+    fn packets_to_an_ip_itself_show_no_service_port_or_protocol() {
+        let settings = Settings {
+            node: "n".into(),
+            ipam: Ipam::Auto,
+            ranges: Ranges::default(),
+        };
+        let mut report = Report::default();
+        let denied = Denied {
+            target: DenialKey::of_ip(Addr::v4([10, 244, 1, 10])),
+            reason: Reason::Terminated,
+            dead: Uid::NONE,
+            owner: Uid::NONE,
+        };
+        let (now, one) = (Duration::from_secs(1), Count::one(60, true));
+        report.count(&State::new(settings), &denied, Outcome::Dropped, one, now);
+        let kind = report.drops(now).remove(0).kind;
+        let shown = [kind.service.clone(), kind.endpoint(), kind.protocol];
+        assert_eq!(shown, ["-", "10.244.1.10", "-"]);
     }
 }

@@ -7,6 +7,7 @@ mod follow;
 #[cfg(test)]
 mod fuzz;
 mod interface;
+pub mod netfilter;
 mod presence;
 pub mod request;
 mod roles;

@@ -15,11 +15,7 @@ fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
         let set =
             |name: &str, value| std::fs::write(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), value);
         // Flows to a removed server stay for the whole test.
-        for (name, value) in [
-            ("acct", "1"),
-            ("tcp_timeout_close_wait", "600"),
-            ("tcp_timeout_fin_wait", "600"),
-        ] {
+        for (name, value) in [("tcp_timeout_close_wait", "600"), ("tcp_timeout_fin_wait", "600")] {
             node(&stage).run(|| set(name, value)).unwrap().unwrap();
         }
         let to = SERVICES.map(|(service, _)| vip(&stage, service));
@@ -46,11 +42,11 @@ const CLEAN: &str = "node-a: nothing is stale; compared N flows with 0 endpoints
 const FALLEN_BEHIND: &str = "\
 node-a: stale: 3 flows, 1 allowed to end; compared N flows with 4 endpoints whose pods have ended
 
-STATE CONNECTION FLOWS SERVICE ENDPOINT MEANT HIT REASON SINCE PACKETS FIRST
-stale TCPSTATE 1 - gone:8080 TCP old/gone-1 nobody terminated TIME COUNT CLIENT -> gone:8080
-stale TCPSTATE 1 old/gone:80 gone:8080 TCP old/gone-1 nobody dead-backend TIME COUNT CLIENT -> VIP-OF-gone
-stale TCPSTATE 1 old/web:80 web:8080 TCP old/web-1 new/shop-1 reused TIME COUNT CLIENT -> VIP-OF-web
-allowed to end TCPSTATE 1 old/late:80 late:8080 TCP old/late-1 nobody retired-backend TIME COUNT CLIENT -> VIP-OF-late";
+STATE CONNECTION FLOWS SERVICE ENDPOINT MEANT HIT REASON FIRST
+stale TCPSTATE 1 - gone:8080 TCP old/gone-1 nobody terminated CLIENT -> gone:8080
+stale TCPSTATE 1 old/gone:80 gone:8080 TCP old/gone-1 nobody dead-backend CLIENT -> VIP-OF-gone
+stale TCPSTATE 1 old/web:80 web:8080 TCP old/web-1 new/shop-1 reused CLIENT -> VIP-OF-web
+allowed to end TCPSTATE 1 old/late:80 late:8080 TCP old/late-1 nobody retired-backend CLIENT -> VIP-OF-late";
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
@@ -85,8 +81,8 @@ const NET_ADMIN: libc::c_ulong = 12;
 const NOT_LOOKED: &str = "\
 node-a: nothing is stale; compared no flows with 0 endpoints whose pods have ended
 
-not read: conntrack: the kernel does not list it: Operation not permitted (os error 1): run this as root, or with \
-CAP_NET_ADMIN, in the node's own network namespace
+not read: conntrack: the kernel does not list it: Operation not permitted (os error 1): run this as root, in the node's network \
+namespace; the kernel needs nf_conntrack_netlink
 ";
 
 #[test]

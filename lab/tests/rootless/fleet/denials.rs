@@ -95,9 +95,9 @@ pub fn report(node: &str, findings: &Value) -> Value {
 async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
     let world = World::new("audit");
     answers(&world, |exec, number| {
-        let finding = json!([{"state": "stale", "service": "shop/web", "port": 80,
+        let finding = json!([{"state": "stale", "service": "shop/web:80",
             "endpoint": "10.244.1.10:8080", "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
-            "since": null, "packets": 3, "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"}]);
+            "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"}]);
         let stale = number == 3;
         let findings = if stale { finding } else { json!([]) };
         prints(&report(node_of(exec), &findings), stale.into())
@@ -174,8 +174,8 @@ fn of_two_namespaces(exec: &Exec) -> Run {
     other["verdicts"] = json!([team, explanation("pass")["verdicts"][0]]);
     other["verdicts"][1]["service"] = "team/api".into();
     let finding = |service: &str, state: &str| {
-        json!({"state": state, "service": service, "port": 80, "endpoint": "10.244.1.10:8080",
-            "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend", "since": null, "packets": 3,
+        json!({"state": state, "service": format!("{service}:80"), "endpoint": "10.244.1.10:8080",
+            "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
             "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"})
     };
     let held = |service: &str| PendingDenials {
@@ -188,7 +188,10 @@ fn of_two_namespaces(exec: &Exec) -> Run {
         "audit" => prints(
             &report(
                 node,
-                &json!([finding("shop/web", "stale"), finding("team/api", "held")]),
+                &json!([
+                    finding("shop/web", "stale"),
+                    finding("team/api", "allowed-to-end")
+                ]),
             ),
             1,
         ),

@@ -81,9 +81,9 @@ fn answer(world: &World, agents: Agents) {
                 }
             }
             "audit" => {
-                let finding = json!([{"state": "stale", "service": "shop/web", "port": 80,
+                let finding = json!([{"state": "stale", "service": "shop/web:80",
                     "endpoint": "10.244.1.10:8080", "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
-                    "since": null, "packets": 3, "connection": "SYN_SENT", "count": 1, "at": "x"}]);
+                    "connection": "SYN_SENT", "count": 1, "at": "x"}]);
                 let mut report = report(node_of(exec), &if odd && agents == Bad { finding } else { json!([]) });
                 let code = match agents {
                     Bad if odd => 1,

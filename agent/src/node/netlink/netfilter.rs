@@ -1,8 +1,6 @@
 //! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`), of the network namespace of this process.
 
-pub use crate::node::netlink::attributes::{at, attributes, number, string};
-
-use crate::node::netlink::request::Request;
+use super::request::Request;
 use rtnetlink::packet_core::NLM_F_DUMP;
 use rtnetlink::sys::protocols::NETLINK_NETFILTER;
 use std::io;
@@ -13,7 +11,7 @@ use std::net::IpAddr;
 pub struct Message<'a> {
     /// `NFPROTO_*`.
     pub family: u8,
-    /// See [`attributes`].
+    /// See [`attributes`](super::attributes::attributes).
     pub attributes: &'a [u8],
 }
 
@@ -49,7 +47,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_octets_make_the_parser_panic(octets: Vec<u8>) {
-            take_body(&octets, |message| { let _ = attributes(message.attributes).count(); });
+            take_body(&octets, |message| { let _ = super::super::attributes::attributes(message.attributes).count(); });
         }
     }
 }

@@ -1,0 +1,119 @@
+//! What is a finding, and which of them are one line.
+
+use super::*;
+use epguard_common::{Action, Mode};
+
+const WEB: ServiceNumber = ServiceNumber { number: 7 };
+const DEAD: &str = "145c3e45-83c2-43e7-82af-16a616c6f5e0";
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn denial(reason: Reason, uid_state: UidState) -> Denial {
+    Denial {
+        dead_uid: Uid::parse(DEAD).unwrap(),
+        owner_uid: Uid::NONE,
+        boot_id: Uid::NONE,
+        reason,
+        uid_state,
+        mode: Mode::Enforce,
+        held: 0,
+        action: Action::Unset,
+    }
+}
+
+fn of(denial: &Denial, status: &Status) -> Finding {
+    denied(address("10.244.1.10:8080"), WEB, denial, status)
+}
+
+fn tcp(aim: &str, endpoint: &str) -> Flow {
+    Flow {
+        protocol: Protocol::Tcp,
+        client: address("10.244.1.5:40000"),
+        aim: address(aim),
+        endpoint: address(endpoint),
+        state: Some("SYN_SENT"),
+    }
+}
+
+/// shop/web (10.96.0.1:80) has a stale endpoint at 10.244.1.10:8080; no pod has 10.244.1.9.
+fn known(reason: Reason) -> Known {
+    let status = Status {
+        pods: [(DEAD.to_owned(), "shop/a".to_owned())].into(),
+        services: [("7".to_owned(), "shop/web".to_owned())].into(),
+        ..Status::default()
+    };
+    let found = of(&denial(reason, UidState::Dead), &status);
+    let orphan = ended(address("10.244.1.9:0"), Reason::Terminated, "shop/a".into());
+    Known {
+        services: [((address("10.96.0.1:80"), Protocol::Tcp), WEB)].into(),
+        denied: [((found.endpoint, Protocol::Tcp), vec![(WEB, found)])].into(),
+        orphan_ips: [(orphan.endpoint.ip(), orphan)].into(),
+    }
+}
+
+/// A stale flow.
+pub fn flow() -> Finding {
+    let flow = tcp("10.96.0.1:80", "10.244.1.10:8080");
+    known(Reason::DeadBackend).judge(&flow).unwrap()
+}
+
+#[test]
+fn only_endpoints_that_are_proven_dead_are_stale() {
+    for (reason, uid_state, expected) in [
+        (Reason::DeadBackend, UidState::Dead, State::Stale),
+        (Reason::Reused, UidState::Dead, State::Stale),
+        (Reason::Reused, UidState::Retired, State::AllowedToEnd),
+        (Reason::RetiredBackend, UidState::Retired, State::AllowedToEnd),
+    ] {
+        let found = of(&denial(reason, uid_state), &Status::default());
+        assert_eq!(found.state, expected, "{reason}");
+        let unnamed = (found.service.as_deref(), &*found.meant, found.hit);
+        assert_eq!(unnamed, (Some("Service 7"), DEAD, None));
+    }
+}
+
+#[test]
+fn a_flow_is_judged_by_its_service_or_by_the_ip_itself() {
+    let stale = |known: Known, aim: &str, endpoint: &str| {
+        let found = known.judge(&tcp(aim, endpoint));
+        found.map(|found| (found.reason, found.service))
+    };
+    let (x, direct) = ("10.244.1.10:8080", "10.244.1.9:53");
+    let web = || Some("shop/web:80".to_owned());
+    for reason in [Reason::DeadBackend, Reason::Reused] {
+        let of_service = stale(known(reason), "10.96.0.1:80", x);
+        assert_eq!(of_service, Some((reason, web())));
+        assert_eq!(
+            stale(known(reason), x, x),
+            None,
+            "the IP has, or may have, an owner"
+        );
+        let orphan = stale(known(reason), direct, direct);
+        assert_eq!(orphan, Some((Reason::Terminated, None)));
+    }
+    // A flow whose Service has no denial may rightly lead to the new owner.
+    let unknown = |reason| stale(known(reason), "10.96.0.9:80", x);
+    assert_eq!(unknown(Reason::DeadBackend), Some((Reason::DeadBackend, None)));
+    assert_eq!(unknown(Reason::Reused), None);
+}
+
+#[test]
+fn flows_of_many_clients_to_one_endpoint_in_one_state_are_one_line() {
+    let client = |port: u16| Finding {
+        at: format!("10.244.1.5:{port} -> 10.96.0.1:80"),
+        ..flow()
+    };
+    let established = Finding {
+        connection: Some("ESTABLISHED".into()),
+        ..flow()
+    };
+    let merged = merge((40_000..40_193).map(client).chain([established]));
+    let counts: Vec<_> = merged
+        .iter()
+        .map(|one| (one.connection.as_deref(), one.count))
+        .collect();
+    assert_eq!(counts, [(Some("ESTABLISHED"), 1), (Some("SYN_SENT"), 193)]);
+    assert_eq!(merged[1].at, "10.244.1.5:40000 -> 10.96.0.1:80");
+}
