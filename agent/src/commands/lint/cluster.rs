@@ -26,7 +26,7 @@ pub struct Listed {
 pub struct Cluster<'a> {
     /// The objects that were listed.
     pub listed: &'a Listed,
-    /// The same in an agent's state: what it spares, and which pods are a Service's own, is for it to say.
+    /// The same in an agent's state, which decides what is spared and which pods are a Service's own.
     state: State,
     by_uid: HashMap<Uid, &'a Pod>,
     by_name: HashMap<&'a Name, &'a Pod>,

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A process that prints an empty list, and then again and again one new denial.
+/// A process that prints an empty list, then one new denial, and then empty lists again and again.
 fn prints_lists() -> Run {
     let new = list(&dropped("shop/web", 4));
     shell(&format!(
-        "echo '[]'; while sleep 0.1; do printf '%s\\n' '{new}'; done"
+        "echo '[]'; sleep 0.1; printf '%s\\n' '{new}'; while sleep 0.1; do echo '[]'; done"
     ))
 }
 

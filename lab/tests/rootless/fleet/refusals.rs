@@ -1,6 +1,6 @@
 //! What is printed without rights, without agents, and for agents that cannot answer.
 
-use super::denials::{dropped, explanation, report};
+use super::denials::{explanation, report};
 use super::world::{World, condition, expect, node_of, prints, status};
 use epguard_lab::api::Run;
 use serde_json::{Value, json};

@@ -96,7 +96,7 @@ async fn a_finished_pod_that_is_still_listed_is_found_over_the_api_in_every_form
          error   terminal-pod 10.1.1.2: pod shop/gone has finished, still listed as ready\n          \
          fix: delete the finished pod: kubectl -n shop delete pod gone; for Jobs set ttlSecondsAfterFinished, or \
          keep their pods out of the Service's selector\n\n\
-         2 EndpointSlices and 2 pods: 1 errors, 0 warnings"
+         2 EndpointSlices and 2 pods: 1 error, 0 warnings"
     );
     let yaml = Output::Yaml.text(&report, Report::text).unwrap();
     assert_eq!(
@@ -139,7 +139,7 @@ async fn warnings_alone_exit_with_0_unless_strict() {
     cluster.store.apply(slice_now).unwrap();
     let report = cluster.look(None).await;
     assert!(
-        report.text().ends_with("0 errors, 1 warnings"),
+        report.text().ends_with("0 errors, 1 warning"),
         "{}",
         report.text()
     );
