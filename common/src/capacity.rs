@@ -24,10 +24,6 @@ pub const FLOWS: usize = 16_384;
 pub const FLOWS_PER_CLIENT: u32 = 2_048;
 /// Redirected flows that open or have closed, and UDP; the kernel drops the coldest. 2 * 16,384 * ~150 bytes = 5 MB.
 pub const OPENING: usize = 16_384;
-/// Live endpoints that flows are redirected to. Allocated on demand.
-pub const LIVE: usize = BACKENDS * crate::MAX_BACKENDS;
-/// Connections of clients to these that were not redirected. 16,384 * ~110 bytes = 1.8 MB.
-pub const DIRECT: usize = 16_384;
 /// Orphan IPs of this node; a node's range is rarely larger than a /22.
 pub const TERMINATED: usize = 4_096;
 /// Interfaces of the node.

@@ -1,9 +1,8 @@
-//! Redirected flows: keys and values of FLOWS, OPENING, RETURNS and DIRECT.
+//! Redirected flows: keys and values of FLOWS, OPENING and RETURNS.
 
 use crate::{Addr, Backend, Packet, Vip};
 
-/// Key of FLOWS and RETURNS, of OPENING and `OPENING_RETURNS`, and of DIRECT: a flow with the addresses behind conntrack, on
-/// one side. conntrack gives no two connections the same.
+/// Key of FLOWS and RETURNS, and of OPENING and `OPENING_RETURNS`: a flow with the addresses behind conntrack, on one side. conntrack gives no two connections the same.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Flow {
@@ -107,6 +106,10 @@ impl Redirected {
     /// The client sent a RST, which counts as both sides' FIN until the client goes on.
     pub const RESET: u32 = 32;
 
+    /// The client has its own connection to the live endpoint from the same port, so that answers would look the same. The flow is
+    /// refused until it is over.
+    pub const TAKEN: u32 = 64;
+
     const CLOSED: u32 = Self::CLIENT_CLOSED | Self::ENDPOINT_CLOSED;
 
     /// Whether both sides have closed the flow. One side alone may be a forged packet.
@@ -126,6 +129,17 @@ impl Redirected {
         self.flags & Self::ANSWERED != 0 && acknowledged == self.proof
     }
 
+    /// Whether a packet of the live endpoint with these TCP flags belongs to another connection of the client: the first answer to
+    /// a SYN is a SYN-ACK or a RST, and that of an endpoint that has the connection already an ACK (RFC 5961, section 4).
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::inline_always, reason = "as parse")]
+    pub const fn is_foreign(&self, protocol: u8, tcp_flags: u8) -> bool {
+        const TCP: u8 = 6;
+        const SYN_OR_RST: u8 = 0x06;
+        protocol == TCP && self.flags & Self::ANSWERED == 0 && tcp_flags & SYN_OR_RST == 0
+    }
+
     /// Whether a packet with the flow's addresses and ports belongs to it. One that opens a flow after the client has closed
     /// this one belongs to another.
     #[inline(always)]
@@ -142,8 +156,8 @@ impl Redirected {
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn gives_way(&self, protocol: u8, now_ns: u64) -> bool {
         const TCP: u8 = 6;
-        protocol == TCP && self.flags & Self::PROVEN == 0
-            || Self::is_closed(self.flags)
+        let unproven = protocol == TCP && self.flags & Self::PROVEN == 0;
+        self.flags & Self::TAKEN == 0 && (unproven || Self::is_closed(self.flags))
             || self.is_over(protocol, now_ns)
     }
 
@@ -152,7 +166,7 @@ impl Redirected {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_over(&self, protocol: u8, now_ns: u64) -> bool {
-        let open = self.flags & Self::PROVEN != 0 && self.flags & Self::CLOSED == 0;
+        let open = self.flags & (Self::PROVEN | Self::CLOSED | Self::TAKEN) == Self::PROVEN;
         now_ns.saturating_sub(self.used_ns) > patience(protocol, open)
     }
 }
@@ -172,37 +186,6 @@ pub const ALL_CLIENTS: Addr = Addr { octets: [0; 16] };
 pub const fn has_room(taken: u32, all: u32) -> bool {
     let free = (crate::capacity::FLOWS as u32).saturating_sub(all);
     taken < crate::capacity::FLOWS_PER_CLIENT && taken < free
-}
-
-/// Value of DIRECT: a connection that a client has to an endpoint in LIVE, and that was not redirected there.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Direct {
-    /// The client's last packet, `CLOCK_BOOTTIME`.
-    pub used_ns: u64,
-    /// Not 0: the client sent a FIN or a RST.
-    pub closing: u32,
-    /// Always 0.
-    pub reserved: u32,
-}
-
-impl Direct {
-    /// Whether the client's port is free again.
-    #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn is_over(&self, protocol: u8, now_ns: u64) -> bool {
-        const TCP: u8 = 6;
-        /// For last acknowledgements. `UDP_NS`: the time after which a client's UDP port may have another destination.
-        const SHORT_NS: u64 = 10_000_000_000;
-        const UDP_NS: u64 = 30_000_000_000;
-        let patience = match (self.closing, protocol) {
-            (0, TCP) => patience(protocol, true),
-            (0, _) => UDP_NS,
-            _ => SHORT_NS,
-        };
-        now_ns.saturating_sub(self.used_ns) > patience
-    }
 }
 
 /// For how long after its last packet a flow may go on, nanoseconds.

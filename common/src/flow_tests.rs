@@ -14,7 +14,6 @@ const LIVE: Backend = Backend {
 fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
     assert_eq!(size_of::<Flow>(), 2 * 16 + 2 * 2 + 1 + 3);
     assert_eq!(size_of::<Redirected>(), 36 + 20 + 4 + 4 + 8);
-    assert_eq!(size_of::<Direct>(), 8 + 4 + 4);
     assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
 }
 
@@ -59,13 +58,7 @@ fn a_closed_or_unproven_flow_expires_sooner() {
     assert!(flow(Redirected::ANSWERED).is_over(6, minutes(3)));
     assert!(flow(0).is_over(17, minutes(4)));
     assert!(!flow(0).is_over(17, minutes(2)));
-    let direct = |closing| Direct {
-        closing,
-        ..Direct::default()
-    };
-    assert!(!direct(0).is_over(6, minutes(60)));
-    assert!(direct(1).is_over(6, minutes(1)));
-    assert!(direct(0).is_over(17, minutes(1)), "conntrack has forgotten it");
+    assert!(flow(Redirected::PROVEN | Redirected::TAKEN).is_over(6, minutes(3)));
 }
 
 #[test]
@@ -85,6 +78,12 @@ fn an_open_proven_flow_keeps_its_place_and_its_packets() {
         (Redirected::ANSWERED, 6, true),
         (0, 6, true),
         (0, 17, false),
+        (Redirected::TAKEN, 6, false),
+        (
+            Redirected::TAKEN | Redirected::ENDPOINT_CLOSED | Redirected::CLIENT_CLOSED,
+            6,
+            false,
+        ),
     ];
     for (flags, protocol, expected) in table {
         assert_eq!(flow(flags).gives_way(protocol, 1), expected, "{flags} {protocol}");
@@ -128,6 +127,18 @@ fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a
     assert!(Redirected::is_closed(
         Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED
     ));
+}
+
+#[test]
+fn an_endpoint_that_answers_a_syn_with_an_ack_has_another_connection_of_the_client() {
+    let flow = |flags| Redirected {
+        flags,
+        ..Redirected::default()
+    };
+    let (syn_ack, rst, ack, fin) = (0x12, 0x14, 0x10, 0x11);
+    let foreign = [syn_ack, rst, ack, fin].map(|tcp| flow(0).is_foreign(6, tcp));
+    assert_eq!(foreign, [false, false, true, true]);
+    assert!(!flow(Redirected::ANSWERED).is_foreign(6, ack) && !flow(0).is_foreign(17, 0));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub use decision::{ActionModel, Decision, can_answer, decide};
 pub use denial::{Denial, RawDenial, UidState};
 pub use egress::{EgressModel, Judged, decide_egress};
 pub use event::Event;
-pub use flow::{ALL_CLIENTS, Direct, Flow, Redirected, Return, has_room};
+pub use flow::{ALL_CLIENTS, Flow, Redirected, Return, has_room};
 pub use gate::{BUCKETS, Gate, Glance, bucket};
 pub use judge::{Intent, Model, Proof, judge};
 pub use keyed::Keyed;

@@ -15,7 +15,6 @@ pod!(
     crate::Owner,
     crate::Vip,
     crate::Flow,
-    crate::Direct,
     crate::DenialKey,
     crate::Count,
     crate::DenialCount,

@@ -42,6 +42,13 @@ impl Entry {
         }
     }
 
+    /// Notes that the client has its own connection with these addresses at the live endpoint.
+    #[inline(always)]
+    pub fn take(self) {
+        self.add_flags(Redirected::TAKEN);
+        self.touch();
+    }
+
     /// Replaces the flags. Races as [`Entry::add_flags`].
     #[inline(always)]
     pub fn set_flags(self, flags: u32) {

@@ -1,4 +1,4 @@
-//! The maps of redirected flows. The programs write all of them but LIVE; the agent removes ended flows.
+//! The maps of redirected flows. The programs write them; the agent removes ended flows.
 //!
 //! A SYN, which any client can forge, adds a flow to OPENING only, which evicts its coldest flow. A proven handshake moves the
 //! flow to FLOWS, of which each client address has a share, and which evicts none.
@@ -9,13 +9,13 @@
 )]
 
 use crate::flow_entry::{Entry, FlowPair};
+use crate::maps;
 use crate::maps::{KeyedMap, copy_of_key};
-use crate::{clock, maps};
 use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{HashMap, LruHashMap};
 use aya_ebpf::macros::btf_map;
 use epguard_common::{
-    ALL_CLIENTS, Addr, Direct, Flow, Keyed, Outcome, Reason, Redirected, Return, Vip, capacity, has_room,
+    ALL_CLIENTS, Addr, Flow, Keyed, Outcome, Reason, Redirected, Return, capacity, has_room,
 };
 
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
@@ -32,11 +32,6 @@ static OPENING_RETURNS: LruHashMap<Flow, Keyed<Flow, Return>, { capacity::OPENIN
 /// race.
 #[btf_map]
 static CLIENTS: HashMap<Addr, u32, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
-/// Written by the agent.
-#[btf_map]
-static LIVE: HashMap<Vip, u32, { capacity::LIVE }, ON_DEMAND> = HashMap::new();
-#[btf_map]
-static DIRECT: LruHashMap<Flow, Direct, { capacity::DIRECT }> = LruHashMap::new();
 
 /// The entry of a redirected flow.
 #[inline(always)]
@@ -163,61 +158,4 @@ fn leave(flow: &Flow) -> bool {
         }
     }
     was_there
-}
-
-/// Whether flows are redirected to this endpoint.
-#[inline(always)]
-pub fn is_live(addr: Addr, port: u16, protocol: u8) -> bool {
-    let reserved = 0;
-    let endpoint = Vip {
-        addr,
-        port,
-        protocol,
-        reserved,
-    };
-    LIVE.get_ptr(endpoint).is_some()
-}
-
-/// Notes a packet of a client's own connection to an endpoint in LIVE. A SYN adds no entry: the endpoint may refuse it. Only
-/// a packet that `is_real` adds an entry, or changes whether the connection is open.
-#[inline(always)]
-pub fn note_direct(flow: &Flow, opens: bool, closing: bool, is_real: impl FnOnce() -> bool) {
-    let now_ns = clock::now_ns();
-    if let Some(direct) = DIRECT.get_ptr_mut(flow) {
-        // SAFETY: as in `Entry::touch`; processors that race write nearly the same.
-        unsafe {
-            (&raw mut (*direct).used_ns).write_volatile(now_ns);
-            if (opens || closing) && is_real() {
-                (&raw mut (*direct).closing).write_volatile(closing.into());
-            }
-        }
-    } else if !opens && is_real() {
-        let direct = Direct {
-            used_ns: now_ns,
-            closing: closing.into(),
-            reserved: 0,
-        };
-        // A full LRU map evicts the coldest one.
-        let _ = DIRECT.insert(flow, direct, 0);
-    }
-}
-
-/// Notes that the endpoint has ended such a connection.
-#[inline(always)]
-pub fn end_direct(flow: &Flow, is_real: impl FnOnce() -> bool) {
-    if let Some(direct) = DIRECT.get_ptr_mut(flow)
-        && is_real()
-    {
-        // SAFETY: as in `note_direct`.
-        unsafe { (&raw mut (*direct).closing).write_volatile(1) };
-    }
-}
-
-/// Whether the client has its own connection with the same addresses to the live endpoint.
-#[inline(always)]
-pub fn is_direct(behind: &Flow) -> bool {
-    // SAFETY: the entry stays readable for the run of the program; every bit pattern is a Direct. Of another connection that
-    // has just got the place, it keeps one flow from being redirected.
-    let direct = DIRECT.get_ptr(behind).map(|direct| unsafe { direct.read() });
-    direct.is_some_and(|direct| !direct.is_over(behind.protocol, clock::now_ns()))
 }

@@ -1,5 +1,5 @@
-//! The ingress hook, before DNAT: turns back replies of redirected flows, and judges packets to a pod's IP itself, and packets of
-//! sockets that a load balancer has connected. It knows no Service's address.
+//! The ingress hook, before DNAT: judges packets to a pod's IP itself, and packets of sockets that a load balancer has connected. It
+//! knows no Service's address.
 
 use crate::found::Found;
 use crate::frame::Origin as _;
@@ -7,7 +7,7 @@ use crate::lookup::Lookup;
 use crate::reject::limit;
 use crate::skb::Skb;
 use crate::socket::{self, Shown};
-use crate::{maps, telemetry, terminated, turned};
+use crate::{maps, telemetry, terminated};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
 use epguard_common::{Decision, Mode, Outcome, Reason, Verdict, decide, judge};
@@ -15,21 +15,11 @@ use epguard_common::{Decision, Mode, Outcome, Reason, Verdict, decide, judge};
 /// Judges a packet by its destination. `by_ip`: whether it may be aimed at the IP itself.
 #[inline(always)]
 pub fn judge_by_destination(skb: &Skb, by_ip: bool) -> Decision {
-    let Some(view) = maps::active() else {
+    let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
         return Decision::Pass;
     };
     let packet = skb.packet();
     let is_answer = skb.is_answer();
-    if view.flows != 0
-        && !is_answer
-        && packet.is_some_and(|packet| turned::is_reply(skb, packet))
-        && skb.is_in_force(&view)
-    {
-        return Decision::Reply;
-    }
-    if view.terminated == 0 {
-        return Decision::Pass;
-    }
     if !is_answer {
         terminated::lift(skb, packet);
     }

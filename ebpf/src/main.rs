@@ -122,9 +122,17 @@ fn asks_at_egress(context: *mut __sk_buff) -> bool {
     gate::asks_at_egress(context)
 }
 
+#[inline(always)]
+fn judge_ingress(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
+    if parsed != 0 && turned::is_reply(context) != 0 {
+        return Decision::Reply;
+    }
+    judge_by_destination(context, parsed, by_ip)
+}
+
 /// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
-fn judge_ingress(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
+fn judge_by_destination(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
     ingress::judge_by_destination(&Skb::new(context, parsed), by_ip)
 }
 

@@ -7,13 +7,13 @@
 use crate::frame::Origin as _;
 use crate::link::Link;
 use crate::redirected::{destination, of_client, of_endpoint, opening};
-use crate::route::{Hop, route, shows_its_sender};
+use crate::route::{Hop, route, route_of, shows_its_sender};
 use crate::skb::Skb;
-use crate::tcp_flags::{closes, resets};
+use crate::tcp_flags::{RST, closes, flags};
 use crate::{clock, flows, maps};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
-use aya_ebpf::helpers::generated::bpf_redirect_neigh;
+use aya_ebpf::helpers::generated::{bpf_check_mtu, bpf_redirect_neigh};
 use core::ptr::null_mut;
 use epguard_common::{Backend, Bytes as _, Flow, Outcome, Packet, Reason, Redirected, Return, Role, Vip};
 
@@ -54,17 +54,16 @@ pub fn is_live(backend: &Backend) -> bool {
     maps::owner(&backend.addr) == Some(backend.uid)
 }
 
-/// Whether no other connection of the client looks like this one to the live endpoint.
+/// Whether no other connection of the client looks like this one to the live endpoint, as far as is known: see
+/// [`Redirected::TAKEN`].
 #[inline(always)]
 fn is_free(flow: &Flow, backend: &Backend) -> bool {
-    let behind = flow.at(backend);
-    if !flows::is_live(backend.addr, backend.port, flow.protocol) || flows::is_direct(&behind) {
-        return false;
-    }
-    let Some((_, other)) = of_endpoint(behind) else {
+    let Some((_, other)) = of_endpoint(flow.at(backend)) else {
         return true;
     };
-    other.there.key == *flow || other.there.value.gives_way(flow.protocol, clock::now_ns())
+    let redirected = &other.there.value;
+    other.there.key == *flow && redirected.flags & Redirected::TAKEN == 0
+        || redirected.gives_way(flow.protocol, clock::now_ns())
 }
 
 /// Whether the flow that a packet opens may be redirected: no other connection may look like it to the live endpoint. 0 if
@@ -87,7 +86,8 @@ fn aimed() -> Option<(&'static Packet, &'static Vip)> {
 
 /// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would
 /// not send it. Also 0 for a tunnel and an address of the node's own, which was chosen for the way to the denied endpoint: the
-/// other node may expect it elsewhere (strict `rp_filter`).
+/// other node may expect it elsewhere (strict `rp_filter`). Also 0 for a connection that opens, where larger packets go to the denied
+/// endpoint than to this one: the error that tells the client is about an address that it has not called.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
@@ -101,7 +101,8 @@ pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
         ..*packet
     };
     let there = to(destination.backend.addr, destination.backend.port);
-    let Some(Hop::Through(ifindex)) = route(&skb, &there) else {
+    let size = if packet.opens() { largest(context) } else { 0 };
+    let Some(Hop::Through(ifindex)) = route_of(&skb, &there, size) else {
         return 0;
     };
     let own = || route(&skb, &to(packet.src, packet.src_port)).is_none();
@@ -110,6 +111,15 @@ pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
     }
     destination.through = ifindex;
     ifindex
+}
+
+/// Octets of the largest IP packet that the interface takes. Linux 5.12.
+#[inline(always)]
+fn largest(context: *mut __sk_buff) -> u16 {
+    let mut octets = 0;
+    // SAFETY: takes the program's own context, and a number on the stack, where 0 asks for the packet's own length.
+    unsafe { bpf_check_mtu(context.cast(), 0, &raw mut octets, 0, 0) };
+    octets.min(u16::MAX.into()) as u16
 }
 
 /// Stores where the flow of an admitted packet goes; 0 if that fails.
@@ -190,6 +200,7 @@ fn record(skb: &Skb) -> Option<()> {
         && entry.read(&mut flow.there).is_some()
         && flow.there.value.backend == *backend
         && flow.there.value.vip == *vip
+        && flow.there.value.flags & Redirected::TAKEN == 0
     {
         entry.touch();
         return Some(());
@@ -252,7 +263,7 @@ fn progress(skb: &Skb) -> Option<()> {
 fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
     if !closes(skb, packet) {
         0
-    } else if resets(skb, packet) {
+    } else if flags(skb, packet) & RST != 0 {
         Redirected::RESET | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED
     } else {
         Redirected::CLIENT_CLOSED

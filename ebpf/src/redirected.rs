@@ -4,7 +4,7 @@ use crate::flow_entry::{Entry, FlowPair};
 use crate::flows;
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
-use epguard_common::{Backend, Flow, Packet, Vip};
+use epguard_common::{Backend, Flow, Packet, Redirected, Vip};
 
 /// Scratch memory: no value outlives one run of a program.
 #[btf_map]
@@ -14,14 +14,15 @@ static REDIRECTED: PerCpuArray<FlowPair, 2> = PerCpuArray::new();
 const OWN: u32 = 0;
 const OTHER: u32 = 1;
 
-/// The flow of a packet of its client, which asked for `vip`, if it is redirected.
+/// The flow of a packet of its client, which asked for `vip`, if it is redirected, and its addresses are not taken.
 #[inline(always)]
 pub fn of_client(packet: &Packet, vip: &Vip) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OWN)?;
     flow.there.key = Flow::to(packet);
     let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
-    (flow.there.value.vip == *vip).then_some(())?;
+    let Redirected { vip: own, flags, .. } = &flow.there.value;
+    (*own == *vip && flags & Redirected::TAKEN == 0).then_some(())?;
     flow.back.key = flow.there.key.at(&flow.there.value.backend);
     Some((entry, flow))
 }

@@ -79,12 +79,19 @@ pub enum Hop {
 /// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
 pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
+    route_of(frame, packet, 0)
+}
+
+/// As [`route`]; `None` also where a packet of so many octets finds no way in one piece. 0 octets: whatever the way takes.
+#[inline(always)]
+pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<Hop> {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
     route.l4_protocol = packet.protocol;
     route.sport = packet.src_port.to_be();
     route.dport = packet.dst_port.to_be();
     route.ifindex = frame.ifindex();
+    route.__bindgen_anon_1.tot_len = octets;
     let (src, dst) = (packet.src.words(), packet.dst.words());
     if packet.dst.is_v4() {
         route.family = AF_INET;
@@ -99,6 +106,7 @@ pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
     let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut *route, ROUTE_SIZE, 0) };
     match answer {
         BLACKHOLE => Some(Hop::Blackhole),
+        FRAGMENTATION_NEEDED if octets != 0 => None,
         SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
         _ => None,
     }

@@ -1,26 +1,26 @@
-//! The flags by which a TCP packet ends a connection.
+//! The flags of a TCP packet.
 
 use crate::skb::Skb;
 use epguard_common::{Bytes as _, Packet};
 
 const TCP: u8 = 6;
 
+pub const FIN: u8 = 0x01;
+pub const SYN: u8 = 0x02;
+pub const RST: u8 = 0x04;
+pub const ACK: u8 = 0x10;
+
+/// The flags; 0 for a packet that is not TCP.
+#[inline(always)]
+pub fn flags(skb: &Skb, packet: &Packet) -> u8 {
+    if packet.protocol != TCP {
+        return 0;
+    }
+    skb.read::<1>(packet.transport_at + 13).map_or(0, |[flags]| flags)
+}
+
 /// True for a TCP packet with FIN or RST.
 #[inline(always)]
 pub fn closes(skb: &Skb, packet: &Packet) -> bool {
-    const FIN_OR_RST: u8 = 0x05;
-    packet.protocol == TCP
-        && skb
-            .read::<1>(packet.transport_at + 13)
-            .is_some_and(|[flags]| flags & FIN_OR_RST != 0)
-}
-
-/// True for a TCP packet with RST.
-#[inline(always)]
-pub fn resets(skb: &Skb, packet: &Packet) -> bool {
-    const RST: u8 = 0x04;
-    packet.protocol == TCP
-        && skb
-            .read::<1>(packet.transport_at + 13)
-            .is_some_and(|[flags]| flags & RST != 0)
+    flags(skb, packet) & (FIN | RST) != 0
 }

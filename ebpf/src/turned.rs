@@ -7,13 +7,11 @@ use crate::redirect::or_drop;
 use crate::redirected::of_endpoint;
 use crate::route::source_interface;
 use crate::skb::Skb;
-use crate::tcp_flags::closes;
+use crate::tcp_flags::{ACK, SYN, closes, flags};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS};
 use aya_ebpf::helpers::generated::bpf_redirect;
 use epguard_common::{Bytes as _, Flow, Packet, Redirected, Role};
-
-const TCP: u8 = 6;
 
 /// Sends a reply of a live endpoint back to the client. Global, see `reject::turn_round`.
 #[unsafe(no_mangle)]
@@ -23,13 +21,34 @@ pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
     or_drop(&skb, backward(&skb))
 }
 
-/// Whether the packet is a reply of a live endpoint in a redirected flow, and can be sent back.
-#[inline(always)]
-pub fn is_reply(skb: &Skb, packet: &Packet) -> bool {
-    packet.transport.has_ports()
-        && packet.network_at == 0
-        && !skb.is_tagged()
-        && of_endpoint(Flow::from(packet)).is_some()
+/// Whether the packet is a reply of a live endpoint in a redirected flow, and can be sent back; 0 if not. It has passed no
+/// `rp_filter` and no filter of the CNI's yet, so one that enters elsewhere than the endpoint's packets do may be forged, and is none.
+/// Global, and beside the other verdicts of the ingress hook: below them the stack would not do, before Linux 6.5.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn is_reply(context: *mut __sk_buff) -> u32 {
+    let skb = Skb::judged(context);
+    let Some(view) = maps::view().filter(|view| view.flows != 0) else {
+        return 0;
+    };
+    let Some(packet) = skb.packet() else {
+        return 0;
+    };
+    if !packet.transport.has_ports() || packet.network_at != 0 || skb.is_tagged() || skb.is_answer() {
+        return 0;
+    }
+    let Some((entry, flow)) = of_endpoint(Flow::from(packet)) else {
+        return 0;
+    };
+    let redirected = &flow.there.value;
+    if redirected.flags & Redirected::TAKEN != 0 || !skb.is_in_force(&view) || !entered_from_endpoint(&skb) {
+        return 0;
+    }
+    if redirected.is_foreign(packet.protocol, flags(&skb, packet)) {
+        entry.take();
+        return 0;
+    }
+    1
 }
 
 #[inline(always)]
@@ -38,7 +57,7 @@ fn backward(skb: &Skb) -> Option<i32> {
     let (entry, flow) = of_endpoint(Flow::from(packet))?;
     let back = &flow.back.value;
     entry.touch();
-    if closes(skb, packet) && entered_from_endpoint(skb) {
+    if closes(skb, packet) {
         entry.add_flags(Redirected::ENDPOINT_CLOSED);
     }
     if let Some(proof) = proof(skb, packet) {
@@ -52,22 +71,25 @@ fn backward(skb: &Skb) -> Option<i32> {
     Some(unsafe { bpf_redirect(back.ifindex, BPF_F_INGRESS.into()) } as i32)
 }
 
-/// The number that the client acknowledges if it gets this SYN-ACK; `None` for other packets, and for one that may be forged.
+/// The number that the client acknowledges if it gets this SYN-ACK; `None` for other packets.
 #[inline(always)]
 fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
-    const SYN_ACK: u8 = 0x12;
-    let [flags] = skb.read::<1>(packet.transport_at + 13)?;
-    if packet.protocol != TCP || flags & SYN_ACK != SYN_ACK || !entered_from_endpoint(skb) {
+    if flags(skb, packet) & (SYN | ACK) != SYN | ACK {
         return None;
     }
     let number = skb.read::<4>(packet.transport_at + 4).map(u32::from_be_bytes)?;
     Some(number.wrapping_add(1))
 }
 
-/// Whether the packet enters where the node routes the endpoint; otherwise it may be forged. All ports of a bridge count as
-/// one.
+/// Whether the packet enters where the node routes the endpoint. All ports of a bridge count as one, and all uplinks: answers of
+/// another node may come by another way.
 #[inline(always)]
 fn entered_from_endpoint(skb: &Skb) -> bool {
-    let there = source_interface(skb.as_ptr().cast());
-    there == skb.ifindex() || maps::role(there) == Some(Role::Bridge)
+    let (there, here) = (source_interface(skb.as_ptr().cast()), skb.ifindex());
+    there == here
+        || match maps::role(there) {
+            Some(Role::Bridge) => true,
+            Some(Role::Uplink) => maps::role(here) == Some(Role::Uplink),
+            _ => false,
+        }
 }

@@ -158,11 +158,8 @@ impl Writer {
         self.reserve_numbers(&ops)?;
         self.settle_counts(&ops)?;
         self.left_out = 0;
-        let redirects = ops.iter().any(Op::is_of_backends);
-        let live = redirects.then(|| flows::live(&desired.backends));
-        if let Some(live) = &live {
-            self.flows.add_live(live);
-            self.announce_flows(!live.is_empty())?;
+        if ops.iter().any(Op::is_of_backends) {
+            self.announce_flows(!desired.backends.is_empty())?;
         }
         for op in &ops {
             self.write_or_leave_out(op)
@@ -172,9 +169,6 @@ impl Writer {
             // The programs may have redirected flows there since the last sweep.
             self.flows_go_on = true;
             self.flows.sweep_soon();
-        }
-        if let Some(live) = &live {
-            self.flows.retain_live(live)?;
         }
         self.vouched.suspects = count(desired.suspects.len());
         self.vouched.terminated = count(desired.terminated.len());

@@ -62,26 +62,34 @@ fn facts(status: &Status) -> String {
     table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]))
 }
 
-/// The records that show the Service of a packet, in the order in which they are asked.
+/// What a load balancer with hooks at sockets may translate at an uplink, where it leaves no record of the Service.
+const FROM_OUTSIDE: &str = "calls from outside that the load balancer translates itself";
+
+/// What is judged, by the records that show the Service of a packet, in the order in which they are asked; and what is not.
 fn judged_by(status: &Status) -> String {
     let mut records = Vec::new();
     if status.translators.conntrack {
-        records.push("conntrack entries".to_owned());
+        records.push("what netfilter translates, by conntrack entries".to_owned());
     }
     if !status.translators.cilium.is_empty() {
-        records.push(format!("{} of Cilium's maps", status.translators.cilium.len()));
+        let maps = status.translators.cilium.len();
+        records.push(format!("packets that Cilium translates, by {maps} of its maps"));
     }
     let lb = &status.socket_lb;
     if let Some(program) = lb.programs.first().filter(|_| lb.in_force) {
-        records.push(match lb.unknown_sockets {
-            0 => format!("calls around {program}"),
-            packets => format!("calls around {program} ({packets} packets of unknown sockets passed)"),
-        });
+        records.push(format!(
+            "calls of pods and of this node, at sockets around {program}"
+        ));
     }
     if records.is_empty() {
         return "no record, so packets to Services pass".to_owned();
     }
-    records.join(", ")
+    let judged = records.join("; ");
+    match lb.unknown_sockets {
+        _ if !lb.in_force => judged,
+        0 => format!("{judged}. Not judged: {FROM_OUTSIDE}"),
+        packets => format!("{judged}. Not judged: {FROM_OUTSIDE}, and {packets} packets of unknown sockets"),
+    }
 }
 
 /// For how long denials hold.
@@ -135,4 +143,32 @@ fn maps(status: &Status) -> String {
     let rows =
         maps.map(|(name, fill)| vec![name.clone(), fill.entries.to_string(), fill.capacity.to_string()]);
     table(&["MAP", "ENTRIES", "ROOM FOR"], rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::status::{SocketLb, Translators};
+
+    #[test]
+    fn one_line_says_what_is_judged_and_what_is_not() {
+        let mut status = Status::default();
+        assert_eq!(judged_by(&status), "no record, so packets to Services pass");
+        status.translators = Translators {
+            conntrack: true,
+            ..Translators::default()
+        };
+        let netfilter = "what netfilter translates, by conntrack entries";
+        assert_eq!(judged_by(&status), netfilter);
+        status.socket_lb = SocketLb {
+            programs: vec!["cil_sock4_conne (id 7)".into()],
+            in_force: true,
+            ..SocketLb::default()
+        };
+        let calls = "calls of pods and of this node, at sockets around cil_sock4_conne (id 7)";
+        assert_eq!(
+            judged_by(&status),
+            format!("{netfilter}; {calls}. Not judged: {FROM_OUTSIDE}")
+        );
+    }
 }

@@ -74,21 +74,21 @@ pub fn check_kernel() -> Result<()> {
         "the kernel has no BTF ({}): it needs CONFIG_DEBUG_INFO_BTF=y",
         btf.display()
     );
-    let real_time = fs::read_to_string(REAL_TIME).unwrap_or_default();
+    let [flag, version] = REAL_TIME.map(|path| fs::read_to_string(path).unwrap_or_default());
     ensure!(
-        !is_real_time(&real_time),
-        "this is a real-time kernel ({REAL_TIME}): there one packet could get the verdict of another, so epguard does not \
+        !is_real_time(&flag, &version),
+        "this is a real-time kernel (PREEMPT_RT): there one packet could get the verdict of another, so epguard does not \
          start; exclude the node from the DaemonSet (nodeSelector)"
     );
     check_privileges()
 }
 
-/// Written by kernels with `PREEMPT_RT`. Programs hand a packet over in a map of their CPU. From Linux 6.18 on such a
-/// kernel may run another program there in between.
-const REAL_TIME: &str = "/sys/kernel/realtime";
+/// What kernels with `PREEMPT_RT` show: the patched ones a flag, the mainline from 6.12 on only the text of `uname -v`. Programs hand a
+/// packet over in a map of their CPU. From Linux 6.18 on such a kernel may run another program there in between.
+const REAL_TIME: [&str; 2] = ["/sys/kernel/realtime", "/proc/sys/kernel/version"];
 
-fn is_real_time(text: &str) -> bool {
-    text.trim() == "1"
+fn is_real_time(flag: &str, version: &str) -> bool {
+    flag.trim() == "1" || version.split(' ').any(|word| word == "PREEMPT_RT")
 }
 
 /// Checks the privileges that BPF and traffic control need.
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_real_time_kernel_is_recognized_by_its_version_text() {
-        assert!(is_real_time("1\n"));
-        assert!(!is_real_time("0\n") && !is_real_time(""));
+        let mainline = "#1 SMP PREEMPT_RT Debian 6.12.9-1 (2025-01-10)";
+        assert!(is_real_time("1\n", "") && is_real_time("", mainline));
+        assert!(!is_real_time("0\n", "#1 SMP PREEMPT_DYNAMIC @0") && !is_real_time("", ""));
     }
 }

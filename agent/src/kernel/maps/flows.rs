@@ -5,14 +5,13 @@ use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use epguard_common::{ALL_CLIENTS, Addr, Backends, DenialKey, Flow, Redirected, Return, Vip, capacity};
+use epguard_common::{ALL_CLIENTS, Addr, Flow, Redirected, Return, capacity};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
     /// FLOWS (proven), and OPENING (opening or closed).
     tables: [Table; 2],
     clients: HashMap<MapData, Addr, u32>,
-    live: HashMap<MapData, Vip, u32>,
     swept_ns: u64,
     go_on: bool,
     /// Whether the last sweep was the first that found no flow.
@@ -38,7 +37,6 @@ impl Flows {
                 Table::of(ebpf, "OPENING", "OPENING_RETURNS")?,
             ],
             clients: take(ebpf, "CLIENTS")?.try_into()?,
-            live: take(ebpf, "LIVE")?.try_into()?,
             swept_ns: 0,
             go_on: false,
             ending: false,
@@ -54,28 +52,6 @@ impl Flows {
     /// How many proven flows the last [`Flows::sweep`] found.
     pub const fn proven(&self) -> usize {
         self.proven
-    }
-
-    /// Adds endpoints that flows are redirected to; to be called before BACKENDS names them. From then on the programs
-    /// note which connections clients have there. An endpoint that finds no room gets no flow.
-    pub fn add_live(&mut self, endpoints: &BTreeSet<Vip>) {
-        for endpoint in endpoints {
-            if self.live.get(endpoint, 0).is_err()
-                && let Err(error) = self.live.insert(endpoint, 1, 0)
-            {
-                tracing::warn!(%error, "LIVE is full: flows to some endpoints are rejected instead of redirected");
-                return;
-            }
-        }
-    }
-
-    /// Removes all other endpoints from LIVE.
-    pub fn retain_live(&mut self, endpoints: &BTreeSet<Vip>) -> Result<()> {
-        let known: Vec<Vip> = self.live.keys().flatten().collect();
-        for endpoint in known.iter().filter(|known| !endpoints.contains(known)) {
-            absent(self.live.remove(endpoint)).context("cannot write LIVE")?;
-        }
-        Ok(())
     }
 
     /// Removes flows that are over. True if others go on.
@@ -170,18 +146,4 @@ impl Table {
         }
         Ok(on)
     }
-}
-
-/// The endpoints that flows to denied ones are redirected to.
-pub(super) fn live(backends: &BTreeMap<DenialKey, Backends>) -> BTreeSet<Vip> {
-    let named = backends.iter().flat_map(|(target, backends)| {
-        let live = backends.live.iter().take(backends.count as usize);
-        live.map(|backend| Vip {
-            addr: backend.addr,
-            port: backend.port,
-            protocol: target.protocol,
-            reserved: 0,
-        })
-    });
-    named.collect()
 }

@@ -1,7 +1,7 @@
 //! The names of the pinned maps.
 
 /// The names of all maps of the datapath, as pinned.
-pub const NAMES: [&str; 29] = [
+pub const NAMES: [&str; 27] = [
     "GATE",
     "OWNERS",
     "SUSPECTS",
@@ -13,8 +13,6 @@ pub const NAMES: [&str; 29] = [
     "OPENING",
     "OPENING_RETURNS",
     "CLIENTS",
-    "LIVE",
-    "DIRECT",
     "TERMINATED",
     "INTERFACES",
     "MACS",

@@ -33,22 +33,11 @@ const VIEW: View = View {
 
 /// On a node of the test's own that forwards.
 fn rig() -> Rig {
-    unshare(CloneFlags::CLONE_NEWNET).unwrap();
-    for family in ["ipv4", "ipv6"] {
-        std::fs::write(format!("/proc/sys/net/{family}/conf/all/forwarding"), "1").unwrap();
-    }
-    for arguments in [
+    node(&[
         "link set lo up",
         "route add blackhole 10.244.1.0/24",
         "-6 route add blackhole fd00::/16",
-    ] {
-        let mut ip = Command::new("ip");
-        ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        assert!(
-            ip.args(arguments.split(' ')).status().unwrap().success(),
-            "{arguments}"
-        );
-    }
+    ]);
     let mut rig = Rig::new();
     for addr in [X, X6, LOCAL] {
         rig.put_keyed("TERMINATED", &addr, nobody());
@@ -60,6 +49,22 @@ fn rig() -> Rig {
     rig.put("MACS", &LOOPBACK, mac);
     rig.vouch(VIEW);
     rig
+}
+
+/// Gives the test a node of its own that forwards, set up with these commands of `ip`.
+pub fn node(commands: &[&str]) {
+    unshare(CloneFlags::CLONE_NEWNET).unwrap();
+    for family in ["ipv4", "ipv6"] {
+        std::fs::write(format!("/proc/sys/net/{family}/conf/all/forwarding"), "1").unwrap();
+    }
+    for arguments in commands {
+        let mut ip = Command::new("ip");
+        ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        assert!(
+            ip.args(arguments.split(' ')).status().unwrap().success(),
+            "{arguments}"
+        );
+    }
 }
 
 fn nobody() -> Terminated {

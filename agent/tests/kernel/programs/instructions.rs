@@ -69,7 +69,7 @@ fn counted() -> BTreeMap<String, u32> {
     counted
 }
 
-fn load(program: &mut Program) -> Result<(), ProgramError> {
+pub fn load(program: &mut Program) -> Result<(), ProgramError> {
     match program {
         Program::SchedClassifier(program) => program.load(),
         Program::Xdp(program) => program.load(),

@@ -8,7 +8,7 @@ use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
     Action, Addr, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial, DenialCount, DenialKey,
-    Direct, Flow, Gate, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, RawRole, Reason, ReasonActions,
+    Flow, Gate, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, RawRole, Reason, ReasonActions,
     ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState, View, Vip,
     capacity,
 };
@@ -33,8 +33,6 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
             "OPENING" => shape::<Flow, Keyed<Flow, Redirected>>("lru_hash", capacity::OPENING),
             "OPENING_RETURNS" => shape::<Flow, Keyed<Flow, Return>>("lru_hash", capacity::OPENING),
             "CLIENTS" => shape::<Addr, u32>("hash", capacity::FLOWS),
-            "LIVE" => shape::<Vip, u32>("hash", capacity::LIVE),
-            "DIRECT" => shape::<Flow, Direct>("lru_hash", capacity::DIRECT),
             "TERMINATED" => shape::<Addr, Keyed<Addr, Terminated>>("hash", capacity::TERMINATED),
             "INTERFACES" => shape::<u32, Keyed<u32, RawRole>>("hash", capacity::INTERFACES),
             "MACS" => shape::<u32, Mac>("hash", capacity::MACS),

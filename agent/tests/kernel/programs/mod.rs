@@ -21,6 +21,7 @@ mod network;
 mod once;
 mod redirected;
 mod rig;
+mod shared;
 mod shown;
 mod telemetry;
 mod tracked;

@@ -4,7 +4,7 @@ use super::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with
 use super::rig::{BOTH, PASS, Rig};
 use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, vip};
 use epguard_common::{
-    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, View, Vip, capacity,
+    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, View, capacity,
 };
 
 const LIVE: Backend = Backend {
@@ -57,6 +57,13 @@ fn is_redirected(rig: &mut Rig, ip: &[u8]) -> bool {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
+fn no_packet_of_a_flow_whose_addresses_are_taken_is_redirected() {
+    let mut rig = rig(Redirected::TAKEN);
+    assert!(!is_redirected(&mut rig, &packet(REUSED, UDP, &udp(PORT))));
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
 fn a_redirected_flow_stays_redirected_while_its_endpoint_holds_its_ip() {
     let mut rig = rig(0);
     for ip in [
@@ -98,6 +105,7 @@ fn a_first_fragment_is_never_redirected() {
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn answers_are_translated_back_only_while_their_flow_is_redirected() {
+    super::direct::node(&["link set lo up", "route add 10.244.2.2 dev lo"]);
     let mut rig = rig(0);
     let back = Flow {
         client: REUSED,
@@ -120,6 +128,7 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
             port,
             ..LIVE
         },
+        flags: Redirected::ANSWERED,
         ..Redirected::default()
     };
     rig.put_keyed("FLOWS", &back.before(&target), redirected_to(back.endpoint_port));
@@ -147,6 +156,45 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     assert!(
         goes_on(&mut rig, ENFORCE, flows),
         "the flow goes elsewhere by now"
+    );
+    // The endpoint has answered no SYN of the flow, so the packet is one of an older connection.
+    let opening = Redirected {
+        flags: 0,
+        ..redirected_to(back.endpoint_port)
+    };
+    rig.put_keyed("FLOWS", &back.before(&target), opening);
+    assert!(goes_on(&mut rig, ENFORCE, flows), "of another connection");
+    let taken: Redirected = rig.get_keyed("FLOWS", &back.before(&target)).unwrap();
+    assert_eq!(taken.flags, Redirected::TAKEN);
+    let answered = Redirected {
+        flags: Redirected::ANSWERED | Redirected::TAKEN,
+        ..opening
+    };
+    rig.put_keyed("FLOWS", &back.before(&target), answered);
+    assert!(goes_on(&mut rig, ENFORCE, flows), "the addresses are taken");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn a_reply_that_enters_where_the_node_does_not_route_the_endpoint_is_not_translated() {
+    let mut rig = rig(Redirected::ANSWERED);
+    let target = Return {
+        target: REUSED,
+        ifindex: 1,
+        target_port: PORT,
+        reserved: 0,
+        ethernet: [0; 6],
+    };
+    rig.put_keyed("RETURNS", &flow(UDP).at(&LIVE), target);
+    let mut forged = packet(Addr::v4(SRC_V4), UDP, &udp(40_000));
+    forged[12..16].copy_from_slice(&LIVE.addr.octets[12..]);
+    forged[20..22].copy_from_slice(&PORT.to_be_bytes());
+    let forged = frame(&forged);
+    let ran = rig.run("epguard_from", &forged);
+    assert_eq!(
+        (ran.action, ran.frame),
+        (PASS, forged),
+        "no route leads to loopback"
     );
 }
 
@@ -178,13 +226,6 @@ fn rig_with_an_opening_flow() -> Rig {
         ..Redirected::default()
     };
     rig.put_keyed("OPENING", &flow(TCP), redirected);
-    let live = Vip {
-        addr: LIVE.addr,
-        port: LIVE.port,
-        protocol: TCP,
-        reserved: 0,
-    };
-    rig.put("LIVE", &live, 1_u32);
     rig.forget_counters();
     rig
 }

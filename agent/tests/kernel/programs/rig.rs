@@ -208,7 +208,7 @@ impl Rig {
         let (bit, place) = match map {
             "SUSPECTS" => (Gate::SUSPECT, 0),
             "TERMINATED" => (Gate::TERMINATED, 0),
-            "BACKENDS" | "LIVE" => (Gate::FLOW, 0),
+            "BACKENDS" => (Gate::FLOW, 0),
             "FLOWS" | "OPENING" | "RETURNS" | "OPENING_RETURNS" => (Gate::FLOW, 1),
             _ => return,
         };

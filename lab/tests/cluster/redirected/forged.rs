@@ -1,11 +1,11 @@
 //! Another pod forges packets of a redirected connection. The connection goes on undisturbed.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, SocketAddrV4, TcpStream};
-use std::thread::sleep;
+use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
+use std::thread::{self, sleep};
 use std::time::Duration;
 
-use super::place::{PORT, connect, echo, stage, vip};
+use super::place::{PORT, connect, echo, stage, stage_with_udp, vip};
 use epguard::kernel::maps::KeyedMap;
 use epguard_common::{Flow, Outcome, Redirected};
 use epguard_lab::scenario::stage::Stage;
@@ -77,6 +77,57 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
             .into_iter()
             .any(|(_, redirected)| redirected.flags & Redirected::CLIENT_CLOSED != 0)
     );
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
+    for (name, from, to) in [
+        ("a pod's interface", "", ""),
+        ("the uplink", "L: {", "L: {node: node-b, "),
+        ("a bridge", "agent:", "runs: {cni: [bridge]}\nagent:"),
+    ] {
+        let stage = stage_with_udp(from, to);
+        let live = address(&stage, "L");
+        let in_pod = |pod: &str, at: SocketAddr| {
+            let netns = &stage.cluster.topology.pod(pod).unwrap().netns;
+            netns.run(|| UdpSocket::bind(at)).unwrap().unwrap()
+        };
+        let server = in_pod("L", live);
+        thread::spawn(move || {
+            let mut chunk = [0; 16];
+            while let Ok((length, from)) = server.recv_from(&mut chunk) {
+                let _ = server.send_to(&chunk[..length], from);
+            }
+        });
+        let client = in_pod("client", SocketAddr::new(address(&stage, "client").ip(), 0));
+        client.connect(vip(&stage, "old/web")).unwrap();
+        let call = |expected: &[u8]| {
+            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            client.send(b"hello").unwrap();
+            let mut answer = [0; 16];
+            let length = client.recv(&mut answer).unwrap();
+            assert_eq!(&answer[..length], expected, "{name}");
+        };
+        call(b"hello");
+        // On a bridge, pods can forge each other's addresses, with epguard and without it.
+        if name != "a bridge" {
+            let attacker = &stage.cluster.topology.pod("C").unwrap().netns;
+            let add = format!("addr add {} dev lo", live.ip());
+            assert!(
+                attacker
+                    .command("ip")
+                    .args(add.split(' '))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            let forged = in_pod("C", live);
+            forged.send_to(b"forged", client.local_addr().unwrap()).unwrap();
+            sleep(Duration::from_millis(50));
+        }
+        call(b"hello");
+    }
 }
 
 /// With strict reverse paths, as on the lab's nodes, the node itself drops forged packets. Many nodes do not have that.

@@ -41,6 +41,16 @@ pub(crate) fn stage_on_a_bridge() -> Stage {
     staged(&STORY.replace("agent:", "runs: {cni: [bridge]}\nagent:"))
 }
 
+/// As [`stage`], with a Service of UDP, too, and these words of the story replaced by others.
+pub(crate) fn stage_with_udp(from: &str, to: &str) -> Stage {
+    let udp = "annotations: {epguard.io/action: redirect}";
+    staged(
+        &STORY
+            .replace(udp, &format!("protocols: [tcp, udp], {udp}"))
+            .replace(from, to),
+    )
+}
+
 /// As [`stage`], with a Service that does not ask for redirection.
 pub(crate) fn stage_unasked() -> Stage {
     staged(

@@ -1,4 +1,4 @@
-//! A live endpoint whose answers enter the node unseen.
+//! A live endpoint that flows cannot be redirected to: its answers enter the node unseen, or large packets do not reach it.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -30,8 +30,35 @@ fn a_flow_is_refused_at_once_if_its_answers_would_enter_where_nothing_translates
     assert_eq!(live.load(Ordering::SeqCst), 1);
 }
 
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets() {
+    let stage = stage();
+    let _servers = (echo(&stage, "L"), echo(&stage, "B"));
+    assert!(connect(&stage, "old/web").is_ok());
+    let (interface, _) = interface_of(&stage, "L");
+    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
+    let set = format!("link set {interface} mtu 1400");
+    assert!(
+        node.command("ip")
+            .args(set.split(' '))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let error = connect(&stage, "old/web").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
+}
+
 /// As INTERFACES is while the hooks of the pod's interface wait, or cannot be attached.
 fn forget_interface_of(stage: &Stage, pod: &str) {
+    let map = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES").unwrap();
+    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = Map::HashMap(map).try_into().unwrap();
+    interfaces.remove(&interface_of(stage, pod).1).unwrap();
+}
+
+/// Name and index of the interface that the node routes the pod's IP to.
+fn interface_of(stage: &Stage, pod: &str) -> (String, u32) {
     let node = stage.cluster.topology.node("node-a").unwrap();
     let ip = stage.cluster.names.pod(pod).unwrap().ip.to_string();
     let show = |args: &[&str]| {
@@ -39,9 +66,8 @@ fn forget_interface_of(stage: &Stage, pod: &str) {
         serde_json::from_slice::<Value>(&shown.stdout).unwrap()
     };
     let route = show(&["route", "get", &ip]);
-    let link = show(&["link", "show", "dev", route[0]["dev"].as_str().unwrap()]);
+    let name = route[0]["dev"].as_str().unwrap();
+    let link = show(&["link", "show", "dev", name]);
     let ifindex = u32::try_from(link[0]["ifindex"].as_u64().unwrap()).unwrap();
-    let map = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES").unwrap();
-    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = Map::HashMap(map).try_into().unwrap();
-    interfaces.remove(&ifindex).unwrap();
+    (name.to_owned(), ifindex)
 }

@@ -11,6 +11,7 @@ mod proxies;
 mod replies;
 pub mod sink;
 mod streams;
+mod switch;
 mod tunnel;
 mod untracked;
 mod waiting;
