@@ -21,7 +21,7 @@ fn counted(world: &World) -> [u64; 3] {
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn each_datagram_is_counted_once_and_none_arrives_once_enforcing_has_begun() {
+fn each_datagram_is_counted_once_and_none_passes_once_enforcing_has_begun() {
     let mut world = World::new(Plan::default());
     let far = IpAddr::from([10, 244, 2, 9]);
     world.lab.add_pod("node-b", "shop/far", &[far]).unwrap();
@@ -52,7 +52,7 @@ fn each_datagram_is_counted_once_and_none_arrives_once_enforcing_has_begun() {
             });
             sleep(STEP);
             world.hooks.set_mode(Mode::Enforce);
-            // What was on its way past the hook arrives.
+            // A datagram that was at the hook just then may pass.
             sleep(STEP);
             let early = counted(&world);
             sleep(STEP);
@@ -72,8 +72,7 @@ fn each_datagram_is_counted_once_and_none_arrives_once_enforcing_has_begun() {
         let [observed, dropped, arrived] = now;
         assert_eq!(observed + dropped, sent, "run {run}: {now:?}");
         assert_eq!(arrived, observed, "run {run}: {now:?}");
-        let [observed_early, _, arrived_early] = since(early);
-        assert_eq!([observed_early, arrived_early], [observed; 2], "run {run}");
+        assert_eq!(since(early)[0], observed, "run {run}: one passed later");
         all = std::array::from_fn(|place| all[place] + now[place]);
     }
     println!("{RUNS} runs: observed, dropped and arrived {all:?}");
