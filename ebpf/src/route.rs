@@ -82,7 +82,7 @@ pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
     route_of(frame, packet, 0)
 }
 
-/// As [`route`]; `None` also where a packet of so many octets finds no way in one piece. 0 octets: whatever the way takes.
+/// As [`route`]; `None` also where a packet of so many octets finds no way in one piece. 0: of any size.
 #[inline(always)]
 pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<Hop> {
     let mut memory = MaybeUninit::uninit();

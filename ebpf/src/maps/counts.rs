@@ -6,7 +6,8 @@ use aya_ebpf::macros::btf_map;
 use core::arch::asm;
 use epguard_common::{Count, DenialCount, DenialKey, Outcome, Reason, capacity, counted_outcome, counter};
 
-/// Written here, by [`counter`].
+/// Written here, by [`counter`]. With the next one, the only memory of a processor that cgroup hooks share with the programs that
+/// interrupt them: all of these only add.
 #[btf_map]
 static COUNTERS: PerCpuArray<Count, { capacity::COUNTERS }> = PerCpuArray::new();
 /// The agent adds the keys; the programs count the values.
