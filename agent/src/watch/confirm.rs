@@ -124,8 +124,9 @@ impl Confirmations {
         shown.version.max(probed).max(self.same_as)
     }
 
-    /// Takes out the answers that the stream has proven by now. Returns the moment as of which the view is complete.
-    pub(super) fn take_proven(&mut self, shown: Shown) -> Option<Duration> {
+    /// Takes out the answers that the stream has proven by now. Returns the greatest resourceVersion of their lists, and the moment as
+    /// of which the view is complete.
+    pub(super) fn take_proven(&mut self, shown: Shown) -> Option<(u64, Duration)> {
         let glimpses = self.answers.iter().map(|answer| answer.glimpse);
         let same = glimpses.filter(|glimpse| {
             let same = glimpse.objects.is_some() && glimpse.objects == shown.objects;
@@ -137,7 +138,8 @@ impl Confirmations {
         let proven = self
             .answers
             .extract_if(.., |answer| answer.glimpse.version <= complete);
-        proven.map(|answer| answer.glimpse.sent).max()
+        let proven = proven.map(|answer| (answer.glimpse.version, answer.glimpse.sent));
+        proven.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
     }
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.

@@ -17,11 +17,18 @@ pub(super) struct Outbox {
     watch: Watched,
     tx: mpsc::Sender<Message>,
     up: bool,
+    /// The greatest resourceVersion of a proof, and the moment of the first with it.
+    newest: Option<(u64, Duration)>,
 }
 
 impl Outbox {
     pub(super) fn new(watch: Watched, tx: mpsc::Sender<Message>) -> Self {
-        Self { watch, tx, up: false }
+        Self {
+            watch,
+            tx,
+            up: false,
+            newest: None,
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -48,9 +55,17 @@ impl Outbox {
         self.send(Message::Progress { watch, rv }).await;
     }
 
-    /// Sends that the facts up to here are complete as of `as_of`.
-    pub(super) async fn proven(&self, as_of: Duration, by: Proof) {
+    /// Sends that the facts up to a list's resourceVersion are complete as of `as_of`.
+    ///
+    /// A list whose resourceVersion has not advanced proves no more than the earlier one: a proxy that is cut off from the API
+    /// server answers from its cache. In a cluster it advances by the second, with the leases of nodes and controllers.
+    pub(super) async fn proven(&mut self, version: u64, as_of: Duration, by: Proof) {
         let watch = self.watch;
+        let as_of = match self.newest {
+            Some((newest, since)) if version <= newest => as_of.min(since),
+            _ => as_of,
+        };
+        self.newest = self.newest.max(Some((version, as_of)));
         self.send(Message::Proven { watch, as_of, by }).await;
     }
 
@@ -63,7 +78,8 @@ impl Outbox {
         self.send(Message::Behind(self.watch)).await;
     }
 
-    pub(super) async fn rewound(&self, error: String) {
+    pub(super) async fn rewound(&mut self, error: String) {
+        self.newest = None;
         let watch = self.watch;
         self.send(Message::Rewound { watch, error }).await;
     }

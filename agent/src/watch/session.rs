@@ -158,7 +158,7 @@ impl Session {
         let objects = listed.objects.into_iter().map(|(_, object)| object);
         let fact = (query.fact)(Change::Reset(objects.collect()));
         self.outbox.fact(listed.version, fact).await;
-        self.outbox.proven(listed.sent, Proof::List).await;
+        self.outbox.proven(listed.version, listed.sent, Proof::List).await;
         self.narrow();
     }
 

@@ -166,8 +166,8 @@ impl Session {
         let shown = self.shown();
         let proven = open.confirmations.take_proven(shown);
         self.send_parts(open).await;
-        if let Some(as_of) = proven {
-            self.outbox.proven(as_of, Proof::Confirmation).await;
+        if let Some((version, as_of)) = proven {
+            self.outbox.proven(version, as_of, Proof::Confirmation).await;
         }
         open.confirmations.judge(shown, Instant::now())
     }

@@ -287,3 +287,21 @@ async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back(
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0, "one question is left of each attempt");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_resource_version_has_not_advanced_proves_nothing_anew() {
+    let (mut rig, _stream) = Rig::streaming().await;
+    assert_eq!(rig.proven().await, [List]);
+    for version in [50, 50, 49, 51] {
+        rig.watches.confirm(Pods, Duration::ZERO);
+        rig.server.call().await.page(version, "", &[pod("a", 3)]).await;
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(rig.told_meanwhile().await, None);
+    }
+    let moments: Vec<Duration> = rig.proofs.iter().map(|(_, as_of)| *as_of).collect();
+    let [first, again, older, advanced] = moments[..] else {
+        panic!("{moments:?}")
+    };
+    assert_eq!((again, older), (first, first));
+    assert!(advanced > first, "{moments:?}");
+}

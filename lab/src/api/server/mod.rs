@@ -3,7 +3,8 @@
 mod identity;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hyper::service::service_fn;
@@ -13,11 +14,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::interval;
 use tokio_rustls::TlsAcceptor;
 
 use super::protocol::Api;
 use super::{Access, Audit, Execs, Faults, Logs, Store};
 use identity::Identity;
+
+/// Time between changes of leases.
+const RENEWALS: Duration = Duration::from_secs(1);
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
 #[derive(Debug)]
@@ -45,8 +50,13 @@ impl ApiServer {
         let identity = Identity::new(address.ip())?;
         let tls = identity.acceptor()?;
         let faults = watch::Sender::new(Faults::default());
-        let api = Arc::new(Api::new(store, faults.subscribe(), identity.token.clone()));
+        let api = Arc::new(Api::new(
+            store.clone(),
+            faults.subscribe(),
+            identity.token.clone(),
+        ));
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
+        tokio::spawn(renew_leases(store, Arc::downgrade(&api)));
         Ok(Self {
             address,
             identity,
@@ -103,6 +113,16 @@ impl ApiServer {
     /// The requests received so far.
     pub fn audit(&self) -> &Audit {
         &self.api.audit
+    }
+}
+
+/// Raises the resourceVersion of all lists, as leases of nodes and controllers do in a real cluster.
+async fn renew_leases(store: Store, server: Weak<Api>) {
+    let mut renewals = interval(RENEWALS);
+    renewals.tick().await;
+    while server.strong_count() > 0 {
+        renewals.tick().await;
+        store.advance();
     }
 }
 
