@@ -9,7 +9,7 @@ use crate::kernel::datapath::{Chain, Datapath, KernelPath, failed_with};
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use waiting::Waiting;
 
@@ -18,6 +18,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often an interface that could not be hooked is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long one tick checks interfaces. The kernel answers about each once other programs' changes of the network are done, and the
+/// lease is renewed between ticks.
+const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Interfaces that are hooked, and those that could not be hooked.
 pub struct Attachments {
@@ -32,6 +36,8 @@ pub struct Attachments {
     lost: bool,
     knows_defaults: bool,
     checked: Instant,
+    /// Interfaces to check.
+    due: VecDeque<u32>,
     retried: Instant,
     waiting: Waiting,
     /// Names of netkit devices, selected or not.
@@ -57,6 +63,7 @@ impl Attachments {
             lost: false,
             knows_defaults: false,
             checked: Instant::now(),
+            due: VecDeque::new(),
             retried: Instant::now(),
         }
     }
@@ -169,45 +176,58 @@ impl Attachments {
                 "an interface that is no longer selected stays hooked; trying again",
             );
         }
-        if self.checked.elapsed() < CHECK_INTERVAL {
-            self.reattach(|attachment| !attachment.attached);
+        if !self.due.is_empty() {
+            self.reattach();
+        } else if self.checked.elapsed() < CHECK_INTERVAL {
+            let failed = self.interfaces.values().filter(|at| !at.attached);
+            self.due = failed.map(|at| at.ifindex).collect();
+            self.reattach();
         } else {
-            self.checked = Instant::now();
             self.check();
         }
     }
 
     /// Attaches again where another program detached us.
     pub fn check(&mut self) {
-        self.reattach(|_| true);
+        self.checked = Instant::now();
+        self.due = self.interfaces.keys().copied().collect();
+        self.reattach();
     }
 
-    fn reattach(&mut self, which: impl Fn(&Attachment) -> bool) {
-        let waiting = &self.waiting;
-        let due = |at: &&Attachment| which(at) && waiting.is_over(at.ifindex);
-        let attachments: Vec<_> = self.interfaces.values().filter(due).cloned().collect();
-        for attachment in attachments {
-            if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
-                && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
-            {
-                warn_of(
-                    &error,
-                    "cannot detach XDP from an interface that is no uplink; trying again",
-                );
+    /// Checks interfaces that are due, for [`AT_ONCE`]; the next tick goes on.
+    fn reattach(&mut self) {
+        let begun = Instant::now();
+        while begun.elapsed() < AT_ONCE
+            && let Some(ifindex) = self.due.pop_front()
+        {
+            let known = self.interfaces.get(&ifindex);
+            if let Some(attachment) = known.filter(|_| self.waiting.is_over(ifindex)).cloned() {
+                self.check_one(attachment);
             }
-            let hooked = match self.datapath.find(attachment.ifindex) {
-                Ok(Some(chain)) => Ok(chain),
-                Ok(None) => {
-                    let interface = &attachment.name;
-                    if attachment.attached {
-                        tracing::warn!(interface, "another program removed the hooks: attaching again");
-                    }
-                    self.datapath.hook(attachment.ifindex, interface)
-                }
-                Err(error) => Err(error),
-            };
-            self.note(attachment, hooked);
         }
+    }
+
+    fn check_one(&mut self, attachment: Attachment) {
+        if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
+            && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
+        {
+            warn_of(
+                &error,
+                "cannot detach XDP from an interface that is no uplink; trying again",
+            );
+        }
+        let hooked = match self.datapath.find(attachment.ifindex) {
+            Ok(Some(chain)) => Ok(chain),
+            Ok(None) => {
+                let interface = &attachment.name;
+                if attachment.attached {
+                    tracing::warn!(interface, "another program removed the hooks: attaching again");
+                }
+                self.datapath.hook(attachment.ifindex, interface)
+            }
+            Err(error) => Err(error),
+        };
+        self.note(attachment, hooked);
     }
 
     /// Removes all programs, links and maps of epguard from the kernel.

@@ -12,4 +12,5 @@ mod pod_names;
 pub mod report;
 pub mod run;
 pub mod telemetry;
+mod thread;
 pub mod translators;

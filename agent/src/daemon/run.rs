@@ -11,6 +11,7 @@ use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics;
 use crate::daemon::report::metrics::Pages;
 use crate::daemon::report::ring_buffer::Events;
+use crate::daemon::thread::start_thread;
 use crate::daemon::translators::Translators;
 use crate::daemon::{allocator, lease, telemetry};
 use crate::kernel::datapath::{Datapath, Pins, check_kernel, find_cgroup2};
@@ -42,7 +43,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let _only_one = lock(&args.run.run_dir)?;
     let rate = args.api.rate(Watched::ALWAYS.len(), args.max_view_age)?;
     let pace = Pace::new(rate, args.api.burst);
-    let (api, mut api_ended) = watch::start_thread()?;
+    let (api, mut api_ended) = start_thread("watches")?;
+    let (node, _node_ended) = start_thread("node")?;
     let client = connect(&api, args.kubeconfig.clone(), pace.clone()).await?;
     let metrics_listener = metrics::bind(args.metrics.listen, "--metrics-listen").await?;
     let health_listener = metrics::bind(args.metrics.health, "--health-listen").await?;
@@ -73,7 +75,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (sender, messages) = mpsc::channel(BACKLOG);
     let (watches, announcer) = use_api(&api, client, &args, &sender);
     let (announce, interfaces) = mpsc::channel(BACKLOG);
-    let mut follow = tokio::spawn(netlink::follow(announce.clone()));
+    let mut follow = node.spawn(netlink::follow(announce.clone()));
     let (ask, questions) = mpsc::channel(1);
     let (probe, probes) = mpsc::channel(1);
     let metrics = metrics::serve(
@@ -98,7 +100,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     );
     // The loop's future stays small.
     let mut agent = Box::new(agent);
-    let mut presence = tokio::spawn(netlink::presence(announce, agent.asks_for_presence()));
+    let mut presence = node.spawn(netlink::presence(announce, agent.asks_for_presence()));
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;

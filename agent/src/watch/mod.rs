@@ -27,14 +27,12 @@ mod session;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod thread;
 mod wire;
 
 pub use client::{client, contexts};
 pub use once::{Refusal, list_once, refusal};
 pub use orders::Watches;
 pub use pace::Pace;
-pub use thread::start_thread;
 
 use crate::shared::clock::boot;
 use collection::Collection;

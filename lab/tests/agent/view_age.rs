@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const MAX_VIEW_AGE: Duration = Duration::from_secs(3);
+pub(crate) const MAX_VIEW_AGE: Duration = Duration::from_secs(3);
 /// The default maximum age, which a busy machine does not exceed.
 const LONG_VIEW_AGE: Duration = Duration::from_secs(30);
 
 /// An agent that is synced, and whose API server sends no bookmarks.
-fn synced(name: &str) -> World {
+pub(crate) fn synced(name: &str) -> World {
     synced_with(name, MAX_VIEW_AGE)
 }
 
@@ -34,7 +34,7 @@ fn synced_with(name: &str, max_view_age: Duration) -> World {
 }
 
 /// A dead pod that a Service still lists.
-fn deny(world: &mut World) {
+pub(crate) fn deny(world: &mut World) {
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
     let ports = json!([{"port": 8080}]);
     let slice = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);

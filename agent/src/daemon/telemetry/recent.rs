@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Stderr, Write};
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Lines that are kept.
@@ -12,8 +14,14 @@ const LENGTH: usize = 1_024;
 
 static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
+/// Longest wait for a reader of the log, in milliseconds.
+const PATIENCE: i32 = 100;
+
+/// False once no reader came in this time.
+static IS_READ: AtomicBool = AtomicBool::new(true);
+
 /// A writer to standard error that stores the last lines.
-pub(super) struct Remembering(Stderr);
+pub(super) struct Remembering<W = Stderr>(W);
 
 /// A writer for one record.
 pub(super) fn stderr() -> Remembering {
@@ -37,11 +45,17 @@ fn remember(record: &[u8]) {
     recent.push_back(line);
 }
 
-impl Write for Remembering {
-    /// Writes a record, which arrives in one piece.
+impl<W: Write + AsFd> Write for Remembering<W> {
+    /// Writes a record, which arrives in one piece. What a log that is not read has no room for is only stored: the agent has a lease
+    /// to renew.
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
         remember(record);
-        self.0.write_all(record)?;
+        // A pipe that is ready takes so much at once.
+        for part in record.chunks(libc::PIPE_BUF) {
+            if is_ready(&self.0) {
+                self.0.write_all(part)?;
+            }
+        }
         Ok(record.len())
     }
 
@@ -50,9 +64,42 @@ impl Write for Remembering {
     }
 }
 
+fn is_ready(log: &impl AsFd) -> bool {
+    let mut asked = libc::pollfd {
+        fd: log.as_fd().as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    let patience = if IS_READ.load(Relaxed) { PATIENCE } else { 0 };
+    // SAFETY: the one structure lives until poll returns.
+    let is_ready = unsafe { libc::poll(&raw mut asked, 1, patience) != 0 };
+    IS_READ.store(is_ready, Relaxed);
+    is_ready
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read as _;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_log_that_is_not_read_delays_nothing_and_goes_on_once_it_is() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut log = Remembering(writer);
+        let begun = Instant::now();
+        for _ in 0..100 {
+            log.write_all(&[b'x'; 1_024]).unwrap();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        let mut room = [0; 8_192];
+        reader.read_exact(&mut room).unwrap();
+        log.write_all(b"after").unwrap();
+        drop(log);
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).unwrap();
+        assert!(rest.ends_with(b"after"));
+    }
 
     #[test]
     fn the_last_lines_are_kept_and_long_ones_are_cut() {
