@@ -19,6 +19,9 @@ pub struct Faults {
     pub mute: bool,
     /// The same for the streams of one kind.
     pub mute_kind: Option<Kind>,
+    /// The resourceVersion rises with changes of objects alone. Else it does so by the second, as leases of nodes and controllers
+    /// change in a real cluster.
+    pub quiet: bool,
     /// Lists show the state of this resourceVersion, and streams send nothing, as behind a caching proxy that is cut off.
     pub cached: Option<u64>,
     /// Requests are answered with this status, 500 or above; streams that are open go on.
@@ -47,6 +50,7 @@ impl Default for Faults {
             hang: false,
             mute: false,
             mute_kind: None,
+            quiet: false,
             cached: None,
             failing: None,
             forbidden: BTreeSet::new(),

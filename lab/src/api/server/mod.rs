@@ -3,7 +3,7 @@
 mod identity;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::interval;
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
 use super::protocol::Api;
@@ -56,7 +56,7 @@ impl ApiServer {
             identity.token.clone(),
         ));
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
-        tokio::spawn(renew_leases(store, Arc::downgrade(&api)));
+        tokio::spawn(renew_leases(store, faults.subscribe()));
         Ok(Self {
             address,
             identity,
@@ -116,13 +116,13 @@ impl ApiServer {
     }
 }
 
-/// Raises the resourceVersion of all lists, as leases of nodes and controllers do in a real cluster.
-async fn renew_leases(store: Store, server: Weak<Api>) {
-    let mut renewals = interval(RENEWALS);
-    renewals.tick().await;
-    while server.strong_count() > 0 {
-        renewals.tick().await;
-        store.advance();
+/// Raises the resourceVersion until the server is dropped.
+async fn renew_leases(store: Store, faults: watch::Receiver<Faults>) {
+    while faults.has_changed().is_ok() {
+        sleep(RENEWALS).await;
+        if !faults.borrow().quiet {
+            store.advance();
+        }
     }
 }
 

@@ -37,6 +37,7 @@ impl Lab {
     async fn serve(store: Store) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
+        server.faults(|faults| faults.quiet = true);
         let client = connect(&server.kubeconfig()).await;
         Self {
             store,
