@@ -109,6 +109,12 @@ impl Service {
         !self.other_proxy && (!self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0))
     }
 
+    /// True if its denials redirect flows.
+    #[must_use]
+    pub fn redirects(&self) -> bool {
+        self.on_denial.action == Action::Redirect
+    }
+
     /// Whether the Service's selector picks the pod.
     #[must_use]
     pub fn selects(&self, pod: &Pod) -> bool {

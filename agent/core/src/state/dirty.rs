@@ -4,9 +4,9 @@ mod holders;
 mod node;
 
 use super::index::ClusterIndex;
-
 use super::index::endpoints::touched::Touched;
 use super::index::pods::Record;
+use super::queue::{Scope, Scopes};
 use crate::facts::{Change, Fact, Name, Service, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +14,9 @@ use std::time::Duration;
 
 /// What has to be judged again.
 #[derive(Debug, Default)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "three independent things that a fact may touch"
-)]
 pub struct Dirty {
-    /// (Service, IP) pairs to judge.
-    pub pairs: BTreeSet<(Name, Addr)>,
-    /// Pairs to judge because a possible holder came or went; nothing changed about the IP itself.
-    pub selected: BTreeSet<(Name, Addr)>,
+    /// Services to judge.
+    pub services: Scopes,
     /// IPs whose owner may have changed.
     pub ips: BTreeSet<Addr>,
     /// Pods whose state may have changed.
@@ -32,10 +26,6 @@ pub struct Dirty {
     /// Whether orphan IPs have to be proven again, for another reason than what the rest shows: the node reported
     /// holders, or an owner changed a mode.
     pub orphan_ips: bool,
-    /// Whether VIPs changed.
-    pub vips: bool,
-    /// Whether nodes moved to another zone, so that flows are redirected elsewhere.
-    pub zones: bool,
 }
 
 /// Applies a fact to the index; returns what has to be judged again.
@@ -79,7 +69,9 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
         Fact::Presence(_) | Fact::ModePolicy(_) => {}
         Fact::LocalAddresses(addresses) => {
             let changed = cluster.set_local(addresses);
-            dirty.vips = !changed.is_empty();
+            if !changed.is_empty() {
+                dirty.vips(cluster.stale.services());
+            }
             dirty.addresses(cluster, changed);
         }
     }
@@ -122,7 +114,9 @@ impl Dirty {
         for service in unselected {
             self.unselective(cluster, service);
         }
-        self.pairs.extend(touched.pairs);
+        for (service, ip) in touched.pairs {
+            self.pair(&service, ip);
+        }
         self.pods.extend(touched.places.into_iter().map(|(uid, ..)| uid));
     }
 
@@ -135,25 +129,31 @@ impl Dirty {
         service: Option<Service>,
     ) {
         let before = cluster.service(name).cloned();
-        if before != service {
-            self.vips = true;
+        if before == service {
+            return;
+        }
+        let same = before.as_ref().zip(service.as_ref());
+        if same.is_none_or(|(before, after)| before.vips != after.vips || before.ports != after.ports) {
             let both = before.iter().chain(&service);
             self.ips.extend(both.flat_map(|service| &service.vips));
+            self.rivals(cluster, name);
             cluster.set_service(now, name, service);
-            cluster.note_unselective(name);
-            self.service(cluster, name);
+            self.rivals(cluster, name);
+        } else {
+            cluster.set_service(now, name, service);
         }
+        cluster.note_unselective(name);
+        self.service(name);
     }
 
-    /// Adds every pair and every IP.
+    /// Adds every Service and every IP.
     pub fn of_all(cluster: &ClusterIndex) -> Self {
         let mut dirty = Self {
-            vips: true,
+            orphan_ips: true,
             ..Self::default()
         };
         for (name, _) in cluster.services() {
-            let ips = cluster.endpoint_index.ips(name).into_iter();
-            dirty.pairs.extend(ips.map(|ip| (name.clone(), ip)));
+            dirty.service(name);
         }
         for record in cluster.pods.iter() {
             dirty.pods.insert(record.pod.uid);
@@ -162,9 +162,43 @@ impl Dirty {
         dirty
     }
 
-    fn service(&mut self, cluster: &ClusterIndex, name: &Name) {
-        let ips = cluster.stale.ips(name);
-        self.pairs.extend(ips.map(|ip| (name.clone(), ip)));
+    /// Adds an IP of a Service.
+    fn pair(&mut self, service: &Name, ip: Addr) {
+        self.scope(service).ips.insert(ip);
+    }
+
+    fn scope(&mut self, service: &Name) -> &mut Scope {
+        self.services.entry(service.clone()).or_default()
+    }
+
+    /// Adds IPs of Services.
+    pub fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a Name, Addr)>) {
+        for (service, ip) in pairs {
+            self.pair(service, ip);
+        }
+    }
+
+    /// Adds all endpoints of a Service that may be denied.
+    fn service(&mut self, name: &Name) {
+        self.scope(name).all = true;
+    }
+
+    /// Adds Services whose VIPs, or the places where their flows are redirected, may have changed.
+    pub fn vips<'a>(&mut self, services: impl IntoIterator<Item = &'a Name>) {
+        for service in services {
+            self.scope(service);
+        }
+    }
+
+    /// Adds the Services that share a VIP with this one.
+    fn rivals(&mut self, cluster: &ClusterIndex, name: &Name) {
+        let Some(service) = cluster.service(name) else {
+            return;
+        };
+        match cluster.vips.rivals(service) {
+            Some(rivals) => self.vips(rivals.filter(|rival| cluster.stale.lists(rival))),
+            None => self.vips(cluster.stale.services()),
+        }
     }
 
     /// Adds the IPs that this node alone may hand out.
@@ -181,30 +215,17 @@ impl Dirty {
         }
     }
 
-    /// Adds the pairs with the Services and the pods of Namespaces, and their dead pods of this node: the IPs of these may
+    /// Adds all Services, since any may list pods of these Namespaces, and their dead pods of this node: the IPs of these may
     /// be orphans from now on.
     fn namespaces(&mut self, cluster: &ClusterIndex, names: &BTreeSet<Text>) {
         if names.is_empty() {
             return;
         }
         self.orphan_ips = true;
+        for service in cluster.stale.services() {
+            self.service(service);
+        }
         let is_of = |record: &Record| names.contains(&record.pod.name.0);
-        let concerns = |service: &Name, ip| {
-            let listed = || {
-                let targets = cluster
-                    .endpoint_index
-                    .at(service, ip)
-                    .flat_map(|(_, targets)| targets.keys());
-                targets.filter_map(|target| cluster.pods.get(target?))
-            };
-            names.contains(&service.0) || cluster.pods.claimants(ip).any(is_of) || listed().any(is_of)
-        };
-        let stale = cluster
-            .stale
-            .pairs()
-            .filter(|(service, ip)| concerns(service, *ip));
-        self.pairs
-            .extend(stale.map(|(service, ip)| (service.clone(), ip)));
         let dead = cluster.pods.dead_on(&cluster.settings.node);
         self.pods
             .extend(dead.filter(|record| is_of(record)).map(|record| record.pod.uid));
@@ -244,7 +265,7 @@ impl Dirty {
     fn listing(&mut self, cluster: &ClusterIndex, ips: impl IntoIterator<Item = Addr>) {
         for ip in ips {
             let services = cluster.endpoint_index.services_at(ip);
-            self.pairs.extend(services.map(|service| (service.clone(), ip)));
+            self.pairs(services.map(|service| (service, ip)));
         }
     }
 
@@ -254,18 +275,15 @@ impl Dirty {
             return false;
         };
         let after = cluster.pods.get(uid);
-        match after.filter(|record| record.is_live()) {
-            Some(record) if record.is_possible_holder() => self.service(cluster, name),
-            Some(record) => {
-                let stale = record.pod.addresses().filter(|ip| cluster.stale.has(name, *ip));
-                self.pairs.extend(stale.map(|ip| (name.clone(), ip)));
-            }
-            None => {}
+        let live = after.filter(|record| record.is_live());
+        if live.is_some_and(Record::is_possible_holder) {
+            self.service(name);
+        } else {
+            let shown = live.into_iter().flat_map(|record| record.pod.addresses());
+            // A slice may have given it another name.
+            let ips = shown.chain(cluster.endpoint_index.ips_of(uid));
+            self.pairs(ips.filter(|ip| cluster.stale.has(name, *ip)).map(|ip| (name, ip)));
         }
-        // A slice may have given it another name.
-        let listed = cluster.endpoint_index.ips_of(uid);
-        let listed = listed.filter(|ip| cluster.stale.has(name, *ip));
-        self.pairs.extend(listed.map(|ip| (name.clone(), ip)));
         let mut both = before.into_iter().chain(after);
         both.any(|record| !service.selects(&record.pod))
     }
@@ -273,7 +291,7 @@ impl Dirty {
     /// Adds all pairs of a Service if its selector proves more or less since.
     fn unselective(&mut self, cluster: &mut ClusterIndex, name: &Name) {
         if cluster.note_unselective(name) {
-            self.service(cluster, name);
+            self.service(name);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From facts to the desired contents of the maps. Pure and synchronous: no client, no clock, no await.
 //!
 //! ```text
-//! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> dirty (Service, IP) pairs
+//! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> Services that wait
 //!      -> judge -> denials -> breaker -> Tables
 //! ```
 
@@ -11,6 +11,7 @@ mod index;
 mod not_proven;
 mod orphan_ip;
 mod proof;
+mod queue;
 mod report;
 mod review;
 mod steps;
@@ -38,10 +39,12 @@ use confirmation::Opinions;
 use dirty::Dirty;
 use epguard_common::{Addr, Owner, ServiceNumber, Uid};
 use orphan_ip::OrphanIps;
+use queue::Queue;
 use report::Reuse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{Revivals, Synced, Task};
+use tables::layout::Layout;
 use tables::{Generations, Owners};
 
 /// The state machine. `now` is any clock that only goes forward.
@@ -58,12 +61,8 @@ pub struct State {
     restored: Option<Tables>,
     /// What is left to do of a list.
     task: Option<Task>,
-    numbers: Numbers,
-    tables: Tables,
-    /// Whether `tables` lack something until a list is applied.
-    withholds: bool,
-    /// Keys of `tables` that may have changed.
-    changes: Changes,
+    queue: Queue,
+    layout: Layout,
     owners: Owners,
     /// IPs whose entry in OWNERS is wrong, and those that have none yet.
     changed_owners: BTreeSet<Addr>,
@@ -100,10 +99,8 @@ impl State {
             orphan_ips: OrphanIps::default(),
             restored: None,
             task: None,
-            numbers,
-            tables: Tables::default(),
-            withholds: false,
-            changes: Changes::default(),
+            queue: Queue::default(),
+            layout: Layout::new(numbers),
             owners: Owners::default(),
             changed_owners: BTreeSet::new(),
             new_owners: SortedMap::default(),
@@ -119,7 +116,7 @@ impl State {
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.
     pub fn restore(&mut self, tables: Tables) {
-        self.changes.add(&tables, &self.tables);
+        self.layout.changes.add(&tables, &self.layout.tables);
         self.restored = Some(tables);
     }
 
@@ -142,11 +139,14 @@ impl State {
         self.generations.expire(now, |ip| orphan_ips.mentions(ip));
         forgotten.orphan_ips = true;
         self.settle(now, forgotten);
+        for (service, ips) in self.layout.retriable() {
+            self.lay_out(&service, &ips);
+        }
     }
 
     /// Notes a packet to a denied endpoint.
     pub fn hit(&mut self, now: Duration, service: ServiceNumber, endpoint: &Endpoint) {
-        if let Some(service) = self.numbers.service(service).cloned() {
+        if let Some(service) = self.layout.numbers.service(service).cloned() {
             self.cluster.endpoint_index.hit(now, &service, endpoint);
         } else {
             self.orphan_ips.hit(now, endpoint.ip);
@@ -181,7 +181,12 @@ impl State {
     /// What SUSPECTS, SERVICES and DENIED should hold.
     #[must_use]
     pub fn tables(&self) -> &Tables {
-        &self.tables
+        &self.layout.tables
+    }
+
+    /// The keys of [`State::tables`] that may have changed since the last call.
+    pub fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.layout.changes)
     }
 
     /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went or were replaced are
@@ -211,7 +216,7 @@ impl State {
 
     /// Services that have, or lately had, denials.
     pub fn affected_services(&self) -> impl Iterator<Item = (&Name, ServiceNumber)> {
-        self.numbers.iter()
+        self.layout.numbers.iter()
     }
 
     /// The live pods that publish an IP as their pod IP; other networks may overlap.

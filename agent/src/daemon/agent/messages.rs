@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
 const TURN: Duration = Duration::from_millis(3);
 
-/// Objects and endpoints of a list that are applied at once: about as long.
+/// Objects and endpoints of a list that are applied, and IPs that are judged, at once: about as long.
 const PART: usize = 512;
 
 impl Agent {
@@ -42,14 +42,18 @@ impl Agent {
             self.record_history();
         }
         while began.elapsed() < TURN {
-            if self.state.proceed(now(), PART) {
+            let goes_on = self.state.proceed(now(), PART);
+            if self.state.is_unfinished() {
                 continue;
             }
-            let Some(message) = self.waiting.pop_front() else {
-                break;
-            };
-            changed |= matches!(message, Message::Fact { .. });
-            self.apply(message);
+            match self.waiting.pop_front() {
+                Some(message) => {
+                    changed |= matches!(message, Message::Fact { .. });
+                    self.apply(message);
+                }
+                None if goes_on => {}
+                None => break,
+            }
         }
         if changed {
             self.write()?;

@@ -6,7 +6,7 @@ use crate::state::ClusterIndex;
 use std::collections::BTreeSet;
 
 impl Dirty {
-    /// Adds the pairs whose proof a possible holder can end, if there is no other such pod.
+    /// Adds the Services whose denials a possible holder can end, if there is no other such pod.
     pub(super) fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
         for name in cluster.stale.services_in(&pod.name.0) {
             let Some(service) = cluster.service(name) else {
@@ -18,16 +18,14 @@ impl Dirty {
                 pod.workload.is_some() && cluster.proves_nothing(service)
             };
             if ends {
-                let ips = cluster.stale.ips(name);
-                self.selected.extend(ips.map(|ip| (name.clone(), ip)));
+                self.service(name);
             }
         }
         let named = cluster.endpoint_index.of_name(PodName::of(pod));
         let listed = cluster.endpoint_index.of_pod(pod.uid);
         let services: BTreeSet<&Name> = named.chain(listed).map(|(service, _)| service).collect();
         for name in services {
-            let ips = cluster.stale.ips(name);
-            self.selected.extend(ips.map(|ip| (name.clone(), ip)));
+            self.service(name);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a change of one node concerns: its addresses, its own pods, and this node's range.
 
 use super::Dirty;
-use crate::facts::{Change, Node, Text};
+use crate::facts::{Change, Name, Node, Service, Text};
 use crate::state::ClusterIndex;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +31,10 @@ impl Dirty {
             return;
         }
         let zone = |node: &Option<Node>| node.as_ref().and_then(|node| node.zone.clone());
-        self.zones |= zone(&before) != zone(&node);
+        if zone(&before) != zone(&node) {
+            let redirects = |name: &&Name| cluster.service(name).is_some_and(Service::redirects);
+            self.vips(cluster.stale.services().filter(redirects));
+        }
         if name == cluster.settings.node {
             self.own_range(cluster);
         }
@@ -41,7 +44,7 @@ impl Dirty {
         self.addresses(cluster, addresses);
         if name == cluster.settings.node {
             // It answers NodePorts on its addresses.
-            self.vips = true;
+            self.vips(cluster.stale.services());
             cluster.note_strays(now);
             self.own_range(cluster);
             // Their deaths prove something from now on.
@@ -53,8 +56,6 @@ impl Dirty {
 
     /// Adds the pairs that name an ended pod of the node.
     pub fn ended_on(&mut self, cluster: &ClusterIndex, node: &str) {
-        let stale = cluster.stale.of_node(node);
-        self.pairs
-            .extend(stale.map(|(service, ip)| (service.clone(), ip)));
+        self.pairs(cluster.stale.of_node(node));
     }
 }

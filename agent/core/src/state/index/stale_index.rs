@@ -47,10 +47,10 @@ impl StaleIndex {
         self.services.keys()
     }
 
-    /// All pairs.
-    pub fn pairs(&self) -> impl Iterator<Item = (&Name, Addr)> {
-        let services = self.services.iter();
-        services.flat_map(|(service, ips)| ips.keys().map(move |ip| (service, *ip)))
+    /// True if the Service lists an ended pod, or did recently.
+    #[must_use]
+    pub fn lists(&self, service: &Name) -> bool {
+        self.services.contains_key(service)
     }
 
     /// The Services of a namespace that list ended pods, or did recently.

@@ -93,10 +93,15 @@ impl Vips {
         owners.first().filter(|_| !self.left_out.may_claim(vip))
     }
 
-    /// Another Service that claims a VIP of this one.
-    pub(in crate::state) fn rival(&self, service: &Service) -> Option<&Name> {
+    /// The other Services that claim a VIP of this one; none if these are not known, because there is no room for the VIPs
+    /// of this one.
+    pub(in crate::state) fn rivals<'a>(
+        &'a self,
+        service: &'a Service,
+    ) -> Option<impl Iterator<Item = &'a Name>> {
         let owners = self.of(service).filter_map(|vip| self.owners.get(&vip));
-        owners.flatten().find(|owner| **owner != service.name)
+        let others = owners.flatten().filter(|owner| **owner != service.name);
+        (!self.left_out.services.contains(&service.name)).then_some(others)
     }
 
     /// Services for whose VIPs there is no room.

@@ -22,7 +22,7 @@ impl State {
     /// The Service with this number.
     #[must_use]
     pub fn service_name(&self, number: ServiceNumber) -> Option<&Name> {
-        self.numbers.service(number)
+        self.layout.numbers.service(number)
     }
 
     /// A Service's own UID.

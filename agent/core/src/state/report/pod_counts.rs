@@ -95,9 +95,14 @@ impl State {
             }
         }
         pods.insert(PodState::Live, number(live));
-        let suspects = self.tables.suspects.values();
+        let suspects = self.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
-        let orphan_ip = self.tables.terminated.values().filter(|ip| ip.lifted.is_none());
+        let orphan_ip = self
+            .layout
+            .tables
+            .terminated
+            .values()
+            .filter(|ip| ip.lifted.is_none());
         let ips = [
             (IpState::Owned, number(self.owners.all().len())),
             (IpState::Draining, number(self.owners.draining())),

@@ -31,7 +31,7 @@ impl State {
     /// True if nothing is denied, draining or finished at an IP.
     #[must_use]
     pub fn is_quiet(&self, ip: Addr) -> bool {
-        let tables = &self.tables;
+        let tables = &self.layout.tables;
         let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
         !suspect && self.cluster.pods.claimants(ip).all(Record::is_live)
     }
@@ -57,7 +57,7 @@ impl State {
         }
         let mut pods: Vec<PodView> = pods.into_values().collect();
         pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
-        let terminated = self.tables.terminated.get(&ip);
+        let terminated = self.layout.tables.terminated.get(&ip);
         View {
             synced: self.is_synced(),
             spared: cluster.spared(ip).map(|spared| self.with_names(spared)),
@@ -69,7 +69,7 @@ impl State {
 
     /// Marks the IPs that a change is about. IPs that it affects indirectly are marked where that is found.
     pub(in crate::state) fn touch(&mut self, dirty: &Dirty) {
-        let listed = dirty.pairs.iter().map(|(_, ip)| ip);
+        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
         self.touched
             .extend(dirty.ips.iter().chain(listed).map(|ip| (*ip, ())));
     }

@@ -5,7 +5,8 @@ use crate::facts::{Fact, Name, Watched};
 use crate::state::State;
 use crate::state::confirmation::opinions::Came;
 use crate::state::dirty::{self, Dirty};
-use epguard_common::{Addr, UidState};
+use crate::state::tables::layout::Layout;
+use epguard_common::UidState;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -21,13 +22,16 @@ impl State {
     pub fn begin(&mut self, now: Duration, mut fact: Fact) {
         // Facts of the node come at any time; those of the API in the order in which it sent them.
         let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_));
-        while !is_of_node && self.proceed(now, usize::MAX) {}
+        while !is_of_node && self.is_unfinished() {
+            self.proceed(now, usize::MAX);
+        }
         self.start_over_if_revived(now, &mut fact);
         let levelled = self.cluster.pods.listed;
         match Objects::of(&mut self.cluster, fact) {
             Ok(objects) => {
                 self.task = Some(Task::Apply(objects));
-                let dirty = self.levelled_since(levelled);
+                let mut dirty = Dirty::default();
+                self.add_levelled(levelled, &mut dirty);
                 self.absorbed(now, dirty);
             }
             Err(fact) => self.apply_one(now, fact),
@@ -49,35 +53,30 @@ impl State {
     /// True if something is left to do or to write.
     #[must_use]
     pub fn has_backlog(&self) -> bool {
-        self.task.is_some() || self.is_synced() && self.has_unwritten()
+        self.is_unfinished() || !self.queue.is_empty() || self.is_synced() && self.has_unwritten()
     }
 
     fn has_unwritten(&self) -> bool {
         !(self.changed_owners.is_empty() && self.new_owners.is_empty())
     }
 
-    /// Applies about `most` objects more of the list that was begun, or judges as many endpoints. False once nothing is
-    /// left to do.
+    /// Judges Services that wait, at about `most` IPs, or else applies as many objects more of the list that was begun. False once
+    /// nothing is left to do.
     pub fn proceed(&mut self, now: Duration, most: usize) -> bool {
-        match self.task.take() {
-            Some(Task::Apply(mut objects)) => {
-                let mut dirty = Dirty::default();
-                let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
-                let watched = objects.watched();
-                self.task = Some(Task::Apply(objects));
-                self.absorbed(now, dirty);
-                if !more {
-                    self.task = None;
-                    self.listed(now, watched);
-                }
+        if !self.queue.is_empty() {
+            self.judge_queue(now, most);
+        } else if let Some(Task::Apply(mut objects)) = self.task.take() {
+            let mut dirty = Dirty::default();
+            let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
+            let watched = objects.watched();
+            self.task = Some(Task::Apply(objects));
+            self.absorbed(now, dirty);
+            if !more {
+                self.task = None;
+                self.listed(now, watched);
             }
-            Some(Task::Judge(list, mut services)) => {
-                self.judge_services(now, &list, &mut services, most);
-                self.task = (!services.is_empty()).then_some(Task::Judge(list, services));
-            }
-            None => {}
         }
-        self.task.is_some()
+        self.is_unfinished() || !self.queue.is_empty()
     }
 
     /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
@@ -90,9 +89,12 @@ impl State {
         for (ip, owner) in std::mem::take(&mut fresh.owners).all().iter() {
             fresh.generations.idle(*ip, owner, now);
         }
-        let everything = Dirty::of_all(&fresh.cluster);
+        let numbers = std::mem::take(&mut fresh.layout.numbers);
+        fresh.layout = Layout::new(numbers);
         fresh.task = None;
+        let everything = Dirty::of_all(&fresh.cluster);
         fresh.settle(now, everything);
+        while fresh.proceed(now, usize::MAX) {}
         fresh
     }
 
@@ -110,13 +112,11 @@ impl State {
             }
             fact => dirty::absorb(&mut self.cluster, now, fact),
         };
-        let mut ordered = self.levelled_since(levelled);
-        dirty.pairs.append(&mut ordered.pairs);
-        dirty.ips.append(&mut ordered.ips);
+        self.add_levelled(levelled, &mut dirty);
         if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
             let services = self.services_concerned(&list, &dirty);
             self.orphan_ips.listed(&self.cluster, &list);
-            self.task = Some(Task::Judge(list, services));
+            self.judge_on(list, services);
         }
         self.absorbed(now, dirty);
         match list {
@@ -141,17 +141,15 @@ impl State {
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
-        let mut dirty = Dirty {
-            vips: std::mem::take(&mut self.withholds),
-            ..Dirty::default()
-        };
+        let mut dirty = Dirty::default();
+        dirty.vips(&std::mem::take(&mut self.layout.withheld));
         if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
             if let Some(tables) = self.restored.take() {
-                // Numbers of Services without denials are released.
-                dirty.vips = true;
                 restored = self.apply_restored(&tables, now);
+                // Numbers of Services without denials are released.
+                dirty.vips(self.layout.numbers.iter().map(|(service, _)| service));
             }
             dirty.pods.extend(self.restore_deaths(now));
             for uid in restored.iter().chain(&dirty.pods) {
@@ -159,29 +157,24 @@ impl State {
             }
         }
         self.task = None;
+        self.absorbed(now, dirty);
         if let Some(list) = list.map(Came::whole).filter(|_| self.is_listed()) {
             self.opinions.came(&list);
-            self.task = Some(Task::Judge(list, self.services_to_judge()));
+            self.judge_on(list, self.services_to_judge());
         }
-        self.absorbed(now, dirty);
         self.forget_unneeded(restored);
     }
 
-    /// Where denials and owners rest on the order of claims, if a list has levelled that since.
-    fn levelled_since(&self, order: u64) -> Dirty {
+    /// Adds where denials and owners rest on the order of claims, if a list has levelled that since.
+    fn add_levelled(&self, order: u64, dirty: &mut Dirty) {
         if order == self.cluster.pods.listed {
-            return Dirty::default();
+            return;
         }
         let denials = self.denials.iter();
         let ordered =
             denials.filter(|(_, proven)| proven.state == UidState::Retired && proven.owner.is_some());
-        Dirty {
-            pairs: ordered
-                .map(|((service, endpoint), _)| (service.clone(), endpoint.ip))
-                .collect(),
-            ips: self.cluster.pods.shared_ips().collect(),
-            ..Dirty::default()
-        }
+        dirty.pairs(ordered.map(|((service, endpoint), _)| (service, endpoint.ip)));
+        dirty.ips.extend(self.cluster.pods.shared_ips());
     }
 
     /// The Services that have denials, or may get some.
@@ -195,43 +188,8 @@ impl State {
         if list.is_whole() {
             return self.services_to_judge();
         }
-        let changed = dirty.pairs.iter().chain(&dirty.selected);
-        let changed = changed.map(|(service, _)| service);
+        let changed = dirty.services.keys();
         let waiting = self.breaker.waiting(&self.cluster, list);
         changed.chain(waiting).cloned().collect()
-    }
-
-    /// Judges the endpoints of Services, of each Service all together.
-    fn judge_services(&mut self, now: Duration, list: &Came, services: &mut BTreeSet<Name>, most: usize) {
-        let mut changed = BTreeSet::new();
-        let mut judged = 0;
-        while judged < most
-            && let Some(service) = services.pop_first()
-        {
-            let ips: BTreeSet<Addr> = self
-                .cluster
-                .stale
-                .ips(&service)
-                .chain(self.breaker.ips(&service))
-                .collect();
-            judged += 1 + ips.len();
-            for ip in &ips {
-                if self.rejudge(&service, *ip, true) {
-                    changed.insert((service.clone(), *ip));
-                }
-            }
-            let ips: Vec<Addr> = ips.into_iter().collect();
-            let (cluster, denials) = (&self.cluster, &self.denials);
-            let held = self
-                .breaker
-                .settle(cluster, now, denials, (&service, &ips), (Some(list), true));
-            changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
-        }
-        if services.is_empty() {
-            self.breaker.drop_restored();
-            self.synced.note_judged();
-        }
-        self.lay_out_changed(&changed);
-        self.settle_orphan_ips();
     }
 }

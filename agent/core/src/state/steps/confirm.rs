@@ -6,7 +6,7 @@ use crate::state::confirmation::Trip;
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::review::{Case, Finding};
-use epguard_common::{Event, Reason};
+use epguard_common::{Addr, Event, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -37,7 +37,17 @@ impl State {
     pub fn release_breaker(&mut self, service: Option<&Name>) -> usize {
         let released = self.breaker.release(&self.cluster, service);
         self.touch_denied();
-        self.lay_out();
+        let mut ips: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
+        for (name, endpoint) in self
+            .denials
+            .keys()
+            .filter(|(name, _)| service.is_none_or(|one| one == name))
+        {
+            ips.entry(name.clone()).or_default().insert(endpoint.ip);
+        }
+        for (name, ips) in ips {
+            self.lay_out(&name, &ips);
+        }
         released
     }
 
@@ -46,7 +56,7 @@ impl State {
         let Some(reason) = Reason::from_number(event.reason) else {
             return;
         };
-        let service = self.numbers.service(event.service).cloned();
+        let service = self.layout.numbers.service(event.service).cloned();
         if service.is_none() && reason != Reason::Terminated {
             return;
         }

@@ -24,16 +24,6 @@ pub(in crate::state) enum Task {
     Judge(Came, BTreeSet<Name>),
 }
 
-impl Task {
-    /// True if denials of the Service begin only after this.
-    pub(in crate::state) fn holds_back(&self, service: &Name) -> bool {
-        match self {
-            Self::Apply(_) => true,
-            Self::Judge(_, services) => services.contains(service),
-        }
-    }
-}
-
 /// The objects of a list that are still to be applied, then the names of those that are gone.
 #[derive(Debug, Clone)]
 pub(in crate::state) enum Objects {

@@ -2,6 +2,7 @@
 
 mod apply;
 mod confirm;
+pub(in crate::state) mod judge;
 mod lists;
 mod revival;
 mod settle;

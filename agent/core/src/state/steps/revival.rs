@@ -51,17 +51,17 @@ impl State {
         self.restored = None;
         self.task = None;
         self.revivals.deaths.clear();
-        let denied = self.denials.keys();
-        let dirty = Dirty {
-            pairs: denied
-                .map(|(service, endpoint)| (service.clone(), endpoint.ip))
-                .collect(),
+        let mut dirty = Dirty {
             orphan_ips: true,
-            vips: true,
             ips: self.owners.all().keys().copied().collect(),
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
+        dirty.pairs(
+            self.denials
+                .keys()
+                .map(|(service, endpoint)| (service, endpoint.ip)),
+        );
         self.settle(now, dirty);
     }
 
@@ -149,7 +149,7 @@ impl State {
         restore::restore(
             tables,
             &mut self.cluster,
-            &mut self.numbers,
+            &mut self.layout.numbers,
             &mut self.orphan_ips,
             now,
         );

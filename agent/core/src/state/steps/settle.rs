@@ -1,37 +1,33 @@
-//! Consequences of a change of the index: denials, their confirmation, tables, owners.
+//! Consequences of a change of the index: Services that wait to be judged, owners, orphan IPs.
 
+use super::judge::AT_ONCE;
 use super::lists::Task;
-use crate::facts::Name;
 use crate::state::State;
 use crate::state::dirty::Dirty;
-use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIp;
-use crate::state::proof::{Denials, judge};
 use crate::state::tables;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl State {
-    /// Judges again what may have changed. While a list is applied, denials end, and none begins or gets
-    /// stricter.
-    pub(in crate::state) fn settle(&mut self, now: Duration, mut dirty: Dirty) {
+    /// Draws the consequences of a change, as far as they take no longer than a step. Services that wait longer have no VIPs
+    /// meanwhile: what they wait for may end their denials.
+    pub(in crate::state) fn settle(&mut self, now: Duration, dirty: Dirty) {
         self.touch(&dirty);
-        dirty.pairs.append(&mut dirty.selected);
         self.settle_owners(now, &dirty);
         let drained = self.settle_draining(&dirty);
-        let mut changed = BTreeSet::new();
-        for (service, ip) in &dirty.pairs {
-            if self.rejudge(service, *ip, self.may_begin(service)) {
-                changed.insert((service.clone(), *ip));
-            }
+        self.lay_out_suspects(&drained);
+        let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
+        let services: BTreeSet<_> = dirty.services.keys().cloned().collect();
+        for (service, scope) in dirty.services {
+            self.queue.push(service, scope);
         }
-        changed.extend(self.settle_breaker(now, &dirty));
-        self.touched.extend(changed.iter().map(|(_, ip)| (*ip, ())));
-        if self.is_laid_out_anew(&dirty) || !self.lay_out_at(&changed, &drained) {
-            self.lay_out();
+        self.judge_queue(now, AT_ONCE);
+        for service in self.queue.suspend(services) {
+            self.lay_out_service(&service, &BTreeSet::new());
         }
-        if self.concerns_orphan_ips(&dirty) {
+        if concerns_orphan_ips {
             self.settle_orphan_ips();
         }
         self.forget_unneeded(dirty.pods);
@@ -43,16 +39,11 @@ impl State {
             let pod = self.cluster.pods.get(*uid).map(|record| &record.pod);
             pod.is_none_or(|pod| pod.node.as_deref() == Some(self.node()))
         };
-        let pairs = dirty.pairs.iter().map(|(_, ip)| ip);
+        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
         dirty.orphan_ips
-            || dirty.vips
             || self.task.is_some()
             || dirty.pods.iter().any(is_own)
-            || dirty
-                .ips
-                .iter()
-                .chain(pairs)
-                .any(|ip| self.orphan_ips.mentions(*ip))
+            || (dirty.ips.iter().chain(listed)).any(|ip| self.orphan_ips.mentions(*ip))
     }
 
     /// Drops those of the pods that the API no longer shows and that nothing refers to.
@@ -65,63 +56,6 @@ impl State {
         }
     }
 
-    /// True if denials of the Service may begin now: no list is half applied.
-    fn may_begin(&self, service: &Name) -> bool {
-        !self.task.as_ref().is_some_and(|task| task.holds_back(service))
-    }
-
-    /// Updates the breaker. Returns the pairs where a denial became pending, or is pending no more.
-    fn settle_breaker(&mut self, now: Duration, dirty: &Dirty) -> BTreeSet<(Name, Addr)> {
-        let mut services: BTreeMap<&Name, Vec<Addr>> = BTreeMap::new();
-        for (service, ip) in &dirty.pairs {
-            services.entry(service).or_default().push(*ip);
-        }
-        let (cluster, denials) = (&self.cluster, &self.denials);
-        let mut changed = BTreeSet::new();
-        for (service, ips) in services {
-            let may_begin = self.may_begin(service);
-            let held = self
-                .breaker
-                .settle(cluster, now, denials, (service, &ips), (None, may_begin));
-            changed.extend(held.into_iter().map(|ip| (service.clone(), ip)));
-        }
-        changed
-    }
-
-    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay, and none gets
-    /// stricter. True if one changed.
-    pub(in crate::state) fn rejudge(&mut self, name: &Name, ip: Addr, may_begin: bool) -> bool {
-        let (first, last) = Endpoint::range_at(ip);
-        let range = (name.clone(), first)..=(name.clone(), last);
-        let before: Denials = self
-            .denials
-            .range(range)
-            .map(|(key, proven)| (key.clone(), proven.clone()))
-            .collect();
-        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
-            Some(service) => judge::judge(&self.cluster, name, service, ip)
-                .into_iter()
-                .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
-                .collect(),
-            None => Denials::new(),
-        };
-        if !may_begin {
-            let known = proven.into_iter().filter_map(|(key, proven)| {
-                let proven = proven.within(before.get(&key)?)?;
-                Some((key, proven))
-            });
-            proven = known.collect();
-        }
-        if before == proven {
-            return false;
-        }
-        for key in before.keys() {
-            self.denials.remove(key);
-        }
-        self.denials.extend(proven);
-        true
-    }
-
     /// Proves orphan IPs again. None is new while a list is applied: a pod further down may hold the IP.
     pub(in crate::state) fn settle_orphan_ips(&mut self) {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
@@ -131,7 +65,7 @@ impl State {
         } else {
             BTreeMap::new()
         };
-        let before = std::mem::take(&mut self.tables.terminated);
+        let before = std::mem::take(&mut self.layout.tables.terminated);
         if matches!(self.task, Some(Task::Apply(_))) {
             let was_proven = |ip: &Addr, orphan_ip: &OrphanIp| {
                 let before = before.get(ip).filter(|before| before.dead == orphan_ip.dead);
@@ -142,7 +76,7 @@ impl State {
         let differ = |ip: &&Addr| before.get(*ip) != terminated.get(*ip);
         let changed = before.keys().chain(terminated.keys()).filter(differ);
         self.touched.extend(changed.map(|ip| (*ip, ())));
-        self.tables.terminated = terminated;
+        self.layout.tables.terminated = terminated;
     }
 
     /// Updates the terminating endpoints of this node. Returns the IPs that are counted from now on, or no longer.

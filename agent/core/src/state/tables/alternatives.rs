@@ -5,8 +5,12 @@ use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Port, Targets};
 use crate::state::index::pods::Record;
 use crate::state::proof::Denials;
-use epguard_common::{Action, Backend, Backends, MAX_BACKENDS};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::state::tables::layout::denials_of;
+use epguard_common::{Backend, Backends, MAX_BACKENDS};
+use std::collections::{BTreeSet, HashMap};
+
+/// Endpoints of a Service among which live ones are looked for.
+const MOST: usize = 8_192;
 
 /// Distance of an endpoint; only the nearest endpoints are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,85 +23,67 @@ enum Distance {
 /// What interchangeable endpoints have in common: port, protocol, and whether the IP is of IPv4.
 type Group = (Port, Protocol, bool);
 
-/// The live endpoints of Services, found once for all denials that are laid out together.
+/// The live endpoints of a Service. Only live pods of its namespace that alone show their IP are taken, and of these the
+/// nearest. Each node begins with another one.
 #[derive(Debug, Default)]
-pub struct Alternatives<'a>(BTreeMap<&'a Name, Live>);
-
-/// The live endpoints of a Service.
-#[derive(Debug, Default)]
-struct Live {
+pub struct Alternatives {
     nearest: HashMap<Group, Backends>,
     /// Which of the Service's ports each number stands for by its slices of now.
     ports: HashMap<(u16, Protocol), Port>,
 }
 
-impl<'a> Alternatives<'a> {
-    /// The live endpoints for flows to `denied`; none if the Service does not ask for redirects, or has none. Only live
-    /// pods of its namespace that alone show their IP are taken, and of these the nearest. Each node begins with
-    /// another one.
-    pub fn of(
-        &mut self,
-        cluster: &ClusterIndex,
-        denials: &Denials,
-        name: &'a Name,
-        denied: &Endpoint,
-    ) -> Backends {
-        let Some(service) = cluster.service(name) else {
-            return Backends::default();
-        };
+impl Alternatives {
+    /// All live endpoints of a Service that are not denied themselves; none if it does not ask for redirects.
+    pub fn of(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> Self {
+        let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
+        let mut ports: HashMap<(u16, Protocol), Port> = HashMap::new();
+        if !service.redirects() {
+            return Self::default();
+        }
+        let denied = denied(denials, &service.name);
+        for (endpoint, targets) in cluster.endpoint_index.of(&service.name).take(MOST) {
+            let current = || targets.values().filter(|listing| listing.is_current());
+            for listing in current() {
+                let known = ports.entry((endpoint.port, endpoint.protocol)).or_default();
+                known.merge(listing.port);
+            }
+            let is_ready = targets.values().any(|listing| listing.ready > 0);
+            if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(endpoint))
+                && let Some((distance, backend)) = offer(cluster, service, endpoint, targets)
+                && (distance == Distance::SameNode || !service.on_denial.local_only)
+            {
+                let group = (port, endpoint.protocol, endpoint.ip.is_v4());
+                live.entry(group).or_default().push((distance, backend));
+            }
+        }
+        let nearest = |(group, live)| (group, nearest(cluster, service.on_denial, live));
+        ports.retain(|_, port| matches!(port, Port::Named(_)));
+        Self {
+            nearest: live.into_iter().map(nearest).collect(),
+            ports,
+        }
+    }
+
+    /// The live endpoints for flows to `denied`, if there are any.
+    pub fn to(&self, cluster: &ClusterIndex, name: &Name, denied: &Endpoint) -> Backends {
         let Some(targets) = cluster.endpoint_index.targets(name, denied) else {
             return Backends::default();
         };
-        let live = self
-            .0
-            .entry(name)
-            .or_insert_with(|| live(cluster, denials, service));
         // A Service that is made again may call its ports otherwise: then the number tells which one is meant.
-        let is_known = |port: &Port| live.ports.values().any(|known| known == port);
-        let by_number = || live.ports.get(&(denied.port, denied.protocol)).copied();
+        let is_known = |port: &Port| self.ports.values().any(|known| known == port);
+        let by_number = || self.ports.get(&(denied.port, denied.protocol)).copied();
         let Some(port) = port(targets.values()).filter(is_known).or_else(by_number) else {
             return Backends::default();
         };
         let group = (port, denied.protocol, denied.ip.is_v4());
-        live.nearest.get(&group).copied().unwrap_or_default()
-    }
-}
-
-/// All live endpoints of a Service that are not denied themselves.
-fn live(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> Live {
-    let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
-    let mut ports: HashMap<(u16, Protocol), Port> = HashMap::new();
-    if service.on_denial.action != Action::Redirect {
-        return Live::default();
-    }
-    let denied = denied(denials, &service.name);
-    for (endpoint, targets) in cluster.endpoint_index.of(&service.name) {
-        let current = || targets.values().filter(|listing| listing.is_current());
-        for listing in current() {
-            let known = ports.entry((endpoint.port, endpoint.protocol)).or_default();
-            known.merge(listing.port);
-        }
-        let is_ready = targets.values().any(|listing| listing.ready > 0);
-        if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(endpoint))
-            && let Some((distance, backend)) = offer(cluster, service, endpoint, targets)
-            && (distance == Distance::SameNode || !service.on_denial.local_only)
-        {
-            let group = (port, endpoint.protocol, endpoint.ip.is_v4());
-            live.entry(group).or_default().push((distance, backend));
-        }
-    }
-    let nearest = |(group, live)| (group, nearest(cluster, service.on_denial, live));
-    ports.retain(|_, port| matches!(port, Port::Named(_)));
-    Live {
-        nearest: live.into_iter().map(nearest).collect(),
-        ports,
+        self.nearest.get(&group).copied().unwrap_or_default()
     }
 }
 
 fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Endpoint> {
-    let (first, last) = Endpoint::range();
-    let range = (service.clone(), first)..=(service.clone(), last);
-    denials.range(range).map(|((_, endpoint), _)| endpoint).collect()
+    denials_of(denials, service)
+        .map(|((_, endpoint), _)| endpoint)
+        .collect()
 }
 
 fn nearest(cluster: &ClusterIndex, on_denial: OnDenial, mut live: Vec<(Distance, Backend)>) -> Backends {

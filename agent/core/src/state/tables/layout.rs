@@ -1,219 +1,312 @@
-//! The denials laid out in tables: all of them anew, or only those of a few endpoints while the tables have room.
+//! The denials of one Service laid out in the tables, at the cost of what changed of it.
 
-use super::{Changes, Tables};
-use super::{denial, key};
-use crate::facts::{Name, Service};
-use crate::state::State;
-use crate::state::dirty::Dirty;
+use super::alternatives::Alternatives;
+use super::{Changes, Draining, Numbers, Tables};
+use crate::facts::{Name, Service, Text};
+use crate::state::confirmation::Breaker;
+use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use epguard_common::{Action, Addr, Backends, DenialKey, Suspect, Vip, capacity};
-use std::collections::BTreeSet;
+use crate::state::index::quota::Quota;
+use crate::state::proof::{Denials, Proven};
+use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
+use std::collections::{BTreeMap, BTreeSet};
 
-impl State {
-    /// The keys of [`State::tables`] that may have changed since the last call.
-    pub fn take_changes(&mut self) -> Changes {
-        std::mem::take(&mut self.changes)
-    }
+/// Denials without room that are tried again at once.
+const RETRIED: usize = 256;
 
-    /// Puts all denials into tables.
-    pub(in crate::state) fn lay_out(&mut self) {
-        let (denials, breaker, numbers) = (&self.denials, &self.breaker, &mut self.numbers);
-        let mut tables = Tables::build(&self.cluster, denials, breaker, numbers, &self.draining);
-        tables.terminated = std::mem::take(&mut self.tables.terminated);
-        if self.is_half_applied() {
-            self.withhold_new(&mut tables);
-        }
-        self.changes.add(&self.tables, &tables);
-        self.tables = tables;
-        let denied: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
-        let services = self.numbers.iter().map(|(service, _)| service);
-        let idle = services.filter(|service| !denied.contains(service));
-        for service in idle.cloned().collect::<Vec<Name>>() {
-            self.numbers.release(&service);
-        }
-    }
+/// The tables, and what each Service has in them.
+#[derive(Debug, Clone)]
+pub(in crate::state) struct Layout {
+    pub tables: Tables,
+    /// Keys of the tables that may have changed.
+    pub changes: Changes,
+    pub numbers: Numbers,
+    vips: BTreeMap<Name, BTreeSet<Vip>>,
+    /// The action of each Service with denials.
+    actions: BTreeMap<Name, Action>,
+    /// Services of which the tables lack something until a list is applied.
+    pub withheld: BTreeSet<Name>,
+    /// Denials without room, and Services without room for their VIPs.
+    refused: BTreeSet<(Name, Endpoint)>,
+    without_vips: BTreeSet<Name>,
+    /// Another Service that claims a VIP, for each Service with denials that has one.
+    pub rivals: BTreeMap<Name, Name>,
+    denied: Quota<Text>,
+    services: Quota<Text>,
+    backends: Quota<Text>,
+}
 
-    /// Removes what the tables did not have, until the list is applied: a Service further down may claim the VIP, too, a pod
-    /// the IP of a live endpoint, and a denial that had no room is new.
-    fn withhold_new(&mut self, tables: &mut Tables) {
-        let known = &self.tables;
-        let before = (
-            tables.services.len(),
-            tables.denied.len(),
-            tables.backends.clone(),
-        );
-        tables
-            .services
-            .retain(|vip, number| known.services.get(vip) == Some(number));
-        tables.denied.retain(|key, _| known.denied.contains_key(key));
-        for (key, backends) in &mut tables.backends {
-            let known = known.backends.get(key).map(Backends::all).unwrap_or_default();
-            let live = backends.all().iter().filter(|live| known.contains(live));
-            *backends = Backends::new(backends.sticky != 0, live.copied());
-        }
-        tables
-            .backends
-            .retain(|key, backends| backends.count > 0 && known.denied.contains_key(key));
-        let after = (tables.services.len(), tables.denied.len(), &tables.backends);
-        self.withholds |= (before.0, before.1, &before.2) != after;
-    }
+/// What the tables are made of.
+pub(in crate::state) struct Given<'a> {
+    pub cluster: &'a ClusterIndex,
+    pub denials: &'a Denials,
+    pub breaker: &'a Breaker,
+    pub draining: &'a Draining,
+    /// Between the parts of a list nothing new is laid out: a Service further down may claim the VIP, too, or a pod the IP of
+    /// a live endpoint.
+    pub is_half_applied: bool,
+}
 
-    /// True if the change concerns entries of other endpoints than those that were judged again: VIPs, or backends of
-    /// redirected flows.
-    pub(in crate::state) fn is_laid_out_anew(&self, dirty: &Dirty) -> bool {
-        dirty.vips
-            || dirty.pairs.iter().any(|(service, _)| self.redirects(service))
-            || dirty.zones && self.denials.keys().any(|(service, _)| self.redirects(service))
-    }
-
-    /// Puts the denials of some endpoints into the tables.
-    pub(in crate::state) fn lay_out_changed(&mut self, pairs: &BTreeSet<(Name, Addr)>) {
-        self.touched.extend(pairs.iter().map(|(_, ip)| (*ip, ())));
-        let redirects = pairs.iter().any(|(service, _)| self.redirects(service));
-        if redirects || !self.lay_out_at(pairs, &BTreeSet::new()) {
-            self.lay_out();
+impl Layout {
+    /// Empty tables, with these numbers of Services.
+    pub(in crate::state) fn new(numbers: Numbers) -> Self {
+        Self {
+            tables: Tables::default(),
+            changes: Changes::default(),
+            numbers,
+            vips: BTreeMap::new(),
+            actions: BTreeMap::new(),
+            withheld: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            without_vips: BTreeSet::new(),
+            rivals: BTreeMap::new(),
+            denied: Quota::of(capacity::DENIED),
+            services: Quota::of(capacity::SERVICES),
+            backends: Quota::of(capacity::BACKENDS),
         }
     }
 
-    /// Puts the denials of some endpoints into the tables, and counts terminating endpoints at some IPs. False if that is
-    /// not enough: where room is short, the denials of one Service decide on the room of others.
-    pub(in crate::state) fn lay_out_at(
-        &mut self,
-        pairs: &BTreeSet<(Name, Addr)>,
-        drained: &BTreeSet<Addr>,
-    ) -> bool {
-        if pairs.is_empty() && drained.is_empty() {
-            return true;
-        }
-        if !self.tables.refused.is_empty() {
-            return false;
-        }
-        for (service, ip) in pairs {
-            if !self.lay_out_endpoints(service, *ip) {
-                return false;
-            }
-        }
-        let services: BTreeSet<&Name> = pairs.iter().map(|(service, _)| service).collect();
-        for service in services {
-            self.lay_out_vips(service);
-        }
-        let ips: BTreeSet<Addr> = pairs
-            .iter()
-            .map(|(_, ip)| *ip)
-            .chain(drained.iter().copied())
-            .collect();
-        for ip in ips {
-            self.lay_out_suspect(ip);
-        }
-        let Tables {
-            denied,
-            suspects,
-            services,
-            ..
-        } = &self.tables;
-        has_room(denied.len(), capacity::DENIED)
-            && has_room(suspects.len(), capacity::SUSPECTS)
-            && has_room(services.len(), capacity::SERVICES)
-    }
-
-    fn lay_out_endpoints(&mut self, name: &Name, ip: Addr) -> bool {
-        let half_applied = self.is_half_applied();
-        let mut before = BTreeSet::new();
-        if let Some(number) = self.numbers.get(name) {
-            let (first, last) = Endpoint::range_at(ip);
-            let range = key(&first, number)..=DenialKey {
-                protocol: u8::MAX,
-                ..key(&last, number)
-            };
-            before.extend(self.tables.denied.range(range).map(|(key, _)| *key));
-            for key in &before {
-                self.tables.denied.remove(key);
-                self.tables.backends.remove(key);
-                self.changes.denied.insert(*key);
-            }
-        }
+    /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has to follow.
+    pub(in crate::state) fn endpoints(&mut self, of: &Given<'_>, name: &Name, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
-        let denials = self.denials.range((name.clone(), first)..=(name.clone(), last));
-        for ((_, endpoint), proven) in denials {
-            let (Some(service), Some(number)) = (self.cluster.service(name), self.numbers.take(name)) else {
-                return false;
+        let known = self.remove_denials(name, &first, &last);
+        let mut refused = BTreeSet::new();
+        let range = (name.clone(), first)..=(name.clone(), last);
+        for ((_, endpoint), proven) in of.denials.range(range.clone()) {
+            let (Some(service), Some(number)) = (of.cluster.service(name), self.numbers.take(name)) else {
+                continue;
             };
-            let held = self.breaker.is_pending(name, endpoint);
             let key = key(endpoint, number);
-            if half_applied && !before.contains(&key) {
-                self.withholds = true;
+            let may_begin = !of.is_half_applied && self.denied.admits(&name.0, 1);
+            if !(known.contains(&key) || may_begin) {
+                refused.insert((name.clone(), *endpoint));
                 continue;
             }
-            let denial = denial(proven, held, service.on_denial.action);
+            self.denied.take(name.0.clone(), 1);
+            let is_redirected = self.tables.backends.contains_key(&key);
+            let denial = denial(
+                proven,
+                of.breaker.is_pending(name, endpoint),
+                action(service, is_redirected),
+            );
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);
         }
-        true
+        for key in known {
+            if !self.tables.denied.contains_key(&key) {
+                self.put_backends(&name.0, key, &Backends::default());
+            }
+        }
+        if !(refused.is_empty() && self.refused.is_empty()) {
+            let before: Vec<_> = self.refused.range(range).cloned().collect();
+            let count = self.tables.refused.entry(name.0.to_string()).or_default();
+            *count = *count + refused.len() - before.len();
+            self.tables.refused.retain(|_, count| *count > 0);
+            for one in &before {
+                self.refused.remove(one);
+            }
+            self.refused.append(&mut refused);
+        }
     }
 
-    /// Adds the VIPs of a Service that has denials, or removes them.
-    fn lay_out_vips(&mut self, name: &Name) {
-        let is_denied = self.has_denials(name);
-        let number = self.numbers.get(name).filter(|_| is_denied);
-        let service = self.cluster.service(name);
-        let vips = service.map(|service| self.cluster.unambiguous_vips(service));
-        for vip in vips.into_iter().flatten().collect::<Vec<Vip>>() {
-            if self.tables.services.get(&vip) == number.as_ref() {
-                continue;
-            }
-            match number {
-                Some(_) if self.is_half_applied() => {
-                    self.withholds = true;
-                    continue;
-                }
-                Some(number) => self.tables.services.insert(vip, number),
-                None => self.tables.services.remove(&vip),
-            };
-            self.changes.services.insert(vip);
+    /// Removes the denials of a Service at an IP; returns their keys.
+    fn remove_denials(&mut self, name: &Name, first: &Endpoint, last: &Endpoint) -> BTreeSet<DenialKey> {
+        let Some(number) = self.numbers.get(name) else {
+            return BTreeSet::new();
+        };
+        let last = DenialKey {
+            protocol: u8::MAX,
+            ..key(last, number)
+        };
+        let range = self.tables.denied.range(key(first, number)..=last);
+        let known: BTreeSet<DenialKey> = range.map(|(key, _)| *key).collect();
+        for key in &known {
+            self.tables.denied.remove(key);
+            self.changes.denied.insert(*key);
         }
+        self.denied.give_back(&name.0, known.len());
+        known
+    }
+
+    /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected.
+    pub(in crate::state) fn service(&mut self, of: &Given<'_>, name: &Name, is_suspended: bool) {
+        let is_denied = of.denials_of(name).next().is_some();
+        let number = self.numbers.get(name).filter(|_| is_denied && !is_suspended);
+        let known = self.vips.remove(name).unwrap_or_default();
+        let service = of.cluster.service(name).filter(|_| is_denied);
+        let named = service.filter(|_| number.is_some());
+        let vips = named.map(|service| of.cluster.unambiguous_vips(service));
+        let mut wanted: BTreeSet<Vip> = vips.into_iter().flatten().collect();
+        if of.is_half_applied && !wanted.is_subset(&known) {
+            self.withheld.insert(name.clone());
+            wanted.retain(|vip| known.contains(vip));
+        }
+        self.services.give_back(&name.0, known.len());
+        self.without_vips.remove(name);
+        if !(wanted.is_subset(&known) || self.services.admits(&name.0, wanted.len())) {
+            self.without_vips.insert(name.clone());
+            wanted.clear();
+        }
+        self.services.take(name.0.clone(), wanted.len());
+        for vip in known.difference(&wanted) {
+            // Another Service may have it by now.
+            if self.tables.services.get(vip) == self.numbers.get(name).as_ref() {
+                self.tables.services.remove(vip);
+                self.changes.services.insert(*vip);
+            }
+        }
+        for (vip, number) in wanted.iter().zip(number.iter().cycle()) {
+            if self.tables.services.insert(*vip, *number) != Some(*number) {
+                self.changes.services.insert(*vip);
+            }
+        }
+        if !wanted.is_empty() {
+            self.vips.insert(name.clone(), wanted);
+        }
+        let rival = service.and_then(|service| of.cluster.vips.rivals(service)?.next());
+        match rival {
+            Some(rival) => drop(self.rivals.insert(name.clone(), rival.clone())),
+            None => drop(self.rivals.remove(name)),
+        }
+        self.actions(of, name, service);
         if !is_denied {
             self.numbers.release(name);
         }
     }
 
-    fn lay_out_suspect(&mut self, ip: Addr) {
+    /// Lays out the action of all denials of a Service if it changed, and the backends of those that are redirected.
+    fn actions(&mut self, of: &Given<'_>, name: &Name, service: Option<&Service>) {
+        let Some((service, number)) = service.zip(self.numbers.get(name)) else {
+            self.actions.remove(name);
+            return;
+        };
+        let asked = service.on_denial.action;
+        if self.actions.insert(name.clone(), asked) == Some(asked) && !service.redirects() {
+            return;
+        }
+        let alternatives = Alternatives::of(of.cluster, of.denials, service);
+        for ((_, endpoint), _) in of.denials_of(name) {
+            let key = key(endpoint, number);
+            if !self.tables.denied.contains_key(&key) {
+                continue;
+            }
+            let mut backends = alternatives.to(of.cluster, name, endpoint);
+            if of.is_half_applied {
+                let known = self.tables.backends.get(&key);
+                let known = known.map(Backends::all).unwrap_or_default();
+                let live = backends.all().iter().filter(|live| known.contains(live));
+                let kept = Backends::new(backends.sticky != 0, live.copied());
+                if kept != backends {
+                    self.withheld.insert(name.clone());
+                }
+                backends = kept;
+            }
+            let is_redirected = self.put_backends(&name.0, key, &backends);
+            if let Some(denial) = self.tables.denied.get_mut(&key) {
+                denial.action = action(service, is_redirected);
+                self.changes.denied.insert(key);
+            }
+        }
+    }
+
+    /// Stores the endpoints that flows to a denied one are redirected to. False if there are none, or no room.
+    fn put_backends(&mut self, namespace: &Text, key: DenialKey, backends: &Backends) -> bool {
+        let is_known = self.tables.backends.remove(&key).is_some();
+        self.backends.give_back(namespace, usize::from(is_known));
+        let fits = backends.count > 0 && (is_known || self.backends.admits(namespace, 1));
+        if fits {
+            self.backends.take(namespace.clone(), 1);
+            self.tables.backends.insert(key, *backends);
+        }
+        fits
+    }
+
+    /// Lays out whether an IP has denials, and whether it is a terminating endpoint's.
+    pub(in crate::state) fn suspect(&mut self, of: &Given<'_>, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
-        let services = self.cluster.endpoint_index.services_at(ip);
+        let services = of.cluster.endpoint_index.services_at(ip);
         let denials =
-            services.flat_map(|name| self.denials.range((name.clone(), first)..=(name.clone(), last)));
+            services.flat_map(|name| of.denials.range((name.clone(), first)..=(name.clone(), last)));
+        let is_laid_out = |name: &Name, endpoint: &Endpoint| {
+            let number = self.numbers.get(name);
+            number.is_some_and(|number| self.tables.denied.contains_key(&key(endpoint, number)))
+        };
+        let denials = denials.filter(|((name, endpoint), _)| is_laid_out(name, endpoint));
         let meant = denials
-            .max_by_key(|((name, endpoint), _)| (!self.breaker.is_pending(name, endpoint), name, endpoint));
+            .max_by_key(|((name, endpoint), _)| (!of.breaker.is_pending(name, endpoint), name, endpoint));
         let mut suspect = Suspect::default();
         if let Some((_, proven)) = meant {
             suspect.flags |= Suspect::DENIED;
             suspect.dead_uid = proven.meant;
         }
-        let mut draining = self.draining.values().flatten();
-        if draining.any(|own| *own == ip) && !self.cluster.is_infrastructure(ip) {
+        let mut draining = of.draining.values().flatten();
+        if draining.any(|own| *own == ip) && !of.cluster.is_infrastructure(ip) {
             suspect.flags |= Suspect::DRAINING;
         }
+        let suspects = &mut self.tables.suspects;
+        let fits = suspects.len() < capacity::SUSPECTS || suspects.contains_key(&ip);
         self.changes.suspects.insert(ip);
-        if suspect.flags == 0 {
-            self.tables.suspects.remove(&ip);
+        if suspect.flags == 0 || !fits {
+            suspects.remove(&ip);
         } else {
-            self.tables.suspects.insert(ip, suspect);
+            suspects.insert(ip, suspect);
         }
     }
 
-    /// True if a change of any of the Service's endpoints may change where its flows are redirected.
-    fn redirects(&self, service: &Name) -> bool {
-        let asks = |service: &Service| service.on_denial.action == Action::Redirect;
-        self.cluster.service(service).is_some_and(asks) && self.has_denials(service)
-    }
-
-    fn has_denials(&self, service: &Name) -> bool {
-        let (first, last) = Endpoint::range();
-        let range = (service.clone(), first)..=(service.clone(), last);
-        self.denials.range(range).next().is_some()
+    /// What had no room and may have some now: denials, and Services without VIPs.
+    pub(in crate::state) fn retriable(&self) -> BTreeMap<Name, BTreeSet<Addr>> {
+        let mut found: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
+        let refused = self.refused.iter();
+        for (name, endpoint) in refused
+            .filter(|(name, _)| self.denied.admits(&name.0, 1))
+            .take(RETRIED)
+        {
+            found.entry(name.clone()).or_default().insert(endpoint.ip);
+        }
+        for name in self.without_vips.iter().take(RETRIED) {
+            found.entry(name.clone()).or_default();
+        }
+        found
     }
 }
 
-/// True if entries find room in any order, whichever namespaces hold them: half of the table is free.
-fn has_room(entries: usize, capacity: usize) -> bool {
-    2 * entries <= capacity
+impl Given<'_> {
+    fn denials_of(&self, name: &Name) -> impl Iterator<Item = (&(Name, Endpoint), &Proven)> {
+        denials_of(self.denials, name)
+    }
+}
+
+/// The denials of a Service.
+pub(in crate::state) fn denials_of<'a>(
+    denials: &'a Denials,
+    name: &Name,
+) -> impl Iterator<Item = (&'a (Name, Endpoint), &'a Proven)> {
+    let (first, last) = Endpoint::range();
+    denials.range((name.clone(), first)..=(name.clone(), last))
+}
+
+/// The key of a denial of the Service with this number.
+fn key(endpoint: &Endpoint, service: ServiceNumber) -> DenialKey {
+    DenialKey::new(endpoint.ip, service, endpoint.port, endpoint.protocol.number())
+}
+
+fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
+    Denial {
+        dead_uid: proven.meant,
+        owner_uid: proven.owner.unwrap_or_default(),
+        boot_id: proven.boot_id,
+        reason: proven.reason,
+        uid_state: proven.state,
+        mode: proven.mode,
+        held: held.into(),
+        action,
+    }
+}
+
+/// The action of a denial: one that should redirect, and has nothing to redirect to, rejects.
+fn action(service: &Service, is_redirected: bool) -> Action {
+    match service.on_denial.action {
+        Action::Redirect if !is_redirected => Action::Reject,
+        asked => asked,
+    }
 }

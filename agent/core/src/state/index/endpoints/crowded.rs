@@ -4,7 +4,7 @@ use super::EndpointIndex;
 use crate::facts::{Name, named};
 use crate::state::State;
 use epguard_common::Addr;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 impl EndpointIndex {
     /// True if a slice of the Service was left out: it may list any pod.
@@ -54,9 +54,7 @@ impl State {
     /// VIPs; with that other Service.
     #[must_use]
     pub fn rivals(&self) -> Vec<(String, String)> {
-        let services: BTreeSet<&Name> = self.denials.keys().map(|(service, _)| service).collect();
-        let rival = |name: &Name| self.cluster.vips.rival(self.cluster.service(name)?);
-        let rivals = services.into_iter().filter_map(|name| Some((name, rival(name)?)));
+        let rivals = self.layout.rivals.iter();
         rivals.map(|(name, rival)| (named(name), named(rival))).collect()
     }
 }

@@ -1,0 +1,111 @@
+//! The Services to judge, the one that waits longest first. Facts only mark them, so that no fact costs more than what
+//! it names, and a flood of facts about one Service costs one judgement of it at a time.
+
+use crate::facts::Name;
+use epguard_common::Addr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What of a Service has to be judged again. Its VIPs always are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::state) struct Scope {
+    /// The endpoints at these IPs.
+    pub ips: BTreeSet<Addr>,
+    /// Besides, all endpoints that may be denied.
+    pub all: bool,
+}
+
+/// Services with what has to be judged again.
+pub(in crate::state) type Scopes = BTreeMap<Name, Scope>;
+
+/// The Services that wait.
+#[derive(Debug, Clone, Default)]
+pub(in crate::state) struct Queue {
+    order: VecDeque<Name>,
+    scopes: Scopes,
+    /// Those of them that have no VIPs meanwhile: what they wait for may end their denials.
+    suspended: BTreeSet<Name>,
+}
+
+impl Queue {
+    pub(in crate::state) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// True if the Service waits.
+    pub(in crate::state) fn waits(&self, service: &Name) -> bool {
+        self.scopes.contains_key(service)
+    }
+
+    /// Adds a Service, or more of one that waits already and keeps its turn.
+    pub(in crate::state) fn push(&mut self, service: Name, mut scope: Scope) {
+        if let Some(known) = self.scopes.get_mut(&service) {
+            known.ips.append(&mut scope.ips);
+            known.all |= scope.all;
+        } else {
+            self.order.push_back(service.clone());
+            self.scopes.insert(service, scope);
+        }
+    }
+
+    /// Removes the first Service.
+    pub(in crate::state) fn pop(&mut self) -> Option<(Name, Scope)> {
+        let service = self.order.pop_front()?;
+        self.suspended.remove(&service);
+        let scope = self.scopes.remove(&service)?;
+        Some((service, scope))
+    }
+
+    /// Marks those of the Services that wait. Returns those that were not marked.
+    pub(in crate::state) fn suspend(&mut self, mut services: BTreeSet<Name>) -> BTreeSet<Name> {
+        services
+            .retain(|service| self.scopes.contains_key(service) && self.suspended.insert(service.clone()));
+        services
+    }
+
+    /// True if the Service has no VIPs until it is judged.
+    pub(in crate::state) fn suspends(&self, service: &Name) -> bool {
+        self.suspended.contains(service)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        ("ns".into(), text.into())
+    }
+
+    fn at(last: &[u8]) -> Scope {
+        let ips = last.iter().map(|last| Addr::v4([10, 0, 0, *last])).collect();
+        Scope { ips, all: false }
+    }
+
+    #[test]
+    fn a_service_that_changes_again_keeps_its_turn_and_is_judged_once() {
+        let mut queue = Queue::default();
+        let all = |scope| Scope { all: true, ..scope };
+        for (service, scope) in [
+            ("b", at(&[1])),
+            ("a", all(at(&[]))),
+            ("b", at(&[3])),
+            ("a", at(&[4])),
+        ] {
+            queue.push(name(service), scope);
+        }
+        assert_eq!(queue.pop(), Some((name("b"), at(&[1, 3]))));
+        assert_eq!(queue.pop(), Some((name("a"), all(at(&[4])))));
+        assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn only_a_service_that_waits_is_suspended_until_its_turn() {
+        let mut queue = Queue::default();
+        queue.push(name("a"), at(&[1]));
+        let both = || [name("a"), name("b")].into();
+        assert_eq!(queue.suspend(both()), [name("a")].into());
+        assert!(queue.suspend(both()).is_empty() && queue.suspends(&name("a")));
+        queue.pop();
+        assert!(!queue.suspends(&name("a")));
+    }
+}

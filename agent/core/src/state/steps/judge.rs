@@ -1,0 +1,173 @@
+//! The Services that wait, judged: denials, their confirmation, and their entries in the tables.
+
+use super::lists::Task;
+use crate::facts::Name;
+use crate::state::State;
+use crate::state::confirmation::opinions::Came;
+use crate::state::index::endpoints::Endpoint;
+use crate::state::proof::{Denials, judge};
+use crate::state::queue::Scope;
+use crate::state::tables::layout::{Given, Layout, denials_of};
+use epguard_common::Addr;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// IPs that are judged at once: about a millisecond's worth.
+pub(in crate::state) const AT_ONCE: usize = 256;
+
+impl State {
+    /// Judges Services at about `most` IPs, those first that wait longest.
+    pub(in crate::state) fn judge_queue(&mut self, now: Duration, most: usize) {
+        let mut judged = 0;
+        let mut changed = BTreeSet::new();
+        while judged < most
+            && let Some((service, scope)) = self.queue.pop()
+        {
+            let mut ips = self.ips_to_judge(&service, scope);
+            let rest = ips
+                .iter()
+                .nth(most - judged)
+                .copied()
+                .map(|next| ips.split_off(&next));
+            judged += 1 + ips.len();
+            if let Some(rest) = rest {
+                let scope = Scope {
+                    ips: rest,
+                    all: false,
+                };
+                self.queue.push(service.clone(), scope);
+            }
+            changed.append(&mut self.judge_service(now, &service, &ips));
+        }
+        self.touched.extend(changed.iter().map(|ip| (*ip, ())));
+        // Many Services may list one IP.
+        self.lay_out_suspects(&changed);
+    }
+
+    fn ips_to_judge(&self, service: &Name, scope: Scope) -> BTreeSet<Addr> {
+        let mut ips = scope.ips;
+        if scope.all {
+            let denied = denials_of(&self.denials, service).map(|((_, endpoint), _)| endpoint.ip);
+            ips.extend(denied);
+            ips.extend(self.cluster.stale.ips(service).chain(self.breaker.ips(service)));
+        }
+        ips
+    }
+
+    /// Judges the endpoints of a Service at some IPs. While a list is applied, denials end, and none begins or gets stricter.
+    /// Returns the IPs where one changed.
+    fn judge_service(&mut self, now: Duration, service: &Name, ips: &BTreeSet<Addr>) -> BTreeSet<Addr> {
+        let list = match &self.task {
+            Some(Task::Judge(list, services)) if services.contains(service) => Some(list.clone()),
+            _ => None,
+        };
+        let may_begin = !self.is_half_applied();
+        let changed = ips.iter().filter(|ip| self.rejudge(service, **ip, may_begin));
+        let mut changed: BTreeSet<Addr> = changed.copied().collect();
+        let (cluster, denials) = (&self.cluster, &self.denials);
+        let ips: Vec<Addr> = ips.iter().copied().collect();
+        let pending = self
+            .breaker
+            .settle(cluster, now, denials, (service, &ips), (list.as_ref(), may_begin));
+        changed.extend(pending);
+        self.lay_out_service(service, &changed);
+        if let Some(Task::Judge(_, services)) = &mut self.task
+            && !self.queue.waits(service)
+        {
+            services.remove(service);
+            self.end_list();
+        }
+        changed
+    }
+
+    /// Has Services judged on a list that has come.
+    pub(in crate::state) fn judge_on(&mut self, list: Came, services: BTreeSet<Name>) {
+        for service in &services {
+            let scope = Scope {
+                all: true,
+                ..Scope::default()
+            };
+            self.queue.push(service.clone(), scope);
+        }
+        self.task = Some(Task::Judge(list, services));
+        self.end_list();
+    }
+
+    /// Ends the list that has come once all Services are judged on it.
+    fn end_list(&mut self) {
+        if matches!(&self.task, Some(Task::Judge(_, services)) if services.is_empty()) {
+            self.task = None;
+            self.breaker.drop_restored();
+            self.synced.note_judged();
+            self.settle_orphan_ips();
+        }
+    }
+
+    /// Puts the denials of a Service at some IPs into the tables.
+    pub(in crate::state) fn lay_out(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
+        self.lay_out_service(service, ips);
+        self.lay_out_suspects(ips);
+    }
+
+    /// The same without what the IPs have in common with those of other Services.
+    pub(in crate::state) fn lay_out_service(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
+        let is_suspended = self.queue.suspends(service);
+        let (layout, given) = self.layout();
+        for ip in ips {
+            layout.endpoints(&given, service, *ip);
+        }
+        layout.service(&given, service, is_suspended);
+    }
+
+    pub(in crate::state) fn lay_out_suspects(&mut self, ips: &BTreeSet<Addr>) {
+        let (layout, given) = self.layout();
+        for ip in ips {
+            layout.suspect(&given, *ip);
+        }
+    }
+
+    fn layout(&mut self) -> (&mut Layout, Given<'_>) {
+        let given = Given {
+            is_half_applied: matches!(self.task, Some(Task::Apply(_))),
+            cluster: &self.cluster,
+            denials: &self.denials,
+            breaker: &self.breaker,
+            draining: &self.draining,
+        };
+        (&mut self.layout, given)
+    }
+
+    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay, and none gets
+    /// stricter. True if one changed.
+    fn rejudge(&mut self, name: &Name, ip: Addr, may_begin: bool) -> bool {
+        let (first, last) = Endpoint::range_at(ip);
+        let range = (name.clone(), first)..=(name.clone(), last);
+        let before: Denials = self
+            .denials
+            .range(range)
+            .map(|(key, proven)| (key.clone(), proven.clone()))
+            .collect();
+        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
+            Some(service) => judge::judge(&self.cluster, name, service, ip)
+                .into_iter()
+                .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
+                .collect(),
+            None => Denials::new(),
+        };
+        if !may_begin {
+            let known = proven.into_iter().filter_map(|(key, proven)| {
+                let proven = proven.within(before.get(&key)?)?;
+                Some((key, proven))
+            });
+            proven = known.collect();
+        }
+        if before == proven {
+            return false;
+        }
+        for key in before.keys() {
+            self.denials.remove(key);
+        }
+        self.denials.extend(proven);
+        true
+    }
+}
