@@ -27,7 +27,7 @@ use crate::daemon::translators::Translators;
 use crate::kernel::datapath::Datapath;
 use crate::kernel::maps::Writer;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
-use crate::shared::status::Watch;
+use crate::shared::status::{Status, Watch};
 use crate::watch::{Message, Pace, Watches};
 use anyhow::Result;
 use epguard_common::Mode;
@@ -36,6 +36,7 @@ use epguard_core::freshness::{Due, Freshness};
 use epguard_core::history::History;
 use epguard_core::state::State;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 use tokio::sync;
 
 /// New owners that are written at once: two milliseconds' worth.
@@ -63,6 +64,8 @@ pub struct Agent {
     /// True while netlink has to report which addresses the node leads to.
     ask_for_presence: sync::watch::Sender<bool>,
     refused: usize,
+    /// The last figures, and until when they are given again.
+    recent: Option<(Duration, Status)>,
     /// True once every interface that existed at the start is hooked, or could not be hooked.
     settled: bool,
     history: History,
@@ -111,6 +114,7 @@ impl Agent {
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
+            recent: None,
             settled: false,
             history: History::default(),
             waiting: VecDeque::new(),

@@ -4,6 +4,12 @@ use super::shared::shared_hashes;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
+/// Labels that are kept of a pod or a selector.
+const MOST: usize = 256;
+
+/// Stands for every label.
+const EVERY: u64 = 0;
+
 /// Labels of a pod, or those that a selector asks for. Only a hash of each key with its value is kept, for there are many
 /// pods. Two labels with one hash (one in 2^64 pairs) make a Service select one more pod of its own namespace: that lifts
 /// denials, until a narrow list of the Service's pods lacks this one.
@@ -17,10 +23,19 @@ impl Labels {
         self.0.is_empty()
     }
 
+    /// Those of a pod. One with more than are kept may have any: each selector of its namespace picks it.
+    pub fn of_pod<K: AsRef<str>, V: AsRef<str>>(labels: impl ExactSizeIterator<Item = (K, V)>) -> Self {
+        if labels.len() > MOST {
+            return Self(shared_hashes(&[EVERY]));
+        }
+        labels.collect()
+    }
+
     /// True if all labels of the selector are among these.
     #[must_use]
     pub fn have_all(&self, selector: &Self) -> bool {
-        selector.0.iter().all(|label| self.0.binary_search(label).is_ok())
+        let has_any = self.0.first() == Some(&EVERY);
+        has_any || selector.0.iter().all(|label| self.0.binary_search(label).is_ok())
     }
 }
 
@@ -31,9 +46,11 @@ impl Default for Labels {
 }
 
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Labels {
+    /// Of a selector, those beyond what is kept are dropped: it picks more pods then.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
         let labels = labels
             .into_iter()
+            .take(MOST)
             .map(|(key, value)| hash(key.as_ref(), value.as_ref()));
         let mut labels: Vec<u64> = labels.collect();
         labels.sort_unstable();
@@ -63,6 +80,15 @@ mod tests {
         assert!(!pod.have_all(&labels([("web", "app")])));
         assert!(!labels([("app", "web")]).have_all(&pod));
         assert!(labels([]).is_empty() && !pod.is_empty());
+    }
+
+    #[test]
+    fn a_pod_with_more_labels_than_are_kept_is_picked_by_every_selector() {
+        let many = |count| (0..count).map(|number| (number.to_string(), "x"));
+        let picks = |count| Labels::of_pod(many(count)).have_all(&labels([("app", "web")]));
+        assert!(!picks(MOST) && picks(MOST + 1));
+        let selector: Labels = many(MOST + 9).collect();
+        assert!(many(MOST).collect::<Labels>().have_all(&selector));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Object for Pod {
             partial,
             static_ip: raw.metadata.static_ip(),
             node: raw.spec.node().map(shared),
-            labels: raw.metadata.labels.iter().collect(),
+            labels: Labels::of_pod(raw.metadata.labels.iter()),
             workload: raw.metadata.workload(),
         })
     }

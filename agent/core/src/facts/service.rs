@@ -5,6 +5,10 @@ use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+/// Addresses and ports of a Service that are read.
+const VIPS: usize = 256;
+const PORTS: usize = 1_024;
+
 /// A Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
@@ -20,6 +24,8 @@ pub struct Service {
     pub other_proxy: bool,
     /// What the VIPs listen on.
     pub ports: Vec<ServicePort>,
+    /// It has more VIPs or ports than are read: nothing is denied of it.
+    pub partial: bool,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
     /// Action of its denials, and limits of redirects.
@@ -144,12 +150,15 @@ impl Object for Service {
                     || &*raw.spec.external_traffic_policy == "Local",
                 sticky: &*raw.spec.session_affinity == "ClientIP",
             },
+            partial: raw.addresses().count() > VIPS || raw.spec.ports.len() > PORTS,
             vips: raw.vips(),
             other_proxy: raw
                 .metadata
                 .labels
                 .contains_key("service.kubernetes.io/service-proxy-name"),
-            ports: raw.spec.ports.iter().filter_map(RawPort::port).collect(),
+            ports: (raw.spec.ports.iter().take(PORTS))
+                .filter_map(RawPort::port)
+                .collect(),
             selector: raw.selector(),
         })
     }
@@ -232,24 +241,20 @@ impl RawService<'_> {
         Some(selector.iter().collect())
     }
 
-    fn vips(&self) -> Vec<Addr> {
+    /// Its addresses, ClusterIPs first.
+    fn addresses(&self) -> impl Iterator<Item = &RawText<'_>> {
         let spec = &self.spec;
+        let ingress = self.status.load_balancer.ingress.iter();
         // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
-        if &*spec.cluster_ip == "None" {
-            return Vec::new();
-        }
-        let mut vips: Vec<Addr> = std::iter::once(&spec.cluster_ip)
+        std::iter::once(&spec.cluster_ip)
             .chain(&spec.cluster_ips)
             .chain(&spec.external_ips)
-            .chain(
-                self.status
-                    .load_balancer
-                    .ingress
-                    .iter()
-                    .map(|ingress| &ingress.ip),
-            )
-            .filter_map(|ip| addr(ip))
-            .collect();
+            .chain(ingress.map(|ingress| &ingress.ip))
+            .take_while(|_| &*spec.cluster_ip != "None")
+    }
+
+    fn vips(&self) -> Vec<Addr> {
+        let mut vips: Vec<Addr> = self.addresses().take(VIPS).filter_map(|ip| addr(ip)).collect();
         vips.sort_unstable();
         vips.dedup();
         vips

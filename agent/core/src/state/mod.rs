@@ -126,6 +126,11 @@ impl State {
         let mut forgotten = Dirty::default();
         let expired = self.cluster.endpoint_index.expire(now);
         forgotten.changed_endpoints(&mut self.cluster, expired);
+        let taken_in = self.cluster.endpoint_index.retry(now);
+        forgotten.changed_endpoints(&mut self.cluster, taken_in);
+        if self.cluster.retry_vips() {
+            forgotten.vips(self.cluster.stale.services());
+        }
         forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
         let (nodes, addresses) = self.cluster.forget_gone(now);
         forgotten.addresses(&self.cluster, addresses);

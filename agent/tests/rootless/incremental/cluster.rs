@@ -261,6 +261,7 @@ fn service(step: &ServiceStep) -> Service {
         uid: uid(&format!("service-{}", step.number)),
         selector: step.app.map(|app| [("app", app)].into_iter().collect()),
         other_proxy: false,
+        partial: false,
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
         bound: step.bound,

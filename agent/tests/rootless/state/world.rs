@@ -248,6 +248,7 @@ pub fn web() -> Service {
         selector: Some([("app", "web")].into_iter().collect()),
         vips: vec![Addr::v4([10, 96, 0, 1])],
         other_proxy: false,
+        partial: false,
         ports: vec![ServicePort {
             port: 80,
             node_port: 30080,

@@ -59,6 +59,16 @@ impl Vips {
         }
     }
 
+    /// Adds the VIPs of a Service that was left out, if there is room by now. False if there is none.
+    pub(in crate::state) fn retry(&mut self, service: &Service) -> bool {
+        let count = self.count(service);
+        let fits = count <= OF_ONE && self.room.admits(&service.name.0, count);
+        if fits && self.left_out.remove(service) {
+            self.add(service);
+        }
+        fits
+    }
+
     /// Removes the VIPs of a Service, which must be the object that was added.
     pub(in crate::state) fn remove(&mut self, service: &Service) {
         if self.left_out.remove(service) {

@@ -118,7 +118,7 @@ impl<'a> Case<'a> {
         if !service.has_vip() {
             return Err(NotProven::NoVip);
         }
-        if cluster.endpoint_index.leaves_out(name) {
+        if service.partial || cluster.endpoint_index.leaves_out(name) {
             return Err(NotProven::TooLarge);
         }
         let own = Own::at(cluster, name, service, ip);

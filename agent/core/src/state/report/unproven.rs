@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A possible holder is reported after this time.
 const LASTING: Duration = Duration::from_mins(1);
 
-/// How many possible holders are checked.
+/// How many possible holders are checked, and Services named for each.
 const MOST: usize = 20;
 
 /// Nodes on which pods finish and none is proven dead.
@@ -35,7 +35,7 @@ pub struct PossibleHolder {
     pub since: Duration,
     /// Whether it keeps `terminated` from being denied on this node.
     pub blocks_terminated: bool,
-    /// Services that select it and list a dead pod, which is therefore not denied.
+    /// Services that select it and list pods that have ended, which are therefore not denied; at most 20.
     pub blocks_services: Vec<Name>,
 }
 
@@ -98,20 +98,12 @@ impl State {
 
     fn blocked_by(&self, record: &Record) -> Vec<Name> {
         let cluster = &self.cluster;
-        let lists_the_dead = |name: &Name| {
-            let mut targets = cluster
-                .endpoint_index
-                .of(name)
-                .flat_map(|(_, targets)| targets.keys());
-            targets.any(|target| {
-                let pod = target.and_then(|uid| cluster.pods.get(uid));
-                pod.is_some_and(|pod| pod.uid_state == UidState::Dead)
-            })
+        let services = cluster.stale.services_in(&record.pod.name.0);
+        let selects = |name: &&Name| {
+            cluster
+                .service(name)
+                .is_some_and(|service| service.selects(&record.pod))
         };
-        cluster
-            .services_in(&record.pod.name.0)
-            .filter(|(name, service)| service.selects(&record.pod) && lists_the_dead(name))
-            .map(|(name, _)| name.clone())
-            .collect()
+        services.filter(selects).take(MOST).cloned().collect()
     }
 }

@@ -1,10 +1,17 @@
 //! Slices and Services without room, and VIPs that two Services claim: nothing is denied of such Services.
 
 use super::EndpointIndex;
-use crate::facts::{Name, named};
+use super::left_out::OF_ONE;
+use super::touched::Touched;
+use crate::facts::{Change, Name, named};
 use crate::state::State;
+use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Objects without room that are looked at again at once.
+const RETRIED: usize = 256;
 
 impl EndpointIndex {
     /// True if a slice of the Service was left out: it may list any pod.
@@ -17,6 +24,33 @@ impl EndpointIndex {
     #[must_use]
     pub fn leaves_out_at(&self, ip: Addr) -> bool {
         self.left_out.lists(ip)
+    }
+
+    /// Takes in slices that were left out and have room by now. Looks at some of them each time.
+    pub fn retry(&mut self, now: Duration) -> Touched {
+        let mut touched = Touched::default();
+        for name in self.left_out.take_turn(RETRIED) {
+            let slice = self.slices.get(&name).filter(|slice| !slice.partial);
+            let Some(slice) = slice.cloned() else { continue };
+            let all = slice.endpoints.len() * slice.ports.len();
+            if all <= OF_ONE && self.room.admits(&name.0, all) {
+                touched.extend(self.apply(now, Change::Applied(*slice)));
+            }
+        }
+        touched
+    }
+}
+
+impl ClusterIndex {
+    /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
+    pub fn retry_vips(&mut self) -> bool {
+        let mut found = false;
+        let left_out: Vec<Name> = self.vips.left_out().take(RETRIED).cloned().collect();
+        for name in left_out {
+            let service = self.service(&name).cloned();
+            found |= service.is_some_and(|service| self.vips.retry(&service));
+        }
+        found
     }
 }
 
@@ -62,10 +96,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Change, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::facts::{PortName, Protocol, Slice, SliceEndpoint, SlicePort};
     use crate::state::MEMORY;
     use crate::state::index::quota::Quota;
-    use std::time::Duration;
 
     fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {
         let endpoint = |last| SliceEndpoint {
@@ -89,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_fills_at_most_half_of_the_index_and_remembered_endpoints_count() {
+    fn a_namespace_fills_at_most_half_of_the_index_and_gets_room_that_is_given_back() {
         let mut endpoint_index = EndpointIndex {
             room: Quota::of(8),
             ..EndpointIndex::default()
@@ -110,9 +143,11 @@ mod tests {
         endpoint_index.apply(now, Change::Deleted(slice("flood", "a", 4)));
         endpoint_index.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
         assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
+        endpoint_index.retry(now);
+        assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
         now += MEMORY * 2;
         endpoint_index.expire(now);
-        endpoint_index.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        endpoint_index.retry(now);
         assert!(!endpoint_index.left_out.has(&("flood".into(), "b".into())));
     }
 }

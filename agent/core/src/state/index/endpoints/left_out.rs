@@ -4,6 +4,7 @@ use crate::facts::{Name, Slice};
 use crate::state::index::vips::give_back;
 use epguard_common::Addr;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 /// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
 /// writes slices of at most 1,000 addresses.
@@ -19,6 +20,8 @@ pub(in crate::state) struct LeftOut {
     slices: BTreeMap<Name, bool>,
     services: HashMap<Name, usize>,
     ips: HashMap<Addr, usize>,
+    /// The slice that was looked at last.
+    last: Name,
 }
 
 impl LeftOut {
@@ -39,6 +42,18 @@ impl LeftOut {
     pub(in crate::state) fn slices(&self, partial: bool) -> impl Iterator<Item = &Name> {
         let slices = self.slices.iter().filter(move |slice| *slice.1 == partial);
         slices.map(|(name, _)| name)
+    }
+
+    /// The next slices without room, of at most so many; after the last one the first again.
+    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
+        let after = (Bound::Excluded(&self.last), Bound::Unbounded);
+        let turn = self.slices.range(after).chain(self.slices.range(..=&self.last));
+        let turn: Vec<(Name, bool)> = turn.take(most).map(|(name, part)| (name.clone(), *part)).collect();
+        if let Some((last, _)) = turn.last() {
+            self.last = last.clone();
+        }
+        let has_none = turn.into_iter().filter(|(_, partial)| !partial);
+        has_none.map(|(name, _)| name).collect()
     }
 
     /// Whether one of the slices is of the Service.

@@ -1,0 +1,228 @@
+//! What the worst objects of one tenant cost every agent: memory, and the longest time in which nothing else can be done.
+//!
+//! `cargo run --release -p epguard-core --example tenants`
+
+#![allow(clippy::expect_used, reason = "an example may panic")]
+
+#[path = "../memory/allocator.rs"]
+#[allow(dead_code, reason = "it has more than is used here")]
+mod allocator;
+#[path = "../increments/cluster.rs"]
+#[allow(dead_code, reason = "it has more than is used here")]
+mod cluster;
+#[path = "../objects/mod.rs"]
+#[allow(dead_code, reason = "it has more than is used here")]
+mod objects;
+
+use cluster::Cluster;
+use epguard_common::UidState;
+use epguard_core::facts::{Change, Fact, Object, Pod, Service, Slice};
+use serde_json::{Value, json};
+
+/// Services and pods of the others.
+const SERVICES: usize = 2_000;
+const PODS: usize = 100;
+
+/// How often the tenant changes an object.
+const CHANGES: usize = 20;
+
+fn main() {
+    println!(
+        "{:<64}{:>10}{:>14}{:>12}",
+        "", "denials", "longest, ms", "memory, KB"
+    );
+    row("one pod with 15,000 annotated IPs", |tenant| {
+        tenant.annotated_pods(1)
+    });
+    row("1,000 such pods", |tenant| {
+        tenant.annotated_pods(1_000);
+    });
+    row("one Service of 4,000 ports and 20,000 external IPs", |tenant| {
+        tenant.wide_services(1);
+    });
+    row("1,000 such Services", |tenant| tenant.wide_services(1_000));
+    row("1,000 slices of 1,000 endpoints and 8 ports", |tenant| {
+        (0..1_000).for_each(|number| tenant.slice(number, "web", 0, 1_000, 8));
+    });
+    row("2,000 Services over one pod that flips, and dies", Tenant::crowd);
+    row(
+        "32,000 denials, and 20 changes of another Service's selector",
+        |tenant| {
+            tenant.denials();
+            tenant.patches("other");
+        },
+    );
+    row(
+        "32,000 denials, and 20 changes of their Service's selector",
+        |tenant| {
+            tenant.denials();
+            tenant.patches("web");
+        },
+    );
+}
+
+/// Prints what the tenant's objects cost in a cluster that is otherwise at rest.
+fn row(title: &str, act: impl FnOnce(&mut Tenant)) {
+    let mut tenant = Tenant(Cluster::new(SERVICES, PODS));
+    tenant.0.sync();
+    tenant.0.longest_turn();
+    let before = allocator::live();
+    act(&mut tenant);
+    let memory = (allocator::live() / 1024).cast_signed() - (before / 1024).cast_signed();
+    let longest = tenant.0.longest_turn().as_secs_f64() * 1e3;
+    let denials = tenant.0.state.tables().denied.len();
+    println!("{title:<64}{denials:>10}{longest:>14.2}{memory:>12}");
+}
+
+/// The owner of namespace `tenant`.
+struct Tenant(Cluster);
+
+impl Tenant {
+    fn annotated_pods(&mut self, count: usize) {
+        let ips: Vec<String> = (0..15_000).map(|number| ip(20, number)).collect();
+        let status = json!([{"name": "net", "interface": "net1", "ips": ips}]).to_string();
+        for change in 0..CHANGES.div_ceil(count) {
+            for number in 0..count {
+                let labels = json!({"app": format!("{number}"), "change": format!("{change}")});
+                let pod = json!({
+                    "metadata": {
+                        "namespace": "tenant", "name": format!("fat-{number}"), "uid": uid(1, number), "labels": labels,
+                        "annotations": {"k8s.v1.cni.cncf.io/network-status": status},
+                    },
+                    "spec": {"nodeName": objects::node_name(1)},
+                    "status": {"phase": "Pending"},
+                });
+                self.0.apply(Fact::Pod(Change::Applied(read(&pod))));
+            }
+        }
+    }
+
+    fn wide_services(&mut self, count: usize) {
+        let ports = (1..=4_000).map(|port| json!({"name": format!("p{port}"), "port": port}));
+        let ports: Vec<Value> = ports.collect();
+        let ips: Vec<String> = (0..20_000).map(|number| ip(30, number)).collect();
+        for number in (0..count).chain(vec![0; CHANGES]) {
+            self.service(number, &format!("wide-{number}"), &json!(ports), &ips, "web");
+        }
+    }
+
+    /// Each lists the same pod.
+    fn crowd(&mut self) {
+        let pod = Pod {
+            labels: [("app", "one")].into_iter().collect(),
+            ..self.pod(0)
+        };
+        self.0.apply(Fact::Pod(Change::Applied(pod.clone())));
+        let ports = json!([{"name": "p1", "port": 80}]);
+        for number in 0..2_000 {
+            let name = format!("crowd-{number}");
+            self.service(number, &name, &ports, &[ip(40, number)], "web");
+            self.slice(number, &name, 0, 1, 1);
+        }
+        for change in 0..CHANGES {
+            let labels = [("app", if change % 2 == 0 { "web" } else { "one" })];
+            let labels = labels.into_iter().collect();
+            self.0.apply(Fact::Pod(Change::Applied(Pod {
+                labels,
+                ..pod.clone()
+            })));
+        }
+        self.0.apply(Fact::Pod(Change::Applied(dead(pod))));
+    }
+
+    /// Of Service web: 4,000 dead pods, 8 ports.
+    fn denials(&mut self) {
+        let ports = json!([{"name": "p1", "port": 80}]);
+        self.service(0, "web", &ports, &[ip(40, 0)], "web");
+        self.service(1, "other", &ports, &[ip(40, 1)], "web");
+        for number in 0..4_000 {
+            let pod = self.pod(number);
+            self.0.apply(Fact::Pod(Change::Applied(pod)));
+        }
+        for number in 0..4 {
+            self.slice(number, "web", 1_000 * number, 1_000, 8);
+        }
+        for number in 0..4_000 {
+            let pod = self.pod(number);
+            self.0.apply(Fact::Pod(Change::Applied(dead(pod))));
+        }
+        println!(
+            "{:<64}{:>24.2}",
+            "  (until then)",
+            self.0.longest_turn().as_secs_f64() * 1e3
+        );
+    }
+
+    fn patches(&mut self, name: &str) {
+        for change in 0..CHANGES {
+            let number = usize::from(name != "web");
+            let ports = json!([{"name": "p1", "port": 80}]);
+            self.service(number, name, &ports, &[ip(40, number)], &format!("app-{change}"));
+        }
+    }
+
+    fn service(&mut self, number: usize, name: &str, ports: &Value, external: &[String], app: &str) {
+        let cluster_ip = ip(50, number);
+        let service: Service = read(&json!({
+            "metadata": {"namespace": "tenant", "name": name, "uid": uid(2, number)},
+            "spec": {
+                "selector": {"app": app}, "clusterIP": cluster_ip, "clusterIPs": [cluster_ip],
+                "ports": ports, "externalIPs": external,
+            },
+        }));
+        self.0.apply(Fact::Service(Change::Applied(service)));
+    }
+
+    fn slice(&mut self, number: usize, service: &str, first: usize, endpoints: usize, ports: usize) {
+        let endpoints = (first..first + endpoints).map(|pod| {
+            let target = json!({
+                "kind": "Pod", "namespace": "tenant", "name": format!("pod-{pod}"), "uid": uid(1, pod),
+            });
+            json!({"addresses": [ip(60, pod)], "conditions": {"ready": true}, "targetRef": target})
+        });
+        let ports = (1..=ports).map(|port| json!({"name": format!("p{port}"), "port": 8_000 + port}));
+        let slice: Slice = read(&json!({
+            "metadata": {
+                "namespace": "tenant", "name": format!("{service}-{number}"),
+                "labels": {"kubernetes.io/service-name": service},
+            },
+            "addressType": "IPv4",
+            "endpoints": endpoints.collect::<Vec<Value>>(),
+            "ports": ports.collect::<Vec<Value>>(),
+        }));
+        self.0.apply(Fact::Slice(Change::Applied(slice)));
+    }
+
+    fn pod(&self, number: usize) -> Pod {
+        let ips = [ip(60, number).parse::<std::net::IpAddr>().expect("an IP").into()];
+        let name = ("tenant".into(), format!("pod-{number}").into());
+        Pod {
+            uid: epguard_common::Uid::parse(&uid(1, number)).expect("a UID"),
+            name,
+            ips: ips.into_iter().collect(),
+            ..self.0.objects.pod(number % PODS, 0)
+        }
+    }
+}
+
+fn dead(pod: Pod) -> Pod {
+    let uid_state = UidState::Dead;
+    Pod { uid_state, ..pod }
+}
+
+fn read<O: Object>(object: &Value) -> O {
+    O::parse(object.to_string().as_bytes()).expect("the object can be read")
+}
+
+fn ip(first: usize, number: usize) -> String {
+    format!(
+        "{first}.{}.{}.{}",
+        number / 65_536,
+        number / 256 % 256,
+        number % 256
+    )
+}
+
+fn uid(kind: usize, number: usize) -> String {
+    format!("aaaaaaaa-{kind:04x}-4000-9000-{number:012x}")
+}
