@@ -32,7 +32,7 @@ fn main() {
         "", "denials", "longest, ms", "memory, KB"
     );
     row("one pod with 15,000 annotated IPs", |tenant| {
-        tenant.annotated_pods(1)
+        tenant.annotated_pods(1);
     });
     row("1,000 such pods", |tenant| {
         tenant.annotated_pods(1_000);

@@ -16,7 +16,7 @@ const GKE: &str = "networking.gke.io/pod-ips";
 const KUBE_OVN: &str = ".kubernetes.io/ip_address";
 
 /// More addresses than a pod has. Those beyond are not read: a client that may annotate a pod can write 15,000 of them.
-const MOST: usize = 64;
+const MOST: usize = 32;
 
 /// Networks that the pod requests: the further ones, and a default network of its own.
 pub(super) const REQUEST: [&str; 2] = ["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
@@ -231,7 +231,7 @@ mod tests {
             let ips: Vec<String> = (1..=count).map(|last| format!(r#""10.0.0.{last}""#)).collect();
             format!(r#"[{{"ips": [{}]}}]"#, ips.join(","))
         };
-        for (count, expected) in [(64, (64, false)), (65, (64, true))] {
+        for (count, expected) in [(32, (32, false)), (33, (32, true))] {
             let (text, mut ignored) = (list(count), Ignored::new());
             let (ips, partial) = annotated(STATUS[0], &text).network_ips(&mut ignored);
             assert_eq!((ips.len(), partial), expected);

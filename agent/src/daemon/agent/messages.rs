@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
 const TURN: Duration = Duration::from_millis(3);
 
-/// Objects and endpoints of a list that are applied, and IPs that are judged, at once: about as long.
+/// Objects and endpoints of a list that are applied at once: about as long.
 const PART: usize = 512;
 
 impl Agent {

@@ -1,5 +1,6 @@
 //! Facts are applied at once, but for lists: these take as many steps as they need.
 
+use super::judge::AT_ONCE;
 use super::lists::{Objects, Task};
 use crate::facts::{Fact, Name, Watched};
 use crate::state::State;
@@ -60,11 +61,11 @@ impl State {
         !(self.changed_owners.is_empty() && self.new_owners.is_empty())
     }
 
-    /// Judges Services that wait, at about `most` IPs, or else applies as many objects more of the list that was begun. False once
-    /// nothing is left to do.
+    /// Judges Services that wait, or else applies about `most` objects more of the list that was begun. False once nothing is
+    /// left to do.
     pub fn proceed(&mut self, now: Duration, most: usize) -> bool {
         if !self.queue.is_empty() {
-            self.judge_queue(now, most);
+            self.judge_queue(now, most.min(AT_ONCE));
         } else if let Some(Task::Apply(mut objects)) = self.task.take() {
             let mut dirty = Dirty::default();
             let more = objects.apply(&mut self.cluster, now, &mut dirty, most);

@@ -6,17 +6,17 @@ use crate::state::State;
 use crate::state::confirmation::opinions::Came;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::proof::{Denials, judge};
-use crate::state::queue::Scope;
+use crate::state::queue::{Queue, Scope};
 use crate::state::tables::layout::{Given, Layout, denials_of};
 use epguard_common::Addr;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// IPs that are judged at once: about a millisecond's worth.
-pub(in crate::state) const AT_ONCE: usize = 256;
+/// Endpoints that are judged at once: two milliseconds' worth.
+pub(in crate::state) const AT_ONCE: usize = 128;
 
 impl State {
-    /// Judges Services at about `most` IPs, those first that wait longest.
+    /// Judges about `most` endpoints, of those Services first that wait longest.
     pub(in crate::state) fn judge_queue(&mut self, now: Duration, most: usize) {
         let mut judged = 0;
         let mut changed = BTreeSet::new();
@@ -24,18 +24,15 @@ impl State {
             && let Some((service, scope)) = self.queue.pop()
         {
             let mut ips = self.ips_to_judge(&service, scope);
-            let rest = ips
-                .iter()
-                .nth(most - judged)
-                .copied()
-                .map(|next| ips.split_off(&next));
-            judged += 1 + ips.len();
-            if let Some(rest) = rest {
-                let scope = Scope {
-                    ips: rest,
-                    all: false,
-                };
-                self.queue.push(service.clone(), scope);
+            judged += 1;
+            let next = ips.iter().copied().find(|ip| {
+                let is_over = judged > most;
+                judged += 1 + self.cluster.endpoint_index.at(&service, *ip).count();
+                is_over
+            });
+            let rest = next.map(|next| ips.split_off(&next));
+            if let Some(ips) = rest {
+                self.queue.push(service.clone(), Scope { ips, all: false });
             }
             changed.append(&mut self.judge_service(now, &service, &ips));
         }
@@ -111,22 +108,21 @@ impl State {
 
     /// The same without what the IPs have in common with those of other Services.
     pub(in crate::state) fn lay_out_service(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
-        let is_suspended = self.queue.suspends(service);
-        let (layout, given) = self.layout();
+        let (layout, given, queue) = self.layout();
         for ip in ips {
             layout.endpoints(&given, service, *ip);
         }
-        layout.service(&given, service, is_suspended);
+        layout.service(&given, service, queue);
     }
 
     pub(in crate::state) fn lay_out_suspects(&mut self, ips: &BTreeSet<Addr>) {
-        let (layout, given) = self.layout();
+        let (layout, given, _) = self.layout();
         for ip in ips {
             layout.suspect(&given, *ip);
         }
     }
 
-    fn layout(&mut self) -> (&mut Layout, Given<'_>) {
+    fn layout(&mut self) -> (&mut Layout, Given<'_>, &Queue) {
         let given = Given {
             is_half_applied: matches!(self.task, Some(Task::Apply(_))),
             cluster: &self.cluster,
@@ -134,7 +130,7 @@ impl State {
             breaker: &self.breaker,
             draining: &self.draining,
         };
-        (&mut self.layout, given)
+        (&mut self.layout, given, &self.queue)
     }
 
     /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay, and none gets

@@ -19,7 +19,8 @@ impl State {
         let drained = self.settle_draining(&dirty);
         self.lay_out_suspects(&drained);
         let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
-        let services: BTreeSet<_> = dirty.services.keys().cloned().collect();
+        let services = dirty.services.keys().filter(|name| self.layout.has_vips(name));
+        let services: BTreeSet<_> = services.cloned().collect();
         for (service, scope) in dirty.services {
             self.queue.push(service, scope);
         }

@@ -8,6 +8,7 @@ use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::quota::Quota;
 use crate::state::proof::{Denials, Proven};
+use crate::state::queue::Queue;
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,6 +65,11 @@ impl Layout {
             services: Quota::of(capacity::SERVICES),
             backends: Quota::of(capacity::BACKENDS),
         }
+    }
+
+    /// True if packets to the Service are judged.
+    pub(in crate::state) fn has_vips(&self, name: &Name) -> bool {
+        self.vips.contains_key(name)
     }
 
     /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has to follow.
@@ -128,10 +134,11 @@ impl Layout {
         known
     }
 
-    /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected.
-    pub(in crate::state) fn service(&mut self, of: &Given<'_>, name: &Name, is_suspended: bool) {
+    /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
+    /// of it is to come.
+    pub(in crate::state) fn service(&mut self, of: &Given<'_>, name: &Name, queue: &Queue) {
         let is_denied = of.denials_of(name).next().is_some();
-        let number = self.numbers.get(name).filter(|_| is_denied && !is_suspended);
+        let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
         let service = of.cluster.service(name).filter(|_| is_denied);
         let named = service.filter(|_| number.is_some());
@@ -168,7 +175,9 @@ impl Layout {
             Some(rival) => drop(self.rivals.insert(name.clone(), rival.clone())),
             None => drop(self.rivals.remove(name)),
         }
-        self.actions(of, name, service);
+        if !queue.waits(name) {
+            self.actions(of, name, service);
+        }
         if !is_denied {
             self.numbers.release(name);
         }

@@ -41,6 +41,9 @@ pub struct Tables {
     pub refused: BTreeMap<String, usize>,
 }
 
+/// Pods that show one IP, of which one is its owner; those that show it in an annotation come last.
+const CLAIMANTS: usize = 64;
+
 /// The pod that an IP belongs to according to the API, for OWNERS. With several live claimants the last one, flagged,
 /// unless all others are terminating or show it on another network, which may overlap. The caller counts the
 /// generation.
@@ -50,10 +53,13 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
         return None;
     }
     // An address of a Service that a pod shows in an annotation alone is the Service's.
-    let is_shown = |record: &Record| record.pod.ips.contains(&ip) || !cluster.is_no_pods(ip);
-    let holds = |record: &&Record| cluster.may_hold(record, ip) && is_shown(record);
-    let live = || cluster.pods.live_claimants(ip).filter(holds);
+    let (is_exclusive, is_no_pods) = (cluster.is_exclusive(ip), cluster.is_no_pods(ip));
     let published = |record: &Record| record.pod.ips.contains(&ip);
+    let may_hold = |record: &&Record| {
+        let is_own = record.pod.node.as_deref() == Some(&*cluster.settings.node);
+        published(record) || !is_no_pods && (is_own || !is_exclusive)
+    };
+    let live = || cluster.pods.live_claimants(ip).take(CLAIMANTS).filter(may_hold);
     let last = live().max_by_key(|record| {
         (
             published(record),

@@ -233,14 +233,17 @@ impl EndpointIndex {
     }
 
     fn has_room(&self, slice: &Slice, new: &SlicePart<'_>) -> bool {
+        let all = slice.endpoints.len() * slice.ports.len();
+        if all > left_out::OF_ONE || self.room.admits(&new.service.0, all) {
+            return all <= left_out::OF_ONE;
+        }
         let known = self.services.get(new.service);
         let is_new =
             |endpoint, target| known.is_none_or(|endpoints| endpoints.get(&endpoint, target).is_none());
-        let all = slice.endpoints.len() * slice.ports.len();
         let new_ones = new
             .named()
             .filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
-        all <= left_out::OF_ONE && self.room.admits(&new.service.0, new_ones.count())
+        self.room.admits(&new.service.0, new_ones.count())
     }
 
     fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
@@ -260,12 +263,16 @@ impl EndpointIndex {
             }
         }));
         self.room.take(service.0.clone(), new);
-        for (endpoint, shown, _) in part.named() {
-            self.remembered.remove(service, endpoint, shown.target);
-            touched.add(service, endpoint, shown.target);
-            self.ips.insert((endpoint.ip, service.clone()), ());
+        if self.remembered.count(service) > 0 {
+            for (endpoint, shown, _) in part.named() {
+                self.remembered.remove(service, endpoint, shown.target);
+            }
+        }
+        for shown in &part.endpoints {
+            touched.add(service, shown.ip, shown.target);
+            self.ips.insert((shown.ip, service.clone()), ());
             if let Some(uid) = shown.target {
-                self.places.add(uid, endpoint.ip, shown.target_name);
+                self.places.add(uid, shown.ip, shown.target_name);
             }
         }
     }
@@ -282,8 +289,10 @@ impl EndpointIndex {
                 if !listing.is_current() {
                     self.remembered.add(service, now.into(), endpoint, target);
                 }
-                touched.add(service, endpoint, target);
             }
+        }
+        for shown in &part.endpoints {
+            touched.add(service, shown.ip, shown.target);
         }
         self.drop_surplus(service, touched);
     }

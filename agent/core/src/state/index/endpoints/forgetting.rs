@@ -76,7 +76,7 @@ impl EndpointIndex {
                 self.ips.remove(&(endpoint.ip, service.clone()));
             }
             places.extend(target.map(|uid| (endpoint.ip, uid)));
-            touched.add(service, endpoint, target);
+            touched.add(service, endpoint.ip, target);
         }
         places
     }

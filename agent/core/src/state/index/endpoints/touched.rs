@@ -1,6 +1,6 @@
 //! What a change of slices touches.
 
-use super::{Endpoint, Target};
+use super::Target;
 use crate::facts::Name;
 use epguard_common::{Addr, Uid};
 use std::collections::BTreeSet;
@@ -15,10 +15,9 @@ pub struct Touched {
 }
 
 impl Touched {
-    pub(in crate::state) fn add(&mut self, service: &Name, endpoint: Endpoint, target: Target) {
-        self.pairs.insert((service.clone(), endpoint.ip));
-        self.places
-            .extend(target.map(|uid| (uid, endpoint.ip, service.clone())));
+    pub(in crate::state) fn add(&mut self, service: &Name, ip: Addr, target: Target) {
+        self.pairs.insert((service.clone(), ip));
+        self.places.extend(target.map(|uid| (uid, ip, service.clone())));
     }
 
     pub(in crate::state) fn extend(&mut self, other: Self) {

@@ -56,7 +56,7 @@ impl PodIndex {
 
     /// Pods, dead ones included, that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
-        self.of(self.places.claimants(ip))
+        self.places.claimants(ip).filter_map(|uid| self.get(uid))
     }
 
     /// True if a pod of a node's own network shows the IP, which is the node's.

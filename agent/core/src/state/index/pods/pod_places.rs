@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// Where pods are.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct PodPlaces {
-    claimants: SortedMap<(Addr, Uid), ()>,
+    /// By IP; those first that show it as their pod IP, since a client that may annotate pods can add many others.
+    claimants: SortedMap<(Addr, bool, Uid), ()>,
     /// How many of them show each IP of the nodes' own networks.
     host_network: HashMap<Addr, u32>,
     /// IPs that several of them show.
@@ -24,14 +25,15 @@ pub(in crate::state) struct PodPlaces {
 
 impl PodPlaces {
     /// Pods that the API shows and that show the IP on any network.
-    pub(in crate::state) fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Uid> {
-        let from = self.claimants.from((ip, Uid::NONE)).map(|(pair, ())| pair);
+    pub(in crate::state) fn claimants(&self, ip: Addr) -> impl Iterator<Item = Uid> {
+        let from = self.claims_from(ip);
         from.take_while(move |(own, _)| *own == ip).map(|(_, uid)| uid)
     }
 
     /// The same for all IPs from this one on.
     pub(in crate::state) fn claims_from(&self, ip: Addr) -> impl Iterator<Item = (Addr, Uid)> {
-        self.claimants.from((ip, Uid::NONE)).map(|(pair, ())| *pair)
+        let from = self.claimants.from((ip, false, Uid::NONE));
+        from.map(|((ip, _, uid), ())| (*ip, *uid))
     }
 
     /// IPs that several pods show.
@@ -87,7 +89,7 @@ impl PodPlaces {
             return;
         }
         for ip in claimed(record) {
-            self.claimants.insert((ip, uid), ());
+            self.claimants.insert((ip, !pod.ips.contains(&ip), uid), ());
             if self.claimants(ip).nth(1).is_some() {
                 self.shared.insert(ip);
             }
@@ -128,7 +130,7 @@ impl PodPlaces {
             return;
         }
         for ip in claimed(record) {
-            self.claimants.remove(&(ip, uid));
+            self.claimants.remove(&(ip, !pod.ips.contains(&ip), uid));
             if self.claimants(ip).nth(1).is_none() {
                 self.shared.remove(&ip);
             }
