@@ -14,16 +14,18 @@ impl ClusterIndex {
     pub(in crate::state) fn note_unselective(&mut self, name: &Name) -> bool {
         let service = self.service(name).filter(|service| service.selector.is_some());
         let is_unselective = service.is_some_and(|service| {
-            let listed = self
-                .endpoint_index
-                .of(name)
-                .flat_map(|(_, targets)| targets.iter());
-            let mut listed = listed.filter(|(_, listing)| listing.is_current());
-            let pod = |uid| self.pods.get(uid).filter(|record| record.is_live());
-            listed.any(|(target, _)| {
-                let pod = target.and_then(pod);
-                pod.is_some_and(|record| !service.selects(&record.pod))
-            })
+            let endpoints = self.endpoint_index.of(name);
+            let listed =
+                endpoints.flat_map(|(endpoint, targets)| targets.iter().map(|one| (endpoint.ip, one)));
+            // Most endpoints of an IP name the same pod.
+            let mut last = None;
+            listed
+                .filter(|(_, (_, listing))| listing.is_current())
+                .any(|(ip, (target, _))| {
+                    let is_new = last.replace((ip, target)) != Some((ip, target));
+                    let pod = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid));
+                    pod.is_some_and(|record| record.is_live() && !service.selects(&record.pod))
+                })
         });
         if is_unselective {
             self.unselective.insert(name.clone())

@@ -138,7 +138,10 @@ impl Layout {
     /// of it is to come.
     pub(in crate::state) fn service(&mut self, of: &Given<'_>, name: &Name, queue: &Queue) {
         let is_denied = of.denials_of(name).next().is_some();
-        let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
+        let number = self
+            .numbers
+            .get(name)
+            .filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
         let service = of.cluster.service(name).filter(|_| is_denied);
         let named = service.filter(|_| number.is_some());
