@@ -48,7 +48,10 @@ impl LeftOut {
     pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
         let after = (Bound::Excluded(&self.last), Bound::Unbounded);
         let turn = self.slices.range(after).chain(self.slices.range(..=&self.last));
-        let turn: Vec<(Name, bool)> = turn.take(most).map(|(name, part)| (name.clone(), *part)).collect();
+        let turn: Vec<(Name, bool)> = turn
+            .take(most)
+            .map(|(name, part)| (name.clone(), *part))
+            .collect();
         if let Some((last, _)) = turn.last() {
             self.last = last.clone();
         }
