@@ -139,7 +139,8 @@ impl Confirmations {
             .answers
             .extract_if(.., |answer| answer.glimpse.version <= complete);
         let proven = proven.map(|answer| (answer.glimpse.version, answer.glimpse.sent));
-        proven.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
+        // An older list proves nothing later: a cache may have sent it.
+        proven.max()
     }
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.

@@ -4,7 +4,7 @@ use super::{Name, Pod, Selection, Slice};
 use std::collections::BTreeSet;
 
 impl Selection {
-    /// True if the selection matches the pod.
+    /// True if the selection matches the pod for certain.
     #[must_use]
     pub fn has_pod(&self, pod: &Pod) -> bool {
         match self {
@@ -16,6 +16,7 @@ impl Selection {
                 pod.name.0 == *namespace
                     && (node.is_none() || pod.node == *node)
                     && selector.selects(&pod.labels)
+                    && !pod.labels.are_cut()
             }
             Self::Named(name) => pod.name == *name,
             Self::OnNode(node) => pod.node.as_ref() == Some(node),

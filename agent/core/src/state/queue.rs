@@ -12,6 +12,8 @@ pub(in crate::state) struct Scope {
     pub ips: BTreeSet<Addr>,
     /// Besides, all endpoints that may be denied.
     pub all: bool,
+    /// The last IP that was judged: others come first.
+    pub after: Option<Addr>,
 }
 
 /// Services with what has to be judged again.
@@ -41,18 +43,27 @@ impl Queue {
         if let Some(known) = self.scopes.get_mut(&service) {
             known.ips.append(&mut scope.ips);
             known.all |= scope.all;
+            known.after = known.after.max(scope.after);
         } else {
             self.order.push_back(service.clone());
             self.scopes.insert(service, scope);
         }
     }
 
-    /// Removes the first Service.
+    /// Takes out the first Service. It stays suspended if it comes again before [`Queue::judged`].
     pub(in crate::state) fn pop(&mut self) -> Option<(Name, Scope)> {
         let service = self.order.pop_front()?;
-        self.suspended.remove(&service);
         let scope = self.scopes.remove(&service)?;
         Some((service, scope))
+    }
+
+    /// Notes that a Service was judged. True if nothing of it is left to judge.
+    pub(in crate::state) fn judged(&mut self, service: &Name) -> bool {
+        let is_done = !self.waits(service);
+        if is_done {
+            self.suspended.remove(service);
+        }
+        is_done
     }
 
     /// Marks those of the Services that wait. Returns those that were not marked.
@@ -64,7 +75,7 @@ impl Queue {
 
     /// True if the Service has no VIPs until it is judged.
     pub(in crate::state) fn suspends(&self, service: &Name) -> bool {
-        self.suspended.contains(service)
+        self.waits(service) && self.suspended.contains(service)
     }
 }
 
@@ -78,7 +89,10 @@ mod tests {
 
     fn at(last: &[u8]) -> Scope {
         let ips = last.iter().map(|last| Addr::v4([10, 0, 0, *last])).collect();
-        Scope { ips, all: false }
+        Scope {
+            ips,
+            ..Scope::default()
+        }
     }
 
     #[test]
@@ -106,6 +120,14 @@ mod tests {
         assert_eq!(queue.suspend(both()), [name("a")].into());
         assert!(queue.suspend(both()).is_empty() && queue.suspends(&name("a")));
         queue.pop();
+        queue.push(name("a"), at(&[2]));
+        assert!(
+            !queue.judged(&name("a")) && queue.suspends(&name("a")),
+            "a rest of it waits"
+        );
+        queue.pop();
+        assert!(queue.judged(&name("a")));
+        queue.push(name("a"), at(&[1]));
         assert!(!queue.suspends(&name("a")));
     }
 }

@@ -1,8 +1,10 @@
 //! How much of a table one namespace may fill, so that the others keep room for their denials.
 
+use crate::facts::Name;
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
+use std::ops::Bound;
 
 /// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
 /// holds fewer than are free. A namespace that is alone fills half of the table, and each other one finds room.
@@ -26,7 +28,7 @@ impl<K: Borrow<str> + Eq + Hash> Quota<K> {
     /// True if the namespace may take this many entries more.
     pub(in crate::state) fn admits(&self, namespace: &str, entries: usize) -> bool {
         let holds = self.by_namespace.get(namespace).copied().unwrap_or_default();
-        entries == 0 || holds + entries <= self.capacity - self.used
+        entries == 0 || holds + entries <= self.capacity.saturating_sub(self.used)
     }
 
     /// Counts entries that the namespace takes. [`Quota::admits`] was true.
@@ -51,6 +53,17 @@ impl<K: Borrow<str> + Eq + Hash> Quota<K> {
     }
 }
 
+/// The next of those without room, at most so many; after the last one the first again.
+pub(in crate::state) fn take_turn(all: &BTreeSet<Name>, last: &mut Name, most: usize) -> Vec<Name> {
+    let after = all.range((Bound::Excluded(&*last), Bound::Unbounded));
+    let turn = after.chain(all.range(..=&*last)).take(most);
+    let turn: Vec<Name> = turn.cloned().collect();
+    if let Some(name) = turn.last() {
+        *last = name.clone();
+    }
+    turn
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +86,17 @@ mod tests {
         assert_eq!(fill(&mut quota, "large", 1), 0);
         quota.give_back("large", 400);
         assert_eq!(fill(&mut quota, "large", 5000), 270);
+    }
+
+    #[test]
+    fn each_without_room_has_its_turn() {
+        let name = |text: &str| ("ns".into(), text.into());
+        let all: BTreeSet<Name> = ["a", "b", "c"].map(name).into();
+        let mut last = Name::default();
+        let mut turn = |most| take_turn(&all, &mut last, most);
+        assert_eq!(turn(2), [name("a"), name("b")]);
+        assert_eq!(turn(2), [name("c"), name("a")]);
+        assert_eq!(turn(9), [name("b"), name("c"), name("a")]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The Services behind each address, port and protocol that clients use.
 
-use super::quota::Quota;
+use super::quota::{Quota, take_turn};
 use crate::facts::{Name, Service, Text};
 use epguard_common::{Addr, Vip, capacity};
 use smallvec::SmallVec;
@@ -27,6 +27,8 @@ pub(in crate::state) struct Vips {
 #[derive(Debug, Clone, Default)]
 struct LeftOut {
     services: BTreeSet<Name>,
+    /// The one of them that was tried last.
+    last: Name,
     addresses: HashMap<Addr, usize>,
     node_ports: HashMap<(u16, u8), usize>,
 }
@@ -117,6 +119,11 @@ impl Vips {
     /// Services for whose VIPs there is no room.
     pub(in crate::state) fn left_out(&self) -> impl Iterator<Item = &Name> {
         self.left_out.services.iter()
+    }
+
+    /// The next of them, at most so many; after the last one the first again.
+    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
+        take_turn(&self.left_out.services, &mut self.left_out.last, most)
     }
 
     fn of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {

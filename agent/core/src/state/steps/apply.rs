@@ -158,11 +158,11 @@ impl State {
             }
         }
         self.task = None;
-        self.absorbed(now, dirty);
         if let Some(list) = list.map(Came::whole).filter(|_| self.is_listed()) {
             self.opinions.came(&list);
             self.judge_on(list, self.services_to_judge());
         }
+        self.absorbed(now, dirty);
         self.forget_unneeded(restored);
     }
 

@@ -10,6 +10,7 @@ use crate::state::queue::{Queue, Scope};
 use crate::state::tables::layout::{Given, Layout, denials_of};
 use epguard_common::Addr;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::time::Duration;
 
 /// Endpoints that are judged at once: two milliseconds' worth.
@@ -23,16 +24,23 @@ impl State {
         while judged < most
             && let Some((service, scope)) = self.queue.pop()
         {
-            let mut ips = self.ips_to_judge(&service, scope);
+            let after = scope.after;
+            let mut rest = self.ips_to_judge(&service, scope);
             judged += 1;
-            let next = ips.iter().copied().find(|ip| {
+            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let turn = rest.range((first, Bound::Unbounded));
+            let turn = turn.chain(after.iter().flat_map(|after| rest.range(..=*after)));
+            let ips = turn.copied().take_while(|ip| {
                 let is_over = judged > most;
                 judged += 1 + self.cluster.endpoint_index.at(&service, *ip).count();
-                is_over
+                !is_over
             });
-            let rest = next.map(|next| ips.split_off(&next));
-            if let Some(ips) = rest {
-                self.queue.push(service.clone(), Scope { ips, all: false });
+            let ips: Vec<Addr> = ips.collect();
+            rest.retain(|ip| !ips.contains(ip));
+            if !rest.is_empty() {
+                let (ips, after) = (rest, ips.last().copied());
+                let all = false;
+                self.queue.push(service.clone(), Scope { ips, all, after });
             }
             changed.append(&mut self.judge_service(now, &service, &ips));
         }
@@ -53,7 +61,7 @@ impl State {
 
     /// Judges the endpoints of a Service at some IPs. While a list is applied, denials end, and none begins or gets stricter.
     /// Returns the IPs where one changed.
-    fn judge_service(&mut self, now: Duration, service: &Name, ips: &BTreeSet<Addr>) -> BTreeSet<Addr> {
+    fn judge_service(&mut self, now: Duration, service: &Name, ips: &[Addr]) -> BTreeSet<Addr> {
         let list = match &self.task {
             Some(Task::Judge(list, services)) if services.contains(service) => Some(list.clone()),
             _ => None,
@@ -62,14 +70,13 @@ impl State {
         let changed = ips.iter().filter(|ip| self.rejudge(service, **ip, may_begin));
         let mut changed: BTreeSet<Addr> = changed.copied().collect();
         let (cluster, denials) = (&self.cluster, &self.denials);
-        let ips: Vec<Addr> = ips.iter().copied().collect();
         let pending = self
             .breaker
-            .settle(cluster, now, denials, (service, &ips), (list.as_ref(), may_begin));
+            .settle(cluster, now, denials, (service, ips), (list.as_ref(), may_begin));
         changed.extend(pending);
         self.lay_out_service(service, &changed);
-        if let Some(Task::Judge(_, services)) = &mut self.task
-            && !self.queue.waits(service)
+        if self.queue.judged(service)
+            && let Some(Task::Judge(_, services)) = &mut self.task
         {
             services.remove(service);
             self.end_list();

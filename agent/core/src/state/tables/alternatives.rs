@@ -7,7 +7,7 @@ use crate::state::index::pods::Record;
 use crate::state::proof::Denials;
 use crate::state::tables::layout::denials_of;
 use epguard_common::{Backend, Backends, MAX_BACKENDS};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Endpoints of a Service among which live ones are looked for.
 const MOST: usize = 8_192;
@@ -30,6 +30,8 @@ pub struct Alternatives {
     nearest: HashMap<Group, Backends>,
     /// Which of the Service's ports each number stands for by its slices of now.
     ports: HashMap<(u16, Protocol), Port>,
+    /// The same ports.
+    named: HashSet<Port>,
 }
 
 impl Alternatives {
@@ -60,6 +62,7 @@ impl Alternatives {
         ports.retain(|_, port| matches!(port, Port::Named(_)));
         Self {
             nearest: live.into_iter().map(nearest).collect(),
+            named: ports.values().copied().collect(),
             ports,
         }
     }
@@ -70,7 +73,7 @@ impl Alternatives {
             return Backends::default();
         };
         // A Service that is made again may call its ports otherwise: then the number tells which one is meant.
-        let is_known = |port: &Port| self.ports.values().any(|known| known == port);
+        let is_known = |port: &Port| self.named.contains(port);
         let by_number = || self.ports.get(&(denied.port, denied.protocol)).copied();
         let Some(port) = port(targets.values()).filter(is_known).or_else(by_number) else {
             return Backends::default();

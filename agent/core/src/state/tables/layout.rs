@@ -6,11 +6,11 @@ use crate::facts::{Name, Service, Text};
 use crate::state::confirmation::Breaker;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::index::quota::Quota;
+use crate::state::index::quota::{Quota, take_turn};
 use crate::state::proof::{Denials, Proven};
 use crate::state::queue::Queue;
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Denials without room that are tried again at once.
 const RETRIED: usize = 256;
@@ -30,8 +30,13 @@ pub(in crate::state) struct Layout {
     /// Denials without room, and Services without room for their VIPs.
     refused: BTreeSet<(Name, Endpoint)>,
     without_vips: BTreeSet<Name>,
+    /// The one of these that was tried last.
+    last: Name,
     /// Another Service that claims a VIP, for each Service with denials that has one.
     pub rivals: BTreeMap<Name, Name>,
+    /// The namespace whose share of SUSPECTS each IP with denials takes.
+    suspects: HashMap<Addr, Text>,
+    ips: Quota<Text>,
     denied: Quota<Text>,
     services: Quota<Text>,
     backends: Quota<Text>,
@@ -60,7 +65,10 @@ impl Layout {
             withheld: BTreeSet::new(),
             refused: BTreeSet::new(),
             without_vips: BTreeSet::new(),
+            last: Name::default(),
             rivals: BTreeMap::new(),
+            suspects: HashMap::new(),
+            ips: Quota::of(capacity::SUSPECTS),
             denied: Quota::of(capacity::DENIED),
             services: Quota::of(capacity::SERVICES),
             backends: Quota::of(capacity::BACKENDS),
@@ -77,18 +85,19 @@ impl Layout {
         let (first, last) = Endpoint::range_at(ip);
         let known = self.remove_denials(name, &first, &last);
         let mut refused = BTreeSet::new();
+        let mut kept = 0;
         let range = (name.clone(), first)..=(name.clone(), last);
         for ((_, endpoint), proven) in of.denials.range(range.clone()) {
             let (Some(service), Some(number)) = (of.cluster.service(name), self.numbers.take(name)) else {
                 continue;
             };
             let key = key(endpoint, number);
-            let may_begin = !of.is_half_applied && self.denied.admits(&name.0, 1);
-            if !(known.contains(&key) || may_begin) {
+            let is_known = known.contains(&key);
+            if !(is_known || !of.is_half_applied && self.takes(&name.0, ip)) {
                 refused.insert((name.clone(), *endpoint));
                 continue;
             }
-            self.denied.take(name.0.clone(), 1);
+            kept += usize::from(is_known);
             let is_redirected = self.tables.backends.contains_key(&key);
             let denial = denial(
                 proven,
@@ -98,6 +107,7 @@ impl Layout {
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);
         }
+        self.denied.give_back(&name.0, known.len() - kept);
         for key in known {
             if !self.tables.denied.contains_key(&key) {
                 self.put_backends(&name.0, key, &Backends::default());
@@ -130,8 +140,21 @@ impl Layout {
             self.tables.denied.remove(key);
             self.changes.denied.insert(*key);
         }
-        self.denied.give_back(&name.0, known.len());
         known
+    }
+
+    /// Takes room for a new denial at an IP, if there is some.
+    fn takes(&mut self, namespace: &Text, ip: Addr) -> bool {
+        let is_new = !self.suspects.contains_key(&ip);
+        let fits = self.denied.admits(namespace, 1) && (!is_new || self.ips.admits(namespace, 1));
+        if fits {
+            self.denied.take(namespace.clone(), 1);
+        }
+        if fits && is_new {
+            self.ips.take(namespace.clone(), 1);
+            self.suspects.insert(ip, namespace.clone());
+        }
+        fits
     }
 
     /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
@@ -250,13 +273,16 @@ impl Layout {
         if let Some((_, proven)) = meant {
             suspect.flags |= Suspect::DENIED;
             suspect.dead_uid = proven.meant;
+        } else if let Some(namespace) = self.suspects.remove(&ip) {
+            self.ips.give_back(&namespace, 1);
         }
         let mut draining = of.draining.values().flatten();
         if draining.any(|own| *own == ip) && !of.cluster.is_infrastructure(ip) {
             suspect.flags |= Suspect::DRAINING;
         }
         let suspects = &mut self.tables.suspects;
-        let fits = suspects.len() < capacity::SUSPECTS || suspects.contains_key(&ip);
+        let is_denied = suspect.flags & Suspect::DENIED != 0;
+        let fits = is_denied || suspects.len() < capacity::SUSPECTS || suspects.contains_key(&ip);
         self.changes.suspects.insert(ip);
         if suspect.flags == 0 || !fits {
             suspects.remove(&ip);
@@ -266,7 +292,7 @@ impl Layout {
     }
 
     /// What had no room and may have some now: denials, and Services without VIPs.
-    pub(in crate::state) fn retriable(&self) -> BTreeMap<Name, BTreeSet<Addr>> {
+    pub(in crate::state) fn retriable(&mut self) -> BTreeMap<Name, BTreeSet<Addr>> {
         let mut found: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
         let refused = self.refused.iter();
         for (name, endpoint) in refused
@@ -275,8 +301,8 @@ impl Layout {
         {
             found.entry(name.clone()).or_default().insert(endpoint.ip);
         }
-        for name in self.without_vips.iter().take(RETRIED) {
-            found.entry(name.clone()).or_default();
+        for name in take_turn(&self.without_vips, &mut self.last, RETRIED) {
+            found.entry(name).or_default();
         }
         found
     }

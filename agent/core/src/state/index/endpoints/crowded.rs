@@ -45,8 +45,7 @@ impl ClusterIndex {
     /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
     pub fn retry_vips(&mut self) -> bool {
         let mut found = false;
-        let left_out: Vec<Name> = self.vips.left_out().take(RETRIED).cloned().collect();
-        for name in left_out {
+        for name in self.vips.take_turn(RETRIED) {
             let service = self.service(&name).cloned();
             found |= service.is_some_and(|service| self.vips.retry(&service));
         }

@@ -1,10 +1,10 @@
 //! `EndpointSlices` for whose endpoints there is no room, or that cannot be read in whole: nothing is denied of their Services, nor at their IPs.
 
 use crate::facts::{Name, Slice};
+use crate::state::index::quota::take_turn;
 use crate::state::index::vips::give_back;
 use epguard_common::Addr;
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
+use std::collections::{BTreeSet, HashMap};
 
 /// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
 /// writes slices of at most 1,000 addresses.
@@ -16,8 +16,9 @@ pub(in crate::state) const OF_ALL: usize = 80 * OF_ONE;
 /// Slices that were left out.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct LeftOut {
-    /// Each with whether it was read only in part.
-    slices: BTreeMap<Name, bool>,
+    without_room: BTreeSet<Name>,
+    /// Those that were read only in part.
+    partial: BTreeSet<Name>,
     services: HashMap<Name, usize>,
     ips: HashMap<Addr, usize>,
     /// The slice that was looked at last.
@@ -26,12 +27,12 @@ pub(in crate::state) struct LeftOut {
 
 impl LeftOut {
     pub(in crate::state) fn has(&self, slice: &Name) -> bool {
-        self.slices.contains_key(slice)
+        self.without_room.contains(slice) || self.partial.contains(slice)
     }
 
     /// Adds a slice of a Service; a slice without one lists nothing.
     pub(in crate::state) fn add(&mut self, slice: &Slice, service: &Name) {
-        self.slices.insert(slice.name.clone(), slice.partial);
+        self.slices_mut(slice.partial).insert(slice.name.clone());
         *self.services.entry(service.clone()).or_default() += 1;
         for endpoint in &slice.endpoints {
             *self.ips.entry(endpoint.ip).or_default() += 1;
@@ -40,23 +41,25 @@ impl LeftOut {
 
     /// Namespace and name of those for which there is no room, or of those that were read only in part.
     pub(in crate::state) fn slices(&self, partial: bool) -> impl Iterator<Item = &Name> {
-        let slices = self.slices.iter().filter(move |slice| *slice.1 == partial);
-        slices.map(|(name, _)| name)
+        let slices = if partial {
+            &self.partial
+        } else {
+            &self.without_room
+        };
+        slices.iter()
     }
 
-    /// The next slices without room, of at most so many; after the last one the first again.
-    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
-        let after = (Bound::Excluded(&self.last), Bound::Unbounded);
-        let turn = self.slices.range(after).chain(self.slices.range(..=&self.last));
-        let turn: Vec<(Name, bool)> = turn
-            .take(most)
-            .map(|(name, part)| (name.clone(), *part))
-            .collect();
-        if let Some((last, _)) = turn.last() {
-            self.last = last.clone();
+    fn slices_mut(&mut self, partial: bool) -> &mut BTreeSet<Name> {
+        if partial {
+            &mut self.partial
+        } else {
+            &mut self.without_room
         }
-        let has_none = turn.into_iter().filter(|(_, partial)| !partial);
-        has_none.map(|(name, _)| name).collect()
+    }
+
+    /// The next slices without room, at most so many; after the last one the first again.
+    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
+        take_turn(&self.without_room, &mut self.last, most)
     }
 
     /// Whether one of the slices is of the Service.
@@ -71,7 +74,7 @@ impl LeftOut {
 
     /// Removes a slice; false if it was not left out.
     pub(in crate::state) fn remove(&mut self, slice: &Slice) -> bool {
-        let known = self.slices.remove(&slice.name).is_some();
+        let known = self.slices_mut(slice.partial).remove(&slice.name);
         if let Some(service) = slice.service.as_ref().filter(|_| known) {
             give_back(&mut self.services, service);
             let mut ips = slice.endpoints.iter().map(|endpoint| endpoint.ip);
