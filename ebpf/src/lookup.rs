@@ -11,7 +11,7 @@ use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
     Action, ActionModel, Addr, DenialKey, EgressModel, Intent, Meant, Mode, Model, Packet, Proof, Rate,
-    RawConfig, Reason, Suspect, Uid, View,
+    RawConfig, Reason, Role, Suspect, Uid, View,
 };
 
 /// The lookups for one packet or call to an IP that may be a suspect.
@@ -142,9 +142,9 @@ impl ActionModel for Lookup<'_, Skb> {
 
     #[inline(always)]
     fn has_route(&self, _: &Packet, (): &()) -> bool {
-        // Nothing at an interface without hooks translates answers back.
+        // Nothing at an interface without hooks translates answers back, and none come from a relay itself.
         redirect::next_hop(self.frame.as_ptr().cast()) != 0
-            && destination().is_some_and(|to| maps::is_hooked(to.through))
+            && destination().is_some_and(|to| maps::role(to.through).is_some_and(|role| role != Role::Relay))
     }
 
     #[inline(always)]

@@ -81,15 +81,17 @@ fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
     Some(number.wrapping_add(1))
 }
 
-/// Whether the packet enters where the node routes the endpoint. All ports of a bridge count as one, and all uplinks: answers of
-/// another node may come by another way.
+/// Whether the packet enters where the node routes the endpoint. All pods' ports of bridges count as one, and all uplinks: answers
+/// of another node may come by another way.
 #[inline(always)]
 fn entered_from_endpoint(skb: &Skb) -> bool {
     let (there, here) = (source_interface(skb.as_ptr().cast()), skb.ifindex());
     there == here
         || match maps::role(there) {
-            Some(Role::Bridge) => true,
-            Some(Role::Uplink) => maps::role(here) == Some(Role::Uplink),
+            Some(Role::Bridge) => maps::role(here) == Some(Role::Pod),
+            Some(Role::Uplink | Role::Stacked) => {
+                matches!(maps::role(here), Some(Role::Uplink | Role::Stacked))
+            }
             _ => false,
         }
 }

@@ -201,6 +201,8 @@ impl Run {
             }
             if now >= self.tick {
                 self.tick = now + self.every;
+                // Leases of nodes are written all the time.
+                self.world.api.store().revision += 1;
                 let routes = self.netlink.then(|| self.world.cluster.routes(0));
                 if let Some(agent) = &mut self.agent {
                     agent.on_tick(&mut self.kernel, routes);

@@ -64,7 +64,10 @@ impl Roles {
     pub fn number(&self, ifindex: u32, is_hooked: impl Fn(u32) -> bool) -> Option<Role> {
         let interface = self.interfaces.get(&ifindex)?;
         if interface.kind == "bridge" {
-            return Some(Role::Bridge);
+            let mut ports = self.interfaces.values();
+            let leads_out = ports
+                .any(|port| port.master == Some(ifindex) && self.leads_away(port) && is_hooked(port.ifindex));
+            return Some(if leads_out { Role::Relay } else { Role::Bridge });
         }
         let hands_on = self.hands_on(interface, is_hooked);
         match self.role(ifindex)? {
@@ -171,6 +174,22 @@ mod tests {
         assert_eq!(roles.number(3, |_| false), Some(Role::Bridge));
         roles.remove(3);
         assert_eq!(roles.number(3, |_| false), None);
+    }
+
+    /// Answers of other nodes enter at its port, not at itself.
+    #[test]
+    fn a_bridge_is_a_relay_while_a_hooked_port_of_it_leads_out() {
+        let mut roles = Roles::default();
+        roles.add(&interface(3, "bridge"));
+        for (ifindex, kind) in [(2, ""), (4, "veth")] {
+            let master = Some(3);
+            roles.add(&Interface {
+                master,
+                ..interface(ifindex, kind)
+            });
+        }
+        assert_eq!(roles.number(3, |ifindex| ifindex == 4), Some(Role::Bridge));
+        assert_eq!(roles.number(3, |_| true), Some(Role::Relay));
     }
 
     #[test]

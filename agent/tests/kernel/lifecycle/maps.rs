@@ -134,7 +134,7 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
 fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
-    let (missing, later) = (node.pins().join("v3/CLIENTS"), node.pins().join("v3/GATE"));
+    let (missing, later) = (node.pins().join("v3/CLIENTS"), node.pins().join("v3/LATER"));
     std::fs::rename(&missing, &later).unwrap();
     write(&node, |writer| assert_eq!(writer.restored(), &denying()));
     assert!(missing.exists() && later.exists());
