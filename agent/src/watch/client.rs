@@ -83,7 +83,7 @@ fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
 /// The token of the pod's own service account.
 const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-/// Whether a user of the kubeconfig has the `own` token, under whatever name: its server would get the agent's rights.
+/// Whether a user of the kubeconfig has the `own` token, under any name: its server would get the agent's rights.
 fn uses(file: &Kubeconfig, own: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
     let users = file.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());

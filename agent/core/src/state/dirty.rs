@@ -2,14 +2,15 @@
 
 mod holders;
 mod node;
+mod services;
 
 use super::index::ClusterIndex;
 use super::index::endpoints::touched::Touched;
 use super::index::pods::Record;
 use super::queue::{Scope, Scopes};
-use crate::facts::{Change, Fact, Name, Service, Text};
+use crate::facts::{Fact, Name, Text};
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What has to be judged again.
@@ -57,7 +58,7 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
             dirty.changed_endpoints(cluster, touched);
         }
         Fact::Service(change) => {
-            for (name, service) in keyed(change, cluster) {
+            for (name, service) in services::keyed(change, cluster) {
                 dirty.changed_service(cluster, now, &name, service);
             }
         }
@@ -120,32 +121,6 @@ impl Dirty {
         self.pods.extend(touched.places.into_iter().map(|(uid, ..)| uid));
     }
 
-    /// Adds or replaces a Service, or removes it with `None`, and adds what that concerns.
-    pub fn changed_service(
-        &mut self,
-        cluster: &mut ClusterIndex,
-        now: Duration,
-        name: &Name,
-        service: Option<Service>,
-    ) {
-        let before = cluster.service(name).cloned();
-        if before == service {
-            return;
-        }
-        let same = before.as_ref().zip(service.as_ref());
-        if same.is_none_or(|(before, after)| before.vips != after.vips || before.ports != after.ports) {
-            let both = before.iter().chain(&service);
-            self.ips.extend(both.flat_map(|service| &service.vips));
-            self.rivals(cluster, name);
-            cluster.set_service(now, name, service);
-            self.rivals(cluster, name);
-        } else {
-            cluster.set_service(now, name, service);
-        }
-        cluster.note_unselective(name);
-        self.service(name);
-    }
-
     /// Adds every Service and every IP.
     pub fn of_all(cluster: &ClusterIndex) -> Self {
         let mut dirty = Self {
@@ -181,24 +156,6 @@ impl Dirty {
     /// Adds all endpoints of a Service that may be denied.
     fn service(&mut self, name: &Name) {
         self.scope(name).all = true;
-    }
-
-    /// Adds Services whose VIPs, or the places where their flows are redirected, may have changed.
-    pub fn vips<'a>(&mut self, services: impl IntoIterator<Item = &'a Name>) {
-        for service in services {
-            self.scope(service);
-        }
-    }
-
-    /// Adds the Services that share a VIP with this one.
-    fn rivals(&mut self, cluster: &ClusterIndex, name: &Name) {
-        let Some(service) = cluster.service(name) else {
-            return;
-        };
-        match cluster.vips.rivals(service) {
-            Some(rivals) => self.vips(rivals.filter(|rival| cluster.stale.lists(rival))),
-            None => self.vips(cluster.stale.services()),
-        }
     }
 
     /// Adds the IPs that this node alone may hand out.
@@ -292,24 +249,6 @@ impl Dirty {
     fn unselective(&mut self, cluster: &mut ClusterIndex, name: &Name) {
         if cluster.note_unselective(name) {
             self.service(name);
-        }
-    }
-}
-
-/// Services by name; `None` for those that no longer exist.
-fn keyed(change: Change<Service>, cluster: &ClusterIndex) -> BTreeMap<Name, Option<Service>> {
-    match change {
-        Change::Applied(service) => BTreeMap::from([(service.name.clone(), Some(service))]),
-        Change::Deleted(service) => BTreeMap::from([(service.name, None)]),
-        Change::Reset(services) => {
-            let mut all: BTreeMap<Name, Option<Service>> =
-                cluster.services().map(|(name, _)| (name.clone(), None)).collect();
-            all.extend(
-                services
-                    .into_iter()
-                    .map(|service| (service.name.clone(), Some(service))),
-            );
-            all
         }
     }
 }

@@ -25,8 +25,7 @@ async fn a_list_proves_the_moment_of_its_request() {
     assert_eq!(rig.message().await, "reset  @7");
     assert_eq!(rig.message().await, "up");
     let (by, as_of) = rig.proofs[0];
-    assert_eq!(by, List);
-    assert!(as_of <= asked, "{as_of:?} is after {asked:?}");
+    assert!(by == List && as_of <= asked, "{as_of:?} is after {asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,18 +105,12 @@ async fn a_failed_or_short_probe_is_reported() {
     let (mut rig, _stream) = Rig::streaming().await;
     confirm(&mut rig, 50).await;
     rig.server.call().await.stream().bookmark(49, false).await;
-    assert!(
-        rig.message()
-            .await
-            .starts_with("unconfirmed: cannot watch pods: no bookmark reaches resourceVersion 50")
-    );
+    let message = rig.message().await;
+    assert!(message.starts_with("unconfirmed: cannot watch pods: no bookmark reaches resourceVersion 50"));
     confirm(&mut rig, 60).await;
     rig.server.call().await.refuse(500, "overloaded").await;
-    assert!(
-        rig.message()
-            .await
-            .starts_with("unconfirmed: cannot watch pods: ")
-    );
+    let message = rig.message().await;
+    assert!(message.starts_with("unconfirmed: cannot watch pods: "));
     assert_eq!(rig.proven().await, [List]);
 }
 

@@ -13,6 +13,9 @@ use epguard_common::{Addr, Mode, Uid, UidState, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+/// Services without room for their VIPs that are looked at again at once.
+const VIPS_RETRIED: usize = 256;
+
 /// The accumulated facts.
 #[derive(Debug, Clone)]
 pub struct ClusterIndex {
@@ -124,6 +127,16 @@ impl ClusterIndex {
     /// unknown.
     pub fn unambiguous_vips<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
         self.vips.unambiguous(service)
+    }
+
+    /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
+    pub fn retry_vips(&mut self) -> bool {
+        let mut found = false;
+        for name in self.vips.take_turn(VIPS_RETRIED) {
+            let service = self.service(&name).cloned();
+            found |= service.is_some_and(|service| self.vips.retry(&service));
+        }
+        found
     }
 
     /// Addresses on which this node answers NodePorts.

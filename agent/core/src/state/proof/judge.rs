@@ -50,6 +50,15 @@ impl Proven {
 /// Denials by Service and socket.
 pub type Denials = BTreeMap<(Name, Endpoint), Proven>;
 
+/// The denials of a Service.
+pub(in crate::state) fn denials_of<'a>(
+    denials: &'a Denials,
+    name: &Name,
+) -> impl Iterator<Item = (&'a (Name, Endpoint), &'a Proven)> {
+    let (first, last) = Endpoint::range();
+    denials.range((name.clone(), first)..=(name.clone(), last))
+}
+
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.
 #[must_use]
 pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Endpoint, Verdict)> {

@@ -4,8 +4,7 @@ use crate::facts::{Name, OnDenial, Protocol, Service};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Port, Targets};
 use crate::state::index::pods::Record;
-use crate::state::proof::Denials;
-use crate::state::tables::layout::denials_of;
+use crate::state::proof::{Denials, denials_of};
 use epguard_common::{Backend, Backends, MAX_BACKENDS};
 use std::collections::{BTreeSet, HashMap, HashSet};
 

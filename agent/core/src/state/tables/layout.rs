@@ -1,15 +1,13 @@
 //! The denials of one Service laid out in the tables, at the cost of what changed of it.
 
 use super::alternatives::Alternatives;
-use super::{Changes, Draining, Numbers, Tables};
+use super::entry::{Given, action, denial, key};
+use super::{Changes, Numbers, Tables};
 use crate::facts::{Name, Service, Text};
-use crate::state::confirmation::Breaker;
-use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::quota::{Quota, take_turn};
-use crate::state::proof::{Denials, Proven};
 use crate::state::queue::Queue;
-use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
+use epguard_common::{Action, Addr, Backends, DenialKey, Suspect, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Denials without room that are tried again at once.
@@ -40,17 +38,6 @@ pub(in crate::state) struct Layout {
     denied: Quota<Text>,
     services: Quota<Text>,
     backends: Quota<Text>,
-}
-
-/// What the tables are made of.
-pub(in crate::state) struct Given<'a> {
-    pub cluster: &'a ClusterIndex,
-    pub denials: &'a Denials,
-    pub breaker: &'a Breaker,
-    pub draining: &'a Draining,
-    /// Between the parts of a list nothing new is laid out: a Service further down may claim the VIP, too, or a pod the IP of
-    /// a live endpoint.
-    pub is_half_applied: bool,
 }
 
 impl Layout {
@@ -305,46 +292,5 @@ impl Layout {
             found.entry(name).or_default();
         }
         found
-    }
-}
-
-impl Given<'_> {
-    fn denials_of(&self, name: &Name) -> impl Iterator<Item = (&(Name, Endpoint), &Proven)> {
-        denials_of(self.denials, name)
-    }
-}
-
-/// The denials of a Service.
-pub(in crate::state) fn denials_of<'a>(
-    denials: &'a Denials,
-    name: &Name,
-) -> impl Iterator<Item = (&'a (Name, Endpoint), &'a Proven)> {
-    let (first, last) = Endpoint::range();
-    denials.range((name.clone(), first)..=(name.clone(), last))
-}
-
-/// The key of a denial of the Service with this number.
-fn key(endpoint: &Endpoint, service: ServiceNumber) -> DenialKey {
-    DenialKey::new(endpoint.ip, service, endpoint.port, endpoint.protocol.number())
-}
-
-fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
-    Denial {
-        dead_uid: proven.meant,
-        owner_uid: proven.owner.unwrap_or_default(),
-        boot_id: proven.boot_id,
-        reason: proven.reason,
-        uid_state: proven.state,
-        mode: proven.mode,
-        held: held.into(),
-        action,
-    }
-}
-
-/// The action of a denial: one that should redirect, and has nothing to redirect to, rejects.
-fn action(service: &Service, is_redirected: bool) -> Action {
-    match service.on_denial.action {
-        Action::Redirect if !is_redirected => Action::Reject,
-        asked => asked,
     }
 }

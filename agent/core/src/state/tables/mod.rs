@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod changes;
+pub(in crate::state) mod entry;
 mod generations;
 pub(in crate::state) mod layout;
 mod numbers;

@@ -5,12 +5,11 @@ use super::left_out::OF_ONE;
 use super::touched::Touched;
 use crate::facts::{Change, Name, named};
 use crate::state::State;
-use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Objects without room that are looked at again at once.
+/// Slices without room that are looked at again at once.
 const RETRIED: usize = 256;
 
 impl EndpointIndex {
@@ -38,18 +37,6 @@ impl EndpointIndex {
             }
         }
         touched
-    }
-}
-
-impl ClusterIndex {
-    /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
-    pub fn retry_vips(&mut self) -> bool {
-        let mut found = false;
-        for name in self.vips.take_turn(RETRIED) {
-            let service = self.service(&name).cloned();
-            found |= service.is_some_and(|service| self.vips.retry(&service));
-        }
-        found
     }
 }
 
