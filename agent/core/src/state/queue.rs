@@ -3,7 +3,7 @@
 
 use crate::facts::Name;
 use epguard_common::Addr;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// What of a Service has to be judged again. Its VIPs always are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub(in crate::state) type Scopes = BTreeMap<Name, Scope>;
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Queue {
     order: VecDeque<Name>,
-    scopes: Scopes,
+    scopes: HashMap<Name, Scope>,
     /// Those of them that have no VIPs meanwhile: what they wait for may end their denials.
-    suspended: BTreeSet<Name>,
+    suspended: HashSet<Name>,
 }
 
 impl Queue {
@@ -66,11 +66,9 @@ impl Queue {
         is_done
     }
 
-    /// Marks those of the Services that wait. Returns those that were not marked.
-    pub(in crate::state) fn suspend(&mut self, mut services: BTreeSet<Name>) -> BTreeSet<Name> {
-        services
-            .retain(|service| self.scopes.contains_key(service) && self.suspended.insert(service.clone()));
-        services
+    /// Marks a Service that waits. True if it was not marked.
+    pub(in crate::state) fn suspend(&mut self, service: &Name) -> bool {
+        self.waits(service) && self.suspended.insert(service.clone())
     }
 
     /// True if the Service has no VIPs until it is judged.
@@ -116,9 +114,8 @@ mod tests {
     fn only_a_service_that_waits_is_suspended_until_its_turn() {
         let mut queue = Queue::default();
         queue.push(name("a"), at(&[1]));
-        let both = || [name("a"), name("b")].into();
-        assert_eq!(queue.suspend(both()), [name("a")].into());
-        assert!(queue.suspend(both()).is_empty() && queue.suspends(&name("a")));
+        assert!(queue.suspend(&name("a")) && !queue.suspend(&name("b")));
+        assert!(!queue.suspend(&name("a")) && queue.suspends(&name("a")));
         queue.pop();
         queue.push(name("a"), at(&[2]));
         assert!(

@@ -54,8 +54,10 @@ impl State {
         let mut ips = scope.ips;
         if scope.all {
             let denied = denials_of(&self.denials, service).map(|((_, endpoint), _)| endpoint.ip);
-            ips.extend(denied);
-            ips.extend(self.cluster.stale.ips(service).chain(self.breaker.ips(service)));
+            // Each in the order of IPs.
+            let mut known: Vec<Addr> = denied.chain(self.breaker.ips(service)).collect();
+            known.dedup();
+            ips.extend(known.into_iter().chain(self.cluster.stale.ips(service)));
         }
         ips
     }

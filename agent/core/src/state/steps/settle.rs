@@ -19,15 +19,15 @@ impl State {
         let drained = self.settle_draining(&dirty);
         self.lay_out_suspects(&drained);
         let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
-        let services = dirty.services.keys().cloned().collect();
+        let services: Vec<_> = dirty.services.keys().cloned().collect();
         for (service, scope) in dirty.services {
             self.queue.push(service, scope);
         }
         self.judge_queue(now, AT_ONCE);
-        let suspended = self.queue.suspend(services).into_iter();
-        let suspended: Vec<_> = suspended.filter(|name| self.layout.has_vips(name)).collect();
-        for service in suspended {
-            self.lay_out_service(&service, &BTreeSet::new());
+        for service in services {
+            if self.queue.suspend(&service) && self.layout.has_vips(&service) {
+                self.lay_out_service(&service, &BTreeSet::new());
+            }
         }
         if concerns_orphan_ips {
             self.settle_orphan_ips();
