@@ -24,7 +24,7 @@ impl Session {
         glimpse::<O>(
             client,
             collection,
-            (version, objects),
+            (version.max(self.outbox.proven_up_to()), objects),
             patience(within),
             self.clock,
         )

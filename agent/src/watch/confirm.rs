@@ -139,8 +139,7 @@ impl Confirmations {
             .answers
             .extract_if(.., |answer| answer.glimpse.version <= complete);
         let proven = proven.map(|answer| (answer.glimpse.version, answer.glimpse.sent));
-        // An older list proves nothing later: a cache may have sent it.
-        proven.max()
+        proven.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
     }
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.

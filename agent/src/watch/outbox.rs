@@ -69,6 +69,11 @@ impl Outbox {
         self.send(Message::Proven { watch, as_of, by }).await;
     }
 
+    /// The greatest resourceVersion of a proof; 0 before the first.
+    pub(super) fn proven_up_to(&self) -> u64 {
+        self.newest.map_or(0, |(version, _)| version)
+    }
+
     pub(super) async fn unconfirmed(&self, error: String) {
         let watch = self.watch;
         self.send(Message::Unconfirmed { watch, error }).await;

@@ -152,7 +152,8 @@ impl Session {
         for (what, error) in &listed.skipped {
             self.outbox.skipped(what, error).await;
         }
-        if let Some(before) = self.protocol.listed(listed.version, listed.count) {
+        let proven = Some(self.outbox.proven_up_to()).filter(|proven| listed.version < *proven);
+        if let Some(before) = self.protocol.listed(listed.version, listed.count).or(proven) {
             self.outbox.rewound(rewound(before, listed.version)).await;
         }
         let objects = listed.objects.into_iter().map(|(_, object)| object);

@@ -76,7 +76,7 @@ pub(in crate::state) fn is_settled(before: Option<&Record>, pod: &Pod, from_list
             let is_first = !from_list && before.claims.is_empty() && !pod.ips.is_empty();
             before.settled && has_same_ips || is_first
         }
-        (false, false) if pod.sandbox == Sandbox::FirstStarts && before.pod.starts == 0 => !from_list,
+        (false, false) if pod.sandbox == Sandbox::FirstStarts => !from_list,
         _ => by_its_clock,
     }
 }
