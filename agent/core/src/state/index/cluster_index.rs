@@ -5,6 +5,7 @@ use super::addresses::Addresses;
 use super::endpoints::{EndpointIndex, MEMORY};
 use super::namespaces::Namespaces;
 use super::pods::PodIndex;
+use super::quota::RETRIED;
 use super::stale_index::StaleIndex;
 use super::vips::Vips;
 use crate::facts::{Name, Node, Pod, Service, Text};
@@ -12,9 +13,6 @@ use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState, Vip};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
-
-/// Services without room for their VIPs that are looked at again at once.
-const VIPS_RETRIED: usize = 256;
 
 /// The accumulated facts.
 #[derive(Debug, Clone)]
@@ -132,7 +130,7 @@ impl ClusterIndex {
     /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
     pub fn retry_vips(&mut self) -> bool {
         let mut found = false;
-        for name in self.vips.take_turn(VIPS_RETRIED) {
+        for name in self.vips.take_turn(RETRIED) {
             let service = self.service(&name).cloned();
             found |= service.is_some_and(|service| self.vips.retry(&service));
         }

@@ -53,6 +53,9 @@ impl<K: Borrow<str> + Eq + Hash> Quota<K> {
     }
 }
 
+/// Of what had no room, so many are tried again at once.
+pub(in crate::state) const RETRIED: usize = 256;
+
 /// The next of those without room, at most so many; after the last one the first again.
 pub(in crate::state) fn take_turn(all: &BTreeSet<Name>, last: &mut Name, most: usize) -> Vec<Name> {
     let after = all.range((Bound::Excluded(&*last), Bound::Unbounded));

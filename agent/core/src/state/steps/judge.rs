@@ -37,7 +37,9 @@ impl State {
                 !is_over
             });
             let ips: Vec<Addr> = ips.collect();
-            rest.retain(|ip| !ips.contains(ip));
+            for ip in &ips {
+                rest.remove(ip);
+            }
             if !rest.is_empty() {
                 let (ips, after) = (rest, ips.last().copied());
                 let all = false;
@@ -134,7 +136,7 @@ impl State {
 
     fn layout(&mut self) -> (&mut Layout, Given<'_>, &Queue) {
         let given = Given {
-            is_half_applied: matches!(self.task, Some(Task::Apply(_))),
+            is_half_applied: self.is_half_applied(),
             cluster: &self.cluster,
             denials: &self.denials,
             breaker: &self.breaker,

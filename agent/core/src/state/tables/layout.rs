@@ -5,13 +5,10 @@ use super::entry::{Given, action, denial, key};
 use super::{Changes, Numbers, Tables};
 use crate::facts::{Name, Service, Text};
 use crate::state::index::endpoints::Endpoint;
-use crate::state::index::quota::{Quota, take_turn};
+use crate::state::index::quota::{Quota, RETRIED, take_turn};
 use crate::state::queue::Queue;
 use epguard_common::{Action, Addr, Backends, DenialKey, Suspect, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// Denials without room that are tried again at once.
-const RETRIED: usize = 256;
 
 /// The tables, and what each Service has in them.
 #[derive(Debug, Clone)]
@@ -132,16 +129,20 @@ impl Layout {
 
     /// Takes room for a new denial at an IP, if there is some.
     fn takes(&mut self, namespace: &Text, ip: Addr) -> bool {
-        let is_new = !self.suspects.contains_key(&ip);
-        let fits = self.denied.admits(namespace, 1) && (!is_new || self.ips.admits(namespace, 1));
+        let fits = self.has_room(namespace, ip);
         if fits {
             self.denied.take(namespace.clone(), 1);
         }
-        if fits && is_new {
+        if fits && !self.suspects.contains_key(&ip) {
             self.ips.take(namespace.clone(), 1);
             self.suspects.insert(ip, namespace.clone());
         }
         fits
+    }
+
+    fn has_room(&self, namespace: &Text, ip: Addr) -> bool {
+        let has_suspect = self.suspects.contains_key(&ip) || self.ips.admits(namespace, 1);
+        has_suspect && self.denied.admits(namespace, 1)
     }
 
     /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
@@ -281,11 +282,8 @@ impl Layout {
     /// What had no room and may have some now: denials, and Services without VIPs.
     pub(in crate::state) fn retriable(&mut self) -> BTreeMap<Name, BTreeSet<Addr>> {
         let mut found: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
-        let refused = self.refused.iter();
-        for (name, endpoint) in refused
-            .filter(|(name, _)| self.denied.admits(&name.0, 1))
-            .take(RETRIED)
-        {
+        let may_fit = |(name, endpoint): &&(Name, Endpoint)| self.has_room(&name.0, endpoint.ip);
+        for (name, endpoint) in self.refused.iter().filter(may_fit).take(RETRIED) {
             found.entry(name.clone()).or_default().insert(endpoint.ip);
         }
         for name in take_turn(&self.without_vips, &mut self.last, RETRIED) {

@@ -5,12 +5,10 @@ use super::left_out::OF_ONE;
 use super::touched::Touched;
 use crate::facts::{Change, Name, named};
 use crate::state::State;
+use crate::state::index::quota::RETRIED;
 use epguard_common::Addr;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Slices without room that are looked at again at once.
-const RETRIED: usize = 256;
 
 impl EndpointIndex {
     /// True if a slice of the Service was left out: it may list any pod.
@@ -29,8 +27,9 @@ impl EndpointIndex {
     pub fn retry(&mut self, now: Duration) -> Touched {
         let mut touched = Touched::default();
         for name in self.left_out.take_turn(RETRIED) {
-            let slice = self.slices.get(&name).filter(|slice| !slice.partial);
-            let Some(slice) = slice.cloned() else { continue };
+            let Some(slice) = self.slices.get(&name).cloned() else {
+                continue;
+            };
             let all = slice.endpoints.len() * slice.ports.len();
             if all <= OF_ONE && self.room.admits(&name.0, all) {
                 touched.extend(self.apply(now, Change::Applied(*slice)));
