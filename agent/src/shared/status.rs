@@ -189,7 +189,7 @@ impl From<&state::Ranges> for Ranges {
     }
 }
 
-/// Pods and `EndpointSlices` that have more, or other, addresses than are read: each may stand for any IP.
+/// Pods, `EndpointSlices` and Services that are read in part: packets that they may concern pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Partial {
     /// How many there are.

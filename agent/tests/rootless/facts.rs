@@ -270,3 +270,20 @@ fn json_merge(object: &mut Value, extra: Value) {
         object.extend(extra);
     }
 }
+
+#[test]
+fn a_service_is_read_in_part_beyond_256_addresses_or_1024_ports() {
+    for (addresses, ports, partial) in [(256, 1_024, false), (257, 1, true), (1, 1_025, true)] {
+        let ips: Vec<String> = (1..addresses)
+            .map(|number| format!("10.97.{}.{}", number / 256, number % 256))
+            .collect();
+        let ports: Vec<_> = (1..=ports).map(|port| json!({"port": port})).collect();
+        let service = json!({
+            "metadata": {"namespace": "shop", "name": "web", "uid": "1"},
+            "spec": {"clusterIP": "10.96.0.1", "externalIPs": ips, "ports": ports},
+        });
+        let service = Service::parse(service.to_string().as_bytes()).unwrap();
+        assert_eq!(service.partial, partial, "{addresses} addresses");
+        assert!(service.vips.len() <= 256 && service.ports.len() <= 1_024);
+    }
+}

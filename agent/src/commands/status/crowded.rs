@@ -30,8 +30,8 @@ pub fn crowded(status: &Status) -> Vec<Problem> {
         };
         found.push(Problem::new(
             format!("{objects} cannot be read in whole, so what they may concern passes: {}{more}", partial.first.join(", ")),
-            "a pod's annotation network-status may have 64 addresses, and each address of an EndpointSlice must be an IP in its \
-             usual form: have their writers correct them",
+            "a pod's annotations may have 32 addresses, a Service 256 addresses and 1,024 ports, and each address of an \
+             EndpointSlice must be an IP in its usual form: have their writers correct them",
         ));
     }
     if !status.rivals.is_empty() {

@@ -116,6 +116,21 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 }
 
 #[test]
+fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&dead(&a));
+    for (partial, reasons) in [(true, vec![]), (false, vec![Reason::DeadBackend])] {
+        world.tell(Fact::Service(Change::Applied(Service { partial, ..web() })));
+        assert_eq!(world.reasons(), reasons);
+        let (count, first) = world.state.partial();
+        assert_eq!(
+            (count, first.concat().contains("Service shop/web")),
+            (usize::from(partial), partial)
+        );
+    }
+}
+
+#[test]
 fn a_service_whose_vip_another_one_claims_is_named() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Service(Change::Applied(service(VIP, 1))));

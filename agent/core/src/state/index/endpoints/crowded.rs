@@ -51,8 +51,8 @@ impl State {
         counts
     }
 
-    /// How many pods and `EndpointSlices` were read only in part, so that they may stand for any IP; the first ones with kind,
-    /// namespace and name.
+    /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
+    /// ones with kind, namespace and name.
     #[must_use]
     pub fn partial(&self) -> (usize, Vec<String>) {
         const NAMED: usize = 3;
@@ -64,7 +64,9 @@ impl State {
         let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
         let slices = self.cluster.endpoint_index.left_out.slices(true);
         let slices = slices.map(|name| format!("EndpointSlice {}", named(name)));
-        let mut all = pods.chain(slices);
+        let services = self.cluster.services().filter(|(_, service)| service.partial);
+        let services = services.map(|(name, _)| format!("Service {}", named(name)));
+        let mut all = pods.chain(slices).chain(services);
         let first: Vec<String> = all.by_ref().take(NAMED).collect();
         (first.len() + all.count(), first)
     }
