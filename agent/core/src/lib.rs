@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 pub mod bucket;
+pub mod counts;
 pub mod facts;
 pub mod freshness;
 pub mod history;
 pub mod plan;
-pub mod shares;
 pub mod sorted_map;
 pub mod state;

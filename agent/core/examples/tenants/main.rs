@@ -4,14 +4,8 @@
 
 #![allow(clippy::expect_used, reason = "an example may panic")]
 
-#[path = "../memory/allocator.rs"]
-#[allow(dead_code, reason = "it has more than is used here")]
 mod allocator;
-#[path = "../increments/cluster.rs"]
-#[allow(dead_code, reason = "it has more than is used here")]
 mod cluster;
-#[path = "../objects/mod.rs"]
-#[allow(dead_code, reason = "it has more than is used here")]
 mod objects;
 
 use cluster::Cluster;
@@ -199,7 +193,7 @@ impl Tenant {
             uid: epguard_common::Uid::parse(&uid(1, number)).expect("a UID"),
             name,
             ips: ips.into_iter().collect(),
-            ..self.0.objects.pod(number % PODS, 0)
+            ..self.0.objects.pod(number % PODS)
         }
     }
 }

@@ -8,7 +8,7 @@ use super::index::ClusterIndex;
 use super::index::endpoints::touched::Touched;
 use super::index::pods::Record;
 use super::queue::{Scope, Scopes};
-use crate::facts::{Fact, Name, Text};
+use crate::facts::{Change, Fact, Name, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,13 +33,21 @@ pub struct Dirty {
 pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
     let mut dirty = Dirty::default();
     match fact {
-        Fact::Pod(change) => {
-            for (uid, before) in cluster.pods.apply(now, change) {
+        Fact::Pod(Change::Applied(pod)) => {
+            if let Some((uid, before)) = cluster.pods.show(now, pod) {
                 dirty.changed_pod(cluster, now, uid, before.as_ref());
             }
         }
-        Fact::Slice(change) => {
-            let touched = cluster.endpoint_index.apply(now, change);
+        Fact::Pod(Change::Deleted(pod)) => {
+            let (uid, before) = cluster.pods.delete(now, pod);
+            dirty.changed_pod(cluster, now, uid, before.as_ref());
+        }
+        Fact::Slice(Change::Applied(slice)) => {
+            let touched = cluster.endpoint_index.show(now, slice);
+            dirty.changed_endpoints(cluster, touched);
+        }
+        Fact::Slice(Change::Deleted(slice)) => {
+            let touched = cluster.endpoint_index.delete(now, &slice.name);
             dirty.changed_endpoints(cluster, touched);
         }
         Fact::PodsOf(part) => {
@@ -57,17 +65,19 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
             let touched = cluster.endpoint_index.apply_part(now, part);
             dirty.changed_endpoints(cluster, touched);
         }
-        Fact::Service(change) => {
-            for (name, service) in services::keyed(change, cluster) {
-                dirty.changed_service(cluster, now, &name, service);
-            }
+        Fact::Service(Change::Applied(service)) => {
+            let name = service.name.clone();
+            dirty.changed_service(cluster, now, &name, Some(service));
         }
+        Fact::Service(Change::Deleted(service)) => dirty.changed_service(cluster, now, &service.name, None),
         Fact::Node(change) => dirty = node::absorb(cluster, now, change),
         Fact::Namespace(change) => {
             let names = cluster.namespaces.apply(change);
             dirty.namespaces(cluster, &names);
         }
         Fact::Presence(_) | Fact::ModePolicy(_) => {}
+        // `Objects` applies lists.
+        Fact::Pod(Change::Reset(_)) | Fact::Slice(Change::Reset(_)) | Fact::Service(Change::Reset(_)) => {}
         Fact::LocalAddresses(addresses) => {
             let changed = cluster.set_local(addresses);
             if !changed.is_empty() {

@@ -40,7 +40,6 @@ use dirty::Dirty;
 use epguard_common::{Addr, Owner, ServiceNumber, Uid};
 use orphan_ip::OrphanIps;
 use queue::Queue;
-use report::Reuse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{Revivals, Synced, Task};
@@ -72,7 +71,6 @@ pub struct State {
     touched: SortedMap<Addr, ()>,
     /// Whether these are many, of which a part was taken.
     is_mass: bool,
-    reuse: Reuse,
     revivals: Revivals,
     opinions: Opinions,
     /// Names of pods that an earlier process knew.
@@ -107,7 +105,6 @@ impl State {
             generations: Generations::default(),
             touched: SortedMap::default(),
             is_mass: false,
-            reuse: Reuse::default(),
             revivals: Revivals::default(),
             opinions: Opinions::default(),
             known_names: BTreeMap::new(),
@@ -204,7 +201,7 @@ impl State {
 
     /// How long IPs had no owner, for those that got another one since the last call.
     pub fn take_reuse_gaps(&mut self) -> Vec<Duration> {
-        self.reuse.take()
+        std::mem::take(&mut self.generations.gaps)
     }
 
     /// The pods that own an IP.

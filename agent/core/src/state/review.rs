@@ -4,8 +4,8 @@
 
 use super::index::ClusterIndex;
 use super::proof::own::Own;
+use crate::counts::Counts;
 use crate::facts::Name;
-use crate::shares::Shares;
 use epguard_common::{Addr, Reason, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,7 +87,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Default)]
 pub struct Review {
     open: BTreeMap<Case, Packets>,
-    shares: Shares<Addr>,
+    shares: Counts<Addr>,
     evicted: u64,
     /// IPs whose holder was sighted, until netlink has reported what changed.
     sighted: BTreeMap<Addr, Sighted>,
@@ -113,7 +113,7 @@ impl Review {
     pub fn denied(&mut self, cluster: &ClusterIndex, at: Duration, case: Case, owner: Uid, held: bool) {
         if !self.open.contains_key(&case) {
             self.make_room(case.ip);
-            self.shares.take(case.ip);
+            self.shares.add(case.ip, 1);
         }
         let (meant, ip) = (case.meant, case.ip);
         let packets = self.open.entry(case).or_insert(Packets {
@@ -135,7 +135,7 @@ impl Review {
     }
 
     fn make_room(&mut self, ip: Addr) {
-        let Some(evictable) = self.shares.evictable(ip, MAX_OF_IP, MAX_OPEN) else {
+        let Some(evictable) = self.shares.evictable(&ip, MAX_OF_IP, MAX_OPEN) else {
             return;
         };
         let found = self.open.iter().filter(|(case, _)| evictable(&case.ip));
@@ -145,7 +145,7 @@ impl Review {
         drop(evictable);
         if let Some(oldest) = oldest {
             self.open.remove(&oldest);
-            self.shares.give_back(&oldest.ip);
+            self.shares.remove(&oldest.ip, 1);
             self.evicted += 1;
         }
     }
@@ -254,7 +254,7 @@ impl Review {
         self.open.retain(|case, packets| {
             let stays = recent(packets.last);
             if !stays {
-                shares.give_back(&case.ip);
+                shares.remove(&case.ip, 1);
             }
             stays
         });

@@ -90,7 +90,7 @@ pub(in crate::state) fn allowance(ready: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Change, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::facts::{PortName, Protocol, Slice, SliceEndpoint, SlicePort};
     use crate::state::index::endpoints::Endpoint;
     use crate::state::{Ipam, Ranges, Settings};
 
@@ -133,7 +133,7 @@ mod tests {
             partial: false,
             triggered: None,
         };
-        cluster.endpoint_index.apply(NOW, Change::Applied(slice));
+        cluster.endpoint_index.show(NOW, slice);
         cluster
     }
 

@@ -56,6 +56,6 @@ impl Dirty {
 
     /// Adds the pairs that name an ended pod of the node.
     pub fn ended_on(&mut self, cluster: &ClusterIndex, node: &str) {
-        self.pairs(cluster.stale.of_node(node));
+        self.pairs(cluster.stale_of_node(node));
     }
 }

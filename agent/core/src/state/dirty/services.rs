@@ -1,9 +1,8 @@
 //! What a change of one Service concerns: its own denials, and those of Services that share a VIP with it.
 
 use super::Dirty;
-use crate::facts::{Change, Name, Service};
+use crate::facts::{Name, Service};
 use crate::state::ClusterIndex;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Dirty {
@@ -48,24 +47,6 @@ impl Dirty {
         match cluster.vips.rivals(service) {
             Some(rivals) => self.vips(rivals.filter(|rival| cluster.stale.lists(rival))),
             None => self.vips(cluster.stale.services()),
-        }
-    }
-}
-
-/// Services by name; `None` for those that no longer exist.
-pub(super) fn keyed(change: Change<Service>, cluster: &ClusterIndex) -> BTreeMap<Name, Option<Service>> {
-    match change {
-        Change::Applied(service) => BTreeMap::from([(service.name.clone(), Some(service))]),
-        Change::Deleted(service) => BTreeMap::from([(service.name, None)]),
-        Change::Reset(services) => {
-            let mut all: BTreeMap<Name, Option<Service>> =
-                cluster.services().map(|(name, _)| (name.clone(), None)).collect();
-            all.extend(
-                services
-                    .into_iter()
-                    .map(|service| (service.name.clone(), Some(service))),
-            );
-            all
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Addresses that something else than a pod has, or had until a moment ago.
 
 use super::endpoints::MEMORY;
+use crate::counts::Counts;
 use epguard_common::Addr;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The addresses of all Nodes, or of all Services.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Addresses {
     /// How many objects show each.
-    shown: HashMap<Addr, u32>,
+    shown: Counts<Addr>,
     /// When the last object that showed it went. Packets to it go on for a while.
     left: BTreeMap<Addr, Duration>,
 }
@@ -17,24 +18,19 @@ pub(in crate::state) struct Addresses {
 impl Addresses {
     /// True if an object shows the address, or did within [`MEMORY`].
     pub(in crate::state) fn contains(&self, addr: Addr) -> bool {
-        self.shown.contains_key(&addr) || self.left.contains_key(&addr)
+        self.shown.has(&addr) || self.left.contains_key(&addr)
     }
 
     pub(in crate::state) fn add(&mut self, addrs: &[Addr]) {
         for addr in addrs {
-            *self.shown.entry(*addr).or_default() += 1;
+            self.shown.add(*addr, 1);
         }
     }
 
     /// Takes away what an object showed that was added.
     pub(in crate::state) fn remove(&mut self, now: Duration, addrs: &[Addr]) {
         for addr in addrs {
-            let Some(count) = self.shown.get_mut(addr) else {
-                continue;
-            };
-            *count -= 1;
-            if *count == 0 {
-                self.shown.remove(addr);
+            if self.shown.remove(addr, 1) {
                 self.left.insert(*addr, now);
             }
         }
@@ -44,14 +40,14 @@ impl Addresses {
     pub(in crate::state) fn forget(&mut self, now: Duration) -> Vec<Addr> {
         let is_old = |_: &Addr, left: &mut Duration| now.saturating_sub(*left) >= MEMORY;
         let mut old: Vec<Addr> = self.left.extract_if(.., is_old).map(|(addr, _)| addr).collect();
-        old.retain(|addr| !self.shown.contains_key(addr));
+        old.retain(|addr| !self.shown.has(addr));
         old
     }
 
     /// Forgets what objects show, but not that they did.
     pub(in crate::state) fn start_over(&mut self, now: Duration) {
         let shown = std::mem::take(&mut self.shown);
-        self.left.extend(shown.into_keys().map(|addr| (addr, now)));
+        self.left.extend(shown.keys().map(|addr| (*addr, now)));
     }
 }
 

@@ -3,7 +3,6 @@
 mod addresses;
 mod bound;
 pub(in crate::state) mod cluster_index;
-mod ended;
 pub(in crate::state) mod endpoints;
 mod moment;
 mod namespaces;

@@ -3,7 +3,7 @@
 use super::endpoints::EndpointIndex;
 use super::endpoints::touched::Touched;
 use super::pods::{PodIndex, Record};
-use crate::facts::{Change, Name, Part, Pod, Slice};
+use crate::facts::{Name, Part, Pod, Slice};
 use epguard_common::Uid;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -56,10 +56,10 @@ impl EndpointIndex {
         let gone: Vec<Name> = names.cloned().collect();
         let mut touched = Touched::default();
         for slice in objects {
-            touched.extend(self.apply(now, Change::Applied(slice)));
+            touched.extend(self.show(now, slice));
         }
         for name in gone {
-            touched.extend(self.forget_slice(now, &name));
+            touched.extend(self.delete(now, &name));
         }
         touched
     }

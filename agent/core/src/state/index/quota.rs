@@ -1,8 +1,9 @@
 //! How much of a table one namespace may fill, so that the others keep room for their denials.
 
+use crate::counts::Counts;
 use crate::facts::Name;
 use std::borrow::Borrow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::ops::Bound;
 
@@ -11,45 +12,29 @@ use std::ops::Bound;
 #[derive(Debug, Clone)]
 pub(in crate::state) struct Quota<K> {
     capacity: usize,
-    used: usize,
-    by_namespace: HashMap<K, usize>,
+    of: Counts<K>,
 }
 
 impl<K: Borrow<str> + Eq + Hash> Quota<K> {
     /// An empty table.
     pub(in crate::state) fn of(capacity: usize) -> Self {
-        Self {
-            capacity,
-            used: 0,
-            by_namespace: HashMap::new(),
-        }
+        let of = Counts::default();
+        Self { capacity, of }
     }
 
     /// True if the namespace may take this many entries more.
     pub(in crate::state) fn admits(&self, namespace: &str, entries: usize) -> bool {
-        let holds = self.by_namespace.get(namespace).copied().unwrap_or_default();
-        entries == 0 || holds + entries <= self.capacity.saturating_sub(self.used)
+        entries == 0 || self.of.get(namespace) + entries <= self.capacity.saturating_sub(self.of.all())
     }
 
     /// Counts entries that the namespace takes. [`Quota::admits`] was true.
     pub(in crate::state) fn take(&mut self, namespace: K, entries: usize) {
-        if entries == 0 {
-            return;
-        }
-        self.used += entries;
-        *self.by_namespace.entry(namespace).or_default() += entries;
+        self.of.add(namespace, entries);
     }
 
     /// Counts entries that the namespace gives back.
     pub(in crate::state) fn give_back(&mut self, namespace: &str, entries: usize) {
-        let Some(holds) = self.by_namespace.get_mut(namespace) else {
-            return;
-        };
-        self.used -= entries;
-        *holds -= entries;
-        if *holds == 0 {
-            self.by_namespace.remove(namespace);
-        }
+        self.of.remove(namespace, entries);
     }
 }
 

@@ -1,11 +1,11 @@
 //! The Services behind each address, port and protocol that clients use.
 
 use super::quota::{Quota, take_turn};
+use crate::counts::Counts;
 use crate::facts::{Name, Service, Text};
 use epguard_common::{Addr, Vip, capacity};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
 
 /// VIPs of one Service: SERVICES has no room for more of one namespace.
 const OF_ONE: usize = capacity::SERVICES / 2;
@@ -29,8 +29,8 @@ struct LeftOut {
     services: BTreeSet<Name>,
     /// The one of them that was tried last.
     last: Name,
-    addresses: HashMap<Addr, usize>,
-    node_ports: HashMap<(u16, u8), usize>,
+    addresses: Counts<Addr>,
+    node_ports: Counts<(u16, u8)>,
 }
 
 impl Vips {
@@ -153,43 +153,27 @@ impl Vips {
 impl LeftOut {
     fn add(&mut self, service: &Service) {
         self.services.insert(service.name.clone());
-        for addr in &service.vips {
-            *self.addresses.entry(*addr).or_default() += 1;
-        }
-        for port in node_ports(service) {
-            *self.node_ports.entry(port).or_default() += 1;
-        }
+        service.vips.iter().for_each(|addr| self.addresses.add(*addr, 1));
+        node_ports(service).for_each(|port| self.node_ports.add(port, 1));
     }
 
     fn remove(&mut self, service: &Service) -> bool {
         let known = self.services.remove(&service.name);
-        if known {
-            service
-                .vips
-                .iter()
-                .for_each(|addr| give_back(&mut self.addresses, addr));
-            node_ports(service).for_each(|port| give_back(&mut self.node_ports, &port));
+        for addr in service.vips.iter().filter(|_| known) {
+            self.addresses.remove(addr, 1);
+        }
+        for port in node_ports(service).filter(|_| known) {
+            self.node_ports.remove(&port, 1);
         }
         known
     }
 
     fn may_claim(&self, vip: &Vip) -> bool {
-        let port = (vip.port, vip.protocol);
-        self.addresses.contains_key(&vip.addr) || self.node_ports.contains_key(&port)
+        self.addresses.has(&vip.addr) || self.node_ports.has(&(vip.port, vip.protocol))
     }
 }
 
 fn node_ports(service: &Service) -> impl Iterator<Item = (u16, u8)> {
     let ports = service.ports.iter().filter(|port| port.node_port != 0);
     ports.map(|port| (port.node_port, port.protocol.number()))
-}
-
-/// Counts one less; removes the key at zero.
-pub(in crate::state) fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(key);
-        }
-    }
 }

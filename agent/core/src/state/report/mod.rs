@@ -2,12 +2,10 @@
 
 mod names;
 mod pod_counts;
-mod reuse;
 mod snapshot;
 mod unproven;
 mod view;
 
 pub use pod_counts::{IpState, PodCounts, PodState};
-pub(in crate::state) use reuse::Reuse;
 pub use snapshot::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
 pub use unproven::{PossibleHolder, Unproven};

@@ -132,10 +132,10 @@ impl Rest<Slice> {
     fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
         let (touched, cost) = if let Some(slice) = self.listed.next() {
             let cost = 1 + slice.endpoints.len() * slice.ports.len();
-            (cluster.endpoint_index.apply(now, Change::Applied(slice)), cost)
+            (cluster.endpoint_index.show(now, slice), cost)
         } else {
             let gone = self.gone.next()?;
-            (cluster.endpoint_index.forget_slice(now, &gone), 1)
+            (cluster.endpoint_index.delete(now, &gone), 1)
         };
         dirty.changed_endpoints(cluster, touched);
         Some(cost)

@@ -111,13 +111,14 @@ impl State {
             let before = self.owners.get(ip).copied();
             let mut after = tables::owner(&self.cluster, *ip);
             match &mut after {
-                Some(owner) => owner.generation = self.generations.owned(*ip, before.as_ref(), owner.uid),
+                Some(owner) => {
+                    owner.generation = self.generations.owned(now, *ip, before.as_ref(), owner.uid)
+                }
                 None => before
                     .iter()
                     .for_each(|before| self.generations.idle(*ip, before, now)),
             }
             if after != before {
-                self.reuse.note(now, *ip, before.as_ref(), after.as_ref());
                 let is_new = before.is_none() && !self.changed_owners.contains(ip);
                 if is_new || self.new_owners.contains_key(ip) {
                     self.new_owners.insert(*ip, ());

@@ -1,5 +1,5 @@
-//! The number of an IP's owners so far (generation), and the last owner of each IP that has none now. Bounded; no number
-//! comes twice for an IP.
+//! The number of an IP's owners so far (generation), and the last owner of each IP that has none now, for [`MEMORY`]. No number comes
+//! twice for an IP.
 
 use crate::state::index::endpoints::MEMORY;
 use epguard_common::{Addr, Owner, Uid};
@@ -12,6 +12,8 @@ pub struct Generations {
     idle: HashMap<Addr, Last>,
     /// The greatest number that was dropped: a new entry begins above it.
     forgotten: u64,
+    /// How long IPs had no owner, for those that got another one. Decides nothing.
+    pub gaps: Vec<Duration>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -22,13 +24,19 @@ struct Last {
 }
 
 impl Generations {
-    /// Returns the number of owners so far of an IP that a pod owns now; `before` is its owner until now, if any.
-    pub fn owned(&mut self, ip: Addr, before: Option<&Owner>, owner: Uid) -> u64 {
-        let idle = self.idle.remove(&ip).map(|last| (last.owner, last.generation));
-        match before.map(|before| (before.uid, before.generation)).or(idle) {
-            Some((last, generation)) => generation + u64::from(last != owner),
-            None => self.forgotten + 1,
-        }
+    /// Returns the number of owners so far of an IP that a pod owns now; `before` is its owner until now, if any. A pod that takes an IP
+    /// over while the last one still shows it ends a gap of 0.
+    pub fn owned(&mut self, now: Duration, ip: Addr, before: Option<&Owner>, owner: Uid) -> u64 {
+        let idle = self.idle.remove(&ip);
+        let before = before.map(|before| (before.uid, before.generation, now));
+        let Some((last, generation, since)) =
+            before.or(idle.map(|last| (last.owner, last.generation, last.since)))
+        else {
+            return self.forgotten + 1;
+        };
+        let is_new = last != owner;
+        self.gaps.extend(is_new.then(|| now.saturating_sub(since)));
+        generation + u64::from(is_new)
     }
 
     /// Stores the last owner of an IP that has none any more.
@@ -66,6 +74,7 @@ mod tests {
     use super::*;
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
+    const NOW: Duration = Duration::from_secs(7);
 
     fn owner(name: &str, generation: u64) -> Owner {
         Owner {
@@ -82,7 +91,7 @@ mod tests {
     /// A had the IP until second 0.
     fn idle() -> Generations {
         let mut generations = Generations::default();
-        assert_eq!(generations.owned(X, None, uid("a")), 1);
+        assert_eq!(generations.owned(NOW, X, None, uid("a")), 1);
         generations.idle(X, &owner("a", 1), Duration::ZERO);
         generations
     }
@@ -90,13 +99,13 @@ mod tests {
     #[test]
     fn an_ip_that_is_idle_for_long_is_dropped_and_its_generation_numbers_are_not_reused() {
         let mut generations = idle();
-        assert_eq!(generations.owned(X, None, uid("b")), 2);
+        assert_eq!(generations.owned(NOW, X, None, uid("b")), 2);
         generations.idle(X, &owner("b", 2), Duration::ZERO);
         generations.expire(MEMORY / 2, |_| false);
         assert_eq!(generations.last_owner(X), Some(uid("b")));
         generations.expire(MEMORY, |_| false);
         assert_eq!((generations.idle.len(), generations.last_owner(X)), (0, None));
-        assert_eq!(generations.owned(X, None, uid("b")), 3);
+        assert_eq!(generations.owned(NOW, X, None, uid("b")), 3);
     }
 
     #[test]
@@ -104,14 +113,23 @@ mod tests {
         let mut generations = idle();
         generations.expire(MEMORY, |ip| ip == X);
         assert_eq!(generations.last_owner(X), Some(uid("a")));
-        assert_eq!(generations.owned(X, None, uid("a")), 1);
+        assert_eq!(generations.owned(NOW, X, None, uid("a")), 1);
         assert_eq!(generations.idle.len(), 0);
+        assert_eq!(generations.gaps, [], "it comes back to the same pod");
+    }
+
+    #[test]
+    fn a_gap_lasts_from_the_release_to_the_next_owner() {
+        let mut generations = idle();
+        generations.owned(NOW, X, None, uid("b"));
+        generations.owned(NOW, X, Some(&owner("b", 2)), uid("c"));
+        assert_eq!(generations.gaps, [NOW, Duration::ZERO]);
     }
 
     #[test]
     fn a_new_owner_counts_and_the_same_one_does_not() {
         let mut generations = Generations::default();
-        assert_eq!(generations.owned(X, Some(&owner("a", 7)), uid("a")), 7);
-        assert_eq!(generations.owned(X, Some(&owner("a", 7)), uid("b")), 8);
+        assert_eq!(generations.owned(NOW, X, Some(&owner("a", 7)), uid("a")), 7);
+        assert_eq!(generations.owned(NOW, X, Some(&owner("a", 7)), uid("b")), 8);
     }
 }

@@ -14,18 +14,8 @@ const SLICE_PROPAGATION: [u64; 9] = [
     50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 15_000_000, 60_000_000,
 ];
 
-/// 0.1 s to 1 day: a CNI that hands the last IP out first, and one that goes round its range.
-const REUSE_GAP: [u64; 9] = [
-    100_000,
-    1_000_000,
-    5_000_000,
-    15_000_000,
-    60_000_000,
-    300_000_000,
-    3_600_000_000,
-    21_600_000_000,
-    86_400_000_000,
-];
+/// 0.1 s to 10 minutes: packets go on that long to an IP whose pod has ended.
+const REUSE_GAP: [u64; 7] = [100_000, 1_000_000, 5_000_000, 15_000_000, 60_000_000, 300_000_000, 600_000_000];
 
 /// Clocks and durations since the agent's start.
 #[derive(Debug)]

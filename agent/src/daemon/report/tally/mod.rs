@@ -6,7 +6,7 @@ pub use ledger::Ledger;
 
 use crate::shared::drops::{Dropped, Kind};
 use epguard_common::Count;
-use epguard_core::shares::Shares;
+use epguard_core::counts::Counts;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const QUIET: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Tally {
     kinds: BTreeMap<Kind, Seen>,
-    shares: Shares<IpAddr>,
+    shares: Counts<IpAddr>,
     evicted: u64,
 }
 
@@ -74,7 +74,7 @@ impl Tally {
         if !self.kinds.contains_key(&kind) {
             let ip = kind.endpoint.ip();
             self.make_room(ip);
-            self.shares.take(ip);
+            self.shares.add(ip, 1);
         }
         self.kinds.entry(kind).or_insert(Seen {
             count: Count::default(),
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     fn make_room(&mut self, ip: IpAddr) {
-        let Some(evictable) = self.shares.evictable(ip, MAX_OF_IP, MAX_KINDS) else {
+        let Some(evictable) = self.shares.evictable(&ip, MAX_OF_IP, MAX_KINDS) else {
             return;
         };
         let found = (self.kinds.iter()).filter(|(kind, _)| evictable(&kind.endpoint.ip()));
@@ -122,7 +122,7 @@ impl Tally {
         drop(evictable);
         if let Some(oldest) = oldest {
             self.kinds.remove(&oldest);
-            self.shares.give_back(&oldest.endpoint.ip());
+            self.shares.remove(&oldest.endpoint.ip(), 1);
             self.evicted += 1;
         }
     }

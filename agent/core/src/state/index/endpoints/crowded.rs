@@ -3,7 +3,7 @@
 use super::EndpointIndex;
 use super::left_out::OF_ONE;
 use super::touched::Touched;
-use crate::facts::{Change, Name, named};
+use crate::facts::{Name, named};
 use crate::state::State;
 use crate::state::index::quota::RETRIED;
 use epguard_common::Addr;
@@ -32,7 +32,7 @@ impl EndpointIndex {
             };
             let all = slice.endpoints.len() * slice.ports.len();
             if all <= OF_ONE && self.room.admits(&name.0, all) {
-                touched.extend(self.apply(now, Change::Applied(*slice)));
+                touched.extend(self.show(now, *slice));
             }
         }
         touched
@@ -116,7 +116,7 @@ mod tests {
         };
         let mut now = Duration::from_secs(1);
         let mut list = |namespace, name, endpoints| {
-            endpoint_index.apply(now, Change::Applied(slice(namespace, name, endpoints)));
+            endpoint_index.show(now, slice(namespace, name, endpoints));
             endpoint_index.leaves_out(&(namespace.into(), name.into()))
         };
         assert!(list("flood", "a", 9));
@@ -127,8 +127,8 @@ mod tests {
         );
         assert!(list("flood", "b", 1));
         assert!(!list("shop", "web", 2));
-        endpoint_index.apply(now, Change::Deleted(slice("flood", "a", 4)));
-        endpoint_index.apply(now, Change::Reset(vec![slice("flood", "b", 1)]));
+        endpoint_index.delete(now, &("flood".into(), "a".into()));
+        endpoint_index.delete(now, &("shop".into(), "web".into()));
         assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
         endpoint_index.retry(now);
         assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));

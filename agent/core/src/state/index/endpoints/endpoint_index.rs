@@ -8,7 +8,7 @@ use super::service_endpoints::{Endpoints, Entry};
 use super::slice_part::SlicePart;
 use super::touched::Touched;
 use super::{Endpoint, Listing, Targets};
-use crate::facts::{Change, Name, Slice, Text};
+use crate::facts::{Name, Slice, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::quota::Quota;
 use epguard_common::{Addr, Uid};
@@ -117,27 +117,21 @@ impl EndpointIndex {
         self.at(service, ip).any(|(_, targets)| targets.contains(uid))
     }
 
-    /// Applies a change from the watch.
-    pub fn apply(&mut self, now: Duration, change: Change<Slice>) -> Touched {
+    /// Applies a slice as the API shows it now.
+    pub fn show(&mut self, now: Duration, slice: Slice) -> Touched {
         let mut touched = Touched::default();
-        match change {
-            Change::Applied(slice) => self.replace(now, slice, &mut touched),
-            Change::Deleted(slice) => self.delete(now, &slice.name, &mut touched),
-            Change::Reset(slices) => {
-                let listed: BTreeSet<Name> = slices.iter().map(|slice| slice.name.clone()).collect();
-                let gone: Vec<Name> = self
-                    .slices
-                    .keys()
-                    .filter(|name| !listed.contains(*name))
-                    .cloned()
-                    .collect();
-                for slice in slices {
-                    self.replace(now, slice, &mut touched);
-                }
-                for name in gone {
-                    self.delete(now, &name, &mut touched);
-                }
-            }
+        self.replace(now, slice, &mut touched);
+        touched
+    }
+
+    /// Applies that the API shows a slice no more.
+    pub fn delete(&mut self, now: Duration, slice: &Name) -> Touched {
+        let mut touched = Touched::default();
+        if let Some(slice) = self.slices.remove(slice)
+            && !self.was_left_out(&slice, &mut touched)
+            && let Some(whole) = SlicePart::whole(&slice)
+        {
+            self.unlist(now, &whole, &mut touched);
         }
         touched
     }
@@ -198,22 +192,6 @@ impl EndpointIndex {
             self.rename_ports(&slice);
         }
         self.slices.insert(slice.name.clone(), slice.into());
-    }
-
-    /// Applies the absence of a slice from a list.
-    pub fn forget_slice(&mut self, now: Duration, slice: &Name) -> Touched {
-        let mut touched = Touched::default();
-        self.delete(now, slice, &mut touched);
-        touched
-    }
-
-    fn delete(&mut self, now: Duration, slice: &Name, touched: &mut Touched) {
-        if let Some(slice) = self.slices.remove(slice)
-            && !self.was_left_out(&slice, touched)
-            && let Some(whole) = SlicePart::whole(&slice)
-        {
-            self.unlist(now, &whole, touched);
-        }
     }
 
     /// Removes a slice that was left out; false if it was not left out.

@@ -1,10 +1,10 @@
 //! `EndpointSlices` for whose endpoints there is no room, or that cannot be read in whole: nothing is denied of their Services, nor at their IPs.
 
+use crate::counts::Counts;
 use crate::facts::{Name, Slice};
 use crate::state::index::quota::take_turn;
-use crate::state::index::vips::give_back;
 use epguard_common::Addr;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
 /// writes slices of at most 1,000 addresses.
@@ -19,8 +19,8 @@ pub(in crate::state) struct LeftOut {
     without_room: BTreeSet<Name>,
     /// Those that were read only in part.
     partial: BTreeSet<Name>,
-    services: HashMap<Name, usize>,
-    ips: HashMap<Addr, usize>,
+    services: Counts<Name>,
+    ips: Counts<Addr>,
     /// The slice that was looked at last.
     last: Name,
 }
@@ -33,9 +33,9 @@ impl LeftOut {
     /// Adds a slice of a Service; a slice without one lists nothing.
     pub(in crate::state) fn add(&mut self, slice: &Slice, service: &Name) {
         self.slices_mut(slice.partial).insert(slice.name.clone());
-        *self.services.entry(service.clone()).or_default() += 1;
+        self.services.add(service.clone(), 1);
         for endpoint in &slice.endpoints {
-            *self.ips.entry(endpoint.ip).or_default() += 1;
+            self.ips.add(endpoint.ip, 1);
         }
     }
 
@@ -64,21 +64,22 @@ impl LeftOut {
 
     /// Whether one of the slices is of the Service.
     pub(in crate::state) fn is_of(&self, service: &Name) -> bool {
-        self.services.contains_key(service)
+        self.services.has(service)
     }
 
     /// Whether one of the slices lists the IP.
     pub(in crate::state) fn lists(&self, ip: Addr) -> bool {
-        self.ips.contains_key(&ip)
+        self.ips.has(&ip)
     }
 
     /// Removes a slice; false if it was not left out.
     pub(in crate::state) fn remove(&mut self, slice: &Slice) -> bool {
         let known = self.slices_mut(slice.partial).remove(&slice.name);
         if let Some(service) = slice.service.as_ref().filter(|_| known) {
-            give_back(&mut self.services, service);
-            let mut ips = slice.endpoints.iter().map(|endpoint| endpoint.ip);
-            ips.by_ref().for_each(|ip| give_back(&mut self.ips, &ip));
+            self.services.remove(service, 1);
+            for endpoint in &slice.endpoints {
+                self.ips.remove(&endpoint.ip, 1);
+            }
         }
         known
     }

@@ -3,7 +3,7 @@
 use super::claims::Claim;
 use super::pod_places::PodPlaces;
 use super::record::{Record, is_settled};
-use crate::facts::{Change, Pod, Selection};
+use crate::facts::{Pod, Selection};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -20,8 +20,8 @@ pub struct PodIndex {
     pub(in crate::state) listed: u64,
 }
 
-/// The UIDs that a change touched, with their records before it; none of a new pod, and of one that a list shows as it was.
-pub type Touched = Vec<(Uid, Option<Record>)>;
+/// The UID that a change touched, with its record before it; none of a new pod, and of one that a list shows as it was.
+pub type Touched = (Uid, Option<Record>);
 
 impl PodIndex {
     /// The record of a UID.
@@ -110,34 +110,27 @@ impl PodIndex {
         pods.filter_map(|uid| self.get(*uid))
     }
 
-    /// Applies a change from the watch.
-    pub fn apply(&mut self, now: Duration, change: Change<Pod>) -> Touched {
-        match change {
-            Change::Reset(pods) => self.apply_list(now, pods),
-            Change::Applied(mut pod) => {
-                self.order += 1;
-                if self.shows_nothing_new(&mut pod) {
-                    return Touched::new();
-                }
-                vec![self.upsert(now, pod, false)]
-            }
-            Change::Deleted(pod) => {
-                self.order += 1;
-                let uid = pod.uid;
-                let deleting = pod.deleting;
-                let before = self.upsert(now, pod, false);
-                self.remove(uid, deleting);
-                vec![before]
-            }
-        }
+    /// Applies ADDED or MODIFIED of the watch; none if no rule reads what changed.
+    pub fn show(&mut self, now: Duration, mut pod: Pod) -> Option<Touched> {
+        self.order += 1;
+        (!self.shows_nothing_new(&mut pod)).then(|| self.upsert(now, pod, false))
     }
 
-    fn apply_list(&mut self, now: Duration, pods: Vec<Pod>) -> Touched {
-        let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
-        let gone = self.begin_list(&listed).into_iter();
-        let mut touched: Touched = gone.map(|uid| self.vanish(uid)).collect();
-        touched.extend(pods.into_iter().map(|pod| self.list(now, pod)));
-        self.level_claims();
+    /// Applies DELETED of the watch. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its
+    /// containers may run on (force delete, kubelet down). Without one, or for a static pod's mirror, it proves nothing.
+    pub fn delete(&mut self, now: Duration, pod: Pod) -> Touched {
+        self.order += 1;
+        let deleting = pod.deleting;
+        let touched = self.upsert(now, pod, false);
+        self.change(touched.0, |record| {
+            record.present = false;
+            let given_up = deleting && !record.pod.mirror;
+            record.uid_state = if given_up {
+                record.uid_state.max(UidState::Retired)
+            } else {
+                proven_for_good(record.uid_state)
+            };
+        });
         touched
     }
 
@@ -156,7 +149,7 @@ impl PodIndex {
     }
 
     /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.
-    pub fn vanish(&mut self, uid: Uid) -> (Uid, Option<Record>) {
+    pub fn vanish(&mut self, uid: Uid) -> Touched {
         let before = self.get(uid).cloned();
         self.change(uid, |record| {
             record.present = false;
@@ -170,7 +163,7 @@ impl PodIndex {
     }
 
     /// Applies a pod of a list.
-    pub fn list(&mut self, now: Duration, pod: Pod) -> (Uid, Option<Record>) {
+    pub fn list(&mut self, now: Duration, pod: Pod) -> Touched {
         self.upsert(now, pod, true)
     }
 
@@ -204,7 +197,7 @@ impl PodIndex {
         is_same
     }
 
-    fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> (Uid, Option<Record>) {
+    fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> Touched {
         let uid = pod.uid;
         let order = self.order;
         let known = self.get(uid);
@@ -246,21 +239,6 @@ impl PodIndex {
                 .then(|| record.possible_holder_since.unwrap_or(now.into()));
         });
         (uid, before)
-    }
-
-    /// Applies DELETED. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its
-    /// containers may run on (force delete, kubelet down). Without one, or for a static pod's mirror, it proves
-    /// nothing.
-    fn remove(&mut self, uid: Uid, deleting: bool) {
-        self.change(uid, |record| {
-            record.present = false;
-            let given_up = deleting && !record.pod.mirror;
-            record.uid_state = if given_up {
-                record.uid_state.max(UidState::Retired)
-            } else {
-                proven_for_good(record.uid_state)
-            };
-        });
     }
 
     /// Changes a record and updates the indexes.

@@ -1,10 +1,11 @@
 //! The pods by the IPs that they show, and by node.
 
 use super::Record;
+use crate::counts::{Counts, Groups};
 use crate::facts::{Selection, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 /// Where pods are.
 #[derive(Debug, Clone, Default)]
@@ -12,15 +13,15 @@ pub(in crate::state) struct PodPlaces {
     /// By IP; those first that show it as their pod IP, since a client that may annotate pods can add many others.
     claimants: SortedMap<(Addr, bool, Uid), ()>,
     /// How many of them show each IP of the nodes' own networks.
-    host_network: HashMap<Addr, u32>,
+    host_network: Counts<Addr>,
     /// IPs that several of them show.
     shared: BTreeSet<Addr>,
     /// Pods that the API shows, by namespace.
-    in_namespaces: HashMap<Text, HashSet<Uid>>,
+    in_namespaces: Groups<Text, Uid>,
     /// The same by node.
-    on_nodes: HashMap<Text, HashSet<Uid>>,
+    on_nodes: Groups<Text, Uid>,
     /// Possible holders by namespace.
-    possible_holders: BTreeMap<Text, BTreeSet<Uid>>,
+    possible_holders: Groups<Text, Uid>,
 }
 
 impl PodPlaces {
@@ -43,50 +44,46 @@ impl PodPlaces {
 
     /// True if a pod shows the IP as one of its node's.
     pub(in crate::state) fn is_of_host_network(&self, ip: Addr) -> bool {
-        self.host_network.contains_key(&ip)
+        self.host_network.has(&ip)
     }
 
     pub(in crate::state) fn possible_holders(&self) -> impl Iterator<Item = &Uid> {
-        self.possible_holders.values().flatten()
+        self.possible_holders.values()
     }
 
     pub(in crate::state) fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Uid> {
-        self.possible_holders.get(namespace).into_iter().flatten()
+        self.possible_holders.get(namespace)
     }
 
     /// Pods of a node that the API shows.
     pub(in crate::state) fn on_node(&self, node: &str) -> impl Iterator<Item = &Uid> {
-        self.on_nodes.get(node).into_iter().flatten()
+        self.on_nodes.get(node)
     }
 
     /// Pods that the API shows in the namespace or on the node of a selection: those that it matches, and others.
     pub(in crate::state) fn around(&self, selection: &Selection) -> impl Iterator<Item = &Uid> {
         let (namespace, node) = match selection {
-            Selection::OnNode(node) | Selection::Labelled { node: Some(node), .. } => {
-                (None, self.on_nodes.get(node))
-            }
+            Selection::OnNode(node) | Selection::Labelled { node: Some(node), .. } => (None, Some(node)),
             Selection::Labelled { namespace, .. } | Selection::Named((namespace, _)) => {
-                (self.in_namespaces.get(namespace), None)
+                (Some(namespace), None)
             }
             Selection::SlicesOf { .. } => (None, None),
         };
-        namespace.into_iter().flatten().chain(node.into_iter().flatten())
+        let in_namespace = namespace
+            .into_iter()
+            .flat_map(|name| self.in_namespaces.get(name));
+        in_namespace.chain(node.into_iter().flat_map(|name| self.on_nodes.get(name)))
     }
 
     pub(in crate::state) fn add(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
-            let namespace = self.in_namespaces.entry(pod.name.0.clone());
-            namespace.or_default().insert(uid);
-            if let Some(node) = &pod.node {
-                self.on_nodes.entry(node.clone()).or_default().insert(uid);
-            }
+            self.in_namespaces.insert(pod.name.0.clone(), uid);
+            let node = pod.node.clone();
+            node.into_iter().for_each(|node| self.on_nodes.insert(node, uid));
         }
-        if pod.host_network {
-            for ip in pod.ips.iter().filter(|_| record.present) {
-                *self.host_network.entry(*ip).or_default() += 1;
-            }
-            return;
+        for ip in of_host_network(record) {
+            self.host_network.add(ip, 1);
         }
         for ip in claimed(record) {
             self.claimants.insert((ip, !pod.ips.contains(&ip), uid), ());
@@ -95,39 +92,16 @@ impl PodPlaces {
             }
         }
         if record.is_possible_holder() {
-            let holders = self.possible_holders.entry(pod.name.0.clone());
-            holders.or_default().insert(uid);
+            self.possible_holders.insert(pod.name.0.clone(), uid);
         }
     }
 
     pub(in crate::state) fn remove(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
-        if let Some(namespace) = self.in_namespaces.get_mut(&pod.name.0) {
-            namespace.remove(&uid);
-            if namespace.is_empty() {
-                self.in_namespaces.remove(&pod.name.0);
-            }
-        }
-        if let Some((node, on_node)) = pod
-            .node
-            .as_ref()
-            .and_then(|node| Some((node, self.on_nodes.get_mut(node)?)))
-        {
-            on_node.remove(&uid);
-            if on_node.is_empty() {
-                self.on_nodes.remove(node);
-            }
-        }
-        if pod.host_network {
-            for ip in pod.ips.iter().filter(|_| record.present) {
-                if let Some(count) = self.host_network.get_mut(ip) {
-                    *count -= 1;
-                    if *count == 0 {
-                        self.host_network.remove(ip);
-                    }
-                }
-            }
-            return;
+        self.in_namespaces.remove(&pod.name.0, &uid);
+        pod.node.iter().for_each(|node| self.on_nodes.remove(node, &uid));
+        for ip in of_host_network(record) {
+            self.host_network.remove(&ip, 1);
         }
         for ip in claimed(record) {
             self.claimants.remove(&(ip, !pod.ips.contains(&ip), uid));
@@ -135,18 +109,19 @@ impl PodPlaces {
                 self.shared.remove(&ip);
             }
         }
-        if let Some(holders) = self.possible_holders.get_mut(&pod.name.0) {
-            holders.remove(&uid);
-            if holders.is_empty() {
-                self.possible_holders.remove(&pod.name.0);
-            }
-        }
+        self.possible_holders.remove(&pod.name.0, &uid);
     }
+}
+
+/// The IPs of its node that a pod shows.
+fn of_host_network(record: &Record) -> impl Iterator<Item = Addr> {
+    let shows = record.present && record.pod.host_network;
+    record.pod.ips.iter().copied().filter(move |_| shows)
 }
 
 /// The IPs that a pod holds according to the API: none before a node has taken it, even if its annotations show some.
 fn claimed(record: &Record) -> impl Iterator<Item = Addr> {
-    let holds = record.present && record.pod.node.is_some();
+    let holds = record.present && record.pod.node.is_some() && !record.pod.host_network;
     record.pod.addresses().filter(move |_| holds)
 }
 
@@ -198,6 +173,12 @@ mod tests {
             places.remove(record);
         }
         assert_eq!(around(&places, labelled(None)), BTreeSet::new());
-        assert_eq!((places.in_namespaces.len(), places.on_nodes.len()), (0, 0));
+        assert_eq!(
+            (
+                places.in_namespaces.values().count(),
+                places.on_nodes.values().count()
+            ),
+            (0, 0)
+        );
     }
 }

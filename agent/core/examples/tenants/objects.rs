@@ -15,8 +15,6 @@ pub struct Shape {
     pub first: ServiceShape,
     /// Each Service but the first.
     pub others: ServiceShape,
-    /// The next generation of a pod keeps its node and IP. Otherwise it runs on the next node.
-    pub keeps_ips: bool,
 }
 
 /// The size of a Service.
@@ -26,7 +24,7 @@ pub struct ServiceShape {
     pub pods_per_slice: usize,
 }
 
-/// Makes the objects. Each pod has its Deployment's number, and a generation, which each rolling update raises.
+/// Makes the objects. Each pod has its Deployment's number.
 pub struct Objects {
     shape: Shape,
     /// The pod that all others are copies of.
@@ -45,7 +43,7 @@ impl Objects {
     }
 
     pub fn nodes(&self) -> Vec<Node> {
-        (0..self.shape.nodes).map(|number| node(number, 0)).collect()
+        (0..self.shape.nodes).map(|number| node(number)).collect()
     }
 
     pub fn namespaces(&self) -> Vec<Namespace> {
@@ -72,53 +70,51 @@ impl Objects {
         services.map(|service| read(&service)).collect()
     }
 
-    pub fn pods(&self, generation: usize) -> Vec<Pod> {
-        (0..self.shape.pods)
-            .map(|pod| self.pod(pod, generation))
-            .collect()
+    pub fn pods(&self) -> Vec<Pod> {
+        (0..self.shape.pods).map(|pod| self.pod(pod)).collect()
     }
 
-    pub fn slices(&self, generation: usize) -> Vec<Slice> {
+    pub fn slices(&self) -> Vec<Slice> {
         let (first, all) = (self.shape.first.pods, self.shape.pods);
         let of_first = chunks(0..first, self.shape.first.pods_per_slice);
         let of_others = chunks(first..all, self.shape.others.pods_per_slice);
         let slices = of_first.chain(of_others);
-        slices.map(|pods| self.slice(pods, generation)).collect()
+        slices.map(|pods| self.slice(pods)).collect()
     }
 
     /// One pod, read from some 6 KB.
-    pub fn pod(&self, pod: usize, generation: usize) -> Pod {
+    pub fn pod(&self, pod: usize) -> Pod {
         let service = self.service_of(pod);
         let name = app(service);
         let mut object = self.recorded.clone();
-        object["metadata"]["name"] = pod_name(service, pod, generation).into();
+        object["metadata"]["name"] = pod_name(service, pod).into();
         object["metadata"]["namespace"] = self.namespace(service).into();
-        object["metadata"]["uid"] = uid(1 + 16 * generation, pod).into();
+        object["metadata"]["uid"] = uid(1, pod).into();
         object["metadata"]["labels"] = json!({
             "app.kubernetes.io/name": name,
             "app.kubernetes.io/instance": format!("{name}-prod"),
             "app.kubernetes.io/version": "1.27.3",
             "app.kubernetes.io/component": "backend",
             "app.kubernetes.io/managed-by": "Helm",
-            "pod-template-hash": hash(service, generation),
+            "pod-template-hash": hash(service),
         });
-        let ip = self.ip(pod, generation);
-        object["spec"]["nodeName"] = node_name((pod + self.moves(generation)) % self.shape.nodes).into();
+        let ip = self.ip(pod);
+        object["spec"]["nodeName"] = node_name(pod % self.shape.nodes).into();
         object["status"]["podIP"] = ip.clone().into();
         object["status"]["podIPs"] = json!([{"ip": ip}]);
         read(&object)
     }
 
     /// One slice.
-    pub fn slice(&self, pods: Range<usize>, generation: usize) -> Slice {
+    pub fn slice(&self, pods: Range<usize>) -> Slice {
         let (first, service) = (pods.start, self.service_of(pods.start));
         let endpoints = pods.map(|pod| {
             let target = json!({
-                "kind": "Pod", "namespace": self.namespace(service), "name": pod_name(service, pod, generation),
-                "uid": uid(1 + 16 * generation, pod),
+                "kind": "Pod", "namespace": self.namespace(service), "name": pod_name(service, pod),
+                "uid": uid(1, pod),
             });
             let conditions = json!({"ready": true, "serving": true, "terminating": false});
-            json!({"addresses": [self.ip(pod, generation)], "conditions": conditions, "targetRef": target})
+            json!({"addresses": [self.ip(pod)], "conditions": conditions, "targetRef": target})
         });
         read(&json!({
             "metadata": {
@@ -144,29 +140,21 @@ impl Objects {
         format!("team-{}", service % self.shape.namespaces)
     }
 
-    /// How many times a pod of this generation was moved to another node and IP.
-    fn moves(&self, generation: usize) -> usize {
-        if self.shape.keeps_ips { 0 } else { generation }
-    }
-
-    /// In the range of the pod's node, above the IPs that pods had before they moved.
-    fn ip(&self, pod: usize, generation: usize) -> String {
-        let moves = self.moves(generation);
-        let (at, nodes) = (pod + moves, self.shape.nodes);
-        let [high, low] = bytes(at % nodes);
-        let each = self.shape.pods.div_ceil(nodes) + 1;
-        format!("10.{high}.{low}.{}", 2 + at / nodes + each * moves)
+    /// In the range of the pod's node.
+    fn ip(&self, pod: usize) -> String {
+        let [high, low] = bytes(pod % self.shape.nodes);
+        format!("10.{high}.{low}.{}", 2 + pod / self.shape.nodes)
     }
 }
 
-pub fn node(number: usize, boot: u128) -> Node {
+fn node(number: usize) -> Node {
     let [high, low] = bytes(number);
     read(&json!({
         "metadata": {"name": node_name(number), "labels": {"topology.kubernetes.io/zone": "zone-a"}},
         "spec": {"podCIDR": format!("10.{high}.{low}.0/24")},
         "status": {
             "addresses": [{"type": "InternalIP", "address": format!("192.168.{high}.{low}")}],
-            "nodeInfo": {"bootID": format!("{}-{boot}", uid(4, number))},
+            "nodeInfo": {"bootID": uid(4, number)},
         },
     }))
 }
@@ -184,13 +172,13 @@ fn app(service: usize) -> String {
     format!("checkout-{service}")
 }
 
-fn pod_name(service: usize, pod: usize, generation: usize) -> String {
-    format!("{}-{}-{pod:05x}", app(service), hash(service, generation))
+fn pod_name(service: usize, pod: usize) -> String {
+    format!("{}-{}-{pod:05x}", app(service), hash(service))
 }
 
 /// As a `ReplicaSet` has it.
-fn hash(service: usize, generation: usize) -> String {
-    format!("{:010x}", (service + 1) * 7_919 + generation)
+fn hash(service: usize) -> String {
+    format!("{:010x}", (service + 1) * 7_919)
 }
 
 fn uid(kind: usize, number: usize) -> String {

@@ -1,0 +1,100 @@
+//! The cluster, and the facts that its watches report.
+
+use crate::objects::{Objects, ServiceShape, Shape, node_name};
+use epguard_core::facts::{Change, Fact, Presence};
+use epguard_core::plan;
+use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
+use std::time::{Duration, Instant};
+
+pub const NODES: usize = 5_000;
+pub const PODS_OF_A_SERVICE: usize = 5;
+const PODS_OF_A_SLICE: usize = 100;
+/// As the agent has it.
+const PART: usize = 512;
+const OWNERS: usize = 2_048;
+
+pub struct Cluster {
+    pub state: State,
+    pub objects: Objects,
+    now: Duration,
+    installed: Tables,
+    longest: Duration,
+}
+
+impl Cluster {
+    /// An agent that is not synced. The first Service has `large` pods.
+    pub fn new(services: usize, large: usize) -> Self {
+        let objects = Objects::new(Shape {
+            nodes: NODES,
+            namespaces: 100,
+            pods: large + services * PODS_OF_A_SERVICE,
+            first: ServiceShape {
+                pods: large,
+                pods_per_slice: PODS_OF_A_SLICE,
+            },
+            others: ServiceShape {
+                pods: PODS_OF_A_SERVICE,
+                pods_per_slice: PODS_OF_A_SERVICE,
+            },
+        });
+        let settings = Settings {
+            node: node_name(0),
+            ipam: Ipam::Auto,
+            ranges: Ranges::default(),
+        };
+        Self {
+            state: State::new(settings),
+            now: Duration::from_secs(1_000),
+            installed: Tables::default(),
+            longest: Duration::ZERO,
+            objects,
+        }
+    }
+
+    /// Applies all lists.
+    pub fn sync(&mut self) {
+        let lists = [
+            Fact::Presence(Presence::Held(vec![])),
+            Fact::Namespace(Change::Reset(self.objects.namespaces())),
+            Fact::Node(Change::Reset(self.objects.nodes())),
+            Fact::Service(Change::Reset(self.objects.services())),
+            Fact::Slice(Change::Reset(self.objects.slices())),
+            Fact::Pod(Change::Reset(self.objects.pods())),
+        ];
+        for list in lists {
+            self.apply(list);
+        }
+    }
+
+    /// Applies the fact in as many turns as it needs, and plans the writes of each.
+    pub fn apply(&mut self, fact: Fact) {
+        self.now += Duration::from_millis(10);
+        let began = Instant::now();
+        self.state.begin(self.now, fact);
+        self.turned(began);
+        while self.state.has_backlog() {
+            let began = Instant::now();
+            self.state.proceed(self.now, PART);
+            self.turned(began);
+        }
+    }
+
+    /// The longest time in which nothing else could be done, since the last call.
+    pub fn longest_turn(&mut self) -> Duration {
+        std::mem::take(&mut self.longest)
+    }
+
+    /// Plans what the agent writes at the end of a turn.
+    fn turned(&mut self, began: Instant) {
+        if self.state.is_synced() {
+            let changes = self.state.take_changes();
+            for op in plan::tables_at(&self.installed, self.state.tables(), &changes) {
+                op.apply(&mut self.installed);
+            }
+            let (owners, of) = self.state.take_owners(OWNERS);
+            std::hint::black_box(plan::owners(owners, &of).count());
+            self.state.take_touched(OWNERS, OWNERS);
+        }
+        self.longest = self.longest.max(began.elapsed());
+    }
+}
