@@ -141,8 +141,10 @@ impl State {
         self.generations.expire(now, |ip| orphan_ips.mentions(ip));
         forgotten.orphan_ips = true;
         self.settle(now, forgotten);
-        for (service, ips) in self.layout.retriable() {
-            self.lay_out(&service, &ips);
+        if !self.is_half_applied() {
+            for (service, ips) in self.layout.retriable() {
+                self.lay_out(&service, &ips);
+            }
         }
     }
 

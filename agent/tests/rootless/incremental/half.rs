@@ -1,11 +1,11 @@
-//! While a list is applied in parts, denials end, but none begins and none gets stricter: an object further down the list
-//! may contradict it.
+//! While a list is applied in parts, denials cease to be in force, but none begins and none gets stricter: an object further down the
+//! list may contradict it.
 
-use epguard_common::{Denial, Mode, Reason, UidState};
-use epguard_core::facts::{Change, Fact};
+use epguard_common::{Denial, DenialKey, Mode, Reason, ServiceNumber, UidState};
+use epguard_core::facts::{Change, Fact, Name};
 use epguard_core::state::{OrphanIp, State, Tables};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the tables held before a list began.
 pub struct Before {
@@ -25,7 +25,9 @@ impl Before {
     /// Compares the tables between two parts of the list.
     pub fn check(&self, now: &Tables) -> Result<(), TestCaseError> {
         let before = &self.tables;
-        for (key, denial) in &now.denied {
+        let in_force =
+            |(key, _): &(&DenialKey, _)| now.services.values().any(|number| *number == key.service);
+        for (key, denial) in now.denied.iter().filter(in_force) {
             let known = before.denied.get(key);
             prop_assert!(
                 known.is_some_and(|known| is_kept(known, denial)),
@@ -70,7 +72,14 @@ pub fn check_proofs(state: &State, fresh: &State) -> Result<(), TestCaseError> {
         .denials()
         .map(|(service, at, proven)| ((service, at), proven.clone()))
         .collect();
-    for (service, at, proven) in state.denials() {
+    let in_force: BTreeSet<ServiceNumber> = state.tables().services.values().copied().collect();
+    let numbers: BTreeMap<_, _> = state.affected_services().collect();
+    let in_force = |service: &Name| {
+        numbers
+            .get(service)
+            .is_some_and(|number| in_force.contains(number))
+    };
+    for (service, at, proven) in state.denials().filter(|(service, ..)| in_force(service)) {
         let mut known = fresh.get(&(service, at)).cloned();
         if let Some(known) = &mut known {
             prop_assert!(proven.mode <= known.mode, "{service:?} {at:?}");

@@ -2,7 +2,7 @@
 
 use super::world::uid;
 use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Change, Name, PodName, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+use epguard_core::facts::{Name, PodName, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
 use epguard_core::state::{Endpoint, EndpointIndex, MEMORY, Target};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,8 +113,8 @@ proptest! {
         for step in steps {
             naive.take(now, &step);
             match step {
-                Step::Applied(slice) => drop(index.apply(now, Change::Applied(slice))),
-                Step::Deleted(slice) => drop(index.apply(now, Change::Deleted(slice))),
+                Step::Applied(slice) => drop(index.show(now, slice)),
+                Step::Deleted(slice) => drop(index.delete(now, &slice.name)),
                 Step::Wait(time) => {
                     now += time;
                     naive.take(now, &Step::Wait(time));

@@ -1,4 +1,4 @@
-//! Lists that are applied in parts: between two parts, denials end, and none begins or gets stricter.
+//! Lists that are applied in parts: between two parts, denials that a part concerns are not in force, and all others stay.
 
 use super::world::{World, X, Y, dead, endpoints, pod, settings, slice, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
@@ -51,26 +51,37 @@ fn an_annotation_that_allows_more_does_so_once_the_whole_list_is_applied() {
     world.pod(&dead(&a));
     assert_eq!(world.modes(), [Mode::Observe]);
     world.begin(Fact::Service(Change::Reset(vec![web()])), 1);
-    assert_eq!(world.modes(), [Mode::Observe]);
+    assert_eq!(world.in_force(), []);
     world.end();
-    assert_eq!(world.modes(), [Mode::Enforce]);
+    assert_eq!(
+        (world.in_force(), world.modes()),
+        (vec![DeadBackend], vec![Mode::Enforce])
+    );
 }
 
-/// The mode of `reused` may be higher than that of `dead-backend`, and C, further down, shows that both may hold X.
 #[test]
-fn another_reason_is_only_observed_until_the_whole_list_is_applied() {
+fn a_list_that_shows_what_is_known_changes_no_denial() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    world.pod(&dead(&pods[0]));
+    let listed: Vec<Pod> = std::iter::once(dead(&pods[0]))
+        .chain(pods[1..].iter().cloned())
+        .collect();
+    let before = world.state.tables().clone();
+    world.begin(list_of(&listed), 0);
+    while world.state.proceed(world.now, 1) {
+        assert_eq!(*world.state.tables(), before);
+    }
+}
+
+/// C, further down, shows that both may hold X.
+#[test]
+fn another_reason_is_in_force_once_the_whole_list_is_applied() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     let [b, c] = ["b", "c"].map(|name| pod("other", name, name, &[X]));
-    assert_eq!(
-        (world.reasons(), world.modes()),
-        (vec![DeadBackend], vec![Mode::Enforce])
-    );
+    assert_eq!(world.in_force(), [DeadBackend]);
     world.begin(list_of(&[dead(&a), b, c]), 2);
-    assert_eq!(
-        (world.reasons(), world.modes()),
-        (vec![Reused], vec![Mode::Observe])
-    );
+    assert_eq!(world.in_force(), []);
     world.part();
     world.end();
     assert_eq!(world.reasons(), []);
@@ -84,7 +95,7 @@ fn a_claim_that_a_part_of_a_list_shows_first_is_no_newer_than_others() {
     assert_eq!(world.reasons(), [RetiredBackend]);
     let (b, c) = (pod("other", "b", "b", &[X]), pod("other", "c", "c", &[Y]));
     world.begin(list_of(&[b, terminal(&a), c]), 2);
-    assert_eq!(world.reasons(), []);
+    assert_eq!(world.in_force(), []);
     world.end();
     assert_eq!(world.reasons(), []);
 }
@@ -98,7 +109,7 @@ fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
     assert_eq!(world.reasons(), [Reused]);
     world.begin(list_of(&[terminal(&a), b]), 0);
     assert!(world.state.is_half_applied());
-    assert_eq!(world.reasons(), []);
+    assert_eq!(world.in_force(), []);
 }
 
 /// Service api, further down, has the VIP, too: then the Service meant is unknown.
@@ -119,21 +130,15 @@ fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
         ports: web().ports.into_iter().map(without_node_port).collect(),
         ..web()
     };
-    world.begin(Fact::Service(Change::Reset(vec![more.clone(), api])), 1);
-    assert_eq!(world.state.tables().services, before);
-    world.end();
-    assert_eq!(world.state.tables().services, before);
-    world.begin(Fact::Service(Change::Reset(vec![more])), 1);
-    assert_eq!(world.state.tables().services, before);
-    world.end();
-    assert!(
-        world
-            .state
-            .tables()
-            .services
-            .keys()
-            .any(|vip| vip.addr == vips[1])
-    );
+    for services in [vec![more.clone(), api], vec![more]] {
+        assert_eq!(world.state.tables().services, before);
+        world.begin(Fact::Service(Change::Reset(services)), 1);
+        let services = &world.state.tables().services;
+        assert!(services.keys().all(|vip| before.contains_key(vip)));
+        world.end();
+    }
+    let mut services = world.state.tables().services.keys();
+    assert!(services.any(|vip| vip.addr == vips[1]));
 }
 
 /// The slice further down still lists them.

@@ -142,6 +142,15 @@ impl World {
     pub fn reasons(&self) -> Vec<Reason> {
         self.denials().into_iter().map(|denial| denial.1).collect()
     }
+
+    /// Those of the denials whose Service has VIPs.
+    pub fn in_force(&self) -> Vec<Reason> {
+        let tables = self.state.tables();
+        let denied = tables.denied.iter();
+        let in_force =
+            denied.filter(|(key, _)| tables.services.values().any(|number| *number == key.service));
+        in_force.map(|(_, denial)| denial.reason).collect()
+    }
 }
 
 /// Of an agent on node-a that watches all pods.

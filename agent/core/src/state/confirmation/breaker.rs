@@ -66,15 +66,14 @@ impl Breaker {
         self.restored.clear();
     }
 
-    /// Updates the denials of a Service at some IPs. `list` is the list that has just come, if any; a part of one releases
-    /// none (`may_begin`). Returns the IPs where a denial became pending, or is pending no more.
+    /// Updates the denials of a Service at some IPs. `list` is the list that has just come, if any. Returns the IPs where a denial became pending, or is pending no more.
     pub fn settle(
         &mut self,
         cluster: &ClusterIndex,
         now: Duration,
         denials: &Denials,
         (service, ips): (&Name, &[Addr]),
-        (list, may_begin): (Option<&Came>, bool),
+        list: Option<&Came>,
     ) -> Vec<Addr> {
         let mut known = self.known.remove(service).unwrap_or_default();
         let mut not_plain = self.not_plain.remove(service).unwrap_or_default();
@@ -85,9 +84,9 @@ impl Breaker {
             for endpoint in endpoints(&known, *ip) {
                 let proof = proven.get(&endpoint).copied();
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
-                let is_released = |pending: &mut Pending| pending.why == Why::Half && plain && may_begin;
+                let is_released = |pending: &mut Pending| pending.why == Why::Half && plain;
                 let carried_out = known.get_mut(&endpoint).and_then(|known| {
-                    let stays = known.update((list, may_begin), proof, (&needs, *ip));
+                    let stays = known.update(list, proof, (&needs, *ip));
                     known.pending.take_if(is_released);
                     stays.then_some(known.pending.is_none())
                 });

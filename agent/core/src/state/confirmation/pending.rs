@@ -82,12 +82,11 @@ impl Known {
         self.meant != proven.meant || weaker
     }
 
-    /// Applies the current proof, and the list that was just received, if any. A part of one confirms nothing (`may_begin`).
-    /// False if the denial ends: a list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
+    /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
     /// nor pending. `needs` are the lists that denials at the IP rest on.
     pub fn update(
         &mut self,
-        (list, may_begin): (Option<&Came>, bool),
+        list: Option<&Came>,
         proven: Option<&Proven>,
         (needs, ip): (&Needs<'_>, Addr),
     ) -> bool {
@@ -113,7 +112,7 @@ impl Known {
         }
         pending.agreed.extend(answered);
         self.pending
-            .take_if(|pending| may_begin && needs.iter().all(|needed| pending.agreed.contains(needed)));
+            .take_if(|pending| needs.iter().all(|needed| pending.agreed.contains(needed)));
         true
     }
 }

@@ -30,13 +30,13 @@ impl PodIndex {
         let uid = pod.uid;
         let known = self.get(uid);
         let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-        let before = self.list(now, pod);
+        let touched = self.list(now, pod).unwrap_or((uid, None));
         self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
         let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
         if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
             self.level_claims();
         }
-        before
+        touched
     }
 }
 

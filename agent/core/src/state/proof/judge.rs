@@ -29,24 +29,6 @@ pub struct Proven {
     pub boot_id: Uid,
 }
 
-impl Proven {
-    /// This proof with no more force than a known one of the same endpoint. None if it denies packets that the known one
-    /// did not.
-    #[must_use]
-    pub fn within(mut self, known: &Self) -> Option<Self> {
-        let weaker = known.state == UidState::Retired && self.state == UidState::Dead;
-        if self.meant != known.meant || weaker {
-            return None;
-        }
-        self.mode = self.mode.lower(known.mode);
-        if self.reason != known.reason {
-            // The node has a mode for each reason: this one's may be higher.
-            self.mode = self.mode.lower(Mode::Observe);
-        }
-        Some(self)
-    }
-}
-
 /// Denials by Service and socket.
 pub type Denials = BTreeMap<(Name, Endpoint), Proven>;
 

@@ -45,7 +45,8 @@ impl State {
         self.task.is_some()
     }
 
-    /// True between the parts of a list: denials end, and none begins or gets stricter.
+    /// True between the parts of a list: no Service is judged, for an object further down may contradict the one at hand. Those
+    /// that a part concerns have no VIPs until the list is applied.
     #[must_use]
     pub const fn is_half_applied(&self) -> bool {
         matches!(self.task, Some(Task::Apply(_)))
@@ -61,20 +62,24 @@ impl State {
         !(self.changed_owners.is_empty() && self.new_owners.is_empty())
     }
 
-    /// Judges Services that wait, or else applies about `most` objects more of the list that was begun. False once nothing is
-    /// left to do.
+    /// Applies about `most` objects more of the list that was begun, or else judges Services that wait. False once nothing is left to
+    /// do.
     pub fn proceed(&mut self, now: Duration, most: usize) -> bool {
-        if !self.queue.is_empty() {
-            self.judge_queue(now, most.min(AT_ONCE));
-        } else if let Some(Task::Apply(mut objects)) = self.task.take() {
-            let mut dirty = Dirty::default();
-            let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
-            let watched = objects.watched();
-            self.task = Some(Task::Apply(objects));
-            self.absorbed(now, dirty);
-            if !more {
-                self.task = None;
-                self.listed(now, watched);
+        match self.task.take() {
+            Some(Task::Apply(mut objects)) => {
+                let mut dirty = Dirty::default();
+                let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
+                let watched = objects.watched();
+                self.task = Some(Task::Apply(objects));
+                self.absorbed(now, dirty);
+                if !more {
+                    self.task = None;
+                    self.listed(now, watched);
+                }
+            }
+            task => {
+                self.task = task;
+                self.judge_queue(now, most.min(AT_ONCE));
             }
         }
         self.is_unfinished() || !self.queue.is_empty()
@@ -143,7 +148,6 @@ impl State {
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
         let mut dirty = Dirty::default();
-        dirty.vips(&std::mem::take(&mut self.layout.withheld));
         if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);

@@ -64,20 +64,18 @@ impl State {
         ips
     }
 
-    /// Judges the endpoints of a Service at some IPs. While a list is applied, denials end, and none begins or gets stricter.
-    /// Returns the IPs where one changed.
+    /// Judges the endpoints of a Service at some IPs. Returns the IPs where a denial changed.
     fn judge_service(&mut self, now: Duration, service: &Name, ips: &[Addr]) -> BTreeSet<Addr> {
         let list = match &self.task {
             Some(Task::Judge(list, services)) if services.contains(service) => Some(list.clone()),
             _ => None,
         };
-        let may_begin = !self.is_half_applied();
-        let changed = ips.iter().filter(|ip| self.rejudge(service, **ip, may_begin));
+        let changed = ips.iter().filter(|ip| self.rejudge(service, **ip));
         let mut changed: BTreeSet<Addr> = changed.copied().collect();
         let (cluster, denials) = (&self.cluster, &self.denials);
         let pending = self
             .breaker
-            .settle(cluster, now, denials, (service, ips), (list.as_ref(), may_begin));
+            .settle(cluster, now, denials, (service, ips), list.as_ref());
         changed.extend(pending);
         self.lay_out_service(service, &changed);
         if self.queue.judged(service)
@@ -136,7 +134,6 @@ impl State {
 
     fn layout(&mut self) -> (&mut Layout, Given<'_>, &Queue) {
         let given = Given {
-            is_half_applied: self.is_half_applied(),
             cluster: &self.cluster,
             denials: &self.denials,
             breaker: &self.breaker,
@@ -145,9 +142,8 @@ impl State {
         (&mut self.layout, given, &self.queue)
     }
 
-    /// Judges the endpoints of a Service at an IP. If no denial may begin, those that hold stay, and none gets
-    /// stricter. True if one changed.
-    fn rejudge(&mut self, name: &Name, ip: Addr, may_begin: bool) -> bool {
+    /// Judges the endpoints of a Service at an IP. True if a denial changed.
+    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
         let before: Denials = self
@@ -155,20 +151,13 @@ impl State {
             .range(range)
             .map(|(key, proven)| (key.clone(), proven.clone()))
             .collect();
-        let mut proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
+        let proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
             Some(service) => judge::judge(&self.cluster, name, service, ip)
                 .into_iter()
                 .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
                 .collect(),
             None => Denials::new(),
         };
-        if !may_begin {
-            let known = proven.into_iter().filter_map(|(key, proven)| {
-                let proven = proven.within(before.get(&key)?)?;
-                Some((key, proven))
-            });
-            proven = known.collect();
-        }
         if before == proven {
             return false;
         }

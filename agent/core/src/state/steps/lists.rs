@@ -107,12 +107,13 @@ impl Objects {
 
 impl Pods {
     fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
-        let (uid, before) = if let Some(uid) = self.gone.next() {
-            cluster.pods.vanish(uid)
-        } else {
-            cluster.pods.list(now, self.listed.next()?)
+        let touched = match self.gone.next() {
+            Some(uid) => Some(cluster.pods.vanish(uid)),
+            None => cluster.pods.list(now, self.listed.next()?),
         };
-        dirty.changed_pod(cluster, now, uid, before.as_ref());
+        if let Some((uid, before)) = touched {
+            dirty.changed_pod(cluster, now, uid, before.as_ref());
+        }
         Some(1)
     }
 }

@@ -23,7 +23,9 @@ impl State {
         for (service, scope) in dirty.services {
             self.queue.push(service, scope);
         }
-        self.judge_queue(now, AT_ONCE);
+        if !self.is_half_applied() {
+            self.judge_queue(now, AT_ONCE);
+        }
         for service in services {
             if self.queue.suspend(&service) && self.layout.has_vips(&service) {
                 self.lay_out_service(&service, &BTreeSet::new());

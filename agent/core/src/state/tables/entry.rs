@@ -14,9 +14,6 @@ pub(in crate::state) struct Given<'a> {
     pub denials: &'a Denials,
     pub breaker: &'a Breaker,
     pub draining: &'a Draining,
-    /// Between the parts of a list nothing new is laid out: a Service further down may claim the VIP, too, or a pod the IP of
-    /// a live endpoint.
-    pub is_half_applied: bool,
 }
 
 impl Given<'_> {

@@ -20,8 +20,6 @@ pub(in crate::state) struct Layout {
     vips: BTreeMap<Name, BTreeSet<Vip>>,
     /// The action of each Service with denials.
     actions: BTreeMap<Name, Action>,
-    /// Services of which the tables lack something until a list is applied.
-    pub withheld: BTreeSet<Name>,
     /// Denials without room, and Services without room for their VIPs.
     refused: BTreeSet<(Name, Endpoint)>,
     without_vips: BTreeSet<Name>,
@@ -46,7 +44,6 @@ impl Layout {
             numbers,
             vips: BTreeMap::new(),
             actions: BTreeMap::new(),
-            withheld: BTreeSet::new(),
             refused: BTreeSet::new(),
             without_vips: BTreeSet::new(),
             last: Name::default(),
@@ -77,7 +74,7 @@ impl Layout {
             };
             let key = key(endpoint, number);
             let is_known = known.contains(&key);
-            if !(is_known || !of.is_half_applied && self.takes(&name.0, ip)) {
+            if !(is_known || self.takes(&name.0, ip)) {
                 refused.insert((name.clone(), *endpoint));
                 continue;
             }
@@ -158,10 +155,6 @@ impl Layout {
         let named = service.filter(|_| number.is_some());
         let vips = named.map(|service| of.cluster.unambiguous_vips(service));
         let mut wanted: BTreeSet<Vip> = vips.into_iter().flatten().collect();
-        if of.is_half_applied && !wanted.is_subset(&known) {
-            self.withheld.insert(name.clone());
-            wanted.retain(|vip| known.contains(vip));
-        }
         self.services.give_back(&name.0, known.len());
         self.without_vips.remove(name);
         if !(wanted.is_subset(&known) || self.services.admits(&name.0, wanted.len())) {
@@ -213,17 +206,7 @@ impl Layout {
             if !self.tables.denied.contains_key(&key) {
                 continue;
             }
-            let mut backends = alternatives.to(of.cluster, name, endpoint);
-            if of.is_half_applied {
-                let known = self.tables.backends.get(&key);
-                let known = known.map(Backends::all).unwrap_or_default();
-                let live = backends.all().iter().filter(|live| known.contains(live));
-                let kept = Backends::new(backends.sticky != 0, live.copied());
-                if kept != backends {
-                    self.withheld.insert(name.clone());
-                }
-                backends = kept;
-            }
+            let backends = alternatives.to(of.cluster, name, endpoint);
             let is_redirected = self.put_backends(&name.0, key, &backends);
             if let Some(denial) = self.tables.denied.get_mut(&key) {
                 denial.action = action(service, is_redirected);

@@ -130,6 +130,6 @@ const DURATIONS: &[Metric] = metrics! {
         => |moment| one(&moment.status.figures.propagation);
     Histogram slice_propagation() "From the change behind an EndpointSlice's event to the map write"
         => |moment| one(&moment.status.figures.slice_propagation);
-    Histogram ip_reuse_gap() "From the release of an IP to its next owner"
+    Histogram ip_reuse_gap() "From the release of an IP to its next owner, up to 10 minutes"
         => |moment| one(&moment.status.figures.reuse_gap);
 };

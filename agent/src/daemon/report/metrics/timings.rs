@@ -15,7 +15,15 @@ const SLICE_PROPAGATION: [u64; 9] = [
 ];
 
 /// 0.1 s to 10 minutes: packets go on that long to an IP whose pod has ended.
-const REUSE_GAP: [u64; 7] = [100_000, 1_000_000, 5_000_000, 15_000_000, 60_000_000, 300_000_000, 600_000_000];
+const REUSE_GAP: [u64; 7] = [
+    100_000,
+    1_000_000,
+    5_000_000,
+    15_000_000,
+    60_000_000,
+    300_000_000,
+    600_000_000,
+];
 
 /// Clocks and durations since the agent's start.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ pub struct PodIndex {
     pub(in crate::state) listed: u64,
 }
 
-/// The UID that a change touched, with its record before it; none of a new pod, and of one that a list shows as it was.
+/// The UID that a change touched, with its record before it; none of a new pod.
 pub type Touched = (Uid, Option<Record>);
 
 impl PodIndex {
@@ -111,18 +111,19 @@ impl PodIndex {
     }
 
     /// Applies ADDED or MODIFIED of the watch; none if no rule reads what changed.
-    pub fn show(&mut self, now: Duration, mut pod: Pod) -> Option<Touched> {
+    pub fn show(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         self.order += 1;
-        (!self.shows_nothing_new(&mut pod)).then(|| self.upsert(now, pod, false))
+        self.upsert(now, pod, false)
     }
 
     /// Applies DELETED of the watch. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its
     /// containers may run on (force delete, kubelet down). Without one, or for a static pod's mirror, it proves nothing.
     pub fn delete(&mut self, now: Duration, pod: Pod) -> Touched {
         self.order += 1;
-        let deleting = pod.deleting;
-        let touched = self.upsert(now, pod, false);
-        self.change(touched.0, |record| {
+        let (uid, deleting) = (pod.uid, pod.deleting);
+        let before = self.get(uid).cloned();
+        self.upsert(now, pod, false);
+        self.change(uid, |record| {
             record.present = false;
             let given_up = deleting && !record.pod.mirror;
             record.uid_state = if given_up {
@@ -131,7 +132,7 @@ impl PodIndex {
                 proven_for_good(record.uid_state)
             };
         });
-        touched
+        (uid, before)
     }
 
     /// Begins to apply a list of all pods. Returns those that are not on it.
@@ -162,8 +163,8 @@ impl PodIndex {
         (uid, before)
     }
 
-    /// Applies a pod of a list.
-    pub fn list(&mut self, now: Duration, pod: Pod) -> Touched {
+    /// Applies a pod of a list; none if no rule reads what changed.
+    pub fn list(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         self.upsert(now, pod, true)
     }
 
@@ -178,18 +179,15 @@ impl PodIndex {
         claim.order.max(self.listed)
     }
 
-    /// True for a live pod whose facts are as the watch showed them last: most changes of pods are of what no rule reads, like
-    /// the times of conditions. Starts of containers matter only with those of the status before.
-    fn shows_nothing_new(&mut self, pod: &mut Pod) -> bool {
+    /// True for a pod whose facts are as the API showed them last: most changes of pods are of what no rule reads, like the times of
+    /// conditions. Starts of containers matter only with those of the status before.
+    fn shows_nothing_new(&mut self, pod: &mut Pod, settled: bool) -> bool {
         let Some(known) = self.records.get_mut(&pod.uid) else {
             return false;
         };
-        let is_certain = known.is_live() && !known.unconfirmed && !known.narrowly;
-        if !is_certain || known.settled != is_settled(Some(known), pod, false) {
-            return false;
-        }
+        let is_certain = known.present && !known.unconfirmed && !known.narrowly;
         let starts = std::mem::replace(&mut pod.starts, known.pod.starts);
-        let is_same = known.pod == *pod;
+        let is_same = is_certain && known.settled == settled && known.pod == *pod;
         pod.starts = starts;
         if is_same {
             known.pod.starts = starts;
@@ -197,13 +195,13 @@ impl PodIndex {
         is_same
     }
 
-    fn upsert(&mut self, now: Duration, pod: Pod, from_list: bool) -> Touched {
-        let uid = pod.uid;
-        let order = self.order;
-        let known = self.get(uid);
-        let settled = is_settled(known, &pod, from_list);
-        let as_it_was = known.is_some_and(|known| from_list && known.present && known.pod == pod);
-        let before = known.filter(|_| !as_it_was).cloned();
+    fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Option<Touched> {
+        let (uid, order) = (pod.uid, self.order);
+        let settled = is_settled(self.get(uid), &pod, from_list);
+        if self.shows_nothing_new(&mut pod, settled) {
+            return None;
+        }
+        let before = self.get(uid).cloned();
         self.records.entry(uid).or_default();
         self.change(uid, |record| {
             let known = record.uid_state;
@@ -230,15 +228,13 @@ impl PodIndex {
                 record.present && (pod_before.ips.contains(&ip) || is_annotated)
             };
             record.claims.add(shown.map(|ip| (ip, claim(ip))), was_shown);
-            if !as_it_was {
-                record.pod = pod;
-            }
+            record.pod = pod;
             record.settled = settled;
             record.possible_holder_since = record
                 .is_possible_holder()
                 .then(|| record.possible_holder_since.unwrap_or(now.into()));
         });
-        (uid, before)
+        Some((uid, before))
     }
 
     /// Changes a record and updates the indexes.
