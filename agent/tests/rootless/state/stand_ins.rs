@@ -57,27 +57,30 @@ fn a_pod_of_another_workload_or_of_none_is_a_stranger() {
 }
 
 #[test]
-fn a_selector_proves_nothing_while_slices_list_live_pods_that_it_does_not_select() {
-    let selector = || Some([("app", "only-its-controller-knows")].into_iter().collect());
-    let (mut world, a) = listing_a(selector());
+fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead_or_alive() {
+    let (mut world, _) = listing_a(Some([("app", "only-its-controller-knows")].into_iter().collect()));
     let b = replica("b", "pg", &[X]);
+    world.pod(&pending("shop", "c", "pg"));
     world.pod(&b);
-    assert_eq!(
-        world.reasons(),
-        [Reused],
-        "no other pod shows that it selects none"
-    );
-    let c = replica("c", "pg", &[Y]);
-    world.pod(&c);
-    let second = slice("second", &[(Y, Some(c.uid))]);
-    world.tell(Fact::Slice(Change::Applied(second.clone())));
-    assert_eq!(world.reasons(), []);
-    world.tell(Fact::Slice(Change::Deleted(second)));
+    assert_eq!(world.reasons(), [], "the dead pod shows it");
+
+    let (mut world, _) = listing_a(Some([("app", "pg")].into_iter().collect()));
+    let unselected = |name, ip| Pod {
+        labels: [("app", "api")].into_iter().collect(),
+        ..replica(name, "pg", &[ip])
+    };
+    world.pod(&unselected("b", X));
     assert_eq!(world.reasons(), [Reused]);
-    world.slice(&[(X, Some(a.uid)), (Y, Some(c.uid))]);
-    assert_eq!(world.reasons(), []);
-    world.pod(&dead(&c));
-    assert!(world.reasons().contains(&Reused));
+    let c = unselected("c", Y);
+    world.pod(&c);
+    for c in [c.clone(), dead(&c)] {
+        world.pod(&c);
+        let second = slice("second", &[(Y, Some(c.uid))]);
+        world.tell(Fact::Slice(Change::Applied(second.clone())));
+        assert!(!world.reasons().contains(&Reused));
+        world.tell(Fact::Slice(Change::Deleted(second)));
+        assert!(world.reasons().contains(&Reused));
+    }
 }
 
 #[test]

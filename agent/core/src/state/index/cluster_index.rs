@@ -28,7 +28,7 @@ pub struct ClusterIndex {
     /// The endpoints that may be denied.
     pub stale: StaleIndex,
     services: BTreeMap<Name, Service>,
-    /// Services with a selector whose slices list live pods that it does not select: it proves nothing.
+    /// Services with a selector whose slices list pods that it does not select: it proves nothing.
     pub(in crate::state) unselective: BTreeSet<Name>,
     pub(in crate::state) vips: Vips,
     pub(in crate::state) nodes: HashMap<Text, Node>,

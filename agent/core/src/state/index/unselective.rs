@@ -1,4 +1,4 @@
-//! Services whose selector proves nothing: their slices list live pods that it does not select.
+//! Services whose selector proves nothing: their slices list pods that it does not select.
 
 use super::ClusterIndex;
 use crate::facts::{Name, Service};
@@ -24,7 +24,7 @@ impl ClusterIndex {
                 .any(|(ip, (target, _))| {
                     let is_new = last.replace((ip, target)) != Some((ip, target));
                     let pod = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid));
-                    pod.is_some_and(|record| record.is_live() && !service.selects(&record.pod))
+                    pod.is_some_and(|record| !record.pod.name.1.is_empty() && !service.selects(&record.pod))
                 })
         });
         if is_unselective {
