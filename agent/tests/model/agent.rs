@@ -130,7 +130,7 @@ impl Agent {
     pub fn on_tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
         let now = boot();
         let presence = routes.map_or(Presence::Unknown, |ips| {
-            Presence::Held(ips.iter().map(|ip| Addr::v4(ip.0)).collect())
+            Presence::Held(ips.iter().map(|ip| addr(*ip)).collect())
         });
         if self.told.as_ref() != Some(&presence) {
             self.told = Some(presence.clone());
@@ -230,7 +230,11 @@ pub fn octets(uid: &str) -> [u8; 16] {
 
 fn ip(addr: Addr) -> Ip {
     let [.., a, b, c, d] = addr.octets;
-    Ip([a, b, c, d])
+    Ip::four([a, b, c, d]).of(!addr.is_v4())
+}
+
+fn addr(ip: Ip) -> Addr {
+    ip.to_string().parse::<std::net::IpAddr>().expect("an IP").into()
 }
 
 /// The model's clocks never jump.

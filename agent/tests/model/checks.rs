@@ -2,7 +2,9 @@
 
 use crate::agent::{Denied, Kernel, MAX_VIEW_AGE, octets};
 use crate::cluster::{Ip, Kubelet, Pod};
-use crate::objects::{ALL_SERVICES, Container, NAMESPACES, PODS, PodObject, SERVICES, SLICES, Service};
+use crate::objects::{
+    Container, NAMESPACES, NODE_NAMES, NODES, PODS, PodObject, SERVICES, SLICES, Service, Writer,
+};
 use crate::story::alias;
 use crate::world::{World, key};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,9 +60,7 @@ impl Suspicions {
 
 /// What the client of a denied flow must see.
 fn calls(world: &World, denied: &Denied) -> String {
-    let service = ALL_SERVICES
-        .iter()
-        .find(|service| Some(service.vip) == denied.vip);
+    let service = denied.vip.and_then(|vip| called(world, vip).next());
     let called = service.map(|service| format!("{}/{}", service.namespace, service.name));
     let Some(holder) = world.cluster.holder(denied.ip).map(|pod| alias(&pod.uid)) else {
         return String::new();
@@ -69,19 +69,47 @@ fn calls(world: &World, denied: &Denied) -> String {
     format!("  - check:\n      - {{call: {called}, times: 3, sees: {holder}}}\n")
 }
 
+/// The Services that a packet to an address may be meant for.
+fn called(world: &World, vip: Ip) -> impl Iterator<Item = &Service> {
+    let services = world.services.iter().enumerate();
+    let called = services.filter(move |(number, service)| {
+        service.vip == vip.of(false) || world.objects.addresses.get(number) == Some(&vip)
+    });
+    called.map(|(_, service)| service)
+}
+
 /// Why a denial is wrong, unless the agent could not know.
 fn is_wrong(world: &World, denied: &Denied, excused: &impl Fn(&[(usize, String)]) -> bool) -> Option<String> {
+    let mut addresses = world.objects.addresses.iter().filter(|(_, ip)| **ip == denied.ip);
+    let owner = addresses.find_map(|(owner, _)| match world.services.get(*owner) {
+        Some(service) => denied
+            .vip
+            .is_none()
+            .then(|| (SERVICES, key(service.namespace, service.name))),
+        None => world.cluster.ranges[owner - 4].map(|_| (NODES, NODE_NAMES[owner - 4].to_owned())),
+    });
+    if let Some(object) = owner.filter(|object| !excused(std::slice::from_ref(object))) {
+        return Some(format!("{} has it", object.1));
+    }
     let holder = world.cluster.holder(denied.ip);
     let Some(vip) = denied.vip else {
-        let holder = holder.filter(|pod| pod.node == 0 && !excused(&[]))?;
+        let holder = holder.filter(|_| !excused(&[]))?;
         return Some(format!("the sandbox of {} holds it", holder.uid));
     };
-    let service = ALL_SERVICES.iter().find(|service| service.vip == vip)?;
+    called(world, vip).find_map(|service| is_wrong_for(world, service, denied, excused))
+}
+
+fn is_wrong_for(
+    world: &World,
+    service: &Service,
+    denied: &Denied,
+    excused: &impl Fn(&[(usize, String)]) -> bool,
+) -> Option<String> {
     let mode = world.objects.modes.get(service.namespace);
     if mode.is_some() && !excused(&[(NAMESPACES, service.namespace.to_owned())]) {
         return Some(format!("namespace {} allows only {mode:?}", service.namespace));
     }
-    let holder = holder?;
+    let holder = world.cluster.holder(denied.ip)?;
     let id = key(holder.namespace, &holder.name);
     // Force-deleted before the agent has listed anew: it was never shown that the pod runs again.
     let unseen = holder.revived && world.objects.pod_of(&holder.uid).is_none();
@@ -89,41 +117,50 @@ fn is_wrong(world: &World, denied: &Denied, excused: &impl Fn(&[(usize, String)]
         return Some(format!("{}, which it calls dead, runs there", holder.uid));
     }
     let (_, object) = world.objects.pod_of(&holder.uid)?;
-    let rightful = denied.reason != "retired-backend" && is_backend(world, service, holder, object);
-    let own = |suffix: &str| {
-        (
-            SLICES,
-            key(service.namespace, &format!("{}-{suffix}", service.name)),
-        )
+    let rightful = match denied.reason {
+        "retired-backend" => false,
+        "reused" if denied.dead.is_none() && object.is_terminal() => {
+            let mut listed = world.objects.listed(service, denied.ip);
+            listed.any(|endpoint| {
+                endpoint
+                    .target
+                    .as_ref()
+                    .is_some_and(|(_, uid)| *uid == holder.uid)
+            })
+        }
+        _ => !object.is_terminal() && is_own(world, service, holder, object, denied.ip),
     };
-    let concerned = [
-        (PODS, id),
-        (SERVICES, key(service.namespace, service.name)),
-        own("auto"),
-        own("custom"),
-    ];
-    (rightful && !excused(&concerned))
-        .then(|| format!("{} holds it, and is a backend of {}", holder.uid, service.name))
+    let slices = service
+        .slices()
+        .map(|slice| (SLICES, key(service.namespace, &slice)));
+    let concerned: Vec<(usize, String)> = slices
+        .chain([(PODS, id), (SERVICES, key(service.namespace, service.name))])
+        .collect();
+    (rightful && !excused(&concerned)).then(|| {
+        format!(
+            "{} holds it, and is who {} may reach there",
+            holder.uid, service.name
+        )
+    })
 }
 
-/// Whether a pod that holds an IP is who the Service's clients shall reach there.
-fn is_backend(world: &World, service: &Service, holder: &Pod, object: &PodObject) -> bool {
-    if object.is_terminal() || holder.sandbox.is_none() {
-        return false;
-    }
+/// Whether a pod is who the Service's clients shall reach at an IP.
+fn is_own(world: &World, service: &Service, holder: &Pod, object: &PodObject, ip: Ip) -> bool {
     let same_namespace = holder.namespace == service.namespace;
+    let replaces = |name: &str, uid: &str| {
+        let mut pods = world.cluster.pods.iter();
+        let is_of_its_owner = |pod: &Pod| pod.uid == uid && pod.app == holder.app;
+        let by_owner = service.writer != Writer::Controller && object.stands_in();
+        name == holder.name || by_owner && pods.any(is_of_its_owner)
+    };
     let selected = service.selects == Some(object.app) && same_namespace;
-    let ip = holder.sandbox.unwrap_or(service.vip);
     let mut listed = world.objects.listed(service, ip);
-    let listed = listed.any(|endpoint| match &endpoint.target {
+    let listed_at = listed.any(|endpoint| match &endpoint.target {
         None => true,
-        Some((name, uid)) => {
-            let stands_in = *name == holder.name || object.replica;
-            let successor = service.selects.is_none() && same_namespace && stands_in;
-            successor || *uid == holder.uid || uid == "uid-of-another-cluster"
-        }
+        Some((_, uid)) if uid == "uid-of-another-cluster" || *uid == holder.uid => true,
+        Some((name, uid)) => same_namespace && replaces(name, uid),
     });
-    selected || listed
+    selected || listed_at
 }
 
 /// Whether the agent could not know: an event that shows it was not sent yet, for less than a view's age, and nothing
@@ -148,34 +185,24 @@ fn is_excused(world: &World, blind: Blind, kinds: &[(usize, String)]) -> bool {
 pub fn missing(world: &World, kernel: &Kernel, listed: &[(Service, Ip, String)]) -> Option<String> {
     let in_force = kernel.in_force();
     let is_denied = |service: &Service, ip: Ip| {
-        in_force
-            .iter()
-            .any(|denied| denied.vip == Some(service.vip) && denied.ip == ip)
+        let mut at = in_force.iter().filter(|denied| denied.ip == ip);
+        at.any(|denied| denied.vip == Some(service.vip.of(ip.six)))
     };
     let missing = provable(world, listed).find(|(service, ip)| !is_denied(service, *ip));
     missing.map(|(service, ip)| format!("{}'s flows to {ip} are not denied", service.name))
 }
 
-/// What is denied for good of the endpoints whose slices list only pods that the API has, with the IP: (VIP, IP, reason).
+/// What is denied for good of the endpoints whose slices list only pods that the API shows dead, with the IP: (VIP, IP, reason).
 pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str)> {
-    let known = |uid: &str, ip: Ip| {
-        world
-            .objects
-            .pod_of(uid)
-            .is_some_and(|(_, object)| object.ip == Some(ip))
-    };
     let is_plain = |denied: &&Denied| {
-        let service = ALL_SERVICES
-            .iter()
-            .find(|service| Some(service.vip) == denied.vip);
-        let mut listed = service
-            .into_iter()
-            .flat_map(|service| world.objects.listed(service, denied.ip));
+        let services = denied.vip.into_iter().flat_map(|vip| called(world, vip));
+        let mut listed = services.flat_map(|service| world.objects.listed(service, denied.ip));
         listed.all(|endpoint| {
-            endpoint
-                .target
-                .as_ref()
-                .is_some_and(|(_, uid)| known(uid, denied.ip))
+            let target = endpoint.target.as_ref();
+            target.is_some_and(|(_, uid)| {
+                let shown = world.objects.pod_of(uid).map(|(_, object)| object);
+                shown.is_some_and(|pod| is_shown_over(pod) && shows(pod, denied.ip) && has_node(world, pod))
+            })
         })
     };
     let in_force = kernel.in_force();
@@ -195,51 +222,64 @@ pub fn provable<'a>(
 }
 
 fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, String)]) -> bool {
-    if !world.objects.modes.is_empty() {
+    if !world.objects.modes.is_empty() || world.spared.contains(&ip) {
         return false;
     }
     let mut endpoints = world.objects.listed(service, ip).peekable();
     let by_controller = endpoints.peek().is_some();
     let mut meant = ever.iter().filter(|(other, at, _)| other == service && *at == ip);
+    let is_stranger = |namespace: &str, pod: &PodObject| {
+        namespace != service.namespace && shows(pod, ip) && is_settled(world, pod)
+    };
+    let mut pods = world.objects.pods.iter();
+    let strangers = pods
+        .clone()
+        .filter(|((namespace, _), pod)| !pod.is_terminal() && is_stranger(namespace, pod));
     by_controller
-        && meant.all(|(_, _, uid)| is_proven_dead(world, uid, ip))
+        && strangers.count() < 2
+        && meant.all(|(_, _, uid)| is_proven_dead(world, service, uid, ip))
         && endpoints.all(|endpoint| {
-            endpoint
-                .target
-                .as_ref()
-                .is_some_and(|(_, uid)| is_proven_dead(world, uid, ip))
+            let target = endpoint.target.as_ref();
+            target.is_some_and(|(_, uid)| is_proven_dead(world, service, uid, ip))
         })
-        && world
-            .objects
-            .pods
-            .values()
-            .all(|pod| pod.is_terminal() || is_settled_elsewhere(pod, ip))
+        && pods.all(|((namespace, _), pod)| {
+            let elsewhere = is_settled(world, pod) && !shows(pod, ip) && pod.ip.is_some();
+            pod.is_terminal() || elsewhere || is_stranger(namespace, pod)
+        })
 }
 
-/// Terminal as only a kubelet of today writes it, with this IP, and gone from its node.
-fn is_proven_dead(world: &World, uid: &str, ip: Ip) -> bool {
-    let gone = world
-        .cluster
-        .pods
-        .iter()
-        .any(|pod| pod.uid == uid && pod.sandbox.is_none() && pod.over);
+/// Gone from its node, and terminal as only a kubelet of today writes it, with this IP; or so when an agent ended that denied it.
+fn is_proven_dead(world: &World, service: &Service, uid: &str, ip: Ip) -> bool {
+    let mut pods = world.cluster.pods.iter();
+    let gone = pods.any(|pod| pod.uid == uid && pod.sandbox.is_none() && pod.over);
     let shown = world.objects.pod_of(uid).is_some_and(|(_, object)| {
-        let by_kubelet =
-            object.phase_by == "kubelet" && world.cluster.kubelets[object.node] == Kubelet::Current;
-        object.is_terminal()
-            && by_kubelet
-            && object.ip == Some(ip)
-            && matches!(
-                (object.sandbox, object.container),
-                (Some((false, _)), Container::Ended(..))
-            )
+        let kept = world.kept.contains(&(service.vip.of(ip.six), ip, octets(uid)));
+        let current = world.cluster.kubelets[object.node] == Kubelet::Current;
+        let shown = object.phase_by == "kubelet" && is_shown_over(object) && current;
+        object.is_terminal() && shows(object, ip) && (shown || kept) && has_node(world, object)
     });
     gone && shown
 }
 
-fn is_settled_elsewhere(pod: &PodObject, ip: Ip) -> bool {
+fn is_shown_over(pod: &PodObject) -> bool {
+    matches!(
+        (pod.sandbox, pod.container),
+        (Some((false, _)), Container::Ended(..))
+    )
+}
+
+fn shows(pod: &PodObject, ip: Ip) -> bool {
+    pod.ip == Some(ip.of(false)) && pod.families.contains(&ip.six)
+}
+
+fn has_node(world: &World, pod: &PodObject) -> bool {
+    world.cluster.ranges[pod.node].is_some()
+}
+
+/// Whether all its IPs are known: by the kubelet's clock, or by the order of events if an agent saw them all.
+fn is_settled(world: &World, pod: &PodObject) -> bool {
     let (Some((true, up)), Container::Running(start)) = (pod.sandbox, pod.container) else {
         return false;
     };
-    start >= up && pod.ip.is_some_and(|shown| shown != ip)
+    (start >= up || world.faultless) && pod.attached.len() < 2
 }

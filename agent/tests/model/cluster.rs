@@ -4,15 +4,37 @@
 
 use std::fmt;
 
-/// A pod IP, of IPv4.
+/// An IP of IPv4, or its twin of IPv6 (`fd00::` with the same last four octets).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Ip(pub [u8; 4]);
+pub struct Ip {
+    pub last: [u8; 4],
+    pub six: bool,
+}
+
+impl Ip {
+    pub const fn four(last: [u8; 4]) -> Self {
+        Self { last, six: false }
+    }
+
+    /// The same place in one family or the other.
+    pub fn of(self, six: bool) -> Self {
+        Self { six, ..self }
+    }
+}
 
 impl fmt::Display for Ip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        std::net::Ipv4Addr::from(self.0).fmt(f)
+        let four = std::net::Ipv4Addr::from(self.last);
+        let mut six = [0; 16];
+        six[0] = 0xfd;
+        six[12..].copy_from_slice(&self.last);
+        let six = std::net::Ipv6Addr::from(six);
+        if self.six { six.fmt(f) } else { four.fmt(f) }
     }
 }
+
+/// Families of a node's pods: whether they have one.
+pub const FAMILIES: [&[bool]; 3] = [&[false], &[true], &[false, true]];
 
 /// Which IPs a node's sandboxes get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +56,8 @@ pub enum Kubelet {
     Old,
     /// k3s: all components of the binary write under its name.
     OneBinary,
+    /// A virtual kubelet: what its statuses say proves nothing.
+    Virtual,
 }
 
 /// A pod on its node.
@@ -42,9 +66,13 @@ pub struct Pod {
     pub uid: String,
     pub namespace: &'static str,
     pub name: String,
+    pub app: &'static str,
     pub node: usize,
-    /// The IP of the sandbox that is up.
+    /// The place of the sandbox that is up: it has the IPs of its families there.
     pub sandbox: Option<Ip>,
+    pub families: &'static [bool],
+    /// Its IP in a second network.
+    pub attached: Option<Ip>,
     /// Second in which the sandbox came up, or went.
     pub since: u64,
     /// It runs, or may start.
@@ -55,62 +83,83 @@ pub struct Pod {
     pub revived: bool,
 }
 
-/// All pods there ever were, dead ones included.
+impl Pod {
+    pub fn holds(&self, ip: Ip) -> bool {
+        let first = self.sandbox.filter(|_| self.families.contains(&ip.six));
+        first.is_some_and(|own| own.of(ip.six) == ip) || self.sandbox.and(self.attached) == Some(ip)
+    }
+}
+
+/// All nodes, and all pods there ever were, dead ones included.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub ipam: Ipam,
-    pub kubelets: [Kubelet; 2],
+    pub kubelets: [Kubelet; 3],
     /// The node's kubelet reaches no API server.
-    pub cut: [bool; 2],
+    pub cut: [bool; 3],
+    /// The number of the node's range; none while there is no such node.
+    pub ranges: [Option<u8>; 3],
+    /// By how many seconds the node's clock is wrong.
+    pub clocks: [u64; 3],
     pub pods: Vec<Pod>,
 }
 
+/// Where the second network is.
+pub const SECOND: [Ip; 2] = [Ip::four([10, 250, 0, 10]), Ip::four([10, 250, 0, 11])];
+
 impl Cluster {
-    pub fn new(ipam: Ipam, kubelets: [Kubelet; 2]) -> Self {
-        let cut = [false; 2];
-        let pods = Vec::new();
+    pub fn new(ipam: Ipam, kubelets: [Kubelet; 3]) -> Self {
         Self {
             ipam,
             kubelets,
-            cut,
-            pods,
+            cut: [false; 3],
+            ranges: [Some(1), Some(2), None],
+            clocks: [0; 3],
+            pods: Vec::new(),
         }
     }
 
-    /// The pod whose sandbox holds the IP.
+    /// The pod that holds the IP.
     pub fn holder(&self, ip: Ip) -> Option<&Pod> {
-        self.pods.iter().find(|pod| pod.sandbox == Some(ip))
+        self.pods.iter().find(|pod| pod.holds(ip))
     }
 
-    /// The IPs of a node's ranges that sandboxes may get.
-    pub fn range(node: usize) -> [Ip; 2] {
-        [10, 11].map(|host| Ip([10, 244, if node == 0 { 1 } else { 2 }, host]))
+    /// The places in a range that sandboxes may get.
+    pub fn range(number: u8) -> [Ip; 2] {
+        [10, 11].map(|host| Ip::four([10, 244, number, host]))
     }
 
     /// What the IPAM may hand out on a node.
     fn pool(&self, node: usize) -> Vec<Ip> {
-        match self.ipam {
-            Ipam::Node => Self::range(node).to_vec(),
-            Ipam::Cluster | Ipam::ClusterDespiteRanges => {
-                let [first, second] = Self::range(0);
-                vec![first, second, Self::range(1)[0]]
+        match (self.ipam, self.ranges[node]) {
+            (_, None) => Vec::new(),
+            (Ipam::Node, Some(number)) => Self::range(number).to_vec(),
+            (Ipam::Cluster | Ipam::ClusterDespiteRanges, _) => {
+                let [first, second] = Self::range(1);
+                vec![first, second, Self::range(2)[0]]
             }
         }
     }
 
     /// Sets a sandbox up; false if there is no free IP.
     pub fn sandbox_up(&mut self, index: usize, pick: usize, now: u64) -> bool {
-        let pool = self.pool(self.pods[index].node);
-        let free: Vec<Ip> = pool.into_iter().filter(|ip| self.holder(*ip).is_none()).collect();
+        let is_free = |ip: &Ip| {
+            let mut pods = self.pods.iter();
+            !pods.any(|pod| pod.sandbox.is_some() && [pod.sandbox, pod.attached].contains(&Some(*ip)))
+        };
+        let mut free = self.pool(self.pods[index].node);
+        free.retain(is_free);
+        let second = SECOND.into_iter().find(is_free);
         if free.is_empty() {
             return false;
         }
         let pod = &mut self.pods[index];
         (pod.sandbox, pod.since) = (Some(free[pick % free.len()]), now);
+        pod.attached = pod.attached.and(second);
         true
     }
 
-    /// Tears a sandbox down: its IP is free from now on.
+    /// Tears a sandbox down: its IPs are free from now on.
     pub fn sandbox_down(&mut self, index: usize, now: u64) {
         let pod = &mut self.pods[index];
         (pod.sandbox, pod.since) = (None, now);
@@ -119,7 +168,10 @@ impl Cluster {
     /// The IPs that the routes of a node lead to, on a point-to-point CNI.
     pub fn routes(&self, node: usize) -> Vec<Ip> {
         let pods = self.pods.iter().filter(|pod| pod.node == node);
-        let mut ips: Vec<Ip> = pods.filter_map(|pod| pod.sandbox).collect();
+        let held = pods.filter_map(|pod| Some((pod.sandbox?, pod.families)));
+        let mut ips: Vec<Ip> = held
+            .flat_map(|(own, families)| families.iter().map(move |six| own.of(*six)))
+            .collect();
         ips.sort_unstable();
         ips
     }

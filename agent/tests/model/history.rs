@@ -1,6 +1,7 @@
 //! What may happen: the strategies, and a history as a value that shrinks.
 
-use crate::cluster::{Ipam, Kubelet};
+use crate::cluster::{Cluster, Ip, Ipam, Kubelet};
+use crate::writers::HANDS;
 use proptest::prelude::*;
 
 /// One thing that happens. Numbers choose among what exists.
@@ -29,12 +30,20 @@ pub enum Op {
     /// The sandbox is lost; the next step of the kubelet makes another one.
     LoseSandbox(usize),
     Relabel(usize, usize),
+    /// A kubelet that restarts writes over the status of a pod that has ended.
+    Rewrite(usize),
+    /// A node is deleted, or comes back with this range.
+    Node(usize, u8),
+    /// A node's clock is wrong by so many seconds from now on.
+    Clock(usize, u64),
+    /// A Service, or a Node after those, has this IP of the pods', or has it no more.
+    Address(usize, Ip),
     /// A node loses or regains its API server.
     Cut(usize, bool),
     /// The Service's writer updates its slice.
     Sync(usize),
-    /// A writer lists a pod's IP in a slice of the Service, without a targetRef or with a foreign UID.
-    Custom(usize, usize, bool),
+    /// A writer lists an IP of a pod in a slice of the Service: Service, pod, which of the ways.
+    Custom(usize, usize, usize),
     DropCustom(usize),
     /// `epguard.io/mode` of a namespace.
     Annotate(usize, usize),
@@ -63,11 +72,18 @@ pub enum Op {
 #[allow(clippy::struct_excessive_bools, reason = "independent choices")]
 pub struct Setup {
     pub ipam: Ipam,
-    pub kubelets: [Kubelet; 2],
+    pub kubelets: [Kubelet; 3],
+    /// Families of each node's pods.
+    pub families: [usize; 3],
+    /// The pods' second network: none, one that no object shows, one that annotations show, one among more than is read.
+    pub networks: usize,
     /// Writers of slices follow each change of a pod.
     pub follow: bool,
-    /// The pods of the Service without a selector are a Deployment's, and its writer compares IPs alone.
-    pub replicas: bool,
+    /// The kind of the pods' owner.
+    pub owner: usize,
+    /// Selector and writer of the Services `front` and `pg`.
+    pub front: usize,
+    pub pg: usize,
     /// Seconds for which everything stays as it is at the end, faults included.
     pub linger: u8,
     /// Whether the quiet after that lasts its full time, though all that is provable is denied before.
@@ -115,30 +131,34 @@ fn setups() -> impl Strategy<Value = Setup> {
             1 => Just(Kubelet::OneBinary),
         ]
     };
-    let follow = prop::bool::weighted(0.7);
-    let replicas = prop::bool::weighted(0.3);
-    let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
-    let patient = prop::bool::weighted(0.25);
-    let converge = prop::bool::weighted(0.05);
-    let all = (
-        ipam,
-        kubelet(),
-        kubelet(),
-        follow,
-        replicas,
-        linger,
-        patient,
-        converge,
+    let last = prop_oneof![3 => kubelet(), 1 => Just(Kubelet::Virtual)];
+    let families = || prop_oneof![6 => Just(0usize), 1 => Just(1), 3 => Just(2)];
+    let families = prop_oneof![4 => Just([0; 3]), 1 => [families(), families(), families()]];
+    let networks = prop_oneof![6 => Just(0usize), 1 => 1usize..4];
+    let writers = (
+        prop::bool::weighted(0.2),
+        prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)],
     );
+    let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
+    let ends = (linger, prop::bool::weighted(0.25), prop::bool::weighted(0.05));
+    let pods = (families, networks, 0usize..4);
+    let kubelets = (kubelet(), kubelet(), last);
+    let all = (ipam, kubelets, pods, prop::bool::weighted(0.7), writers, ends);
     all.prop_map(
-        |(ipam, a, b, follow, replicas, linger, patient, converge)| Setup {
-            ipam,
-            kubelets: [a, b],
-            follow,
-            replicas,
-            linger,
-            patient,
-            converge,
+        |(ipam, (a, b, c), (families, networks, owner), follow, (front, pg), (linger, patient, converge))| {
+            Setup {
+                ipam,
+                kubelets: [a, b, c],
+                families,
+                networks,
+                follow,
+                owner,
+                front: front.into(),
+                pg,
+                linger,
+                patient,
+                converge,
+            }
         },
     )
 }
@@ -159,12 +179,11 @@ fn ops() -> impl Strategy<Value = Op> {
 
 fn pods() -> impl Strategy<Value = Op> {
     let pod = || 0usize..4;
+    let node = || prop_oneof![7 => Just(0usize), 2 => Just(1), 1 => Just(2)];
     prop_oneof![
-        6 => (0usize..3, prop::bool::weighted(0.3), 0usize..2).prop_map(|(app, node, number)| Op::Create(app, node.into(), number)),
-        8 => (0usize..3, prop::bool::weighted(0.2), 0usize..2, 0usize..2)
-            .prop_map(|(app, node, number, ip)| Op::Run(app, node.into(), number, ip)),
-        4 => (0usize..3, prop::bool::weighted(0.2), 0usize..2, 0usize..2)
-            .prop_map(|(app, node, number, ip)| Op::Bring(app, node.into(), number, ip)),
+        6 => (0usize..3, node(), 0usize..2).prop_map(|(app, node, number)| Op::Create(app, node, number)),
+        8 => (0usize..3, node(), 0usize..2, 0usize..2).prop_map(|(app, node, number, ip)| Op::Run(app, node, number, ip)),
+        4 => (0usize..3, node(), 0usize..2, 0usize..2).prop_map(|(app, node, number, ip)| Op::Bring(app, node, number, ip)),
         8 => pod().prop_map(Op::End),
         14 => (pod(), 0usize..2).prop_map(|(pod, ip)| Op::Step(pod, ip)),
         5 => pod().prop_map(Op::Finish),
@@ -172,9 +191,12 @@ fn pods() -> impl Strategy<Value = Op> {
         1 => pod().prop_map(Op::Force),
         1 => pod().prop_map(Op::PodGc),
         1 => pod().prop_map(Op::FailEarly),
-        1 => pod().prop_map(Op::LoseSandbox),
+        2 => pod().prop_map(Op::LoseSandbox),
+        1 => pod().prop_map(Op::Rewrite),
         1 => (pod(), 0usize..3).prop_map(|(pod, app)| Op::Relabel(pod, app)),
-        1 => (0usize..2, any::<bool>()).prop_map(|(node, cut)| Op::Cut(node, cut)),
+        1 => (0usize..3, any::<bool>()).prop_map(|(node, cut)| Op::Cut(node, cut)),
+        2 => (1usize..3, 2u8..4).prop_map(|(node, range)| Op::Node(node, range)),
+        1 => (0usize..3, prop::sample::select(vec![0, 1_000, 2_000])).prop_map(|(node, wrong)| Op::Clock(node, wrong)),
     ]
 }
 
@@ -182,7 +204,8 @@ fn writers() -> impl Strategy<Value = Op> {
     let service = || 0usize..4;
     prop_oneof![
         8 => service().prop_map(Op::Sync),
-        1 => (service(), 0usize..4, any::<bool>()).prop_map(|(service, pod, foreign)| Op::Custom(service, pod, foreign)),
+        2 => (service(), 0usize..4, 0..HANDS).prop_map(|(service, pod, how)| Op::Custom(service, pod, how)),
+        1 => (0usize..7, 1u8..3, 0usize..2).prop_map(|(owner, range, at)| Op::Address(owner, Cluster::range(range)[at])),
         1 => service().prop_map(Op::DropCustom),
         1 => (0usize..2, 0usize..3).prop_map(|(namespace, mode)| Op::Annotate(namespace, mode)),
     ]

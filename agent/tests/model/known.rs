@@ -5,9 +5,13 @@ use crate::history::{History, Op, Setup};
 
 const SETUP: Setup = Setup {
     ipam: Ipam::Node,
-    kubelets: [Kubelet::Current; 2],
+    kubelets: [Kubelet::Current; 3],
+    families: [0; 3],
+    networks: 0,
     follow: true,
-    replicas: false,
+    owner: 0,
+    front: 0,
+    pg: 0,
     linger: 0,
     patient: true,
     converge: true,
@@ -35,7 +39,7 @@ pub fn successor_under_a_kept_target() -> History {
 /// The same Service with a Deployment's pods: its writer compares IPs, and the next replica has another name.
 pub fn next_replica_under_a_kept_target() -> History {
     let mut history = successor_under_a_kept_target();
-    history.setup.replicas = true;
+    history.setup.owner = 1;
     history.ops[4].1 = Op::Bring(PG, 0, 1, 0);
     history
 }
@@ -94,7 +98,7 @@ pub fn stream_that_lags_behind_a_list() -> History {
 pub fn went_back_between_list_and_watch() -> History {
     History {
         setup: Setup {
-            kubelets: [Kubelet::OneBinary, Kubelet::Current],
+            kubelets: [Kubelet::OneBinary, Kubelet::Current, Kubelet::Current],
             patient: false,
             converge: false,
             ..SETUP

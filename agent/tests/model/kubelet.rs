@@ -1,6 +1,6 @@
 //! What kubelets, PodGC and people do to pods: on the node first, in the API later.
 
-use crate::cluster::Kubelet;
+use crate::cluster::{Ip, Kubelet};
 use crate::objects::{Container, PODS, PodObject};
 use crate::world::{World, key};
 
@@ -94,21 +94,40 @@ impl World {
 
     pub fn fail_early(&mut self, index: usize) {
         let pod = &self.cluster.pods[index];
-        let old = self.cluster.kubelets[pod.node] == Kubelet::Old && !self.cluster.cut[pod.node];
-        let Some((id, mut object)) = self.object(index).filter(|_| old) else {
+        let kubelet = self.cluster.kubelets[pod.node];
+        let early = matches!(kubelet, Kubelet::Old | Kubelet::Virtual) && !self.cluster.cut[pod.node];
+        let Some((id, mut object)) = self.object(index).filter(|_| early) else {
             return;
         };
         if object.phase == "Running" {
             self.story_step(index, "fails-early");
             object.phase = "Failed";
+            if let (Kubelet::Virtual, Container::Running(start)) = (kubelet, object.container) {
+                object.sandbox = Some((false, self.clock(index)));
+                object.container = Container::Ended(start, self.clock(index));
+            }
             self.show(id, object);
         }
+    }
+
+    /// A kubelet that has restarted refuses a pod that has ended, and its status shows that alone (kubernetes#117955).
+    pub fn rewrite(&mut self, index: usize) {
+        let cut = self.cluster.cut[self.cluster.pods[index].node];
+        let Some((id, mut object)) = self
+            .object(index)
+            .filter(|(_, object)| object.is_terminal() && !cut)
+        else {
+            return;
+        };
+        self.story_note(index, "is shown as refused");
+        (object.phase, object.container) = ("Failed", Container::Waiting);
+        self.show_phase(id, object);
     }
 
     /// The runtime lost the sandbox: its IP is free, and the kubelet says that there is none.
     pub fn lose_sandbox(&mut self, index: usize) {
         let pod = self.cluster.pods[index].clone();
-        let now = self.second();
+        let now = self.clock(index);
         let Some((id, mut object)) = self.object(index) else {
             return;
         };
@@ -138,7 +157,7 @@ impl World {
     }
 
     fn start(&mut self, index: usize, pick: usize, id: Id, mut object: PodObject) {
-        let now = self.second();
+        let now = self.clock(index);
         if !self.cluster.sandbox_up(index, pick, now) {
             return;
         }
@@ -152,9 +171,16 @@ impl World {
     }
 
     fn publish(&mut self, index: usize, id: Id, mut object: PodObject) {
-        let now = self.second();
+        let now = self.clock(index);
         let pod = &self.cluster.pods[index];
         object.ip = pod.sandbox;
+        let attached = pod.attached.filter(|_| self.setup.networks > 1);
+        // More than an agent reads, and the last one is right.
+        let many = (0..if self.setup.networks > 2 { 40 } else { 0 }).map(|last| Ip::four([10, 250, 1, last]));
+        object.attached = attached
+            .into_iter()
+            .flat_map(|ip| many.clone().chain([ip]))
+            .collect();
         object.phase = "Running";
         object.phase_by = object.kubelet;
         object.ready = true;
@@ -166,7 +192,7 @@ impl World {
 
     /// Containers end, then the sandbox goes; nothing is shown yet.
     fn stop(&mut self, index: usize) {
-        let now = self.second();
+        let now = self.clock(index);
         self.story_step(index, "sandbox-down");
         self.cluster.sandbox_down(index, now);
         let pod = &mut self.cluster.pods[index];
@@ -174,7 +200,7 @@ impl World {
     }
 
     fn publish_end(&mut self, index: usize, id: Id, mut object: PodObject) {
-        let now = self.second();
+        let now = self.clock(index);
         let start = match object.container {
             Container::Running(start) | Container::Ended(start, _) => start,
             Container::Waiting => now,

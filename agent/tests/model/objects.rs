@@ -1,6 +1,6 @@
 //! The objects that the API stores, and how they look as JSON.
 
-use crate::cluster::{Cluster, Ip, Ipam};
+use crate::cluster::{Cluster, Ip, Ipam, Kubelet};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub const PATHS: [&str; 5] = [
     "/api/v1/nodes",
     "/api/v1/namespaces",
 ];
-pub const NODE_NAMES: [&str; 2] = ["node-a", "node-b"];
+pub const NODE_NAMES: [&str; 3] = ["node-a", "node-b", "node-c"];
 pub const PORT: u16 = 8080;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,13 +46,26 @@ pub struct PodObject {
     pub sandbox: Option<(bool, u64)>,
     pub container: Container,
     pub deleting: bool,
-    /// One of a Deployment's.
-    pub replica: bool,
+    pub families: &'static [bool],
+    /// What its annotation shows of a second network.
+    pub attached: Vec<Ip>,
+    pub owner: Option<Owner>,
 }
+
+/// Kind and name of the controlling owner.
+pub type Owner = (&'static str, &'static str);
+
+/// Owners whose pods stand in for each other, one whose pods do not, and none.
+pub const OWNERS: [Option<&str>; 4] = [None, Some("ReplicaSet"), Some("DaemonSet"), Some("StatefulSet")];
 
 impl PodObject {
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, "Succeeded" | "Failed")
+    }
+
+    /// Whether other pods of its owner stand in for it.
+    pub fn stands_in(&self) -> bool {
+        self.owner.is_some_and(|(kind, _)| kind != "StatefulSet")
     }
 
     pub fn json(&self, (namespace, name): (&str, &str)) -> Value {
@@ -69,7 +82,8 @@ impl PodObject {
                 json!({"terminated": {"exitCode": 0, "startedAt": time(start), "finishedAt": time(end)}})
             }
         };
-        let ips: Vec<Value> = self.ip.iter().map(|ip| json!({"ip": ip.to_string()})).collect();
+        let shown = |ip: Ip| self.families.iter().map(move |six| ip.of(*six).to_string());
+        let ips: Vec<String> = self.ip.into_iter().flat_map(shown).collect();
         let owned = |manager: &str, fields: Value| json!({"manager": manager, "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": fields}});
         let mut pod = json!({
             "metadata": {
@@ -81,14 +95,19 @@ impl PodObject {
             },
             "spec": {"nodeName": NODE_NAMES[self.node], "containers": [{"name": "c"}]},
             "status": {
-                "phase": self.phase, "conditions": conditions, "podIPs": ips, "podIP": self.ip.map(|ip| ip.to_string()).unwrap_or_default(),
+                "phase": self.phase, "conditions": conditions, "podIP": ips.first().cloned().unwrap_or_default(),
+                "podIPs": ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>(),
                 "hostIP": format!("192.168.250.{}", 11 + self.node),
                 "containerStatuses": [{"name": "c", "state": state, "lastState": {}}],
             },
         });
-        if self.replica {
-            pod["metadata"]["ownerReferences"] =
-                json!([{"kind": "ReplicaSet", "name": "pg-5c", "controller": true}]);
+        if let Some((kind, name)) = self.owner {
+            pod["metadata"]["ownerReferences"] = json!([{"kind": kind, "name": name, "controller": true}]);
+        }
+        if !self.attached.is_empty() {
+            let ips: Vec<String> = self.attached.iter().map(ToString::to_string).collect();
+            let networks = json!([{"name": "second", "ips": ips}]).to_string();
+            pod["metadata"]["annotations"] = json!({"k8s.v1.cni.cncf.io/network-status": networks});
         }
         if self.deleting {
             pod["metadata"]["deletionTimestamp"] = time(0).into();
@@ -107,21 +126,33 @@ pub struct Endpoint {
     pub terminating: bool,
 }
 
-/// A slice; its Service's name is a label.
+/// A slice of one family; its Service's name is a label.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slice {
     pub service: &'static str,
+    pub six: bool,
+    /// Addresses have leading zeros, as old API servers took them: kube-proxy reads them as decimals.
+    pub zeros: bool,
     pub endpoints: Vec<Endpoint>,
 }
 
 impl Slice {
     pub fn json(&self, (namespace, name): (&str, &str)) -> Value {
+        let shown = |ip: Ip| {
+            let [a, b, c, d] = ip.last;
+            let zeros = self.zeros && !ip.six;
+            if zeros {
+                format!("{a:03}.{b:03}.{c:03}.{d:03}")
+            } else {
+                ip.to_string()
+            }
+        };
         let endpoints: Vec<Value> = self
             .endpoints
             .iter()
             .map(|endpoint| {
                 let mut shown = json!({
-                    "addresses": [endpoint.ip.to_string()],
+                    "addresses": [shown(endpoint.ip)],
                     "conditions": {"ready": endpoint.ready, "serving": endpoint.ready, "terminating": endpoint.terminating},
                 });
                 if let Some((name, uid)) = &endpoint.target {
@@ -132,29 +163,47 @@ impl Slice {
             .collect();
         json!({
             "metadata": {"namespace": namespace, "name": name, "labels": {"kubernetes.io/service-name": self.service}},
-            "addressType": "IPv4", "endpoints": endpoints,
+            "addressType": if self.six { "IPv6" } else { "IPv4" }, "endpoints": endpoints,
             "ports": [{"name": "http", "protocol": "TCP", "port": PORT}],
         })
     }
 }
 
-/// A Service; the same for all time, but for its namespace's annotation.
+/// Who writes the slices of a Service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Writer {
+    /// The EndpointSlice controller.
+    Controller,
+    /// One pod leads: as with Patroni, the writer keeps a targetRef while name and IP are the same (of pods that stand in for each other, the IP).
+    Leader,
+    /// Both, a slice each.
+    Both,
+    /// One that copies what slices of `web` list, now and then.
+    Copy,
+}
+
+/// A Service; the same for all time, but for its addresses and its namespace's annotation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
     pub namespace: &'static str,
     pub name: &'static str,
     /// Value of the label `app`; none: no selector.
     pub selects: Option<&'static str>,
+    pub writer: Writer,
     pub vip: Ip,
     pub publishes_unready: bool,
 }
 
 impl Service {
-    pub fn json(&self) -> Value {
+    /// The object, with further addresses.
+    pub fn json(&self, external: &[Ip]) -> Value {
+        let vips = [false, true].map(|six| self.vip.of(six).to_string());
+        let external: Vec<String> = external.iter().map(ToString::to_string).collect();
         let mut service = json!({
             "metadata": {"namespace": self.namespace, "name": self.name, "uid": format!("service-{}", self.name)},
             "spec": {
-                "clusterIP": self.vip.to_string(), "clusterIPs": [self.vip.to_string()],
+                "clusterIP": vips[0], "clusterIPs": vips, "externalIPs": external,
+                "publishNotReadyAddresses": self.publishes_unready,
                 "ports": [{"name": "http", "port": 80, "targetPort": PORT, "protocol": "TCP"}],
             },
         });
@@ -163,30 +212,39 @@ impl Service {
         }
         service
     }
+
+    /// The slices that its writers keep.
+    pub fn slices(&self) -> impl Iterator<Item = String> {
+        let suffixes = ["auto", "auto6", "leader", "leader6", "custom", "custom6"];
+        suffixes
+            .into_iter()
+            .map(move |suffix| format!("{}-{suffix}", self.name))
+    }
 }
 
-/// All Services of the model.
-pub const ALL_SERVICES: [Service; 4] = [
-    service("shop", "web", Some("web"), 1, false),
-    service("shop", "front", Some("web"), 2, false),
-    service("other", "api", Some("api"), 3, true),
-    service("shop", "pg", None, 4, false),
-];
-
-const fn service(
-    namespace: &'static str,
-    name: &'static str,
-    selects: Option<&'static str>,
-    vip: u8,
-    publishes_unready: bool,
-) -> Service {
-    Service {
+/// The Services of a history: which selector and writer `front` and `pg` have.
+pub fn services(front: usize, pg: usize) -> [Service; 4] {
+    let front = [(Some("web"), Writer::Controller), (None, Writer::Copy)][front];
+    // The second one's selector means something to its own controller alone.
+    let selectors = [
+        (None, Writer::Leader),
+        (Some("its-leader"), Writer::Leader),
+        (Some("pg"), Writer::Both),
+    ];
+    let service = |namespace, name, (selects, writer), number, publishes_unready| Service {
         namespace,
         name,
         selects,
-        vip: Ip([10, 96, 0, vip]),
+        writer,
+        vip: Ip::four([10, 96, 0, number]),
         publishes_unready,
-    }
+    };
+    [
+        service("shop", "web", (Some("web"), Writer::Controller), 1, false),
+        service("shop", "front", front, 2, false),
+        service("other", "api", (Some("api"), Writer::Controller), 3, true),
+        service("shop", "pg", selectors[pg], 4, false),
+    ]
 }
 
 /// Everything that the API stores and that changes, typed.
@@ -197,6 +255,8 @@ pub struct Objects {
     pub slices: BTreeMap<(&'static str, String), Slice>,
     /// `epguard.io/mode` by namespace.
     pub modes: BTreeMap<&'static str, &'static str>,
+    /// Further addresses, by the number of the Service, or of the Node after those.
+    pub addresses: BTreeMap<usize, Ip>,
 }
 
 impl Objects {
@@ -223,21 +283,32 @@ pub fn namespace(name: &str, mode: Option<&str>) -> Value {
     namespace
 }
 
-pub fn node(cluster: &Cluster, number: usize) -> Value {
-    let [first, _] = Cluster::range(number);
-    let [a, b, c, _] = first.0;
+/// A Node; none while there is none of this number.
+pub fn node(cluster: &Cluster, number: usize, more: &[Ip]) -> Option<Value> {
+    let range = cluster.ranges[number]?;
+    let [first, _] = Cluster::range(range);
+    let [a, b, c, _] = first.last;
     let cidrs = match cluster.ipam {
-        Ipam::Node | Ipam::ClusterDespiteRanges => vec![format!("{a}.{b}.{c}.0/24")],
+        Ipam::Node | Ipam::ClusterDespiteRanges => {
+            vec![format!("{a}.{b}.{c}.0/24"), format!("{}/120", first.of(true))]
+        }
         Ipam::Cluster => vec![],
     };
-    json!({
-        "metadata": {"name": NODE_NAMES[number], "uid": format!("node-{number}")},
+    let own = format!("192.168.250.{}", 11 + number);
+    let addresses = more.iter().map(ToString::to_string).chain([own]);
+    let kind = if cluster.kubelets[number] == Kubelet::Virtual {
+        "virtual-kubelet"
+    } else {
+        ""
+    };
+    Some(json!({
+        "metadata": {"name": NODE_NAMES[number], "uid": format!("node-{number}-{range}"), "labels": {"type": kind}},
         "spec": {"podCIDRs": cidrs},
         "status": {
-            "addresses": [{"type": "InternalIP", "address": format!("192.168.250.{}", 11 + number)}],
-            "nodeInfo": {"bootID": format!("boot-{number}")},
+            "addresses": addresses.map(|address| json!({"type": "InternalIP", "address": address})).collect::<Vec<_>>(),
+            "nodeInfo": {"bootID": format!("boot-{number}-{range}")},
         },
-    })
+    }))
 }
 
 /// A second of the model as the API writes it.

@@ -18,6 +18,7 @@ impl World {
         ));
         self.objects = objects;
         let now = self.second();
+        (0..3).for_each(|number| self.write_node(number));
         for index in 0..self.cluster.pods.len() {
             let pod = self.cluster.pods[index].clone();
             let known = self
@@ -42,7 +43,7 @@ impl World {
 
     /// The kubelet starts a pod again that the restored API wants, or says that it has another sandbox than shown.
     fn revive(&mut self, index: usize, id: (&'static str, String), mut object: PodObject) {
-        let now = self.second();
+        let now = self.clock(index);
         let pod = &mut self.cluster.pods[index];
         (pod.wanted, pod.over) = (!object.deleting, false);
         pod.revived = true;

@@ -4,7 +4,7 @@ use crate::agent::{self, Agent, Kernel};
 use crate::checks::{self, Suspicions, Wrong};
 use crate::cluster::Ip;
 use crate::history::{History, Op, Setup};
-use crate::objects::{ALL_SERVICES, Service};
+use crate::objects::Service;
 use crate::server::until;
 use crate::world::World;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ pub fn play(history: &History, seed: u64) -> Result<Seen, Failure> {
         match run.play(history).await {
             Ok(()) => Ok(run.seen),
             Err(Wrong { why, check }) => Err(Failure {
-                yaml: run.world.story.yaml(&why, &check),
+                yaml: run.world.story.yaml(&run.world.services, &why, &check),
                 why,
             }),
         }
@@ -73,7 +73,7 @@ pub fn play(history: &History, seed: u64) -> Result<Seen, Failure> {
 
 impl Run {
     fn new(history: &History) -> Self {
-        let world = World::new(history.setup);
+        let world = World::new(history.setup, history.is_faultless());
         let client = world.api.client();
         let kernel = Kernel::default();
         let agent = Agent::start(&client, &kernel);
@@ -99,13 +99,21 @@ impl Run {
             self.wait(Duration::from_millis((*after).into())).await?;
             match op {
                 Op::Restart(away) => {
+                    let denied = self.kernel.in_force().into_iter();
+                    let dead = denied.filter_map(|denied| Some((denied.vip?, denied.ip, denied.dead?)));
+                    self.world.kept.extend(dead.filter(|_| self.agent.is_some()));
                     self.agent = None;
                     self.blind = self.blind.or_else(|| Some(Instant::now()));
                     self.back = Some(Instant::now() + Duration::from_millis((*away).into()));
                     self.world.story.step("agent: killed");
                 }
                 Op::Netlink(tells) => self.netlink = *tells,
-                op => self.world.take(op),
+                op => {
+                    if matches!(op, Op::Restore(_) | Op::Address(..)) {
+                        self.world.kept.clear();
+                    }
+                    self.world.take(op);
+                }
             }
             self.note_aims();
             self.check()?;
@@ -233,7 +241,7 @@ impl Run {
     }
 
     fn note_aims(&mut self) {
-        for service in ALL_SERVICES {
+        for service in self.world.services {
             let slices = self.world.objects.slices.iter();
             let own = slices.filter(|((namespace, _), slice)| {
                 *namespace == service.namespace && slice.service == service.name

@@ -1,7 +1,7 @@
 //! A history as a scenario that `cargo xtask scenario` plays. What the lab has no words for becomes a comment.
 
 use crate::cluster::{Ip, Kubelet};
-use crate::objects::{ALL_SERVICES, NODE_NAMES, Service, Slice};
+use crate::objects::{NODE_NAMES, Service, Slice};
 use std::fmt::Write as _;
 
 #[derive(Default)]
@@ -103,7 +103,7 @@ impl Story {
     }
 
     /// The file. `checks` are the calls that show what is wrong.
-    pub fn yaml(&self, why: &str, checks: &str) -> String {
+    pub fn yaml(&self, services: &[Service], why: &str, checks: &str) -> String {
         let mut yaml = format!(
             "id: model\ntitle: found by the model\nmust: not happen ({})\npods:\n",
             why.replace([':', '#', '\n'], " ")
@@ -116,7 +116,7 @@ impl Story {
                 .map(|ip| format!(", next-ip: {}", name(ip)))
                 .unwrap_or_default();
             let kubelet = match pod.kubelet {
-                Kubelet::Current | Kubelet::OneBinary => "",
+                Kubelet::Current | Kubelet::OneBinary | Kubelet::Virtual => "",
                 Kubelet::Old => ", kubelet: \"1.26\"",
             };
             let (alias, node) = (alias(&pod.uid), NODE_NAMES[pod.node]);
@@ -127,7 +127,7 @@ impl Story {
             );
         }
         yaml += "services:\n";
-        for service in ALL_SERVICES {
+        for service in services {
             let selector = service.selects.map(|app| format!("selector: {{app: {app}}}"));
             let _ = writeln!(
                 yaml,
@@ -154,6 +154,6 @@ pub fn alias(uid: &str) -> String {
 }
 
 fn name(ip: Ip) -> String {
-    let [_, _, node, host] = ip.0;
+    let [_, _, node, host] = ip.last;
     format!("X{node}-{host}")
 }

@@ -1,63 +1,64 @@
 //! The cluster and its API as one: what each operation of a history does to them.
 
-use crate::cluster::{Cluster, Ip, Ipam, Kubelet, Pod};
+use crate::cluster::{Cluster, FAMILIES, Ip, Ipam, Kubelet, Pod, SECOND};
 use crate::history::{Op, Setup};
 use crate::objects::{
-    ALL_SERVICES, Container, NAMESPACES, NODES, Objects, PODS, PodObject, SERVICES, namespace, node,
+    Container, NAMESPACES, NODE_NAMES, NODES, OWNERS, Objects, PODS, PodObject, SERVICES, Service, Writer,
+    namespace, node, services,
 };
 use crate::server::Api;
 use crate::story::Story;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
 pub const APPS: [(&str, &str); 3] = [("shop", "web"), ("other", "api"), ("shop", "pg")];
 pub const MODES: [Option<&str>; 3] = [None, Some("observe"), Some("off")];
 
+/// A pod of node-b has it, though it is in node-a's range.
+const FAR: Ip = Ip::four([10, 244, 1, 99]);
+
 pub struct World {
     pub setup: Setup,
+    /// Nothing but pods, nodes and writers of slices does anything.
+    pub faultless: bool,
+    pub services: [Service; 4],
     pub cluster: Cluster,
     pub objects: Objects,
     pub api: Api,
     pub story: Story,
     /// The typed side of the API's backup.
     pub backup: Option<Objects>,
+    /// IPs that something else than a pod has, or had.
+    pub spared: BTreeSet<Ip>,
+    /// Denials of dead pods in force when an agent ended: VIP, IP, UID.
+    pub kept: BTreeSet<(Ip, Ip, [u8; 16])>,
     /// When the model began; its seconds count from there.
     began: Instant,
     uids: usize,
 }
 
 impl World {
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: Setup, faultless: bool) -> Self {
         let mut world = Self {
             setup,
+            faultless,
+            services: services(setup.front, setup.pg),
             cluster: Cluster::new(setup.ipam, setup.kubelets),
             objects: Objects::default(),
             api: Api::new(),
             story: Story::default(),
             backup: None,
+            spared: BTreeSet::new(),
+            kept: BTreeSet::new(),
             began: Instant::now(),
             uids: 0,
         };
-        for number in [0, 1] {
-            let object = node(&world.cluster, number);
-            world
-                .api
-                .store()
-                .put(NODES, crate::objects::NODE_NAMES[number], object);
-        }
+        (0..3).for_each(|number| world.write_node(number));
         for name in ["shop", "other"] {
             world.api.store().put(NAMESPACES, name, namespace(name, None));
         }
-        for service in ALL_SERVICES {
-            let mut object = service.json();
-            if service.publishes_unready {
-                object["spec"]["publishNotReadyAddresses"] = true.into();
-            }
-            world
-                .api
-                .store()
-                .put(SERVICES, &key(service.namespace, service.name), object);
-        }
+        (0..4).for_each(|number| world.write_service(number));
         if setup.ipam == Ipam::ClusterDespiteRanges {
             world.disprove_ranges();
         }
@@ -67,6 +68,11 @@ impl World {
     /// Seconds since the model began, and a day.
     pub fn second(&self) -> u64 {
         3_600 + self.began.elapsed().as_secs()
+    }
+
+    /// The same by the clock of a pod's node.
+    pub fn clock(&self, index: usize) -> u64 {
+        self.second() + self.cluster.clocks[self.cluster.pods[index].node]
     }
 
     /// Carries an operation out on the cluster and its API. Those of the agent are not for here.
@@ -96,14 +102,18 @@ impl World {
             Op::FailEarly(pod) => self.with_pod(pod, Self::fail_early),
             Op::LoseSandbox(pod) => self.with_pod(pod, Self::lose_sandbox),
             Op::Relabel(pod, app) => self.with_pod(pod, |world, pod| world.relabel(pod, APPS[app].1)),
-            Op::Cut(node, cut) => self.cluster.cut[node] = cut,
-            Op::Sync(service) => self.write_slice(&ALL_SERVICES[service]),
-            Op::Custom(service, pod, foreign) => {
+            Op::Rewrite(pod) => self.with_pod(pod, Self::rewrite),
+            Op::Cut(node, cut) => self.cluster.cut[node] = cut || self.cluster.ranges[node].is_none(),
+            Op::Node(number, range) => self.turn_node(number, range),
+            Op::Clock(node, wrong) => self.cluster.clocks[node] = wrong,
+            Op::Address(owner, ip) => self.turn_address(owner, ip),
+            Op::Sync(service) => self.write_slice(self.services[service]),
+            Op::Custom(service, pod, how) => {
                 self.with_pod(pod, |world, pod| {
-                    world.list_by_hand(&ALL_SERVICES[service], pod, foreign);
+                    world.list_by_hand(world.services[service], pod, how);
                 });
             }
-            Op::DropCustom(service) => self.unlist_by_hand(&ALL_SERVICES[service]),
+            Op::DropCustom(service) => self.unlist_by_hand(self.services[service]),
             Op::Annotate(name, mode) => self.annotate(["shop", "other"][name], MODES[mode]),
             Op::Lag(kind, lag) => self.api.store().kinds[kind].lag = Duration::from_millis(lag.into()),
             Op::Stall(kind) => {
@@ -125,6 +135,65 @@ impl World {
             }
             Op::Restore(back) => self.restore(back),
             Op::Restart(_) | Op::Netlink(_) => {}
+        }
+    }
+
+    /// A node is deleted, and what runs there is over; or one comes, with a range that is free.
+    fn turn_node(&mut self, number: usize, range: u8) {
+        let now = self.second();
+        let taken = self.cluster.ranges.contains(&Some(range));
+        if self.cluster.ranges[number].take().is_some() {
+            for index in 0..self.cluster.pods.len() {
+                let pod = &mut self.cluster.pods[index];
+                if pod.node == number && pod.namespace != "infra" {
+                    (pod.wanted, pod.over) = (false, true);
+                    self.cluster.sandbox_down(index, now);
+                }
+            }
+        } else {
+            self.cluster.ranges[number] = Some(if taken { range + 2 } else { range });
+        }
+        self.cluster.cut[number] = self.cluster.ranges[number].is_none();
+        self.story.note(&format!(
+            "range of {}: {:?}",
+            NODE_NAMES[number], self.cluster.ranges[number]
+        ));
+        self.write_node(number);
+    }
+
+    /// A Service or Node has an IP of the pods' from now on, or no more.
+    fn turn_address(&mut self, owner: usize, ip: Ip) {
+        if self.objects.addresses.remove(&owner).is_none() {
+            self.objects.addresses.insert(owner, ip);
+            self.spared.insert(ip);
+        }
+        self.story
+            .note(&format!("further addresses: {:?}", self.objects.addresses));
+        match owner.checked_sub(4) {
+            None => self.write_service(owner),
+            Some(node) => self.write_node(node),
+        }
+    }
+
+    fn write_service(&self, number: usize) {
+        let service = &self.services[number];
+        let more: Vec<Ip> = self.objects.addresses.get(&number).copied().into_iter().collect();
+        let key = key(service.namespace, service.name);
+        self.api.store().put(SERVICES, &key, service.json(&more));
+    }
+
+    pub fn write_node(&self, number: usize) {
+        let more: Vec<Ip> = self
+            .objects
+            .addresses
+            .get(&(4 + number))
+            .copied()
+            .into_iter()
+            .collect();
+        let (name, mut store) = (NODE_NAMES[number], self.api.store());
+        match node(&self.cluster, number, &more) {
+            Some(object) => store.put(NODES, name, object),
+            None => store.remove(NODES, name, serde_json::json!({"metadata": {"name": name}})),
         }
     }
 
@@ -163,7 +232,8 @@ impl World {
     fn create(&mut self, app: usize, node: usize, number: usize) -> Option<usize> {
         let (namespace, app) = APPS[app];
         let name = format!("{app}-{number}");
-        if self.objects.pods.contains_key(&(namespace, name.clone())) {
+        let is_known = self.objects.pods.contains_key(&(namespace, name.clone()));
+        if is_known || self.cluster.ranges[node].is_none() {
             return None;
         }
         self.uids += 1;
@@ -182,12 +252,13 @@ impl World {
         app: &'static str,
         node: usize,
     ) -> usize {
-        let now = self.second();
+        let now = self.second() + self.cluster.clocks[node];
         let (kubelet, knows) = match self.cluster.kubelets[node] {
-            Kubelet::Current => ("kubelet", true),
+            Kubelet::Current | Kubelet::Virtual => ("kubelet", true),
             Kubelet::Old => ("kubelet", false),
             Kubelet::OneBinary => ("k3s", true),
         };
+        let families = FAMILIES[self.setup.families[node]];
         let object = PodObject {
             uid: uid.clone(),
             app,
@@ -200,14 +271,19 @@ impl World {
             sandbox: knows.then_some((false, now)),
             container: Container::Waiting,
             deleting: false,
-            replica: self.setup.replicas && app == "pg",
+            families,
+            attached: vec![],
+            owner: OWNERS[self.setup.owner].map(|kind| (kind, app)),
         };
         self.cluster.pods.push(Pod {
             uid,
             namespace,
             name: name.clone(),
+            app,
             node,
             sandbox: None,
+            families,
+            attached: (self.setup.networks > 0 && app != "far").then_some(SECOND[0]),
             since: now,
             wanted: true,
             over: false,
@@ -220,10 +296,10 @@ impl World {
     /// A pod of node-b that shows an IP of node-a's range, for good.
     fn disprove_ranges(&mut self) {
         let index = self.add("infra", "far".into(), "uid-far".into(), "far", 1);
-        self.cluster.pods[index].sandbox = Some(Ip([10, 244, 1, 99]));
+        self.cluster.pods[index].sandbox = Some(FAR);
         let id = ("infra", "far".to_owned());
         let mut object = self.objects.pods[&id].clone();
-        object.ip = Some(Ip([10, 244, 1, 99]));
+        object.ip = Some(FAR);
         object.phase = "Running";
         object.sandbox = Some((true, 0));
         object.container = Container::Running(1);
@@ -261,13 +337,16 @@ impl World {
     /// Writers of slices that keep up with a pod.
     pub fn follow(&mut self, namespace: &str, app: &str) {
         if self.setup.follow {
-            let concerned = |service: &&crate::objects::Service| {
-                service.namespace == namespace && service.selects.unwrap_or(service.name) == app
+            let concerned = |service: &Service| {
+                let of = if service.writer == Writer::Controller {
+                    service.selects
+                } else {
+                    Some(service.name)
+                };
+                service.namespace == namespace && of == Some(app)
             };
-            ALL_SERVICES
-                .iter()
-                .filter(concerned)
-                .for_each(|service| self.write_slice(service));
+            let services = self.services.into_iter().filter(concerned);
+            services.for_each(|service| self.write_slice(service));
         }
     }
 }

@@ -1,107 +1,165 @@
 //! Writers of slices, and what a proxy may have read of them.
 
-use crate::objects::{Endpoint, SLICES, Service, Slice};
+use crate::objects::{Endpoint, PodObject, SLICES, Service, Slice, Writer};
 use crate::world::{World, key};
 
+/// Whom a slice names that is written by hand.
+#[derive(Clone, Copy)]
+enum Named {
+    None,
+    Foreign,
+    Own,
+}
+
+/// How an address is written by hand: of the second network, with leading zeros, for whom.
+const HAND: [(bool, bool, Named); 6] = [
+    (false, false, Named::None),
+    (false, false, Named::Foreign),
+    (false, true, Named::None),
+    (true, false, Named::None),
+    (true, false, Named::Own),
+    (true, false, Named::Own),
+];
+/// How many ways there are.
+pub const HANDS: usize = HAND.len();
+
 impl World {
-    /// The Service's writer brings its slice up to date.
-    pub fn write_slice(&mut self, service: &Service) {
-        let endpoints = match service.selects {
-            Some(app) => self.selected(service, app),
-            None => self.leader(service),
-        };
-        self.put_slice(service, format!("{}-auto", service.name), endpoints);
+    /// The Service's writers bring its slices up to date.
+    pub fn write_slice(&mut self, service: Service) {
+        let app = service.selects.filter(|_| service.writer != Writer::Leader);
+        if let Some(app) = app {
+            let endpoints = self.selected(&service, app);
+            self.put_slice(&service, "auto", false, &endpoints);
+        }
+        match service.writer {
+            Writer::Controller => {}
+            Writer::Leader | Writer::Both => {
+                let endpoints = self.leader(&service);
+                self.put_slice(&service, "leader", false, &endpoints);
+            }
+            Writer::Copy => {
+                let of = self
+                    .objects
+                    .slices
+                    .iter()
+                    .filter(|(id, _)| id.1.starts_with("web-auto"));
+                let endpoints: Vec<Endpoint> = of.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
+                self.put_slice(&service, "auto", false, &endpoints);
+            }
+        }
     }
 
     /// As the EndpointSlice controller lists: every pod that has an IP and is not terminal.
     fn selected(&self, service: &Service, app: &str) -> Vec<Endpoint> {
         let pods = self.objects.pods.iter();
         let selected = pods.filter(|((namespace, _), pod)| *namespace == service.namespace && pod.app == app);
-        selected
+        let listed = selected
             .filter(|(_, pod)| !pod.is_terminal())
-            .filter_map(|((_, name), pod)| {
-                Some(Endpoint {
-                    ip: pod.ip?,
-                    target: Some((name.clone(), pod.uid.clone())),
-                    ready: (pod.ready && !pod.deleting) || service.publishes_unready,
-                    terminating: pod.deleting,
-                })
-            })
-            .collect()
+            .map(|((_, name), pod)| {
+                let ready = (pod.ready && !pod.deleting) || service.publishes_unready;
+                endpoints(name, pod, ready)
+            });
+        listed.flatten().collect()
     }
 
-    /// As Patroni does: one running pod leads, and its targetRef is kept while name and IP are the same (of a Deployment's pods, the
-    /// IP). No pod: no change.
+    /// As Patroni does: one running pod leads, and its targetRef is kept while name and IP are the same (of pods that stand in for
+    /// each other, the IP). No pod: no change.
     fn leader(&self, service: &Service) -> Vec<Endpoint> {
-        let id = (service.namespace, format!("{}-auto", service.name));
-        let before = self
-            .objects
-            .slices
-            .get(&id)
-            .map(|slice| slice.endpoints.clone())
-            .unwrap_or_default();
-        let mut pods = self.objects.pods.iter();
-        let running = pods.find_map(|((namespace, name), pod)| {
-            let leads =
-                *namespace == service.namespace && name.starts_with(service.name) && pod.phase == "Running";
-            Some((name, pod, pod.ip?)).filter(|_| leads)
+        let slices = self.objects.slices.iter();
+        let own = slices.filter(|((namespace, name), _)| {
+            *namespace == service.namespace && name.starts_with(&format!("{}-leader", service.name))
         });
-        let Some((name, pod, ip)) = running else {
+        let before: Vec<Endpoint> = own.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
+        let mut pods = self.objects.pods.iter();
+        let running = pods.find(|((namespace, name), pod)| {
+            let is_member = *namespace == service.namespace && name.starts_with(service.name);
+            is_member && pod.phase == "Running" && pod.ip.is_some()
+        });
+        let Some(((_, name), pod)) = running else {
             return before;
         };
-        let same = |endpoint: &&Endpoint| {
-            let is_known = |(known, _): &(String, String)| known == name || self.setup.replicas;
-            endpoint.ip == ip && endpoint.target.as_ref().is_some_and(is_known)
-        };
-        let kept = before
-            .iter()
-            .find(same)
-            .and_then(|endpoint| endpoint.target.clone());
-        vec![Endpoint {
-            ip,
-            target: kept.or_else(|| Some((name.clone(), pod.uid.clone()))),
-            ready: true,
-            terminating: false,
-        }]
+        let mut now: Vec<Endpoint> = endpoints(name, pod, true).collect();
+        for endpoint in &mut now {
+            let same = |kept: &&Endpoint| {
+                let is_known = |(known, _): &(String, String)| known == name || pod.stands_in();
+                kept.ip == endpoint.ip && kept.target.as_ref().is_some_and(is_known)
+            };
+            endpoint.terminating = false;
+            endpoint.target = before
+                .iter()
+                .find(same)
+                .map_or(endpoint.target.take(), |kept| kept.target.clone());
+        }
+        now
     }
 
-    /// A writer adds an address by hand: without a targetRef, or with the UID of a pod of another cluster.
-    pub fn list_by_hand(&mut self, service: &Service, index: usize, foreign: bool) {
-        let Some(ip) = self.cluster.pods[index].sandbox else {
+    /// A writer adds an address by hand.
+    pub fn list_by_hand(&mut self, service: Service, index: usize, how: usize) {
+        let (attached, zeros, named) = HAND[how];
+        let pod = &self.cluster.pods[index];
+        let own = pod.sandbox.map(|ip| ip.of(pod.families[0]));
+        let Some(ip) = own.and(if attached { pod.attached } else { own }) else {
             return;
         };
-        let target = foreign.then(|| ("elsewhere".to_owned(), "uid-of-another-cluster".to_owned()));
+        let target = match named {
+            Named::None => None,
+            Named::Foreign => Some(("elsewhere".to_owned(), "uid-of-another-cluster".to_owned())),
+            Named::Own => Some((pod.name.clone(), pod.uid.clone())),
+        };
         let endpoint = Endpoint {
             ip,
             target,
             ready: true,
             terminating: false,
         };
-        self.put_slice(service, format!("{}-custom", service.name), vec![endpoint]);
+        self.put_slice(&service, "custom", zeros, &[endpoint]);
     }
 
-    pub fn unlist_by_hand(&mut self, service: &Service) {
-        let name = format!("{}-custom", service.name);
-        if let Some(slice) = self.objects.slices.remove(&(service.namespace, name.clone())) {
-            let json = slice.json((service.namespace, &name));
-            self.api
-                .store()
-                .remove(SLICES, &key(service.namespace, &name), json);
+    pub fn unlist_by_hand(&mut self, service: Service) {
+        for name in ["custom", "custom6"].map(|suffix| format!("{}-{suffix}", service.name)) {
+            if let Some(slice) = self.objects.slices.remove(&(service.namespace, name.clone())) {
+                let json = slice.json((service.namespace, &name));
+                self.api
+                    .store()
+                    .remove(SLICES, &key(service.namespace, &name), json);
+            }
         }
     }
 
-    fn put_slice(&mut self, service: &Service, name: String, endpoints: Vec<Endpoint>) {
-        let slice = Slice {
-            service: service.name,
-            endpoints,
-        };
-        let id = (service.namespace, name);
-        if self.objects.slices.get(&id) == Some(&slice) {
-            return;
+    /// Writes a slice for each family.
+    fn put_slice(&mut self, service: &Service, suffix: &str, zeros: bool, endpoints: &[Endpoint]) {
+        for six in [false, true] {
+            let of = endpoints.iter().filter(|endpoint| endpoint.ip.six == six);
+            let slice = Slice {
+                service: service.name,
+                six,
+                zeros,
+                endpoints: of.cloned().collect(),
+            };
+            let name = format!("{}-{suffix}{}", service.name, if six { "6" } else { "" });
+            let id = (service.namespace, name);
+            let before = self.objects.slices.get(&id);
+            if before == Some(&slice) || before.is_none() && slice.endpoints.is_empty() {
+                continue;
+            }
+            self.story.slice(service, &slice);
+            let json = slice.json((id.0, &id.1));
+            self.api.store().put(SLICES, &key(id.0, &id.1), json);
+            self.objects.slices.insert(id, slice);
         }
-        self.story.slice(service, &slice);
-        let json = slice.json((id.0, &id.1));
-        self.api.store().put(SLICES, &key(id.0, &id.1), json);
-        self.objects.slices.insert(id, slice);
     }
+}
+
+/// The endpoints of a pod, one for each of its families.
+fn endpoints(name: &str, pod: &PodObject, ready: bool) -> impl Iterator<Item = Endpoint> {
+    let ips = pod
+        .ip
+        .into_iter()
+        .flat_map(|ip| pod.families.iter().map(move |six| ip.of(*six)));
+    ips.map(move |ip| Endpoint {
+        ip,
+        target: Some((name.to_owned(), pod.uid.clone())),
+        ready,
+        terminating: pod.deleting,
+    })
 }
