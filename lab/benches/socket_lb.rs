@@ -18,7 +18,7 @@ mod support;
 
 use calls::{COSTS, NAMES};
 use epguard::Denials;
-use form::{Better, Comparison, Table};
+use form::{Comparison, Table};
 use row::Beside::{self, Everything, LoadBalancer, Nothing, Sockets};
 use row::Row;
 use std::time::{Duration, Instant};
@@ -62,7 +62,6 @@ fn table(rounds: &[[[f64; COSTS]; ROWS.len()]], number: usize) -> Table {
         name: format!("socket-lb-{}", number + 1),
         title: NAMES[number].to_owned(),
         unit: "ns".to_owned(),
-        better: Better::Lower,
         notes: vec![format!("{} rounds.", rounds.len())],
         rows: ROWS.iter().enumerate().map(row).collect(),
     }

@@ -1,4 +1,4 @@
-//! The repository's text files, and their length: 300 lines, tests included. A longer one holds more than one concept.
+//! The repository's text files.
 
 use std::fs;
 use std::io;
@@ -8,26 +8,12 @@ use anyhow::{Context, Result};
 
 use crate::process::root;
 
-const MOST_LINES: usize = 300;
-
 /// A text file.
 #[derive(Debug)]
 pub(crate) struct File {
     /// The path from the repository's root.
     pub(crate) name: String,
     pub(crate) text: String,
-}
-
-/// A line for each `.rs` file above the limit.
-pub(crate) fn too_long() -> Result<Vec<String>> {
-    let lines = |file: &File| (file.name.clone(), file.text.lines().count());
-    let files = read_all("", "rs")?;
-    let long = files.iter().map(lines).filter(|(_, lines)| *lines > MOST_LINES);
-    Ok(long
-        .map(|(name, lines)| {
-            format!("{name} has {lines} lines, {MOST_LINES} are allowed: split it by concept")
-        })
-        .collect())
 }
 
 /// The files with this extension in a folder of the repository and its subfolders, except built and hidden ones, sorted.

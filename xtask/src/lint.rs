@@ -2,14 +2,10 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::files;
 use crate::ladder::{Counted, Ladder};
-use crate::lines;
 use crate::linker;
 use crate::pages;
 use crate::process::{cargo, read};
-use crate::prose;
-use crate::rooms;
 use crate::toolchain::Toolchain;
 
 /// Runs the checks alone.
@@ -22,11 +18,7 @@ pub(crate) fn run() -> ExitCode {
 /// Runs the checks as the first steps of `ladder`.
 pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
-    ladder.find("file lengths", files::too_long);
     ladder.find("pages", pages::check);
-    ladder.find("rooms", rooms::check);
-    ladder.find("prose", prose::check);
-    ladder.check("lines", lines::count);
     component(
         ladder,
         "clippy, host",

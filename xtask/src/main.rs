@@ -7,7 +7,6 @@ mod image;
 mod kernel;
 mod lab;
 mod ladder;
-mod lines;
 mod linker;
 mod lint;
 mod mutate;
@@ -15,8 +14,6 @@ mod packages;
 mod pages;
 mod paths;
 mod process;
-mod prose;
-mod rooms;
 mod setup;
 mod test;
 mod toolchain;
@@ -37,7 +34,7 @@ enum Verb {
     Build(build::Args),
     /// Run every check and test (as root; --no-root for the part that needs none)
     Test(test::Args),
-    /// Check format, file lengths, clippy (host and eBPF) and docs
+    /// Check format, links, clippy (host and eBPF) and docs
     Lint,
     /// Show the story of kubernetes #109414: observed, denied, observed again
     Demo(lab::Args),

@@ -13,7 +13,7 @@ mod memory;
 mod raw;
 mod start;
 
-use form::{Better, Comparison, Row, Table};
+use form::{Comparison, Row, Table};
 use start::Round;
 use std::thread;
 
@@ -29,7 +29,6 @@ fn main() {
         name: "node".into(),
         title: "Start on a node of 250 interfaces".into(),
         unit: "ms".into(),
-        better: Better::Lower,
         notes: vec![
             "Attached: a link for each hook, pinned. Taken over: the programs of a second agent replace those of the first in \
              its links."
@@ -47,7 +46,6 @@ fn main() {
         name: "node-memory".into(),
         title: "Memory in the kernel".into(),
         unit: "KiB".into(),
-        better: Better::Lower,
         notes: vec!["As the kernel counts it (`memlock`). Once, as it does not vary.".into()],
         rows: alone(memory::rows),
     };

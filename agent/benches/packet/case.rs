@@ -48,9 +48,6 @@ const TWO_EMPTY_TC: &str = "two empty TC programs";
 const EMPTY_XDP: &str = "empty XDP program";
 const FILTER_PASS: &str = "xdp-filter, 1,000 addresses, pass";
 
-/// Factor by which a ratio may be above its limit before `--check` fails: noise of a busy machine.
-pub const MARGIN: f64 = 1.25;
-
 const MISS: Option<[f64; 2]> = Some([1.15; 2]);
 
 #[rustfmt::skip]

@@ -28,8 +28,8 @@ mod wire;
 mod world;
 mod xdp_filter;
 
-use case::{CASES, Case, MARGIN};
-use form::{Better, Comparison, Row, Table};
+use case::{CASES, Case};
+use form::{Comparison, Row, Table};
 use measure::{Bench, Entry};
 use node::Family;
 
@@ -63,7 +63,6 @@ fn main() {
         name: name.into(),
         title: title.into(),
         unit: "ns".into(),
-        better: Better::Lower,
         notes: notes.iter().map(|&note| note.to_owned()).collect(),
         rows: entries
             .iter()
@@ -115,7 +114,6 @@ fn compare(case: &Case, family: Family, mode: Mode) -> Vec<Comparison> {
     let of_family = |most: [f64; 2]| most[usize::from(family == Family::V6)];
     let with = |peer: &str, at_most: Option<f64>| Comparison {
         at_most: at_most.filter(|_| mode == Mode::Hot),
-        margin: MARGIN,
         ..Comparison::with(peer)
     };
     let empty = case.peer.map(|peer| with(peer, case.at_most.map(of_family)));

@@ -1,9 +1,6 @@
 //! Rows of the tables, and their budgets.
 
-use super::form::{Better, Comparison, Row, Table};
-
-/// Factor by which times may miss their budget before `--check` fails: machines differ, and so does their other work.
-pub(crate) const TIMES: f64 = 4.0;
+use super::form::{Comparison, Row, Table};
 
 /// A unit, and the table of all rows that have it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,14 +56,12 @@ impl Rows {
             .push((unit, Row::new(name, self.series, samples.into())));
     }
 
-    /// Adds figures with a budget, which times may miss by a margin.
+    /// Adds figures with a budget.
     pub(crate) fn limit(&mut self, unit: Unit, name: &str, samples: impl Into<Vec<f64>>, budget: f64) {
         let samples = samples.into();
-        let is_time = matches!(unit, Unit::Milliseconds | Unit::Seconds | Unit::Share);
         let compare = Comparison {
             ratios: Some(samples.iter().map(|sample| sample / budget).collect()),
             at_most: Some(1.0),
-            margin: if is_time { TIMES } else { 1.0 },
             ..Comparison::with(format!("at most {budget}"))
         };
         let row = Row::new(name, self.series, samples).compare(compare);
@@ -89,7 +84,6 @@ pub(crate) fn tables(all: &[Rows], notes: &[String]) -> Vec<Table> {
             name: name.to_owned(),
             title: title.to_owned(),
             unit: figures.to_owned(),
-            better: Better::Lower,
             notes: notes
                 .iter()
                 .filter_map(|note| Some(note.strip_prefix(name)?.trim().to_owned()))

@@ -4,7 +4,7 @@
 
 use super::bed::STALE_SERVICE;
 use super::filters::Filter;
-use super::form::{Better, Comparison, Row, Table, is_quick};
+use super::form::{Comparison, Row, Table, is_quick};
 use super::generator::{Generator, Passing};
 use super::loads::requests;
 use super::setup::{Setup, Stage};
@@ -53,7 +53,6 @@ pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
         name: name.to_owned(),
         title: format!("Stale packets to {to} that cost the good traffic 5 % of its rate"),
         unit: "1/s".to_owned(),
-        better: Better::Higher,
         notes: Vec::new(),
         rows,
     };

@@ -1,7 +1,7 @@
 //! The setups in turns, each in pairs with the node without it: A B B A.
 
 use super::filters::Filter;
-use super::form::{Better, Comparison, Row, Table, is_quick};
+use super::form::{Comparison, Row, Table, is_quick};
 use super::loads::Load;
 use super::setup::Setup::{self, Active};
 use super::setup::Stage;
@@ -86,7 +86,6 @@ fn table(load: Load, number: usize, seen: &[Vec<[Rates; 4]>]) -> Table {
         name: name.to_owned(),
         title: format!("{title}, for each second of one processor"),
         unit: unit.to_owned(),
-        better: Better::Higher,
         notes: Vec::new(),
         rows,
     }

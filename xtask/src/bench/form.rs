@@ -16,25 +16,16 @@ pub(crate) const QUICK: &str = "EPGUARD_BENCH_QUICK";
 /// Rows that one run measured in turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Table {
-    /// Unique among all benchmarks, of lower-case letters, digits and `-`: names files and blocks of pages.
+    /// Unique among all benchmarks, of lower-case letters, digits and `-`: names its file.
     pub(crate) name: String,
     /// A line for people: what was measured.
     pub(crate) title: String,
     /// Of all samples: `ns`, `Mbit/s`.
     pub(crate) unit: String,
-    pub(crate) better: Better,
     /// Sentences below the table.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     pub(crate) rows: Vec<Row>,
-}
-
-/// Which samples are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Better {
-    Lower,
-    Higher,
 }
 
 /// One thing that was measured.
@@ -49,7 +40,7 @@ pub(crate) struct Row {
     /// Why there are no samples: `xdp-filter is not installed`.
     #[serde(default)]
     pub(crate) missing: Option<String>,
-    /// Comparisons with other rows. Tables and plots show the first one.
+    /// Comparisons with other rows. Tables show the first one beside the row.
     #[serde(default)]
     pub(crate) compare: Vec<Comparison>,
 }
@@ -70,13 +61,6 @@ pub(crate) struct Comparison {
     /// Limit of the lower bound of the median's 95 % interval.
     #[serde(default)]
     pub(crate) low_at_least: Option<f64>,
-    /// Factor by which the ratio may miss its limits before `--check` fails. At least 1.
-    #[serde(default = "one")]
-    pub(crate) margin: f64,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 impl Row {
@@ -117,7 +101,6 @@ impl Comparison {
             at_most: None,
             at_least: None,
             low_at_least: None,
-            margin: 1.0,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The Markdown pages of the repository: their links work, and the book in `docs/` holds each page.
+//! The Markdown pages of the repository: their links work.
 //!
 //! The tests in `command_tests` check that the commands in the pages exist.
 
@@ -6,7 +6,6 @@
 mod command_tests;
 mod links;
 mod markdown;
-mod summary;
 
 use anyhow::Result;
 
@@ -16,12 +15,9 @@ use crate::process::root;
 /// The book's table of contents.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Broken links and anchors, and pages of `docs/` that the book lacks or holds twice.
+/// Broken links and anchors.
 pub(crate) fn check() -> Result<Vec<String>> {
-    let pages = all()?;
-    let mut found = links::broken(&pages, root());
-    found.extend(summary::errors(&pages));
-    Ok(found)
+    Ok(links::broken(&all()?, root()))
 }
 
 /// All pages, sorted by name.
@@ -43,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn every_link_leads_to_a_page_or_heading_and_the_book_lists_each_page_once() {
+    fn every_link_leads_to_a_page_or_heading() {
         assert_eq!(check().unwrap(), Vec::<String>::new());
     }
 }
