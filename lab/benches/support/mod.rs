@@ -4,7 +4,6 @@
 pub(crate) mod changes;
 pub(crate) mod denied;
 
-use comfy_table::{Table, presets::NOTHING};
 use nix::time::{ClockId, clock_gettime};
 use std::str::FromStr;
 use std::time::Duration;
@@ -27,19 +26,6 @@ pub(crate) fn percentile(samples: &[f64], percent: usize) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
-}
-
-/// Prints a line for each name: the median of its durations, and all.
-pub(crate) fn print(header: [&str; 3], rows: impl IntoIterator<Item = (String, Vec<Duration>)>) {
-    let seconds = |took: &Duration| format!("{:.2} s", took.as_secs_f64());
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header);
-    for (name, mut took) in rows {
-        took.sort_unstable();
-        let all: Vec<String> = took.iter().map(seconds).collect();
-        table.add_row([name, all[all.len() / 2].clone(), all.join(", ")]);
-    }
-    println!("{table}");
 }
 
 /// Time that the calling thread has used of a processor. The kernel adds the packets that it handles for the thread, and leaves
