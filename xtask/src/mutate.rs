@@ -77,9 +77,9 @@ fn all() -> Result<Vec<Mutation>> {
 
 impl Mutation {
     fn read(file: &Path) -> Result<Self> {
-        let text = files::read(file)?.text;
+        let patch = files::read(file)?.text;
         let header = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key));
+            let line = patch.lines().find_map(|line| line.strip_prefix(key));
             line.with_context(|| format!("{}: no line `{key}...`", file.display()))
         };
         let test: Vec<String> = header("# test: cargo test ")?
@@ -95,7 +95,7 @@ impl Mutation {
             row: header("# row: ")?.into(),
             ebpf: folders
                 .iter()
-                .any(|folder| text.contains(&format!("\n+++ b/{folder}"))),
+                .any(|folder| patch.contains(&format!("\n+++ b/{folder}"))),
             test,
         })
     }
@@ -179,10 +179,10 @@ impl Tree {
         }
         let streams =
             [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned());
-        let text = streams.join("\n");
-        let outcome = read_outcome(mutation.test_name(), &text);
+        let printed = streams.join("\n");
+        let outcome = read_outcome(mutation.test_name(), &printed);
         if outcome == NO_RESULT {
-            eprintln!("{text}");
+            eprintln!("{printed}");
         }
         Ok(outcome.into())
     }

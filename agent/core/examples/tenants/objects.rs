@@ -43,7 +43,7 @@ impl Objects {
     }
 
     pub fn nodes(&self) -> Vec<Node> {
-        (0..self.shape.nodes).map(|number| node(number)).collect()
+        (0..self.shape.nodes).map(node).collect()
     }
 
     pub fn namespaces(&self) -> Vec<Namespace> {

@@ -75,9 +75,9 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
             let names = cluster.namespaces.apply(change);
             dirty.namespaces(cluster, &names);
         }
-        Fact::Presence(_) | Fact::ModePolicy(_) => {}
+        Fact::Presence(_) | Fact::ModePolicy(_)
         // `Objects` applies lists.
-        Fact::Pod(Change::Reset(_)) | Fact::Slice(Change::Reset(_)) | Fact::Service(Change::Reset(_)) => {}
+        | Fact::Pod(Change::Reset(_)) | Fact::Slice(Change::Reset(_)) | Fact::Service(Change::Reset(_)) => {}
         Fact::LocalAddresses(addresses) => {
             let changed = cluster.set_local(addresses);
             if !changed.is_empty() {

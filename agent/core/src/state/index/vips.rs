@@ -153,8 +153,12 @@ impl Vips {
 impl LeftOut {
     fn add(&mut self, service: &Service) {
         self.services.insert(service.name.clone());
-        service.vips.iter().for_each(|addr| self.addresses.add(*addr, 1));
-        node_ports(service).for_each(|port| self.node_ports.add(port, 1));
+        for addr in &service.vips {
+            self.addresses.add(*addr, 1);
+        }
+        for port in node_ports(service) {
+            self.node_ports.add(port, 1);
+        }
     }
 
     fn remove(&mut self, service: &Service) -> bool {

@@ -114,7 +114,8 @@ impl State {
             let mut after = tables::owner(&self.cluster, *ip);
             match &mut after {
                 Some(owner) => {
-                    owner.generation = self.generations.owned(now, *ip, before.as_ref(), owner.uid)
+                    let generation = self.generations.owned(now, *ip, before.as_ref(), owner.uid);
+                    owner.generation = generation;
                 }
                 None => before
                     .iter()

@@ -79,8 +79,9 @@ impl PodPlaces {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
             self.in_namespaces.insert(pod.name.0.clone(), uid);
-            let node = pod.node.clone();
-            node.into_iter().for_each(|node| self.on_nodes.insert(node, uid));
+            if let Some(node) = pod.node.clone() {
+                self.on_nodes.insert(node, uid);
+            }
         }
         for ip in of_host_network(record) {
             self.host_network.add(ip, 1);
@@ -99,7 +100,9 @@ impl PodPlaces {
     pub(in crate::state) fn remove(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         self.in_namespaces.remove(&pod.name.0, &uid);
-        pod.node.iter().for_each(|node| self.on_nodes.remove(node, &uid));
+        if let Some(node) = &pod.node {
+            self.on_nodes.remove(node, &uid);
+        }
         for ip in of_host_network(record) {
             self.host_network.remove(&ip, 1);
         }
