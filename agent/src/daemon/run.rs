@@ -18,9 +18,11 @@ use crate::kernel::datapath::{Datapath, Pins, check_kernel, find_cgroup2};
 use crate::kernel::maps::{Writer, only_agent};
 use crate::kernel::{cilium, conntrack};
 use crate::node::netlink;
+use crate::shared::clock::boot;
+use crate::shared::{client, pace::Pace};
 use crate::shared::{run_dir, status};
 use crate::watch;
-use crate::watch::{Message, Pace, Watches};
+use crate::watch::{Message, Watches};
 use anyhow::{Context as _, Result, bail, ensure};
 use epguard_core::facts::Watched;
 use epguard_core::state::{Numbers, Settings, State};
@@ -140,7 +142,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
 /// The client, made on the thread that its requests are sent from.
 async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Result<Client> {
-    let client = async move { Ok(pace.client(watch::client(kubeconfig.as_deref(), None).await?)) };
+    let client = async move { Ok(pace.client(client::client(kubeconfig.as_deref(), None).await?)) };
     api.spawn(client)
         .await
         .context("the thread of the watches ended")?
@@ -150,7 +152,7 @@ async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Resul
 fn use_api(api: &Handle, client: Client, args: &AgentArgs, sender: &Sender<Message>) -> (Watches, Announcer) {
     let _on_its_thread = api.enter();
     let own = (args.node_name.as_str(), args.fleet_config.as_ref());
-    let watches = watch::start(&client, own, sender);
+    let watches = watch::start((&client, boot), own, sender);
     (
         watches,
         Announcer::start(client, args.node_name.clone(), args.api.events),

@@ -3,7 +3,7 @@
 use super::missing::Missing;
 use super::scope::{Form, Scope};
 use crate::shared::plain;
-use crate::watch::{Refusal, refusal};
+use crate::watch::refused;
 use anyhow::{Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Node, Pod};
 use kube::api::{Api, ListParams};
@@ -148,9 +148,7 @@ where
         let page = timeout(PATIENCE, api.list(&params)).await.map_err(|_| {
             anyhow!("cannot list {resource}: the API server does not answer; see whether the kubeconfig's server is right")
         })?;
-        let page = page.map_err(|error| match refusal(resource, error) {
-            Refusal::Forbidden(why) | Refusal::Failed(why) => anyhow!(why),
-        })?;
+        let page = page.map_err(|error| anyhow!(refused(resource, error).error))?;
         objects.extend(page.items);
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_some() {

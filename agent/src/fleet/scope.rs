@@ -2,8 +2,8 @@
 
 use crate::commands::lint;
 use crate::shared::args::seconds;
+use crate::shared::client;
 use crate::shared::output::Output;
-use crate::watch;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use kube::Client;
@@ -120,7 +120,7 @@ impl Scope {
     /// A client of the cluster. Errors: the credentials cannot be read.
     pub async fn client(&self) -> Result<Client> {
         let kubeconfig = lint::kubeconfig(self.kubeconfig.clone());
-        watch::client(kubeconfig.as_deref(), self.context.as_deref()).await
+        client::client(kubeconfig.as_deref(), self.context.as_deref()).await
     }
 
     /// The longest wait for a node, if the flag does not say.

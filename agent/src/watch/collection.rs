@@ -1,127 +1,85 @@
-//! The collection of objects that a watch reads.
+//! The objects that a request asks for.
 
 use epguard_core::facts::{Name, Object, Selection};
-use kube::api::ListParams;
 
 /// Namespace and name of no object: a list of it costs the server next to nothing, however large the collection is.
 const NOTHING: (&str, &str) = ("default", "epguard-confirmation");
 
-/// The objects of a kind that a selector matches.
+/// The objects of a path that selectors match.
 #[derive(Debug, Clone)]
 pub(super) struct Collection {
     /// `/api/v1/pods`.
-    pub(super) path: &'static str,
-    /// A field selector.
-    pub(super) selector: Option<String>,
-}
-
-/// The objects that a list asks for.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
     pub(super) path: String,
-    fields: Option<String>,
-    labels: Option<String>,
+    /// A field selector.
+    pub(super) fields: Option<String>,
+    /// A label selector.
+    pub(super) labels: Option<String>,
 }
 
 impl Collection {
     /// All objects of a kind.
     pub(super) fn all<O: Object>() -> Self {
-        let selector = None;
-        let path = O::PATH;
-        Self { path, selector }
+        Self {
+            path: O::PATH.to_owned(),
+            fields: None,
+            labels: None,
+        }
+    }
+
+    /// Those in one namespace; all of them, if the kind has no namespaces.
+    pub(super) fn in_namespace<O: Object>(namespace: &str) -> Self {
+        let mut path = O::PATH.to_owned();
+        if let Some((root, plural)) = O::PATH.rsplit_once('/').filter(|_| O::NAMESPACED) {
+            path = format!("{root}/namespaces/{namespace}/{plural}");
+        }
+        let all = Self::all::<O>();
+        Self { path, ..all }
     }
 
     /// Of these, the object of this name.
-    pub(super) fn only(&self, name: &str) -> Self {
-        Self {
-            selector: Some(named(name)),
-            ..*self
-        }
+    pub(super) fn named(self, name: &str) -> Self {
+        let fields = Some(format!("metadata.name={name}"));
+        Self { fields, ..self }
     }
 
     /// The one object of this name. The requests need no rights in other namespaces.
     pub(super) fn one<O: Object>((namespace, name): &Name) -> Self {
-        Self {
-            // Leaks once for the life of the process: every request names its path.
-            path: Box::leak(path_in::<O>(namespace).into_boxed_str()),
-            selector: Some(named(name)),
-        }
-    }
-}
-
-impl Target {
-    /// The whole collection.
-    pub(super) fn of(collection: &Collection) -> Self {
-        Self {
-            path: collection.path.to_owned(),
-            fields: collection.selector.clone(),
-            labels: None,
-        }
+        Self::in_namespace::<O>(namespace).named(name)
     }
 
     /// A name that no object has.
     pub(super) fn nothing<O: Object>() -> Self {
-        let (namespace, name) = NOTHING;
-        Self {
-            path: path_in::<O>(namespace),
-            fields: Some(named(name)),
-            labels: None,
-        }
+        Self::in_namespace::<O>(NOTHING.0).named(NOTHING.1)
     }
 
     /// The objects of a narrow list.
     pub(super) fn selected<O: Object>(selection: &Selection) -> Self {
-        let (path, fields, labels) = match selection {
+        let on_node = |node: &str| format!("spec.nodeName={node}");
+        match selection {
             Selection::Labelled {
                 namespace,
                 selector,
                 node,
-            } => {
-                let node = node.as_deref().map(on_node);
-                let labels = Some(selector.as_str().to_owned()).filter(|labels| !labels.is_empty());
-                (path_in::<O>(namespace), node, labels)
-            }
-            Selection::Named((namespace, name)) => (path_in::<O>(namespace), Some(named(name)), None),
-            Selection::OnNode(node) => (O::PATH.to_owned(), Some(on_node(node)), None),
+            } => Self {
+                fields: node.as_deref().map(on_node),
+                labels: Some(selector.as_str().to_owned()).filter(|labels| !labels.is_empty()),
+                ..Self::in_namespace::<O>(namespace)
+            },
+            Selection::Named(name) => Self::one::<O>(name),
+            Selection::OnNode(node) => Self {
+                fields: Some(on_node(node)),
+                ..Self::all::<O>()
+            },
             Selection::SlicesOf { namespace, services } => {
-                let services = services
-                    .iter()
-                    .map(|name| -> &str { name })
-                    .collect::<Vec<_>>()
-                    .join(",");
-                let label = format!("kubernetes.io/service-name in ({services})");
-                (path_in::<O>(namespace), None, Some(label))
+                let services: Vec<&str> = services.iter().map(|name| &**name).collect();
+                let label = format!("kubernetes.io/service-name in ({})", services.join(","));
+                Self {
+                    labels: Some(label),
+                    ..Self::in_namespace::<O>(namespace)
+                }
             }
-        };
-        Self { path, fields, labels }
-    }
-
-    /// The parameters of a list of so many objects at most; none: all of them.
-    pub(super) fn params(&self, limit: Option<u32>) -> ListParams {
-        ListParams {
-            field_selector: self.fields.clone(),
-            label_selector: self.labels.clone(),
-            limit,
-            ..ListParams::default()
         }
     }
-}
-
-/// The path of a kind's objects in one namespace; of all of them, if the kind has no namespaces.
-pub(super) fn path_in<O: Object>(namespace: &str) -> String {
-    if !O::NAMESPACED {
-        return O::PATH.to_owned();
-    }
-    let (root, plural) = O::PATH.rsplit_once('/').unwrap_or(("", O::PATH));
-    format!("{root}/namespaces/{namespace}/{plural}")
-}
-
-fn named(name: &str) -> String {
-    format!("metadata.name={name}")
-}
-
-fn on_node(node: &str) -> String {
-    format!("spec.nodeName={node}")
 }
 
 #[cfg(test)]
@@ -130,28 +88,7 @@ mod tests {
     use epguard_core::facts::{ModePolicy, Node, Pod, Selector, Slice};
 
     #[test]
-    fn a_single_object_is_requested_in_its_namespace_only() {
-        let one = Collection::one::<ModePolicy>(&("epguard".into(), "fleet".into()));
-        assert_eq!(one.path, "/api/v1/namespaces/epguard/configmaps");
-        assert_eq!(one.selector.as_deref(), Some("metadata.name=fleet"));
-    }
-
-    #[test]
-    fn the_key_of_nothing_is_one_name_of_each_kind() {
-        let (slices, nodes) = (Target::nothing::<Slice>(), Target::nothing::<Node>());
-        let of_slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
-        assert_eq!(
-            (slices.path.as_str(), nodes.path.as_str()),
-            (of_slices, "/api/v1/nodes")
-        );
-        assert_eq!(
-            slices.fields.as_deref(),
-            Some("metadata.name=epguard-confirmation")
-        );
-    }
-
-    #[test]
-    fn a_narrow_list_asks_for_what_its_selection_names() {
+    fn a_collection_is_requested_by_path_and_selectors() {
         let name: Name = ("shop".into(), "web".into());
         let labelled = Selection::Labelled {
             namespace: "shop".into(),
@@ -165,38 +102,53 @@ mod tests {
         };
         let mut both = Selection::slices_of(&name);
         assert!(both.join(&Selection::slices_of(&("shop".into(), "api".into()))));
-        let of = |target: Target| {
+        let (pods, nothing) = (
+            "/api/v1/namespaces/shop/pods",
+            "metadata.name=epguard-confirmation",
+        );
+        for (collection, path, fields, labels) in [
             (
-                target.path,
-                target.fields.unwrap_or_default(),
-                target.labels.unwrap_or_default(),
-            )
-        };
-        let shown = [
-            of(Target::selected::<Pod>(&labelled)),
-            of(Target::selected::<Pod>(&all_of_shop)),
-            of(Target::selected::<Pod>(&Selection::Named(name.clone()))),
-            of(Target::selected::<Pod>(&Selection::OnNode("n1".into()))),
-            of(Target::selected::<Slice>(&both)),
-        ];
-        let expected = [
+                Collection::one::<ModePolicy>(&("epguard".into(), "fleet".into())),
+                "/api/v1/namespaces/epguard/configmaps",
+                "metadata.name=fleet",
+                "",
+            ),
             (
-                "/api/v1/namespaces/shop/pods",
+                Collection::nothing::<Slice>(),
+                "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+                nothing,
+                "",
+            ),
+            (Collection::nothing::<Node>(), "/api/v1/nodes", nothing, ""),
+            (
+                Collection::selected::<Pod>(&labelled),
+                pods,
                 "spec.nodeName=n1",
                 "app=web,tier=front",
             ),
-            ("/api/v1/namespaces/shop/pods", "", ""),
-            ("/api/v1/namespaces/shop/pods", "metadata.name=web", ""),
-            ("/api/v1/pods", "spec.nodeName=n1", ""),
+            (Collection::selected::<Pod>(&all_of_shop), pods, "", ""),
             (
+                Collection::selected::<Pod>(&Selection::Named(name)),
+                pods,
+                "metadata.name=web",
+                "",
+            ),
+            (
+                Collection::selected::<Pod>(&Selection::OnNode("n1".into())),
+                "/api/v1/pods",
+                "spec.nodeName=n1",
+                "",
+            ),
+            (
+                Collection::selected::<Slice>(&both),
                 "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices",
                 "",
                 "kubernetes.io/service-name in (api,web)",
             ),
-        ];
-        assert_eq!(
-            shown,
-            expected.map(|(path, fields, labels)| (path.into(), fields.into(), labels.into()))
-        );
+        ] {
+            assert_eq!(collection.path, path);
+            assert_eq!(collection.fields.unwrap_or_default(), fields);
+            assert_eq!(collection.labels.unwrap_or_default(), labels);
+        }
     }
 }

@@ -15,7 +15,6 @@
 //!
 //! An event or a bookmark alone proves nothing about age: an event that comes now may have happened long ago.
 
-use super::list::{Glimpse, Probe};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,6 +32,30 @@ const LATE: Duration = Duration::from_secs(1);
 const CATCH_UP: Duration = Duration::from_secs(3);
 /// Most answers that wait. A server whose bookmarks lag confirms the older ones of them.
 const ANSWERS: usize = 4;
+
+/// The answer to a consistent list, until it proves something.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    /// When the list was asked for, of `CLOCK_BOOTTIME`.
+    pub(super) sent: Duration,
+    /// The list's resourceVersion.
+    pub(super) version: u64,
+    /// The newest of its objects' resourceVersions; 0 without any.
+    pub(super) newest: u64,
+    /// How many objects exist, if the list shows them all.
+    pub(super) objects: Option<usize>,
+    /// When to send a probe, unless the stream shows a marker before; none once it was sent.
+    pub(super) probe_at: Option<Instant>,
+}
+
+/// The result of a short watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Probe {
+    /// The resourceVersion of its last event before the bookmark; without an event, the version at which it began.
+    pub(super) last: u64,
+    /// The bookmark's resourceVersion: no other event happened up to here.
+    pub(super) through: u64,
+}
 
 /// What a stream has shown so far.
 #[derive(Debug, Clone, Copy)]
@@ -69,13 +92,6 @@ pub(super) struct Confirmations {
     elsewhere: VecDeque<Elsewhere>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Answer {
-    glimpse: Glimpse,
-    at: Instant,
-    probed: bool,
-}
-
 /// An object that a list or a probe has shown, and the stream has not.
 #[derive(Debug, Clone, Copy)]
 struct Elsewhere {
@@ -89,18 +105,16 @@ struct Elsewhere {
 impl Confirmations {
     /// True if a list or a probe has shown what the stream has not.
     pub(super) fn lacks(&self, shown: Shown) -> bool {
-        self.elsewhere
-            .back()
-            .is_some_and(|newest| newest.version > shown.version)
+        let newest = self.elsewhere.back();
+        newest.is_some_and(|newest| newest.version > shown.version)
     }
 
     /// Takes in the answer to a list.
-    pub(super) fn answered(&mut self, glimpse: Glimpse, at: Instant) {
-        self.seen_elsewhere(glimpse.newest, at);
-        let probed = false;
-        let is_older = |answer: &Answer| answer.glimpse.version <= glimpse.version;
-        let place = self.answers.partition_point(is_older);
-        self.answers.insert(place, Answer { glimpse, at, probed });
+    pub(super) fn answered(&mut self, answer: Answer, at: Instant) {
+        self.seen_elsewhere(answer.newest, at);
+        let is_older = |other: &Answer| other.version <= answer.version;
+        self.answers
+            .insert(self.answers.partition_point(is_older), answer);
         if self.answers.len() > ANSWERS {
             self.answers.remove(0);
         }
@@ -113,7 +127,8 @@ impl Confirmations {
         let probe = probe?;
         self.seen_elsewhere(probe.last, at);
         self.probe = Some(probe);
-        let newest = self.answers.iter().rfind(|answer| answer.probed)?.glimpse.version;
+        let mut probed = self.answers.iter().rev();
+        let newest = probed.find(|answer| answer.probe_at.is_none())?.version;
         (newest > probe.through).then_some(newest)
     }
 
@@ -127,25 +142,22 @@ impl Confirmations {
     /// Takes out the answers that the stream has proven by now. Returns the greatest resourceVersion of their lists, and the moment as
     /// of which the view is complete.
     pub(super) fn take_proven(&mut self, shown: Shown) -> Option<(u64, Duration)> {
-        let glimpses = self.answers.iter().map(|answer| answer.glimpse);
-        let same = glimpses.filter(|glimpse| {
-            let same = glimpse.objects.is_some() && glimpse.objects == shown.objects;
-            same && glimpse.newest <= shown.version
-        });
-        let same = same.map(|glimpse| glimpse.version).max();
-        self.same_as = self.same_as.max(same.unwrap_or_default());
+        for answer in &self.answers {
+            let same = answer.objects.is_some() && answer.objects == shown.objects;
+            if same && answer.newest <= shown.version {
+                self.same_as = self.same_as.max(answer.version);
+            }
+        }
         let complete = self.complete_up_to(shown);
-        let proven = self
-            .answers
-            .extract_if(.., |answer| answer.glimpse.version <= complete);
-        let proven = proven.map(|answer| (answer.glimpse.version, answer.glimpse.sent));
+        let proven = self.answers.extract_if(.., |answer| answer.version <= complete);
+        let proven = proven.map(|answer| (answer.version, answer.sent));
         proven.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
     }
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
     pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
-        self.elsewhere
-            .retain(|elsewhere| elsewhere.version > shown.version);
+        self.elsewhere.retain(|object| object.version > shown.version);
+        let mut wake = None;
         if let Some(oldest) = self.elsewhere.front_mut() {
             if now >= oldest.since + CATCH_UP {
                 return Verdict::Behind(oldest.version);
@@ -153,29 +165,23 @@ impl Confirmations {
             if now >= oldest.since + LATE && !std::mem::replace(&mut oldest.late, true) {
                 return Verdict::Late;
             }
+            wake = Some(oldest.since + if oldest.late { CATCH_UP } else { LATE });
         }
-        let late = self.elsewhere.front().map(Elsewhere::wake);
-        let mut unproven = self.answers.iter().rev().filter(|_| !self.probing);
-        let Some(answer) = unproven.find(|answer| !answer.probed) else {
-            return Verdict::Wait(late);
-        };
-        let marker = answer.at + answer.glimpse.patience;
-        if now < marker {
-            return Verdict::Wait(Some(late.map_or(marker, |late| late.min(marker))));
+        let due = self.answers.iter().rev().find_map(|answer| answer.probe_at);
+        let due = due.filter(|_| !self.probing);
+        if due.is_none_or(|due| now < due) {
+            return Verdict::Wait(wake.into_iter().chain(due).min());
         }
         self.probing = true;
         for answer in &mut self.answers {
-            answer.probed = true;
+            answer.probe_at = None;
         }
         Verdict::Probe
     }
 
     fn seen_elsewhere(&mut self, version: u64, since: Instant) {
-        let is_newest = self
-            .elsewhere
-            .back()
-            .is_none_or(|newest| newest.version < version);
-        if is_newest {
+        let newest = self.elsewhere.back();
+        if newest.is_none_or(|newest| newest.version < version) {
             let late = false;
             self.elsewhere.push_back(Elsewhere { version, since, late });
         }
@@ -185,13 +191,6 @@ impl Confirmations {
 /// How long to wait for a marker if the proof is needed within a time.
 pub(super) fn patience(within: Duration) -> Duration {
     within.saturating_sub(PROBED_WITHIN).clamp(MARKER, PATIENT_MARKER)
-}
-
-impl Elsewhere {
-    /// When to judge again.
-    fn wake(&self) -> Instant {
-        self.since + if self.late { CATCH_UP } else { LATE }
-    }
 }
 
 #[cfg(test)]

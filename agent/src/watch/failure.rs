@@ -2,24 +2,33 @@
 
 use super::protocol::{End, Step};
 use kube::core::Status;
+use std::time::Duration;
 
 /// A request that failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub struct Failure {
     pub(super) end: End,
-    /// Names the request, the cause and the remedy.
-    pub(super) error: String,
+    /// Names the request, the cause and the remedy, in one line.
+    pub error: String,
+}
+
+impl Failure {
+    /// True if the account lacks the right.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        self.end == End::Refused
+    }
 }
 
 /// The request, for the error message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct Request<'a> {
     pub(super) step: Step,
     /// The collection's path, `/api/v1/pods`.
-    pub(super) path: &'static str,
+    pub(super) path: &'a str,
 }
 
-impl Request {
+impl Request<'_> {
     /// A request without a usable answer, or with a refusal.
     pub(super) fn failed(self, error: kube::Error) -> Failure {
         match error {
@@ -32,66 +41,48 @@ impl Request {
     /// A refusal by the server, by an HTTP status or in the middle of a stream.
     pub(super) fn refused(self, status: &Status) -> Failure {
         let message = status.message.lines().next().unwrap_or_default();
-        let (end, cause) = match status.code {
-            410 => (
+        let (end, cause) = match (status.code, self.step) {
+            (410, Step::Once) => (
                 End::Expired,
-                format!("the server's history is gone ({message}); listing again"),
+                format!("the list expired ({message}); run it again"),
             ),
-            400 | 422 if self.step == Step::Stream => (
-                End::Unsupported,
-                format!("the server streams no lists ({message}); listing in pages"),
-            ),
-            401 => (
-                End::Failed,
-                format!(
+            (410, _) => {
+                let cause = format!("the server's history is gone ({message}); listing again");
+                (End::Expired, cause)
+            }
+            (400 | 422, Step::Stream) => {
+                let cause = format!("the server streams no lists ({message}); listing in pages");
+                (End::Unsupported, cause)
+            }
+            (401, _) => {
+                let cause = format!(
                     "the API server does not accept the credentials ({message}); renew the token or certificate \
                      of a user or service account that is bound to {}",
                     self.role()
-                ),
-            ),
-            403 => (
-                End::Refused,
-                format!(
-                    "forbidden ({message}); bind the agent's account to {}",
-                    self.role()
-                ),
-            ),
-            code => (
-                End::Failed,
-                format!("the API server answers {code} ({message}); retrying"),
-            ),
+                );
+                (End::Failed, cause)
+            }
+            (403, Step::Once) => {
+                let remedy = format!("grant the account the verb list on {}", self.resource());
+                (End::Refused, format!("forbidden ({message}); {remedy}"))
+            }
+            (403, _) => {
+                let remedy = format!("bind the agent's account to {}", self.role());
+                (End::Refused, format!("forbidden ({message}); {remedy}"))
+            }
+            (code, _) => {
+                let cause = format!("the API server answers {code} ({message}); {}", self.next());
+                (End::Failed, cause)
+            }
         };
         self.failure(end, &cause)
     }
 
     /// No connection, a broken one, or an answer that is not the API's.
     pub(super) fn broken(self, error: impl Into<anyhow::Error>) -> Failure {
-        let causes = causes(&error.into());
-        let cause = format!("no usable answer from the API server ({causes}); retrying");
+        let (causes, next) = (causes(&error.into()), self.next());
+        let cause = format!("no usable answer from the API server ({causes}); {next}");
         self.failure(End::Unanswered, &cause)
-    }
-
-    /// A stream that was silent for too long.
-    pub(super) fn silent(self, seconds: u64) -> Failure {
-        let error = format!("neither event nor bookmark for {seconds} s; connecting again");
-        self.failure(End::Silent, &error)
-    }
-
-    /// A watch that lacks what a list has shown.
-    pub(super) fn behind(self, watched: u64, listed: u64) -> Failure {
-        let error = format!(
-            "a list shows resourceVersion {listed}, and the watch has stopped at {watched}; connecting again"
-        );
-        self.failure(End::Failed, &error)
-    }
-
-    /// A server whose watches never prove that they are complete up to its lists.
-    pub(super) fn unprogressed(self, listed: u64) -> Failure {
-        let error = format!(
-            "no bookmark reaches resourceVersion {listed} of a list, so nothing proves the watch complete; a quiet \
-             collection needs Kubernetes 1.31 or later, or etcd with --watch-progress-notify-interval=5s"
-        );
-        self.failure(End::Failed, &error)
     }
 
     /// A list that is older than the watch's last version before it was asked for.
@@ -99,42 +90,45 @@ impl Request {
         self.failure(End::Expired, &rewound(before, version))
     }
 
-    fn failure(self, end: End, cause: &str) -> Failure {
-        let resource = self.resource();
-        let verb = self.verb();
-        Failure {
-            end,
-            error: format!("cannot {verb} {resource}: {cause}"),
-        }
+    /// A stream that was silent for too long.
+    pub(super) fn silent(self, silence: Duration) -> Failure {
+        let seconds = silence.as_secs();
+        let cause = format!("neither event nor bookmark for {seconds} s; connecting again");
+        self.failure(End::Silent, &cause)
     }
 
-    fn verb(self) -> &'static str {
-        match self.step {
-            Step::Pages | Step::List => "list",
+    pub(super) fn failure(self, end: End, cause: &str) -> Failure {
+        let verb = match self.step {
+            Step::Pages | Step::List | Step::Once => "list",
             Step::Stream | Step::Watch(_) => "watch",
+        };
+        let error = format!("cannot {verb} {}: {cause}", self.resource());
+        Failure { end, error }
+    }
+
+    fn next(&self) -> &'static str {
+        match self.step {
+            Step::Once => "see whether the kubeconfig's server is right and reachable",
+            _ => "retrying",
         }
     }
 
-    fn resource(self) -> &'static str {
+    fn resource(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(self.path)
     }
 
-    fn role(self) -> String {
-        let group = match self.path.strip_prefix("/apis/") {
-            Some(path) => path.split('/').next().unwrap_or_default(),
-            None => "",
-        };
-        let role = match self
-            .path
-            .rsplit_once("/namespaces/")
-            .and_then(|(_, rest)| rest.split_once('/'))
-        {
+    /// The rights that the request needs.
+    fn role(&self) -> String {
+        let group = self.path.strip_prefix("/apis/").unwrap_or_default();
+        let group = group.split('/').next().unwrap_or_default();
+        let namespaced = self.path.split_once("/namespaces/");
+        let role = match namespaced.and_then(|(_, rest)| rest.split_once('/')) {
             Some((namespace, _)) => format!("a Role in namespace {namespace}"),
             None => "a ClusterRole".to_owned(),
         };
+        let resource = self.resource();
         format!(
-            "{role} with apiGroups [\"{group}\"], resources [\"{}\"], verbs [\"list\", \"watch\"]",
-            self.resource()
+            "{role} with apiGroups [\"{group}\"], resources [\"{resource}\"], verbs [\"list\", \"watch\"]"
         )
     }
 }

@@ -1,20 +1,26 @@
-//! The lines of a watch.
+//! The lines of a watch, and the objects in them and in lists.
 
-use super::wire::{Entry, Headed, version};
 use anyhow::Context;
-use epguard_core::facts::{Ignored, Object, Unreadable};
+use epguard_core::facts::{Ignored, Name, Object, Text, Unreadable, named, shared};
 use kube::core::Status;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::HashMap};
+use serde_json::{Value, value::RawValue};
 
-/// One line of a watch, with an object as JSON or as it was read.
+/// An object, or why it is none.
 #[derive(Debug)]
-pub(super) enum Line<T> {
-    /// ADDED or MODIFIED.
-    Applied(Entry<T>),
-    /// DELETED.
-    Deleted(Entry<T>),
+pub(super) struct Entry<O> {
+    pub(super) name: Name,
+    pub(super) version: u64,
+    pub(super) object: Result<O, Unreadable>,
+    /// Its annotations that could not be read.
+    pub(super) ignored: Ignored,
+}
+
+/// One line of a watch.
+#[derive(Debug)]
+pub(super) enum Line<O> {
+    /// ADDED, MODIFIED or DELETED.
+    Object(Kind, Entry<O>),
     /// Everything up to `version` has been sent.
     Bookmark {
         version: u64,
@@ -25,149 +31,137 @@ pub(super) enum Line<T> {
     Error(Box<Status>),
 }
 
-/// An object, or why it is none, and its annotations that could not be read.
-#[derive(Debug)]
-pub(super) struct Read<O> {
-    pub(super) object: Result<O, Unreadable>,
-    pub(super) ignored: Ignored,
-}
-
-impl<O: Object> Line<Read<O>> {
-    /// Reads a line without its end, and its object. Lines as an API server writes them are parsed once; one that is written
-    /// otherwise, or whose object can't be read, is parsed again for what it is.
-    pub(super) fn read(line: &[u8]) -> anyhow::Result<Self> {
-        let read = |json| Read::of(|ignored| O::read(json, ignored));
-        match Self::at_once(line) {
-            Some(line) => Ok(line),
-            None => Ok(Line::parse(line)?.map(read)),
-        }
-    }
-
-    fn at_once(line: &[u8]) -> Option<Self> {
-        if !BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
-            return None;
-        }
-        let Change { kind, object } = serde_json::from_slice::<Change<O::Raw<'_>>>(line).ok()?;
-        let meta = object.as_ref();
-        let entry = Entry {
-            name: meta.name(),
-            version: version(meta.version()).ok()?,
-            new: kind == Kind::Added,
-            object: Read::of(|ignored| O::of(object, ignored)),
-        };
-        Some(match kind {
-            Kind::Added | Kind::Modified => Self::Applied(entry),
-            Kind::Deleted => Self::Deleted(entry),
-        })
-    }
-}
-
-impl<O> Read<O> {
-    fn of(read: impl FnOnce(&mut Ignored) -> Result<O, Unreadable>) -> Self {
-        let mut ignored = Ignored::new();
-        let object = read(&mut ignored);
-        Self { object, ignored }
-    }
-}
-
-impl<T> Line<T> {
-    fn map<U>(self, object: impl FnOnce(T) -> U) -> Line<U> {
-        match self {
-            Self::Applied(entry) => Line::Applied(entry.map(object)),
-            Self::Deleted(entry) => Line::Deleted(entry.map(object)),
-            Self::Bookmark { version, complete } => Line::Bookmark { version, complete },
-            Self::Error(status) => Line::Error(status),
-        }
-    }
-}
-
-impl<'a> Line<&'a [u8]> {
-    /// Parses a line without its end, but not its object.
-    pub(super) fn parse(line: &'a [u8]) -> anyhow::Result<Self> {
-        let event: Event = serde_json::from_slice(line).context("not a watch event")?;
-        let json = event.object.get();
-        Ok(match event.kind.as_ref() {
-            kind @ ("ADDED" | "MODIFIED") => Self::Applied(Entry {
-                new: kind == "ADDED",
-                ..Entry::parse(json)?
-            }),
-            "DELETED" => Self::Deleted(Entry::parse(json)?),
-            "BOOKMARK" => {
-                let meta = serde_json::from_str::<Headed<BookmarkMeta>>(json)?.metadata;
-                let annotations = meta.annotations.unwrap_or_default();
-                Self::Bookmark {
-                    version: version(&meta.resource_version)?,
-                    complete: annotations
-                        .get("k8s.io/initial-events-end")
-                        .is_some_and(|v| v == "true"),
-                }
-            }
-            "ERROR" => Self::Error(serde_json::from_str(json)?),
-            other => anyhow::bail!("a watch event of unknown type {other:?}"),
-        })
-    }
-}
-
-/// How a line that shows an object begins.
-const BEGINNINGS: [&[u8]; 3] = [
-    br#"{"type":"ADDED","object":{"#,
-    br#"{"type":"MODIFIED","object":{"#,
-    br#"{"type":"DELETED","object":{"#,
-];
-
-/// A line that shows an object.
-#[derive(Deserialize)]
-struct Change<R> {
-    #[serde(rename = "type")]
-    kind: Kind,
-    object: R,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+/// The type of a line.
+#[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "UPPERCASE")]
-enum Kind {
+pub(super) enum Kind {
     Added,
     Modified,
     Deleted,
+    Bookmark,
+    Error,
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    object: &'a RawValue,
+struct Event<T> {
+    #[serde(rename = "type")]
+    kind: Kind,
+    object: T,
 }
 
-/// Metadata of a bookmark. Separate from those of objects, so that no other object's annotations are copied.
+/// A list, a bookmark or an object that can't be read, of which only the metadata matters.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BookmarkMeta {
+pub(super) struct Headed {
+    pub(super) metadata: Head,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Head {
+    name: String,
+    namespace: String,
     resource_version: String,
-    annotations: Option<HashMap<String, String>>,
+    /// The token of the next page.
+    #[serde(rename = "continue")]
+    pub(super) next: String,
+    annotations: Value,
+}
+
+impl Head {
+    pub(super) fn version(&self) -> anyhow::Result<u64> {
+        version(&self.resource_version)
+    }
+}
+
+impl<O: Object> Entry<O> {
+    /// Reads an object. Errors: it has no metadata.
+    pub(super) fn read(json: &[u8]) -> anyhow::Result<Self> {
+        let error = match serde_json::from_slice(json) {
+            Ok(raw) => return Self::of(raw),
+            Err(error) => error,
+        };
+        let Headed { metadata } = serde_json::from_slice(json)?;
+        Ok(Self {
+            name: (shared(&metadata.namespace), Text::from(&*metadata.name)),
+            version: metadata.version()?,
+            object: Err(error.into()),
+            ignored: Ignored::new(),
+        })
+    }
+
+    /// Reads an object of a list, even one without metadata.
+    pub(super) fn listed(json: &[u8]) -> Self {
+        Self::read(json).unwrap_or_else(|error| Self {
+            name: (Text::default(), Text::default()),
+            version: 0,
+            object: Err(Unreadable::because(format!("{error:#}"))),
+            ignored: Ignored::new(),
+        })
+    }
+
+    /// Kind, namespace and name for a log line.
+    pub(super) fn describe(&self) -> String {
+        match &self.name {
+            (_, name) if name.is_empty() => format!("{} without a name", O::KIND),
+            (namespace, name) if namespace.is_empty() => format!("{} {name}", O::KIND),
+            name => format!("{} {}", O::KIND, named(name)),
+        }
+    }
+
+    fn of(raw: O::Raw<'_>) -> anyhow::Result<Self> {
+        let (name, version) = (raw.as_ref().name(), version(raw.as_ref().version())?);
+        let mut ignored = Ignored::new();
+        let object = O::of(raw, &mut ignored);
+        Ok(Self {
+            name,
+            version,
+            object,
+            ignored,
+        })
+    }
+}
+
+impl<O: Object> Line<O> {
+    /// Reads a line without its end. One that shows an object is parsed once, unless the object can't be read.
+    pub(super) fn read(line: &[u8]) -> anyhow::Result<Self> {
+        if let Ok(Event { kind, object }) = serde_json::from_slice::<Event<O::Raw<'_>>>(line)
+            && !matches!(kind, Kind::Bookmark | Kind::Error)
+        {
+            return Ok(Self::Object(kind, Entry::of(object)?));
+        }
+        let event: Event<&RawValue> = serde_json::from_slice(line).context("not a watch event")?;
+        let json = event.object.get();
+        Ok(match event.kind {
+            Kind::Bookmark => {
+                let Headed { metadata } = serde_json::from_str(json)?;
+                Self::Bookmark {
+                    version: metadata.version()?,
+                    complete: metadata.annotations["k8s.io/initial-events-end"] == "true",
+                }
+            }
+            Kind::Error => Self::Error(serde_json::from_str(json)?),
+            kind => Self::Object(kind, Entry::read(json.as_bytes())?),
+        })
+    }
+}
+
+/// Parses a resourceVersion: a decimal number that grows within a resource (KEP-5504; so in every server with etcd
+/// behind it).
+fn version(text: &str) -> anyhow::Result<u64> {
+    text.parse().with_context(|| format!("resourceVersion {text:?}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_core::facts::{Name, Namespace};
+    use epguard_core::facts::Namespace;
 
-    type Seen = (Name, u64, bool);
-
-    fn seen<T>(line: &Line<T>) -> Option<Seen> {
-        match line {
-            Line::Applied(entry) => Some((entry.name.clone(), entry.version, entry.new)),
-            _ => None,
-        }
-    }
-
-    fn read(line: &str) -> anyhow::Result<Line<Read<Namespace>>> {
+    fn read(line: &str) -> anyhow::Result<Line<Namespace>> {
         Line::read(line.as_bytes())
     }
 
     #[test]
     fn a_line_means_the_same_however_its_keys_are_spaced_and_ordered() {
-        let expected = Some((("shop".into(), "a".into()), 7, true));
         let metadata = r#""metadata":{"name":"a","namespace":"shop","resourceVersion":"7"}"#;
         let spec = r#""spec":{"metadata":{"name":"b"}}"#;
         for object in [format!("{{{metadata},{spec}}}"), format!("{{{spec},{metadata}}}")] {
@@ -176,8 +170,10 @@ mod tests {
                 format!(r#"{{ "type" : "ADDED", "object" : {object} }}"#),
                 format!(r#"{{"object":{object},"type":"ADDED"}}"#),
             ] {
-                assert_eq!(seen(&Line::parse(line.as_bytes()).unwrap()), expected, "{line}");
-                assert_eq!(seen(&read(&line).unwrap()), expected, "{line}");
+                let Ok(Line::Object(Kind::Added, entry)) = read(&line) else {
+                    panic!("{line}")
+                };
+                assert_eq!((entry.name, entry.version), (("shop".into(), "a".into()), 7));
             }
         }
     }
@@ -194,7 +190,6 @@ mod tests {
             r#"{"type":"ADDED"}"#,
             "",
         ] {
-            assert!(Line::parse(line.as_bytes()).is_err(), "{line}");
             assert!(read(line).is_err(), "{line}");
         }
     }
@@ -203,11 +198,11 @@ mod tests {
     fn an_object_that_cannot_be_read_keeps_its_name_but_a_broken_line_has_none() {
         let line =
             r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
-        let Ok(Line::Applied(entry)) = read(line) else {
+        let Ok(Line::Object(Kind::Modified, entry)) = read(line) else {
             panic!("{line}")
         };
         assert_eq!(
-            (&*entry.name.1, entry.version, entry.object.object.is_err()),
+            (&*entry.name.1, entry.version, entry.object.is_err()),
             ("a", 7, true)
         );
         assert!(read(&line[..line.len() - 1]).is_err(), "without its end");

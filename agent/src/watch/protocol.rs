@@ -28,8 +28,10 @@ pub(super) enum Step {
     Stream,
     /// The complete list in pages.
     Pages,
-    /// The complete list in one answer.
+    /// The complete list in one answer, or a part of it.
     List,
+    /// The complete list for a command, in pages.
+    Once,
     /// Changes after a resourceVersion.
     Watch(u64),
 }
@@ -62,9 +64,10 @@ pub(super) enum End {
 pub(super) struct Protocol {
     /// The version from which a watch can resume; none before everything was listed.
     version: Option<u64>,
-    highest: u64,
-    /// How many objects the watch has shown, if that is certain.
-    objects: Option<usize>,
+    /// The newest resourceVersion seen. 0 accepts any list as new enough, after the API went back.
+    pub(super) highest: u64,
+    /// How many objects exist as of `highest`, as far as the watch has shown; none if that is not certain.
+    pub(super) objects: Option<usize>,
     paged: bool,
     /// The pages of a list outlasted the server's history: the next list has but one.
     unpaged: bool,
@@ -86,52 +89,23 @@ impl Protocol {
         }
     }
 
-    /// Takes in a complete list as of `version`. Returns the version seen before if the API went back.
-    pub(super) fn listed(&mut self, version: u64, objects: usize) -> Option<u64> {
-        self.objects = Some(objects);
-        let before = (version < self.highest).then_some(self.highest);
-        self.highest = version;
-        self.version = Some(version);
-        self.answered = true;
-        self.unpaged = false;
-        before
+    /// Takes in a complete list as of `version`.
+    pub(super) fn listed(&mut self, version: u64, objects: usize) {
+        (self.version, self.highest, self.objects) = (Some(version), version, Some(objects));
+        (self.answered, self.unpaged) = (true, false);
     }
 
-    /// Takes in an event or a bookmark of a stream of changes. True if it is newer than everything before.
-    pub(super) fn advance(&mut self, version: u64) -> bool {
-        let newer = version > self.highest;
+    /// Takes in an event or a bookmark of a stream of changes.
+    pub(super) fn advance(&mut self, version: u64) {
         self.highest = self.highest.max(version);
         self.version = Some(version);
         self.answered = true;
-        newer
     }
 
     /// Counts one object more or fewer that the stream showed. `None`: a line of the stream could not be read.
     pub(super) fn count(&mut self, change: Option<isize>) {
-        self.objects = self
-            .objects
-            .zip(change)
-            .and_then(|(objects, change)| objects.checked_add_signed(change));
-    }
-
-    /// Corrects the count for a stream that shows fewer objects from now on.
-    pub(super) fn set_objects(&mut self, objects: usize) {
-        self.objects = Some(objects);
-    }
-
-    /// How many objects exist as of [`Protocol::highest`]; none if that is not certain.
-    pub(super) fn objects(&self) -> Option<usize> {
-        self.objects
-    }
-
-    /// The newest resourceVersion seen.
-    pub(super) fn highest(&self) -> u64 {
-        self.highest
-    }
-
-    /// Accepts any list as new enough, after the API went back.
-    pub(super) fn rewound(&mut self) {
-        self.highest = 0;
+        let objects = self.objects.zip(change);
+        self.objects = objects.and_then(|(objects, change)| objects.checked_add_signed(change));
     }
 
     /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next one.
@@ -140,47 +114,41 @@ impl Protocol {
             (self.failures, self.expiries) = (0, 0);
         }
         let listing = self.version.is_none();
+        let unanswered = end == End::Silent && !self.answered;
+        self.paged |= listing && (unanswered || matches!(end, End::Closed | End::Unsupported));
         let mut wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         match end {
-            End::Listed => return Duration::ZERO,
+            End::Listed | End::Unsupported => return Duration::ZERO,
+            End::Closed if !listing && lived >= SETTLED => return Duration::ZERO,
             End::Relist => {
                 self.version = None;
                 return Duration::ZERO;
             }
-            End::Closed if listing => self.paged = true,
-            End::Closed if lived >= SETTLED => return Duration::ZERO,
-            End::Unsupported => {
-                self.paged = true;
-                return Duration::ZERO;
-            }
             End::Expired => {
-                // The server answers: earlier failures are no reason to wait now.
                 self.version = None;
                 // As client-go's pager does (`FullListIfExpired`).
                 self.unpaged = listing && self.paged;
-                let spread = if wait / 2 >= RELIST {
-                    RELIST_AFTER_OUTAGE
-                } else {
-                    RELIST
-                };
+                // The server answers: earlier failures are no reason to wait now.
                 self.failures = 0;
-                wait = spread.saturating_mul(2u32.saturating_pow(self.expiries));
+                let is_outage = wait / 2 >= RELIST;
+                wait = if is_outage { RELIST_AFTER_OUTAGE } else { RELIST };
+                wait = wait.saturating_mul(2u32.saturating_pow(self.expiries));
                 self.expiries = self.expiries.saturating_add(1);
                 return wait.min(LONGEST_WAIT);
             }
             // Bookmarks come once a minute. A server that sends none from here on either never will in this list
             // form, or its own version went back behind ours (etcd restored): both need a new list.
-            End::Silent if !self.answered => {
-                self.paged |= listing;
+            _ if unanswered => {
                 self.version = None;
                 wait = wait.max(RELIST);
             }
-            End::Closed | End::Silent | End::Unanswered | End::Refused | End::Failed => {}
+            _ => {}
         }
         self.failures = self.failures.saturating_add(1);
-        wait.min(match end {
-            End::Unanswered => LONGEST_WAIT_UNANSWERED,
-            _ => LONGEST_WAIT,
+        wait.min(if end == End::Unanswered {
+            LONGEST_WAIT_UNANSWERED
+        } else {
+            LONGEST_WAIT
         })
     }
 }

@@ -14,17 +14,11 @@ const OUTAGE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Server(Arc<Shared>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     answers: watch::Sender<()>,
-    relist: Mutex<Option<Relist>>,
-}
-
-/// The moment at which this agent lists everything again.
-#[derive(Debug, Clone, Copy)]
-struct Relist {
-    drawn: Instant,
-    at: Instant,
+    /// When this agent lists everything again, and when that was drawn.
+    relist: Mutex<Option<(Instant, Instant)>>,
 }
 
 /// The part of one watch: since when it is down, and the signals of the other watches.
@@ -32,15 +26,6 @@ pub(super) struct Recovery {
     down: Option<Instant>,
     server: Server,
     answers: watch::Receiver<()>,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            answers: watch::Sender::new(()),
-            relist: Mutex::new(None),
-        }
-    }
 }
 
 impl Recovery {
@@ -76,23 +61,16 @@ impl Recovery {
     pub(super) async fn relist(&mut self, ceiling: Duration) {
         self.up();
         let now = Instant::now();
-        let draw = || Relist {
-            drawn: now,
-            at: now + ceiling.mul_f64(fastrand::f64()),
-        };
-        let relist = if ceiling > RELIST {
+        let draw = || (now + ceiling.mul_f64(fastrand::f64()), now);
+        let (at, _) = if ceiling > RELIST {
             draw()
         } else {
-            let mut shared = self
-                .server
-                .0
-                .relist
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let drawn = shared.take_if(|relist| relist.drawn.elapsed() < RELIST);
+            let shared = self.server.0.relist.lock();
+            let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
+            let drawn = shared.take_if(|(_, drawn)| drawn.elapsed() < RELIST);
             *shared.insert(drawn.unwrap_or_else(draw))
         };
-        sleep_until(relist.at).await;
+        sleep_until(at).await;
     }
 
     /// Waits for any time up to `ceiling`, but not much longer than until another watch is up again.

@@ -1,93 +1,99 @@
 //! One watch: sends the requests that the protocol decides on, and passes on what is listed.
-//! [`stream`](super::stream) reads the changes.
 
-use super::Clock;
-use super::collection::{Collection, Target};
 use super::failure::{Failure, Request, rewound};
-use super::list::{self, Limits, Listed, UNPAGED, WHOLE};
-use super::narrowing::Narrowing;
+use super::list::{Limits, Listed, UNPAGED, WHOLE, list};
+use super::open::Open;
 use super::orders::Orders;
-use super::outbox::Outbox;
 use super::protocol::{End, Protocol, Step};
-use super::recovery::Recovery;
-use crate::shared::clock::boot;
-use epguard_core::facts::{Change, Fact, Object};
+use super::recovery::{Recovery, Server};
+use super::{Clock, Event, Message, collection::Collection, line::Entry};
+use epguard_core::facts::{Change, Fact, Object, Watched, cut};
 use epguard_core::freshness::Proof;
 use kube::Client;
-use std::{collections::HashMap, ops::Range, sync::Arc, time::Duration};
-use tokio::sync::Semaphore;
+use std::{fmt::Display, mem::replace, ops::Range, time::Duration};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
-
-/// Narrow lists of one watch that are requested at the same time.
-const AT_ONCE: usize = 2;
 
 /// Seconds after which the server ends a stream; watches draw theirs at random, apart from each other.
 pub(super) const LIFETIME: Range<u32> = 270..330;
+/// Longest line about an object that was skipped, in octets; names have at most 253 each.
+const LINE: usize = 1024;
+/// Mean time after which a collection is listed again of which one object is watched.
+pub(super) const AGAIN: Duration = Duration::from_hours(1);
 
 /// The task behind one watch.
-pub(super) struct Session {
+pub(super) struct Session<O> {
     pub(super) client: Client,
-    pub(super) outbox: Outbox,
-    pub(super) orders: Arc<Orders>,
+    pub(super) clock: Clock,
+    watched: Watched,
+    pub(super) collection: Collection,
+    pub(super) fact: fn(Change<O>) -> Fact,
+    /// Its receiver ends the session when it is dropped.
+    pub(super) messages: mpsc::Sender<Message>,
+    pub(super) orders: watch::Sender<Orders>,
+    /// Shows that something was ordered.
+    pub(super) ordered: watch::Receiver<Orders>,
+    pub(super) narrowing: Option<Narrowing>,
     pub(super) protocol: Protocol,
     recovery: Recovery,
+    /// The current request.
+    step: Step,
+    /// The current stream.
+    pub(super) open: Open<O>,
+    up: bool,
+    /// The greatest resourceVersion of a proof, and the moment of the first with it.
+    newest: Option<(u64, Duration)>,
     /// True if the last request was a list, or a stream that ended before its time: then the server may be another
     /// one, or an older one.
     pub(super) cut_short: bool,
-    pub(super) clock: Clock,
-    /// Turns of narrow lists: an answer of many objects takes memory.
-    pub(super) turns: Arc<Semaphore>,
-    /// Of a large collection, only one object is watched.
-    pub(super) narrowing: Option<Narrowing>,
 }
 
-/// The collection that a session reads, and the kind of fact that it sends.
-pub(super) struct Query<O> {
-    pub(super) collection: Collection,
-    pub(super) fact: fn(Change<O>) -> Fact,
+/// The one object that is watched in a large collection, while the others are listed from time to time. Nodes are such: each
+/// writes its status every few minutes, and in a large cluster each of these changes would go to each agent.
+#[derive(Debug, Clone)]
+pub(super) struct Narrowing {
+    pub(super) name: String,
+    /// All are watched if they are no more than this.
+    pub(super) most: usize,
+    /// When to list all again; none while all are watched.
+    pub(super) again: Option<Instant>,
 }
 
-impl Session {
-    pub(super) fn new(client: Client, outbox: Outbox, orders: Arc<Orders>, recovery: Recovery) -> Self {
+impl<O: Object> Session<O> {
+    pub(super) fn new(
+        (client, clock): (Client, Clock),
+        (watched, messages): (Watched, mpsc::Sender<Message>),
+        (collection, fact): (Collection, fn(Change<O>) -> Fact),
+        server: &Server,
+    ) -> Self {
+        let (orders, ordered) = watch::channel(Orders::default());
         Self {
             client,
-            outbox,
+            clock,
+            watched,
+            collection,
+            fact,
+            messages,
             orders,
-            protocol: Protocol::default(),
-            recovery,
-            cut_short: false,
-            clock: boot,
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            ordered,
             narrowing: None,
+            protocol: Protocol::default(),
+            recovery: Recovery::new(server),
+            step: Step::Stream,
+            open: Open::new(Duration::ZERO, false),
+            up: false,
+            newest: None,
+            cut_short: false,
         }
     }
 
-    /// The session with another clock.
-    pub(super) fn with_clock(self, clock: Clock) -> Self {
-        Self { clock, ..self }
-    }
-
-    /// The session with one object that it watches alone in a large collection.
-    pub(super) fn narrowed_by(self, narrowing: Narrowing) -> Self {
-        let narrowing = Some(narrowing);
-        Self { narrowing, ..self }
-    }
-
-    /// What the stream of changes shows.
-    pub(super) fn watched<O>(&self, query: &Query<O>) -> Collection {
-        let narrowing = self.narrowing.as_ref();
-        let narrow = narrowing.and_then(|narrowing| narrowing.narrow(&query.collection));
-        narrow.unwrap_or_else(|| query.collection.clone())
-    }
-
-    /// Runs until the receiver is gone.
-    pub(super) async fn run<O: Object>(mut self, collection: Collection, fact: fn(Change<O>) -> Fact) {
-        let query = Query { collection, fact };
-        while !self.outbox.is_closed() {
-            let step = self.protocol.begin();
+    /// Runs until the receiver of the messages is gone.
+    pub(super) async fn run(mut self) {
+        while !self.messages.is_closed() {
+            self.step = self.protocol.begin();
             let begun = Instant::now();
             self.recovery.begin();
-            let end = match self.attempt(step, &query).await {
+            let end = match self.attempt().await {
                 Ok(end) => end,
                 Err(failure) => self.failed(failure).await,
             };
@@ -103,73 +109,137 @@ impl Session {
         }
     }
 
-    async fn attempt<O: Object>(&mut self, step: Step, query: &Query<O>) -> Result<End, Failure> {
-        let request = Request {
-            step,
-            path: query.collection.path,
-        };
-        if !matches!(step, Step::Watch(_)) {
-            // This list satisfies all orders that came before it.
-            self.orders.take_lists();
+    async fn attempt(&mut self) -> Result<End, Failure> {
+        if let Step::Watch(version) = self.step {
+            return self.stream(Some(version)).await;
         }
-        match step {
-            Step::Pages => self.list(query, &WHOLE).await,
-            Step::List => self.list(query, &UNPAGED).await,
-            Step::Stream => {
-                let initial = Some(HashMap::new());
-                self.stream(request, query, "", initial).await
-            }
-            Step::Watch(version) => self.stream(request, query, &version.to_string(), None).await,
+        // This list satisfies all orders that came before it.
+        self.orders.send_if_modified(|orders| {
+            orders.lists.clear();
+            false
+        });
+        match self.step {
+            Step::Stream => self.stream(None).await,
+            Step::Pages => self.list(&WHOLE).await,
+            _ => self.list(&UNPAGED).await,
         }
     }
 
     async fn failed(&mut self, Failure { end, error }: Failure) -> End {
         if end == End::Unsupported {
-            tracing::debug!(watch = %self.outbox.watch(), "{error}");
+            tracing::debug!(watch = %self.watched, "{error}");
         } else {
             self.recovery.down();
-            self.outbox.down(end == End::Refused, error).await;
+            self.up = false;
+            let refused = end == End::Refused;
+            self.send(Event::Down { refused, error }).await;
         }
         end
     }
 
-    /// Records that changes arrive from now on.
-    pub(super) async fn up(&mut self) {
-        self.recovery.up();
-        self.outbox.up().await;
-    }
-
-    /// Lists everything and passes it on.
-    async fn list<O: Object>(&mut self, query: &Query<O>, limits: &Limits) -> Result<End, Failure> {
-        let (client, collection) = (self.client.clone(), query.collection.clone());
-        let target = Target::of(&collection);
-        let listed = list::everything(client, (collection, target), limits, self.clock).await?;
-        self.reset(listed, query).await;
+    async fn list(&mut self, limits: &Limits) -> Result<End, Failure> {
+        let sent = (self.clock)();
+        let listed = list(&self.client, self.request(), &self.collection, limits, sent).await?;
+        self.reset(listed).await;
+        self.narrows();
         Ok(End::Listed)
     }
 
-    pub(super) async fn reset<O: Object>(&mut self, listed: Listed<O>, query: &Query<O>) {
-        for (what, error) in &listed.skipped {
-            self.outbox.skipped(what, error).await;
+    /// Passes on a list of everything.
+    pub(super) async fn reset(&mut self, listed: Listed<O>) {
+        let Listed { version, sent, .. } = listed;
+        let before = self.seen();
+        self.protocol.listed(version, listed.entries.len());
+        if version < before {
+            self.send(Event::Rewound(rewound(before, version))).await;
         }
-        let proven = Some(self.outbox.proven_up_to()).filter(|proven| listed.version < *proven);
-        if let Some(before) = self.protocol.listed(listed.version, listed.count).or(proven) {
-            self.outbox.rewound(rewound(before, listed.version)).await;
+        let mut objects = Vec::with_capacity(listed.entries.len());
+        for entry in listed.entries {
+            objects.extend(self.object(entry).await);
         }
-        let objects = listed.objects.into_iter().map(|(_, object)| object);
-        let fact = (query.fact)(Change::Reset(objects.collect()));
-        self.outbox.fact(listed.version, fact).await;
-        self.outbox.proven(listed.version, listed.sent, Proof::List).await;
-        self.narrow();
+        self.send_fact(version, (self.fact)(Change::Reset(objects))).await;
+        self.proven(version, sent, Proof::List).await;
     }
 
-    /// Watches one object alone from now on, if there are too many.
-    pub(super) fn narrow(&mut self) {
-        if let Some((narrowing, count)) = self.narrowing.as_mut().zip(self.protocol.objects())
-            && narrowing.counted(count)
-        {
+    /// Sends that the facts up to a list's resourceVersion are complete as of `as_of`.
+    ///
+    /// A list whose resourceVersion has not advanced proves no more than the earlier one: a proxy that is cut off from the API
+    /// server answers from its cache. In a cluster it advances by the second, with the leases of nodes and controllers.
+    pub(super) async fn proven(&mut self, version: u64, as_of: Duration, by: Proof) {
+        let as_of = match self.newest {
+            Some((newest, since)) if version <= newest => as_of.min(since),
+            _ => as_of,
+        };
+        self.newest = self.newest.max(Some((version, as_of)));
+        self.send(Event::Proven { as_of, by }).await;
+    }
+
+    /// The greatest resourceVersion that the stream or a proof has shown. A list that is older shows that the API went back.
+    pub(super) fn seen(&self) -> u64 {
+        let proven = self.newest.map_or(0, |(version, _)| version);
+        self.protocol.highest.max(proven)
+    }
+
+    /// Decides by the number of all objects whether one alone is watched from now on. All agents draw the moment of their next
+    /// list apart from each other.
+    pub(super) fn narrows(&mut self) -> bool {
+        let Some((narrowing, count)) = self.narrowing.as_mut().zip(self.protocol.objects) else {
+            return false;
+        };
+        let narrows = count > narrowing.most;
+        narrowing.again = narrows.then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
+        if narrows {
             // Where the object does not exist, no list shows as many, and a probe confirms the watch.
-            self.protocol.set_objects(1);
+            self.protocol.objects = Some(1);
         }
+        narrows
+    }
+
+    /// When everything is to be listed again; none while everything is watched.
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.narrowing.as_ref().and_then(|narrowing| narrowing.again)
+    }
+
+    pub(super) fn request(&self) -> Request<'_> {
+        let (step, path) = (self.step, self.collection.path.as_str());
+        Request { step, path }
+    }
+
+    /// Sends that changes arrive from now on; once, until the watch is down again.
+    pub(super) async fn up(&mut self) {
+        self.recovery.up();
+        if !replace(&mut self.up, true) {
+            self.send(Event::Up).await;
+        }
+    }
+
+    pub(super) async fn send(&mut self, event: Event) {
+        if matches!(event, Event::Rewound(_)) {
+            self.newest = None;
+        }
+        let watch = self.watched;
+        // Without a receiver, the session ends by itself.
+        let _ = self.messages.send(Message { watch, event }).await;
+    }
+
+    pub(super) async fn send_fact(&mut self, rv: u64, fact: Fact) {
+        let (received, fact) = (std::time::Instant::now(), Box::new(fact));
+        self.send(Event::Fact { received, rv, fact }).await;
+    }
+
+    /// The object of an entry; none if it cannot be read. Sends what of it could not be.
+    pub(super) async fn object(&mut self, entry: Entry<O>) -> Option<O> {
+        for what in &entry.ignored {
+            self.skipped(entry.describe(), what).await;
+        }
+        if let Err(error) = &entry.object {
+            self.skipped(entry.describe(), error).await;
+        }
+        entry.object.ok()
+    }
+
+    pub(super) async fn skipped(&mut self, what: impl Display, error: impl Display) {
+        let line = format!("{what}: {error:#}").replace('\n', " ");
+        self.send(Event::Skipped(cut(&line, LINE).to_owned())).await;
     }
 }

@@ -6,7 +6,7 @@ use crate::cluster::Ip;
 use crate::objects::NODE_NAMES;
 use epguard::daemon::lease::Lease;
 use epguard::shared::clock::Clocks;
-use epguard::watch::{Message, Watches, start_by};
+use epguard::watch::{Event, Message, Watches, start};
 use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
 use epguard_core::facts::Watched;
 use epguard_core::facts::{Fact, Presence};
@@ -80,7 +80,7 @@ impl Agent {
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()),
-            watches: start_by(boot, client, (NODE_NAMES[0], None), &tx),
+            watches: start((client, boot), (NODE_NAMES[0], None), &tx),
             messages,
             told: None,
         }
@@ -99,9 +99,9 @@ impl Agent {
     /// As `Agent::on_messages`.
     pub fn on_messages(&mut self, kernel: &mut Kernel, messages: Vec<Message>) {
         let mut changed = false;
-        for message in messages {
-            match message {
-                Message::Fact { fact, .. } => {
+        for Message { watch, event } in messages {
+            match event {
+                Event::Fact { fact, .. } => {
                     changed = true;
                     self.state.apply(boot(), *fact);
                     if self.state.take_revived().is_some() {
@@ -111,13 +111,13 @@ impl Agent {
                         }
                     }
                 }
-                Message::Proven { watch, as_of, by } => self.lease.view.proven(watch, as_of, by),
-                Message::Behind(watch) => self.lease.view.void_watch(watch, boot()),
-                Message::Rewound { watch, .. } => self.start_over(watch),
-                Message::Up(watch) => self.lease.view.connected(watch, true),
-                Message::Down { watch, .. } => self.lease.view.connected(watch, false),
-                Message::Skipped { what, .. } => panic!("the agent cannot read {what}"),
-                Message::Progress { .. } | Message::Unconfirmed { .. } => {}
+                Event::Proven { as_of, by } => self.lease.view.proven(watch, as_of, by),
+                Event::Behind => self.lease.view.void_watch(watch, boot()),
+                Event::Rewound(_) => self.start_over(watch),
+                Event::Up => self.lease.view.connected(watch, true),
+                Event::Down { .. } => self.lease.view.connected(watch, false),
+                Event::Skipped(what) => panic!("the agent cannot read {what}"),
+                Event::Progress(_) | Event::Unconfirmed(_) => {}
             }
         }
         if changed {

@@ -8,7 +8,8 @@ pub struct Unreadable(String);
 
 impl Unreadable {
     /// An error with this cause.
-    pub(super) fn because(cause: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn because(cause: impl Into<String>) -> Self {
         Self(cause.into())
     }
 }

@@ -1,7 +1,7 @@
 //! Lists the objects to check from the API.
 
 use super::cluster::Listed;
-use crate::watch::{Refusal, list_once};
+use crate::watch::{Failure, list_once};
 use anyhow::{Result, anyhow};
 use epguard_core::facts::{Ignored, Object};
 use kube::Client;
@@ -26,7 +26,7 @@ pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Fetched> 
     listed.slices = required(list_once(client, namespace).await, namespace, unchecked)?;
     listed.services = required(list_once(client, namespace).await, namespace, unchecked)?;
     listed.pods = match (list_once(client, None).await, namespace) {
-        (Err(Refusal::Forbidden(_)), Some(_)) => {
+        (Err(failure), Some(_)) if failure.is_forbidden() => {
             unchecked.push(
                 "pods of other namespaces: may not list them, so other pods with the same address are not found".into(),
             );
@@ -35,7 +35,7 @@ pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Fetched> 
         (pods, _) => required(pods, namespace, unchecked)?,
     };
     listed.nodes = match list_once(client, None).await {
-        Err(Refusal::Forbidden(_)) => {
+        Err(failure) if failure.is_forbidden() => {
             unchecked.push("ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found".into());
             Vec::new()
         }
@@ -45,7 +45,7 @@ pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Fetched> 
 }
 
 fn required<O: Object>(
-    list: Result<(Vec<O>, Ignored), Refusal>,
+    list: Result<(Vec<O>, Ignored), Failure>,
     namespace: Option<&str>,
     unchecked: &mut Vec<String>,
 ) -> Result<Vec<O>> {
@@ -54,10 +54,11 @@ fn required<O: Object>(
             unchecked.extend(skipped);
             Ok(objects)
         }
-        Err(Refusal::Forbidden(error)) if namespace.is_none() => {
-            Err(anyhow!("{error}, or pass -n NAMESPACE to check only one"))
-        }
-        Err(Refusal::Forbidden(error) | Refusal::Failed(error)) => Err(anyhow!(error)),
+        Err(failure) if failure.is_forbidden() && namespace.is_none() => Err(anyhow!(
+            "{}, or pass -n NAMESPACE to check only one",
+            failure.error
+        )),
+        Err(failure) => Err(anyhow!(failure.error)),
     }
 }
 

@@ -22,9 +22,9 @@ pub use finding::{Finding, Object, Problem, Severity};
 pub use report::Report;
 
 use crate::shared::args::seconds;
+use crate::shared::client;
 use crate::shared::output::{Output, is_unread};
 use crate::shared::plain::plain;
-use crate::watch;
 use anyhow::Result;
 use clap::Args;
 use std::io::{Write as _, stderr, stdout};
@@ -96,7 +96,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 pub async fn collect(args: LintArgs) -> Result<Report> {
     let namespace = args.namespace.as_deref();
     let kubeconfig = fetch::kubeconfig(args.kubeconfig);
-    let client = watch::client(kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let client = client::client(kubeconfig.as_deref(), args.context.as_deref()).await?;
     let mut fetched = fetch::fetch(&client, namespace).await?;
     let mut found = findings(&fetched.listed, namespace);
     if !found.is_empty() && !args.confirm_after.is_zero() {

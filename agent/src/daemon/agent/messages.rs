@@ -2,7 +2,7 @@
 
 use super::{Agent, now};
 use crate::daemon::executable;
-use crate::watch::Message;
+use crate::watch::{Event, Message};
 use anyhow::Result;
 use epguard_core::facts::{Fact, Watched};
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ impl Agent {
             }
             match self.waiting.pop_front() {
                 Some(message) => {
-                    changed |= matches!(message, Message::Fact { .. });
+                    changed |= matches!(message.event, Event::Fact { .. });
                     self.apply(message);
                 }
                 None if goes_on => {}
@@ -67,14 +67,9 @@ impl Agent {
         self.vouch()
     }
 
-    fn apply(&mut self, message: Message) {
-        match message {
-            Message::Fact {
-                watch,
-                received,
-                rv,
-                fact,
-            } => {
+    fn apply(&mut self, Message { watch, event }: Message) {
+        match event {
+            Event::Fact { received, rv, fact } => {
                 self.timings.received(received, &fact);
                 match *fact {
                     Fact::ModePolicy(change) => self.node_modes.apply(change),
@@ -85,34 +80,30 @@ impl Agent {
                 }
                 self.watch(watch).rv = rv;
             }
-            Message::Progress { watch, rv } => self.watch(watch).rv = rv,
-            Message::Proven { watch, as_of, by } => {
+            Event::Progress(rv) => self.watch(watch).rv = rv,
+            Event::Proven { as_of, by } => {
                 self.lease.view.proven(watch, as_of, by);
                 let watch = self.watch(watch);
                 watch.error = watch.error.take().filter(|_| !watch.up);
             }
-            Message::Behind(watch) => self.behind(watch),
-            Message::Unconfirmed { watch, error } => {
+            Event::Behind => self.behind(watch),
+            Event::Unconfirmed(error) => {
                 tracing::debug!(%watch, error, "not confirmed");
                 self.watch(watch).error = Some(error);
             }
-            Message::Rewound { watch, error } => self.start_over(watch, &error),
-            Message::Up(watch) => {
+            Event::Rewound(error) => self.start_over(watch, &error),
+            Event::Up => {
                 tracing::info!(%watch, "watching");
                 self.connected(watch, None);
             }
-            Message::Down {
-                watch,
-                refused,
-                error,
-            } => {
+            Event::Down { refused, error } => {
                 if refused && watch == Watched::ModePolicy {
                     self.node_modes.refuse();
                 }
                 tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
                 self.connected(watch, Some(error));
             }
-            Message::Skipped { watch, what } => {
+            Event::Skipped(what) => {
                 tracing::warn!(%watch, %what, "object skipped");
                 self.watch(watch).skipped += 1;
             }

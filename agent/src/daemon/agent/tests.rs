@@ -8,6 +8,8 @@ use crate::fuzz::harness::corpus;
 use crate::kernel::datapath::Hooks;
 use crate::kernel::maps::open;
 use crate::node::netlink::Event as LinkEvent;
+use crate::shared::client;
+use crate::shared::clock::boot;
 use crate::shared::status::Cause;
 use crate::watch;
 use aya::maps::{HashMap, Map};
@@ -55,7 +57,7 @@ async fn agent(folder: &Path) -> Agent {
         panic!("another verb")
     };
     let pace = Pace::new(1, 1);
-    let client = pace.client(watch::client(Some(&kubeconfig), None).await.unwrap());
+    let client = pace.client(client::client(Some(&kubeconfig), None).await.unwrap());
     let mut datapath = Datapath::load(&pins, Hooks::Auto, 0).unwrap();
     let writer = Writer::new(&mut datapath.ebpf).unwrap();
     let writer = writer.lock_config(&pins).unwrap();
@@ -67,7 +69,7 @@ async fn agent(folder: &Path) -> Agent {
     let state = State::new(settings);
     let translators = Translators::new(&Ok(0), folder, &pins);
     let (sender, _) = mpsc::channel(1);
-    let watches = watch::start(&client, ("n1", None), &sender);
+    let watches = watch::start((&client, boot), ("n1", None), &sender);
     let announcer = Announcer::start(client, args.node_name.clone(), kube_events::Announce::None);
     let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), None);
     let names = Names::load(folder);
@@ -83,11 +85,13 @@ async fn agent(folder: &Path) -> Agent {
 }
 
 fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
-    let said = |fact| Message::Fact {
+    let said = |fact| Message {
         watch: Watched::Pods,
-        received: Instant::now(),
-        rv: 1,
-        fact: Box::new(fact),
+        event: watch::Event::Fact {
+            received: Instant::now(),
+            rv: 1,
+            fact: Box::new(fact),
+        },
     };
     facts.into_iter().map(said).collect()
 }

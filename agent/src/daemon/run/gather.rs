@@ -50,12 +50,18 @@ fn wait_after(messages: usize) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::Event;
     use epguard_core::facts::Watched;
     use tokio::sync::mpsc::{Sender, channel};
 
+    fn message() -> Message {
+        let (watch, event) = (Watched::Pods, Event::Up);
+        Message { watch, event }
+    }
+
     fn send(sender: &Sender<Message>, count: usize) {
         for _ in 0..count {
-            sender.try_send(Message::Up(Watched::Pods)).unwrap();
+            sender.try_send(message()).unwrap();
         }
     }
 

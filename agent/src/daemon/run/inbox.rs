@@ -71,10 +71,16 @@ mod tests {
     use super::super::gather::BACKLOG;
     use super::*;
     use crate::shared::status::Request;
+    use crate::watch;
     use epguard_core::facts::Watched;
     use std::time::Duration;
     use tokio::sync::{mpsc, oneshot};
     use tokio::time::{MissedTickBehavior, advance, interval};
+
+    fn message() -> Message {
+        let (watch, event) = (Watched::Pods, watch::Event::Up);
+        Message { watch, event }
+    }
 
     /// A source that always has reports.
     struct Flood;
@@ -120,7 +126,7 @@ mod tests {
             reports: Flood,
         };
         for _ in 0..2 {
-            sender.try_send(Message::Up(Watched::Pods)).unwrap();
+            sender.try_send(message()).unwrap();
         }
         ask.try_send(question(Request::Figures)).unwrap();
         link.try_send(LinkEvent::Settled).unwrap();
@@ -148,7 +154,7 @@ mod tests {
         ];
         assert_eq!(after, ["tick", "events"]);
         advance(period).await;
-        sender.try_send(Message::Up(Watched::Pods)).unwrap();
+        sender.try_send(message()).unwrap();
         let busy: [String; 2] = [
             name(&inbox.next(true).await.unwrap()),
             name(&inbox.next(true).await.unwrap()),
@@ -160,7 +166,7 @@ mod tests {
     async fn one_turn_takes_no_more_messages_than_the_backlog_has_room_for() {
         let (sender, messages) = mpsc::channel(2 * BACKLOG);
         for _ in 0..=BACKLOG {
-            sender.try_send(Message::Up(Watched::Pods)).unwrap();
+            sender.try_send(message()).unwrap();
         }
         let mut inbox = Inbox {
             tick: interval(Duration::from_secs(1)),

@@ -1,8 +1,8 @@
 //! Names that only the cluster and the kubeconfig have, after `--node` and `--context`.
 
 use crate::commands::lint;
+use crate::shared::client;
 use crate::shared::plain::plain;
-use crate::watch;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::ListParams;
@@ -25,7 +25,7 @@ pub async fn names(words: &[String]) -> Option<Vec<(String, String)>> {
     // Nodes with commas: those before the last stand.
     let stands = word.rfind(',').map_or("", |at| &word[..=at]);
     let names = match flag {
-        "--context" => watch::contexts(&kubeconfig?).unwrap_or_default(),
+        "--context" => client::contexts(&kubeconfig?).unwrap_or_default(),
         "--node" => {
             let context = value(before, "--context");
             let nodes = nodes(kubeconfig, context.as_deref());
@@ -39,7 +39,7 @@ pub async fn names(words: &[String]) -> Option<Vec<(String, String)>> {
 }
 
 async fn nodes(kubeconfig: Option<PathBuf>, context: Option<&str>) -> Option<Vec<String>> {
-    let client = watch::client(kubeconfig.as_deref(), context).await.ok()?;
+    let client = client::client(kubeconfig.as_deref(), context).await.ok()?;
     let nodes = Api::<Node>::all(client)
         .list_metadata(&ListParams::default())
         .await

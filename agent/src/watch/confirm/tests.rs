@@ -3,23 +3,22 @@ use super::*;
 const SENT: Duration = Duration::from_secs(100);
 
 /// A list at version 20 that showed one object of many, which is of version 3.
-fn glimpse() -> Glimpse {
-    Glimpse {
+fn answer() -> Answer {
+    Answer {
         sent: SENT,
-        seen: 10,
         version: 20,
         newest: 3,
         objects: None,
-        patience: MARKER,
+        probe_at: None,
     }
 }
 
 /// The same for a list that showed everything.
-fn whole(newest: u64, objects: usize) -> Glimpse {
-    Glimpse {
+fn whole(newest: u64, objects: usize) -> Answer {
+    Answer {
         newest,
         objects: Some(objects),
-        ..glimpse()
+        ..answer()
     }
 }
 
@@ -28,10 +27,11 @@ fn shown(version: u64, objects: usize) -> Shown {
     Shown { version, objects }
 }
 
-fn asked(glimpse: Glimpse) -> (Confirmations, Instant) {
+fn asked(answer: Answer) -> (Confirmations, Instant) {
     let at = Instant::now();
     let mut confirmations = Confirmations::default();
-    confirmations.answered(glimpse, at);
+    let probe_at = Some(at + MARKER);
+    confirmations.answered(Answer { probe_at, ..answer }, at);
     (confirmations, at)
 }
 
@@ -41,7 +41,7 @@ fn proven(confirmations: &mut Confirmations, shown: Shown) -> Option<Duration> {
 
 #[test]
 fn a_silent_stream_behind_a_list_proves_nothing() {
-    let (mut confirmations, at) = asked(glimpse());
+    let (mut confirmations, at) = asked(answer());
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None);
     assert_eq!(
         confirmations.judge(shown(12, 9), at),
@@ -57,7 +57,7 @@ fn a_silent_stream_behind_a_list_proves_nothing() {
 
 #[test]
 fn a_marker_in_the_stream_itself_proves_the_moment_when_the_list_was_sent() {
-    let (mut confirmations, at) = asked(glimpse());
+    let (mut confirmations, at) = asked(answer());
     assert_eq!(proven(&mut confirmations, shown(20, 9)), Some(SENT));
     assert_eq!(proven(&mut confirmations, shown(21, 9)), None, "once");
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_marker_in_the_stream_itself_proves_the_moment_when_the_list_was_sent() {
 
 #[test]
 fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
-    let (mut confirmations, at) = asked(glimpse());
+    let (mut confirmations, at) = asked(answer());
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
     let probe = Probe {
         last: 15,
@@ -81,11 +81,11 @@ fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
 
 #[test]
 fn a_probe_that_shows_too_little_proves_only_older_answers() {
-    let (mut confirmations, at) = asked(glimpse());
-    let later = Glimpse {
+    let (mut confirmations, at) = asked(answer());
+    let later = Answer {
         sent: SENT * 2,
         version: 30,
-        ..glimpse()
+        ..answer()
     };
     confirmations.answered(later, at);
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
@@ -112,7 +112,7 @@ fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
         version: 12,
         objects: None,
     };
-    assert_eq!(asked(glimpse()).0.take_proven(unsure), None, "two unknowns");
+    assert_eq!(proven(&mut asked(answer()).0, unsure), None, "two unknowns");
 }
 
 #[test]
@@ -155,11 +155,9 @@ fn a_proof_that_is_not_urgent_waits_for_the_next_event_before_it_costs_a_probe()
         [s(0), s(3), s(6), s(270)].map(patience),
         [MARKER, MARKER, s(1), s(1)]
     );
-    let unhurried = Glimpse {
-        patience: PATIENT_MARKER,
-        ..glimpse()
-    };
-    let (mut confirmations, at) = asked(unhurried);
+    let (mut confirmations, at) = (Confirmations::default(), Instant::now());
+    let probe_at = Some(at + PATIENT_MARKER);
+    confirmations.answered(Answer { probe_at, ..answer() }, at);
     let wait = Verdict::Wait(Some(at + PATIENT_MARKER));
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), wait);
     assert_eq!(
@@ -170,13 +168,13 @@ fn a_proof_that_is_not_urgent_waits_for_the_next_event_before_it_costs_a_probe()
 
 #[test]
 fn a_list_that_was_sent_later_leaves_one_of_a_later_version_unproven() {
-    let (mut confirmations, at) = asked(Glimpse {
+    let (mut confirmations, at) = asked(Answer {
         version: 25,
-        ..glimpse()
+        ..answer()
     });
-    let later = Glimpse {
+    let later = Answer {
         sent: SENT * 2,
-        ..glimpse()
+        ..answer()
     };
     confirmations.answered(later, at);
     assert_eq!(proven(&mut confirmations, shown(20, 9)), Some(SENT * 2));
@@ -187,12 +185,12 @@ fn a_list_that_was_sent_later_leaves_one_of_a_later_version_unproven() {
 
 #[test]
 fn more_answers_than_are_kept_leave_the_newest_to_be_proven() {
-    let (mut confirmations, at) = asked(Glimpse {
+    let (mut confirmations, at) = asked(Answer {
         version: 99,
-        ..glimpse()
+        ..answer()
     });
     for version in 20..20 + 9 {
-        confirmations.answered(Glimpse { version, ..glimpse() }, at);
+        confirmations.answered(Answer { version, ..answer() }, at);
     }
     assert_eq!(proven(&mut confirmations, shown(98, 9)), Some(SENT));
     assert_eq!(confirmations.judge(shown(98, 9), at + MARKER), Verdict::Probe);

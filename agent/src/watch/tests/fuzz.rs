@@ -1,9 +1,9 @@
 //! Fuzzes lines of a watch and pages of a list.
 
-use super::super::line::{Line, Read};
-use super::super::wire::{Entry, Page, describe};
+use super::super::line::{Entry, Headed, Line};
+use super::super::list::Items;
 use crate::fuzz::harness::{corpus, run};
-use epguard_core::facts::{Name, Object as _, Pod};
+use epguard_core::facts::Pod;
 
 const WORDS: &[&str] = &[
     "ADDED",
@@ -29,31 +29,12 @@ const WORDS: &[&str] = &[
     "410",
 ];
 
-/// The name and the version of the object that a line shows, whether it is new, whether it exists, and the object.
-fn shown<T>(
-    line: Line<T>,
-    object: impl Fn(T) -> Option<Pod>,
-) -> Option<(Name, u64, bool, bool, Option<Pod>)> {
-    let (entry, exists) = match line {
-        Line::Applied(entry) => (entry, true),
-        Line::Deleted(entry) => (entry, false),
-        Line::Bookmark { .. } | Line::Error(_) => return None,
-    };
-    Some((entry.name, entry.version, entry.new, exists, object(entry.object)))
-}
-
 #[test]
 fn lines_of_a_watch() {
     run("watch", corpus("watch"), WORDS, |line| {
-        let (parsed, read) = (Line::parse(line), Line::<Read<Pod>>::read(line));
-        if std::str::from_utf8(line).is_ok() {
-            let parsed = parsed
-                .ok()
-                .and_then(|line| shown(line, |json| Pod::parse(json).ok()));
-            let read = read.ok().and_then(|line| shown(line, |read| read.object.ok()));
-            assert_eq!(parsed, read);
+        if let Ok(Line::Object(_, entry)) = Line::<Pod>::read(line) {
+            assert!(entry.describe().len() <= 8 * line.len().max(16));
         }
-        assert!(describe(line).len() <= 8 * line.len().max(16));
     });
 }
 
@@ -65,11 +46,15 @@ fn pages_of_a_list() {
             .into_bytes()
     });
     run("page", pages.collect(), WORDS, |body| {
-        let Ok(Ok(page)) = std::str::from_utf8(body).map(Page::parse) else {
-            return;
-        };
-        for object in page.objects {
-            let _ = Entry::of(object);
+        let (mut items, mut octets) = (Items::default(), 0);
+        for octet in body {
+            if items.complete_with(*octet) {
+                let _ = Entry::<Pod>::read(&items.item);
+                octets += items.item.len();
+                items.item.clear();
+            }
         }
+        let _ = serde_json::from_slice::<Headed>(&items.rest);
+        assert!(octets + items.item.len() + items.rest.len() <= body.len());
     });
 }

@@ -3,6 +3,8 @@
 use super::mock::{Rig, pod};
 use super::narrow::{asked, order};
 use epguard_core::facts::Selection;
+use std::time::Duration;
+use tokio::time::sleep;
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
@@ -31,8 +33,8 @@ async fn a_narrow_list_of_too_many_objects_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_pods_of_a_node_are_asked_for_in_smaller_pages() {
-    let large = [format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "a".repeat(16 << 20))];
+async fn only_the_pods_of_a_node_may_take_many_octets() {
+    let large = [pod(&"a".repeat(16 << 20), 3)];
     let (mut rig, _stream, of_web) = asked().await;
     of_web.page(7, "", &large).await;
     let error = rig.message().await;
@@ -41,17 +43,8 @@ async fn only_the_pods_of_a_node_are_asked_for_in_smaller_pages() {
         "{error}"
     );
     order(&rig, Selection::OnNode("n".into()));
-    for limit in ["100", "10", "1"] {
-        let call = rig.server.call().await;
-        assert_eq!(call.param("limit"), Some(limit));
-        call.page(7, "", &large).await;
-    }
-    assert!(
-        rig.message()
-            .await
-            .contains("an answer of more than 16777216 octets")
-    );
-    assert_eq!(rig.server.waiting(), 0);
+    rig.server.call().await.page(7, "", &large).await;
+    assert!(rig.message().await.starts_with("part aaa"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,4 +59,38 @@ async fn a_watch_that_does_not_begin_is_asked_for_again_from_where_it_was() {
             .starts_with("down: cannot watch pods: no usable answer")
     );
     assert_eq!(rig.server.call().await.kind(), "watch 7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
+    let mut rig = Rig::new();
+    rig.server.call().await.refuse(422, "no").await;
+    let mut stalled = rig.server.call().await.stream();
+    stalled
+        .send(r#"{"metadata":{"resourceVersion":"7"},"items":["#)
+        .await;
+    assert!(
+        rig.message()
+            .await
+            .starts_with("down: cannot list pods: no usable answer")
+    );
+    rig.server.call().await.page(9, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.message().await, "reset a @9");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_narrow_lists_of_a_watch_are_under_way_at_a_time() {
+    let (mut rig, _stream, of_web) = asked().await;
+    order(&rig, Selection::OnNode("n".into()));
+    let on_node = rig.server.call().await;
+    order(&rig, Selection::OnNode("m".into()));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(rig.server.waiting(), 0);
+    of_web.page(7, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.message().await, "part a, but  later @7");
+    assert_eq!(
+        rig.server.call().await.param("fieldSelector"),
+        Some("spec.nodeName%3Dm")
+    );
+    drop(on_node);
 }

@@ -1,9 +1,10 @@
 //! An API server in which the test itself answers each request.
 
+use crate::shared::clock::boot;
 use crate::watch::collection::Collection;
-use crate::watch::narrowing::Narrowing;
-use crate::watch::{Message, Watches};
-use crate::watch::{orders::Orders, outbox::Outbox, recovery, recovery::Recovery, session::Session};
+use crate::watch::recovery;
+use crate::watch::session::{Narrowing, Session};
+use crate::watch::{Event, Message, Watches};
 use bytes::Bytes;
 use epguard_core::facts::Watched;
 use epguard_core::facts::{Change, Fact, Pod};
@@ -11,9 +12,8 @@ use epguard_core::freshness::Proof;
 use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
 use kube::client::Body;
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 type Answer = Response<Channel<Bytes>>;
@@ -45,7 +45,14 @@ impl Rig {
 
     /// A watch of the pods of which one is watched alone, if there are more than `most`.
     pub fn narrowed(name: &str, most: usize) -> Self {
-        Self::start(Collection::all::<Pod>(), Some(Narrowing::to(name, most)))
+        Self::start(
+            Collection::all::<Pod>(),
+            Some(Narrowing {
+                name: name.to_owned(),
+                most,
+                again: None,
+            }),
+        )
     }
 
     /// A watch of another collection of pods.
@@ -56,16 +63,16 @@ impl Rig {
     fn start(collection: Collection, narrowing: Option<Narrowing>) -> Self {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(64);
-        let orders = Arc::new(Orders::default());
-        let outbox = Outbox::new(Watched::Pods, tx);
-        let recovery = Recovery::new(&recovery::Server::default());
-        let mut session = Session::new(client, outbox, Arc::clone(&orders), recovery);
+        let shared = recovery::Server::default();
+        let kind = (collection, Fact::Pod as fn(Change<Pod>) -> Fact);
+        let mut session = Session::new((client, boot), (Watched::Pods, tx), kind, &shared);
         session.narrowing = narrowing;
-        let mut tasks = JoinSet::new();
-        tasks.spawn(session.run(collection, Fact::Pod));
+        let mut watches = Watches::default();
+        watches.orders.insert(Watched::Pods, session.orders.clone());
+        watches.tasks.spawn(session.run());
         Self {
             server,
-            watches: Watches::new(BTreeMap::from([(Watched::Pods, orders)]), tasks),
+            watches,
             proofs: Vec::new(),
             messages,
         }
@@ -117,11 +124,11 @@ impl Rig {
     }
 
     fn note(&mut self, message: Message) -> Option<String> {
-        if let Message::Proven { as_of, by, .. } = message {
+        if let Event::Proven { as_of, by } = message.event {
             self.proofs.push((by, as_of));
             return None;
         }
-        Some(short(message))
+        Some(short(message.event))
     }
 }
 
@@ -245,17 +252,17 @@ fn status(code: u16, message: &str) -> String {
     format!(r#"{{"kind":"Status","status":"Failure","message":"{message}","code":{code}}}"#)
 }
 
-fn short(message: Message) -> String {
-    let Message::Fact { rv, fact, .. } = message else {
-        return match message {
-            Message::Progress { rv, .. } => format!("progress @{rv}"),
-            Message::Up(_) => "up".to_owned(),
-            Message::Down { error, .. } => format!("down: {error}"),
-            Message::Skipped { what, .. } => format!("skipped {what}"),
-            Message::Behind(_) => "behind".to_owned(),
-            Message::Unconfirmed { error, .. } => format!("unconfirmed: {error}"),
-            Message::Rewound { error, .. } => format!("rewound: {error}"),
-            Message::Fact { .. } | Message::Proven { .. } => unreachable!(),
+fn short(event: Event) -> String {
+    let Event::Fact { rv, fact, .. } = event else {
+        return match event {
+            Event::Progress(rv) => format!("progress @{rv}"),
+            Event::Up => "up".to_owned(),
+            Event::Down { error, .. } => format!("down: {error}"),
+            Event::Skipped(what) => format!("skipped {what}"),
+            Event::Behind => "behind".to_owned(),
+            Event::Unconfirmed(error) => format!("unconfirmed: {error}"),
+            Event::Rewound(error) => format!("rewound: {error}"),
+            Event::Fact { .. } | Event::Proven { .. } => unreachable!(),
         };
     };
     if let Fact::PodsOf(part) = *fact {

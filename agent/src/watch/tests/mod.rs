@@ -10,6 +10,7 @@ mod one;
 mod relist;
 
 use super::start;
+use crate::shared::clock::boot;
 use epguard_core::facts::Watched;
 use mock::{Rig, Server, pod};
 use tokio::sync::mpsc;
@@ -228,7 +229,7 @@ async fn a_silent_stream_is_closed() {
 async fn an_agent_watches_five_collections_in_whole() {
     let (client, mut server) = Server::new();
     let (tx, _messages) = mpsc::channel(1);
-    let _tasks = start(&client, ("n1", None), &tx);
+    let _tasks = start((&client, boot), ("n1", None), &tx);
     let mut asked = Vec::new();
     for _ in Watched::ALWAYS {
         let call = server.call().await;

@@ -1,7 +1,7 @@
 //! Tests of large collections, of which one object is watched.
 
 use super::mock::{Rig, Stream, pod};
-use crate::watch::narrowing::AGAIN;
+use crate::watch::session::AGAIN;
 use epguard_core::facts::Watched::Pods;
 use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;

@@ -59,10 +59,10 @@ async fn an_ordered_list_that_went_back_in_time_is_reported() {
 async fn an_ordered_list_that_fails_is_repeated() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.relist(Pods, Duration::ZERO);
-    for _ in 0..3 {
+    for code in [429, 500, 503] {
         let call = rig.server.call().await;
         assert_eq!(call.kind(), "stream");
-        call.refuse(500, "overloaded").await;
+        call.refuse(code, "overloaded").await;
         assert!(rig.message().await.starts_with("down: cannot watch pods: "));
     }
     let mut stream = rig.server.call().await.stream();

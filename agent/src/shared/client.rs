@@ -23,11 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client from a kubeconfig file, or from the service account if there is none. A context chooses a cluster of the
 /// file; without one, its current context does.
 ///
-/// Nothing is sent yet: an API server that can't be reached shows as [`Down`](super::Message::Down).
-#[allow(
-    clippy::unused_async,
-    reason = "credentials may come from a plugin; callers shouldn't care"
-)]
+/// Nothing is sent yet: an API server that can't be reached shows as a watch that is down.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Result<Client> {
     let mut config = match kubeconfig {
         Some(paths) => from_files(paths, context).await?,
