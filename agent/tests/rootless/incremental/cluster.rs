@@ -1,9 +1,9 @@
 //! What the API holds, and which facts the watches make of a step.
 
 use super::draw::service_port;
-use super::nodes::{changed_node, node_name, plain_node};
+use super::nodes::{changed_node, node_name, node_of, plain_node};
 use super::relist::{list, part, some};
-use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, SliceStep, Step};
+use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, Shown, SliceStep, Step, Variant};
 use super::step::{pod_uid, pool};
 use super::world::{namespace, pod, uid};
 use epguard_common::{Action, Addr, Mode, Uid, UidState};
@@ -12,12 +12,14 @@ use epguard_core::facts::{
     Slice, SliceEndpoint, Text, Workload,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 pub struct Cluster {
     pub services: BTreeMap<Name, Service>,
     pub slices: BTreeMap<Name, Slice>,
     pub pods: BTreeMap<Uid, Pod>,
-    nodes: BTreeMap<Text, Node>,
+    pub nodes: BTreeMap<Text, Node>,
+    pub local: Vec<Addr>,
     namespaces: BTreeMap<Text, Namespace>,
     /// Who was dead once: no UID comes back to life.
     dead: BTreeSet<Uid>,
@@ -33,6 +35,7 @@ impl Cluster {
                 vips: vec![Addr::v4([10, 96, 0, vip])],
                 node_port: 0,
                 bound: Mode::Enforce,
+                partial: false,
             });
             (service.name.clone(), service)
         });
@@ -41,8 +44,9 @@ impl Cluster {
             slices: BTreeMap::new(),
             pods: BTreeMap::new(),
             nodes: [0, 1]
-                .map(|number| (node_name(number).into(), plain_node(number)))
+                .map(|number| (node_name(number).into(), plain_node(number, [1, 2][number])))
                 .into(),
+            local: Vec::new(),
             namespaces: ["shop", "other"]
                 .map(|name| (name.into(), namespace(name, Mode::Enforce)))
                 .into(),
@@ -83,7 +87,10 @@ impl Cluster {
                 .map(Fact::Node)
                 .into_iter()
                 .collect(),
-            Step::Local(addresses) => vec![Fact::LocalAddresses(addresses.clone())],
+            Step::Local(addresses) => {
+                self.local.clone_from(addresses);
+                vec![Fact::LocalAddresses(addresses.clone())]
+            }
             Step::Namespace(name, bound) => {
                 let shown = namespace(name, *bound);
                 self.namespaces.insert(shown.name.clone(), shown.clone());
@@ -106,19 +113,12 @@ impl Cluster {
     fn put_pod(&mut self, step: &PodStep) -> Vec<Fact> {
         let uid = pod_uid(step.number);
         let before = self.pods.get(&uid).cloned();
-        let on = usize::from(step.number.is_multiple_of(3));
+        let on = node_of(step.number);
         let bound = step.bound || before.as_ref().is_some_and(|pod| pod.node.is_some());
         let ips = if bound { ips(on, &step.ips) } else { vec![] };
-        let after = Pod {
+        let mut after = Pod {
             node: bound.then(|| node_name(on).into()),
-            host_network: step.host_network,
-            mirror: step.mirror,
-            sandbox: step.sandbox,
             uid,
-            workload: step
-                .number
-                .is_multiple_of(2)
-                .then(|| Workload::new(step.namespace, ("Deployment", "web"))),
             ..pod(
                 step.namespace,
                 &format!("name-{}", step.number / 2),
@@ -126,6 +126,8 @@ impl Cluster {
                 &ips,
             )
         };
+        set_sandbox(&mut after, step.sandbox);
+        set_variant(&mut after, step.variant);
         self.show(after)
     }
 
@@ -141,7 +143,8 @@ impl Cluster {
             (PodChange::Ips(_) | PodChange::StrayIp, None) => {}
             (PodChange::State(uid_state), _) => after.uid_state = *uid_state,
             (PodChange::Deleting(deleting), _) => after.deleting = *deleting,
-            (PodChange::Sandbox(sandbox), _) => after.sandbox = *sandbox,
+            (PodChange::Sandbox(shown), _) => set_sandbox(&mut after, *shown),
+            (PodChange::Variant(variant), _) => set_variant(&mut after, *variant),
             (PodChange::App(app), _) => after.labels = [("app", *app)].into_iter().collect(),
             (PodChange::Bound(bound), _) => after.bound = *bound,
         }
@@ -171,30 +174,32 @@ impl Cluster {
         let endpoints = step.endpoints.iter().flat_map(|endpoint| match endpoint {
             EndpointStep::Of(number) => {
                 let pod = nth(&self.pods, *number);
-                let listed = |pod: &Pod| pod.ips.iter().map(|ip| (*ip, Some(pod.uid))).collect();
+                let listed = |pod: &Pod| {
+                    let name = Some(PodName::of(pod));
+                    pod.ips.iter().map(|ip| (*ip, Some(pod.uid), name)).collect()
+                };
                 pod.map_or(vec![], listed)
             }
-            EndpointStep::Stray(ip, target) => vec![(*ip, *target)],
+            EndpointStep::Stray(ip, target, named) => {
+                let named = target.and(self.pods.get(&pod_uid(*named)).map(PodName::of));
+                vec![(*ip, *target, named)]
+            }
         });
         Slice {
             name: (service.0.clone(), format!("slice-{}", step.number).into()),
             service: Some(service),
             endpoints: endpoints
-                .map(|(ip, target)| SliceEndpoint {
+                .map(|(ip, target, target_name)| SliceEndpoint {
                     ip,
                     target,
-                    target_name: self.name_of(target),
+                    target_name,
                     ready: true,
                 })
                 .collect(),
             ports: step.ports.clone(),
-            partial: false,
+            partial: step.partial,
             triggered: None,
         }
-    }
-
-    fn name_of(&self, target: Option<Uid>) -> Option<PodName> {
-        self.pods.get(&target?).map(PodName::of)
     }
 
     /// A list of what the n-th pod stands for, or of the n-th Service's slices.
@@ -229,6 +234,26 @@ impl Cluster {
     }
 }
 
+fn set_sandbox(pod: &mut Pod, (sandbox, since, starts): Shown) {
+    (pod.sandbox, pod.sandbox_since, pod.starts) = (sandbox, NonZeroU32::new(since), starts);
+}
+
+/// Sets what is rare of a pod, and takes back what was before.
+fn set_variant(pod: &mut Pod, variant: Variant) {
+    pod.host_network = matches!(variant, Variant::HostNetwork);
+    pod.mirror = matches!(variant, Variant::Mirror);
+    pod.static_ip = matches!(variant, Variant::StaticIp);
+    pod.partial = matches!(variant, Variant::Partial);
+    pod.network_ips = match variant {
+        Variant::Network(ip) => [ip].into(),
+        _ => [].into(),
+    };
+    pod.workload = match variant {
+        Variant::Replica(name) => Some(Workload::new(pod.name.0.as_str(), ("Deployment", name))),
+        _ => None,
+    };
+}
+
 fn deleted<K: Ord + Clone, T>(objects: &mut BTreeMap<K, T>, number: usize) -> Option<Change<T>> {
     let key = objects.keys().nth(number % objects.len().max(1)).cloned()?;
     objects.remove(&key).map(Change::Deleted)
@@ -261,7 +286,7 @@ fn service(step: &ServiceStep) -> Service {
         uid: uid(&format!("service-{}", step.number)),
         selector: step.app.map(|app| [("app", app)].into_iter().collect()),
         other_proxy: false,
-        partial: false,
+        partial: step.partial,
         vips: step.vips.clone(),
         ports: vec![service_port(step.node_port)],
         bound: step.bound,

@@ -34,7 +34,7 @@ fn any_change_of_the_api() -> impl Strategy<Value = Step> {
         6 => any_service().prop_map(Step::Service),
         1 => (0..4_usize).prop_map(Step::DeleteService),
         2 => any_node().prop_map(Step::Node),
-        1 => (0..2_usize).prop_map(Step::DeleteNode),
+        1 => (0..3_usize).prop_map(Step::DeleteNode),
         2 => (select(vec!["shop", "other"]), any_bound()).prop_map(|(name, bound)| Step::Namespace(name, bound)),
     ]
 }
@@ -68,23 +68,19 @@ fn any_pod() -> impl Strategy<Value = PodStep> {
         prop_oneof![3 => Just("shop"), 1 => Just("other")],
         any_app(),
         prop::bool::weighted(0.95),
-        prop::bool::weighted(0.05),
-        prop::bool::weighted(0.05),
+        any_variant(),
         any_sandbox(),
         any_ips(),
     )
-        .prop_map(
-            |(number, namespace, app, bound, host_network, mirror, sandbox, ips)| PodStep {
-                number,
-                namespace,
-                app,
-                bound,
-                host_network,
-                mirror,
-                sandbox,
-                ips,
-            },
-        )
+        .prop_map(|(number, namespace, app, bound, variant, sandbox, ips)| PodStep {
+            number,
+            namespace,
+            app,
+            bound,
+            variant,
+            sandbox,
+            ips,
+        })
 }
 
 fn any_change() -> impl Strategy<Value = PodChange> {
@@ -95,6 +91,7 @@ fn any_change() -> impl Strategy<Value = PodChange> {
             .prop_map(PodChange::State),
         3 => any::<bool>().prop_map(PodChange::Deleting),
         2 => any_sandbox().prop_map(PodChange::Sandbox),
+        1 => any_variant().prop_map(PodChange::Variant),
         2 => any_app().prop_map(PodChange::App),
         1 => any_bound().prop_map(PodChange::Bound),
     ]
@@ -103,8 +100,8 @@ fn any_change() -> impl Strategy<Value = PodChange> {
 fn any_slice() -> impl Strategy<Value = SliceStep> {
     let endpoint = prop_oneof![
         4 => (0..PODS).prop_map(EndpointStep::Of),
-        1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)))
-            .prop_map(|(ip, target)| EndpointStep::Stray(ip, target)),
+        1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)), 0..PODS)
+            .prop_map(|(ip, target, named)| EndpointStep::Stray(ip, target, named)),
     ];
     let port = |name, port, protocol| SlicePort {
         name: PortName::new(name),
@@ -121,12 +118,14 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
         0..4_usize,
         prop::collection::vec(endpoint, 0..4),
         subsequence(ports, 1..=3),
+        prop::bool::weighted(0.03),
     )
-        .prop_map(|(number, service, endpoints, ports)| SliceStep {
+        .prop_map(|(number, service, endpoints, ports, partial)| SliceStep {
             number,
             service,
             endpoints,
             ports,
+            partial,
         })
 }
 
@@ -138,31 +137,38 @@ fn any_service() -> impl Strategy<Value = ServiceStep> {
     ];
     (
         0..4_usize,
-        prop::option::weighted(0.8, any_app()),
+        prop::option::weighted(0.8, prop_oneof![9 => any_app(), 1 => Just("its-controllers")]),
         subsequence(vips, 0..=2),
+        prop::option::weighted(0.1, any_ip()),
         select(vec![0, 0, 30080]),
         any_bound(),
+        prop::bool::weighted(0.03),
     )
-        .prop_map(|(number, app, vips, node_port, bound)| ServiceStep {
-            number,
-            app,
-            vips,
-            node_port,
-            bound,
-        })
+        .prop_map(
+            |(number, app, vips, further, node_port, bound, partial)| ServiceStep {
+                number,
+                app,
+                vips: vips.into_iter().chain(further).collect(),
+                node_port,
+                bound,
+                partial,
+            },
+        )
 }
 
 fn any_node() -> impl Strategy<Value = NodeStep> {
     (
-        0..2_usize,
+        0..3_usize,
+        prop_oneof![3 => Just(0), 1 => 1..4_u8],
         rarely_a_pods(vec![]),
         prop::bool::weighted(0.8),
         any::<bool>(),
         prop::bool::weighted(0.1),
     )
         .prop_map(
-            |(number, more_addresses, has_ranges, rebooted, virtual_kubelet)| NodeStep {
+            |(number, range, more_addresses, has_ranges, rebooted, virtual_kubelet)| NodeStep {
                 number,
+                range: if range == 0 { [1, 2, 2][number] } else { range },
                 more_addresses,
                 has_ranges,
                 rebooted,
@@ -185,8 +191,25 @@ fn any_app() -> impl Strategy<Value = &'static str> {
     prop_oneof![2 => Just("web"), 1 => Just("api")]
 }
 
-fn any_sandbox() -> impl Strategy<Value = Sandbox> {
-    prop_oneof![4 => Just(Sandbox::Published), 1 => Just(Sandbox::Unsettled)]
+fn any_sandbox() -> impl Strategy<Value = Shown> {
+    let sandbox = prop_oneof![
+        8 => Just(Sandbox::Published),
+        1 => Just(Sandbox::FirstStarts),
+        2 => Just(Sandbox::Unsettled),
+    ];
+    (sandbox, 0..3_u32, 0..3_u32)
+}
+
+fn any_variant() -> impl Strategy<Value = Variant> {
+    prop_oneof![
+        12 => Just(Variant::Plain),
+        8 => select(vec!["web", "api"]).prop_map(Variant::Replica),
+        1 => Just(Variant::HostNetwork),
+        1 => Just(Variant::Mirror),
+        1 => Just(Variant::StaticIp),
+        1 => Just(Variant::Partial),
+        2 => any_ip().prop_map(Variant::Network),
+    ]
 }
 
 fn any_ips() -> impl Strategy<Value = Vec<usize>> {

@@ -14,7 +14,7 @@ use super::state::world::{self, World};
 use cluster::Cluster;
 use draw::{any_node_fact, any_step, lists};
 use epguard_common::{Addr, ServiceNumber, UidState};
-use epguard_core::facts::{Fact, Name, Presence, Protocol};
+use epguard_core::facts::{Fact, Name, Pod, PodName, Presence, Protocol};
 use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
 use half::Before;
 use proptest::prelude::*;
@@ -188,6 +188,13 @@ impl Run {
         for (ip, _) in orphan_ip.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {
             let mut live = state.live_claimants(*ip);
             prop_assert!(live.next().is_none(), "{ip} is not vacant");
+            let services = self.cluster.services.values().flat_map(|service| &service.vips);
+            let nodes = self.cluster.nodes.values().flat_map(|node| &node.addresses);
+            let mut taken = services.chain(nodes).chain(&self.cluster.local);
+            prop_assert!(
+                !state.is_synced() || taken.all(|taken| taken != ip),
+                "{ip} is no pod's"
+            );
         }
         Ok(())
     }
@@ -195,9 +202,25 @@ impl Run {
     /// Whether a pod that the API shows live holds the IP for the Service.
     fn is_alive(&self, name: &Name, ip: Addr) -> bool {
         let service = &self.cluster.services[name];
+        let slices = self.cluster.slices.values();
+        let own = slices.filter(|slice| slice.service.as_ref() == Some(name));
+        let listed: Vec<_> = own.flat_map(|slice| &slice.endpoints).collect();
+        let replaces = |pod: &Pod| {
+            let at = || {
+                listed
+                    .iter()
+                    .filter(|endpoint| endpoint.ip == ip && endpoint.target.is_some())
+            };
+            let meant = || at().filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
+            let is_named = at().any(|endpoint| endpoint.target_name == Some(PodName::of(pod)));
+            let stands_in = service.selector.is_none() || meant().any(|meant| !service.selects(meant));
+            let is_replica = pod.workload.is_some() && meant().any(|meant| meant.workload == pod.workload);
+            pod.name.0 == name.0 && (is_named || stands_in && is_replica)
+        };
         self.cluster.pods.values().any(|pod| {
             let holds = pod.uid_state == UidState::Live && !pod.host_network && pod.ips.contains(&ip);
-            holds && service.selects(pod)
+            let is_listed = listed.iter().any(|endpoint| endpoint.target == Some(pod.uid));
+            holds && (service.selects(pod) || is_listed || replaces(pod))
         })
     }
 }

@@ -52,15 +52,32 @@ pub enum Kind {
     Namespaces,
 }
 
+/// What is rare of a pod.
+#[derive(Debug, Clone, Copy)]
+pub enum Variant {
+    Plain,
+    HostNetwork,
+    Mirror,
+    StaticIp,
+    /// More addresses than are read.
+    Partial,
+    /// An address of another network.
+    Network(Addr),
+    /// Of a workload whose pods stand in for each other.
+    Replica(&'static str),
+}
+
+/// Its sandbox, when that came up by the kubelet's clock, and a hash of its containers' starts.
+pub type Shown = (Sandbox, u32, u32);
+
 #[derive(Debug, Clone)]
 pub struct PodStep {
     pub number: usize,
     pub namespace: &'static str,
     pub app: &'static str,
     pub bound: bool,
-    pub host_network: bool,
-    pub mirror: bool,
-    pub sandbox: Sandbox,
+    pub variant: Variant,
+    pub sandbox: Shown,
     /// Positions in the node's pool.
     pub ips: Vec<usize>,
 }
@@ -72,7 +89,8 @@ pub enum PodChange {
     StrayIp,
     State(UidState),
     Deleting(bool),
-    Sandbox(Sandbox),
+    Sandbox(Shown),
+    Variant(Variant),
     App(&'static str),
     Bound(Mode),
 }
@@ -83,14 +101,15 @@ pub struct SliceStep {
     pub service: usize,
     pub endpoints: Vec<EndpointStep>,
     pub ports: Vec<SlicePort>,
+    pub partial: bool,
 }
 
 #[derive(Debug, Clone)]
 pub enum EndpointStep {
     /// As the controller would write it: all IPs of a pod.
     Of(usize),
-    /// Some IP for some UID, however stale, or for none.
-    Stray(Addr, Option<Uid>),
+    /// Some IP for some UID, however stale, or for none, with the name of some pod.
+    Stray(Addr, Option<Uid>, usize),
 }
 
 #[derive(Debug, Clone)]
@@ -102,18 +121,20 @@ pub struct ServiceStep {
     pub vips: Vec<Addr>,
     pub node_port: u16,
     pub bound: Mode,
+    pub partial: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct NodeStep {
     pub number: usize,
+    pub range: u8,
     pub more_addresses: Vec<Addr>,
     pub has_ranges: bool,
     pub rebooted: bool,
     pub virtual_kubelet: bool,
 }
 
-/// IPs of node `number`'s ranges, dual stack.
+/// IPs of node `number`'s first ranges, dual stack. The third node has the second one's.
 pub fn pool(number: usize) -> [Addr; 3] {
     let six = |range| {
         Addr::from(std::net::IpAddr::V6(Ipv6Addr::new(

@@ -48,6 +48,28 @@ fn a_successor_that_shows_the_ip_is_not_denied() {
 }
 
 #[test]
+fn a_name_that_a_slice_of_another_service_gives_to_a_pod_counts_for_all() {
+    let (mut world, first) = (World::cluster(), incarnation("first", &[X]));
+    let selector = None;
+    world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
+    let other = ("shop".into(), "other".into());
+    let named = Slice {
+        name: ("shop".into(), "second".into()),
+        service: Some(other),
+        ..listing(&first)
+    };
+    let mut unnamed = listing(&first);
+    unnamed.endpoints[0].target_name = None;
+    world.pod(&first);
+    world.tell(Fact::Slice(Change::Applied(unnamed)));
+    world.pod(&dead(&first));
+    world.pod(&incarnation("second", &[X]));
+    assert_eq!(world.reasons(), [Reused]);
+    world.tell(Fact::Slice(Change::Applied(named)));
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
 fn a_successor_that_shows_no_ip_yet_may_hold_it() {
     let (mut world, first) = patroni();
     world.deleted(&dead(&first));

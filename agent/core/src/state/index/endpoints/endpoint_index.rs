@@ -249,8 +249,11 @@ impl EndpointIndex {
         for shown in &part.endpoints {
             touched.add(service, shown.ip, shown.target);
             self.ips.insert((shown.ip, service.clone()), ());
-            if let Some(uid) = shown.target {
-                self.places.add(uid, shown.ip, shown.target_name);
+            let Some(uid) = shown.target else { continue };
+            if self.places.add(uid, shown.ip, shown.target_name) {
+                // Other Services may list it under other names, or under none.
+                let others = self.of_pod(uid).map(|(service, ip)| (service.clone(), ip));
+                touched.pairs.extend(others);
             }
         }
     }

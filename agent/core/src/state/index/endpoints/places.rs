@@ -16,14 +16,15 @@ pub(in crate::state) struct Places {
 }
 
 impl Places {
-    /// A slice lists the UID at the IP, under this name. A slice that gives another name adds to the first one.
-    pub(in crate::state) fn add(&mut self, uid: Uid, ip: Addr, name: Option<PodName>) {
+    /// A slice lists the UID at the IP, under this name. A slice that gives another name adds to the first one. True if the UID did
+    /// not have the name.
+    pub(in crate::state) fn add(&mut self, uid: Uid, ip: Addr, name: Option<PodName>) -> bool {
         let first = self.first.or_default((uid, ip));
-        let Some(name) = name else { return };
+        let Some(name) = name else { return false };
         if *first.get_or_insert(name) != name {
             self.further.insert((uid, name));
         }
-        self.by_name.insert((name, uid), ());
+        self.by_name.insert((name, uid), ()).is_none()
     }
 
     /// Removes a place that no slice lists, or listed recently. With the last one of a UID its names go.
