@@ -50,7 +50,7 @@ fn scenario_files() {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    let seeds = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     harness::run("scenario", seeds, WORDS, |text| {
         let _ = scenario::parse(&String::from_utf8_lossy(text), "story.yaml");
     });

@@ -1,158 +1,64 @@
-//! Runs a parser on mutated real inputs.
+//! Runs a parser on edited real inputs.
 //!
-//! A target fails if its check panics, holds more memory than its input's size allows, or takes a minute for one input.
-//! proptest then shrinks the mutations, and the input is written to `agent/fuzz/regressions/TARGET`, from where each later run
-//! tries it first. `CASES=1000000` runs longer than the 5,000 cases of the suite, `SECONDS=3600` goes on until then, `SEED=7`
-//! takes other ones.
+//! A target fails if its check panics, or holds more memory than its input's size allows. proptest then shrinks the edits.
+//! `PROPTEST_CASES=1000000` runs longer than the 5,000 cases of the suite.
 
 mod memory;
-mod mutation;
 
-use mutation::Mutation;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs};
 
-/// Mutated inputs per target.
+/// Edited inputs per target.
 const CASES: u32 = 5_000;
 
-/// What one input may take: it hangs otherwise.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Inputs grow no further.
+const LONGEST: usize = 64 << 10;
 
-/// What a check may hold beside what belongs to the size of its input, octets.
+/// What a check may hold beside what belongs to the size of its input, octets; and for each octet of it.
 const FIXED: usize = 8 << 20;
-
-/// What a check may hold for each octet of its input.
 const PER_OCTET: usize = 256;
+
+/// Numbers at the edges of what parsers expect, and beyond; and what text formats nest by.
+const EDGES: [&str; 13] = [
+    "0",
+    "-1",
+    "65535",
+    "65536",
+    "4294967296",
+    "18446744073709551616",
+    "9223372036854775808",
+    "1e999",
+    "0.1",
+    "00000000000001",
+    "[",
+    "{\"a\":",
+    "- ",
+];
+
+/// At a place, so many octets are replaced.
+type Edit = (Index, usize, By);
+
+/// What comes in their place.
+#[derive(Debug, Clone)]
+enum By {
+    Octets(Vec<u8>),
+    /// A word of the target, or of [`EDGES`].
+    Word(Index),
+    /// A part of another input, from there on, so long.
+    Part(Index, Index, usize),
+    /// Either of these, so often.
+    Words(Index, usize),
+}
 
 /// The files of `agent/fuzz/corpus/TARGET`.
 pub fn corpus(target: &str) -> Vec<Vec<u8>> {
-    files(&folder("corpus").join(target))
-}
-
-/// Checks each seed, each regression, and mutated seeds. `words` is the target's dictionary.
-pub fn run(
-    target: &str,
-    seeds: Vec<Vec<u8>>,
-    words: &'static [&'static str],
-    check: impl Fn(&[u8]) + Send + 'static,
-) {
-    assert!(!seeds.is_empty(), "{target} has no corpus");
-    let regressions = folder("regressions").join(target);
-    let whole: Vec<Vec<u8>> = files(&regressions).into_iter().chain(seeds.clone()).collect();
-    let end = number("SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let (beat, beats) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        for input in whole {
-            attempt(&beat, &input, &check).map_err(|error| (input.clone(), error.to_string()))?;
-        }
-        let mut random = random();
-        let mut inputs = 0;
-        loop {
-            inputs += mutate(&seeds, words, &mut random, &beat, &check)?;
-            if end.is_none_or(|end| Instant::now() >= end) {
-                return Ok(inputs);
-            }
-        }
-    });
-    let mut last = Vec::new();
-    loop {
-        match beats.recv_timeout(PATIENCE) {
-            Ok(input) => last = input,
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                panic!("{target} hangs on {}", keep(&regressions, &last).display());
-            }
-        }
-    }
-    match worker.join() {
-        Ok(Ok(inputs)) => eprintln!("{target}: {inputs} inputs"),
-        Ok(Err((input, why))) => panic!(
-            "{target} fails on {}: {why}",
-            keep(&regressions, &input).display()
-        ),
-        // A seed or a regression, which proptest does not watch.
-        Err(panic) => {
-            eprintln!("{target} panics on {}", keep(&regressions, &last).display());
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
-
-/// The shrunk input that fails, and why.
-type Failure = (Vec<u8>, String);
-
-fn random() -> TestRng {
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&number("SEED").unwrap_or(1).to_le_bytes());
-    TestRng::from_seed(RngAlgorithm::ChaCha, &seed)
-}
-
-/// Checks one round of mutated seeds. Returns how many.
-fn mutate(
-    seeds: &[Vec<u8>],
-    words: &'static [&'static str],
-    random: &mut TestRng,
-    beat: &Sender<Vec<u8>>,
-    check: &impl Fn(&[u8]),
-) -> Result<u64, Failure> {
-    let cases = number("CASES")
-        .and_then(|cases| cases.try_into().ok())
-        .unwrap_or(CASES);
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let mut round = [0; 32];
-    random.fill_bytes(&mut round);
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &round));
-    let strategy = (any::<Index>(), vec(any::<Mutation>(), 1..8));
-    let input = |from: &Index, mutations: &[Mutation]| {
-        let mut input = from.get(seeds).clone();
-        for mutation in mutations {
-            mutation.apply(&mut input, seeds, words);
-        }
-        input
-    };
-    let result = runner.run(&strategy, |(from, mutations)| {
-        attempt(beat, &input(&from, &mutations), check)
-    });
-    match result {
-        Ok(()) => Ok(u64::from(cases)),
-        Err(TestError::Fail(why, (from, mutations))) => Err((input(&from, &mutations), why.to_string())),
-        Err(TestError::Abort(why)) => Err((Vec::new(), why.to_string())),
-    }
-}
-
-fn attempt(beat: &Sender<Vec<u8>>, input: &[u8], check: &impl Fn(&[u8])) -> Result<(), TestCaseError> {
-    let _ = beat.send(input.to_vec());
-    let allowed = FIXED + PER_OCTET * input.len();
-    let held = memory::peak_of(|| check(input));
-    if held > allowed {
-        return Err(TestCaseError::fail(format!(
-            "{held} octets held for {} of input",
-            input.len()
-        )));
-    }
-    Ok(())
-}
-
-fn keep(regressions: &Path, input: &[u8]) -> PathBuf {
-    let mut hasher = DefaultHasher::new();
-    input.hash(&mut hasher);
-    let path = regressions.join(format!("{:016x}", hasher.finish()));
-    let _ = fs::create_dir_all(regressions).and_then(|()| fs::write(&path, input));
-    path
-}
-
-fn files(folder: &Path) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../agent/fuzz/corpus")
+        .join(target);
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -161,14 +67,72 @@ fn files(folder: &Path) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
-fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../agent/fuzz")
-        .join(name)
+/// Checks each seed, and edited seeds. `words` is the target's dictionary.
+pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: impl Fn(&[u8])) {
+    let seeds = seeds.as_ref();
+    assert!(!seeds.is_empty(), "{target} has no corpus");
+    for seed in seeds {
+        check(seed);
+    }
+    let words: Vec<&str> = words.iter().copied().chain(EDGES).collect();
+    let longer = env::var_os("PROPTEST_CASES").is_some();
+    let asked = Config::default();
+    let config = Config {
+        cases: if longer { asked.cases } else { CASES },
+        rng_seed: if longer { asked.rng_seed } else { RngSeed::Fixed(1) },
+        failure_persistence: None,
+        ..asked
+    };
+    let edit = (any::<Index>(), 0_usize..64, any_by());
+    let edits = vec(edit, 1..8);
+    let input = |from: &Index, edits: &[Edit]| {
+        let mut input = from.get(seeds).clone();
+        for edit in edits {
+            apply(edit, &mut input, seeds, &words);
+        }
+        input
+    };
+    let result = TestRunner::new(config).run(&(any::<Index>(), edits), |(from, edits)| {
+        let input = input(&from, &edits);
+        let held = memory::peak_of(|| check(&input));
+        let allowed = FIXED + PER_OCTET * input.len();
+        (held <= allowed)
+            .then_some(())
+            .ok_or_else(|| TestCaseError::fail(format!("{held} octets held")))
+    });
+    if let Err(TestError::Fail(why, (from, edits))) = result {
+        panic!(
+            "{target} fails on \"{}\": {why}",
+            input(&from, &edits).escape_ascii()
+        );
+    }
 }
 
-fn number(variable: &str) -> Option<u64> {
-    env::var(variable).ok()?.parse().ok()
+fn any_by() -> impl Strategy<Value = By> {
+    let at = any::<Index>;
+    prop_oneof![
+        4 => vec(any::<u8>(), 0..4).prop_map(By::Octets),
+        4 => at().prop_map(By::Word),
+        2 => (at(), at(), 1_usize..512).prop_map(|(other, from, length)| By::Part(other, from, length)),
+        1 => (at(), 1_usize..2_000).prop_map(|(word, times)| By::Words(word, times)),
+    ]
+}
+
+fn apply((at, length, by): &Edit, input: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&str]) {
+    let at = at.index(input.len() + 1);
+    let to = (at + length).min(input.len());
+    let new = match by {
+        By::Octets(octets) => octets.clone(),
+        By::Word(word) => word.get(words).as_bytes().to_vec(),
+        By::Part(other, from, length) => {
+            let other = other.get(seeds);
+            let from = from.index(other.len() + 1);
+            other[from..(from + length).min(other.len())].to_vec()
+        }
+        By::Words(word, times) => word.get(words).repeat(*times).into_bytes(),
+    };
+    input.splice(at..to, new);
+    input.truncate(LONGEST);
 }
 
 #[cfg(test)]
@@ -176,29 +140,21 @@ mod tests {
     use super::*;
     use std::panic::catch_unwind;
 
-    /// What a failing target says, and the input that it kept.
-    fn failure(target: &'static str, check: fn(&[u8])) -> (String, Vec<u8>) {
-        let said = catch_unwind(|| run(target, vec![b"seed".to_vec()], &["magic"], check)).unwrap_err();
-        let said = *said.downcast::<String>().unwrap();
-        let folder = folder("regressions").join(target);
-        let kept = files(&folder).remove(0);
-        fs::remove_dir_all(folder).unwrap();
-        (said, kept)
+    /// What a failing target says.
+    fn failure(check: fn(&[u8])) -> String {
+        let said = catch_unwind(|| run("self-test", [b"seed".to_vec()], &["magic"], check)).unwrap_err();
+        *said.downcast::<String>().unwrap()
     }
 
     #[test]
-    fn a_panic_is_found_shrunk_and_kept() {
-        let has_word = |input: &[u8]| input.windows(5).any(|window| window == b"magic");
-        let (said, kept) = failure("self-test-panic", |input| {
-            assert!(!input.windows(5).any(|window| window == b"magic"));
-        });
-        assert!(said.contains("self-test-panic fails on"), "{said}");
-        assert!(has_word(&kept) && kept.len() <= 9, "{kept:?}");
+    fn a_panic_is_found_and_shrunk() {
+        let said = failure(|input| assert!(!input.windows(5).any(|window| window == b"magic")));
+        assert!(said.contains("magic") && said.len() < 300, "{said}");
     }
 
     #[test]
     fn too_much_memory_is_found() {
-        let (said, _) = failure("self-test-memory", |input| {
+        let said = failure(|input| {
             if input.len() > 4 {
                 drop(std::hint::black_box(vec![1_u8; 2 * FIXED]));
             }

@@ -45,7 +45,7 @@ fn pages_of_a_list() {
         format!(r#"{{"metadata":{{"resourceVersion":"7","continue":"token"}},"items":[{pod},{{}}]}}"#)
             .into_bytes()
     });
-    run("page", pages.collect(), WORDS, |body| {
+    run("page", pages.collect::<Vec<_>>(), WORDS, |body| {
         let (mut items, mut octets) = (Items::default(), 0);
         for octet in body {
             if items.complete_with(*octet) {
