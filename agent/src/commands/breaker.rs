@@ -1,7 +1,7 @@
 //! `epguard breaker`: lists the agent's pending denials, and confirms them by hand.
 
 use crate::shared::args::{RunArgs, name};
-use crate::shared::output::{Output, table_of_nodes};
+use crate::shared::output::{self, Output};
 use crate::shared::status::{self, PendingDenials, Request};
 use anyhow::Result;
 use clap::Args;
@@ -29,12 +29,12 @@ pub struct BreakerArgs {
 pub fn run(args: BreakerArgs) -> Result<()> {
     let request = args.release.map_or(Request::Status, Request::ReleaseBreaker);
     let status = status::ask(&args.run.run_dir, &request)?;
-    println!("{}", args.output.text(&status.breaker, |held| table(held, None))?);
+    println!("{}", args.output.text(&status.breaker, |held| table(held))?);
     Ok(())
 }
 
 /// A Service, or nothing for all. Errors: it is not named in full.
-pub fn service(text: &str) -> Result<String, &'static str> {
+fn service(text: &str) -> Result<String, &'static str> {
     if name(text).is_some() || text.is_empty() {
         Ok(text.to_owned())
     } else {
@@ -42,9 +42,8 @@ pub fn service(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// One row for each Service. With nodes, a column that names those of each row.
-#[must_use]
-pub fn table(breaker: &[PendingDenials], nodes: Option<&[String]>) -> String {
+/// One row for each Service.
+fn table(breaker: &[PendingDenials]) -> String {
     if breaker.is_empty() {
         return "no denial is pending".to_owned();
     }
@@ -57,7 +56,7 @@ pub fn table(breaker: &[PendingDenials], nodes: Option<&[String]>) -> String {
             held.why.to_string(),
         ]
     });
-    table_of_nodes(&["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"], rows, nodes)
+    output::table(&["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"], rows)
 }
 
 #[cfg(test)]
@@ -73,7 +72,7 @@ mod tests {
 
     #[test]
     fn pending_denials_are_one_line_per_service() {
-        assert_eq!(table(&[], None), "no denial is pending");
+        assert_eq!(table(&[]), "no denial is pending");
         let held = PendingDenials {
             service: "shop/web".into(),
             held: 3,
@@ -81,7 +80,7 @@ mod tests {
             since_ms: 12_345,
             why: Why::Half,
         };
-        let text = table(&[held], None);
+        let text = table(&[held]);
         let fields: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(fields, ["shop/web", "3", "5", "12", "s", "more-than-half"]);
     }

@@ -5,7 +5,7 @@ use super::scope::{Form, Scope};
 use crate::shared::plain;
 use crate::watch::refused;
 use anyhow::{Result, anyhow, ensure};
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Node, Pod};
+use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -25,7 +25,7 @@ const PAGE: u32 = 500;
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An agent, as the API shows its pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Agent {
     /// Name of its node.
     pub node: String,
@@ -34,19 +34,16 @@ pub struct Agent {
     /// The container that the agent runs in.
     pub container: String,
     /// Whether the pod is ready. Others are asked last, as they may not answer.
-    pub ready: bool,
+    ready: bool,
     /// Why no command can run in the pod; none if one can.
     pub obstacle: Option<String>,
-    /// How often the container was started again: then a command may run where none did.
-    pub restarts: i32,
     /// Image, arguments and environment of the agent.
-    pub flags: String,
+    pub flags: Vec<String>,
     /// The `ConfigMap` of modes that the agent watches, `namespace/name`.
     pub config_map: Option<String>,
 }
 
 /// A cluster, and its agents in the order in which they are asked.
-#[derive(Clone)]
 pub struct Fleet {
     /// A client of the cluster's API server.
     pub client: Client,
@@ -55,7 +52,7 @@ pub struct Fleet {
     /// The agents that the flags choose.
     pub agents: Vec<Agent>,
     /// Chosen nodes without an agent's pod.
-    pub without: Vec<String>,
+    pub without: Vec<Missing>,
 }
 
 impl Fleet {
@@ -65,46 +62,48 @@ impl Fleet {
         let namespace = &scope.agents_namespace;
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
         let pods = all(pods, ListParams::default().labels(LABEL), scope.output).await?;
-        let mut agents = by_node(&pods);
+        let mut agents: Vec<Agent> = pods.iter().filter_map(agent).collect();
         ensure!(
             !agents.is_empty(),
             "no agent runs: namespace {namespace} has no pod with the label {LABEL} on a node; install epguard, or pass --agents-namespace"
         );
-        let mut without = Vec::new();
-        if let Some(chosen) = chosen(&client, scope).await? {
-            without.extend(chosen.iter().filter(|node| !agents.contains_key(*node)).cloned());
-            agents.retain(|node, _| chosen.contains(node));
-        }
-        let mut agents: Vec<Agent> = agents.into_values().collect();
+        // While a node's agent is replaced, the pod that can be asked counts.
+        agents.sort_by_key(|agent| (agent.node.clone(), agent.obstacle.is_some(), !agent.ready));
+        agents.dedup_by(|other, first| other.node == first.node);
         agents.sort_by_key(|agent| !agent.ready);
-        Ok(Self {
+        let mut fleet = Self {
             client,
             scope: scope.clone(),
             agents,
-            without,
-        })
+            without: Vec::new(),
+        };
+        if let Some(selector) = &scope.selector {
+            let labels = ListParams::default().labels(selector);
+            let nodes: Vec<Node> = all(Api::all(fleet.client.clone()), labels, scope.output).await?;
+            ensure!(!nodes.is_empty(), "no node has the labels {selector}");
+            fleet.choose(nodes.iter().map(Node::name_any).collect());
+        } else if !scope.is_whole() {
+            fleet.choose(scope.nodes.iter().cloned().collect());
+        }
+        Ok(fleet)
     }
 
-    /// Errors: the flags choose no node with an agent, so there is nothing to follow.
-    pub fn require(&self) -> Result<()> {
-        ensure!(
-            !self.agents.is_empty(),
-            "no agent runs on {}",
-            self.without.join(", ")
-        );
-        Ok(())
-    }
-
-    /// Chosen nodes without an agent, as those that do not answer.
-    pub fn without(&self) -> Vec<Missing> {
-        let nodes = self.without.iter().cloned();
+    /// Leaves only the agents of these nodes.
+    pub fn choose(&mut self, nodes: BTreeSet<String>) {
+        self.agents.retain(|agent| nodes.contains(&agent.node));
+        let without = nodes.into_iter().filter(|node| !self.has(node));
         let why = || "no agent runs there".to_owned();
-        nodes.map(|node| Missing { node, why: why() }).collect()
+        self.without = without.map(|node| Missing { node, why: why() }).collect();
     }
 
     /// Names of the nodes whose agents the flags choose.
     pub fn nodes(&self) -> Vec<&str> {
         self.agents.iter().map(|agent| agent.node.as_str()).collect()
+    }
+
+    /// Whether the node has an agent's pod.
+    pub fn has(&self, node: &str) -> bool {
+        self.agents.iter().any(|agent| agent.node == node)
     }
 
     /// The `ConfigMap` of modes that most agents watch; none if they watch none.
@@ -117,26 +116,10 @@ impl Fleet {
         let most = names.into_iter().rev().max_by_key(|(_, agents)| *agents);
         most.map(|(name, _)| name.clone())
     }
-
-    /// Whether the node has an agent's pod.
-    pub fn has(&self, node: &str) -> bool {
-        self.agents.iter().any(|agent| agent.node == node)
-    }
 }
 
-/// The names that the flags choose; none: all nodes.
-async fn chosen(client: &Client, scope: &Scope) -> Result<Option<BTreeSet<String>>> {
-    let Some(selector) = &scope.selector else {
-        let named = !scope.nodes.is_empty();
-        return Ok(named.then(|| scope.nodes.iter().cloned().collect()));
-    };
-    let labels = ListParams::default().labels(selector);
-    let nodes: Vec<Node> = all(Api::all(client.clone()), labels, scope.output).await?;
-    ensure!(!nodes.is_empty(), "no node has the labels {selector}");
-    Ok(Some(nodes.iter().map(kube::ResourceExt::name_any).collect()))
-}
-
-/// Lists everything, page by page. For people, each text is made plain. Errors name the cause and the remedy.
+/// Lists everything, page by page. For people, each text is made plain: a kubelet writes some of them. Errors name the cause and the
+/// remedy.
 pub async fn all<K>(api: Api<K>, params: ListParams, form: Form) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
@@ -151,35 +134,16 @@ where
         let page = page.map_err(|error| anyhow!(refused(resource, error).error))?;
         objects.extend(page.items);
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_some() {
-            continue;
-        }
-        if form.is_for_people() {
-            objects = objects.into_iter().map(plain).collect::<Result<_>>()?;
-        }
-        return Ok(objects);
-    }
-}
-
-/// The object with plain texts: a kubelet writes some of them.
-fn plain<K: Serialize + DeserializeOwned>(object: K) -> Result<K> {
-    let mut document = serde_json::to_value(&object)?;
-    if plain::all(&mut document) {
-        return Ok(serde_json::from_value(document)?);
-    }
-    Ok(object)
-}
-
-/// One agent for each node. While a node's agent is replaced, the pod that can be asked counts.
-fn by_node(pods: &[Pod]) -> BTreeMap<String, Agent> {
-    let mut agents: BTreeMap<String, Agent> = BTreeMap::new();
-    for agent in pods.iter().filter_map(agent) {
-        let known = agents.get(&agent.node);
-        if known.is_none_or(|known| known.obstacle.is_some() || (!known.ready && agent.ready)) {
-            agents.insert(agent.node.clone(), agent);
+        if params.continue_token.is_none() {
+            break;
         }
     }
-    agents
+    if form.is_for_people() {
+        let mut document = serde_json::to_value(&objects)?;
+        plain::all(&mut document);
+        objects = serde_json::from_value(document)?;
+    }
+    Ok(objects)
 }
 
 /// None for a pod that no node has taken.
@@ -188,29 +152,25 @@ fn agent(pod: &Pod) -> Option<Agent> {
     let mut containers = spec.containers.iter();
     let named = containers.find(|container| container.name == CONTAINER);
     let container = named.or(spec.containers.first())?;
-    let status = status_of(pod, &container.name);
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
     Some(Agent {
         node: spec.node_name.clone()?,
         pod: pod.name_any(),
         container: container.name.clone(),
-        ready: is_ready(pod),
+        ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         obstacle: obstacle(pod, &container.name),
-        restarts: status.map_or(0, |status| status.restart_count),
         flags: flags(container),
         config_map: config_map(container),
     })
 }
 
-fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
-
 /// Why no command can run: the container's state, in the kubelet's words.
 fn obstacle(pod: &Pod, container: &str) -> Option<String> {
     let status = pod.status.as_ref()?;
-    let Some(state) = status_of(pod, container).and_then(|status| status.state.as_ref()) else {
+    let mut statuses = status.container_statuses.iter().flatten();
+    let own = statuses.find(|status| status.name == container);
+    let Some(state) = own.and_then(|status| status.state.as_ref()) else {
         let phase = status.phase.as_deref().unwrap_or("Unknown");
         return (phase != "Running").then(|| format!("its pod is {phase}"));
     };
@@ -223,29 +183,21 @@ fn obstacle(pod: &Pod, container: &str) -> Option<String> {
     Some(format!("its container does not run: {why}"))
 }
 
-fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
-    let mut statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
-    statuses.find(|status| status.name == container)
-}
-
-fn flags(container: &Container) -> String {
-    let image = container.image.iter().cloned();
-    let arguments = container.args.iter().flatten().cloned();
+fn flags(container: &Container) -> Vec<String> {
     let variables = container.env.iter().flatten();
     let variables = variables.filter_map(|one| Some(format!("{}={}", one.name, one.value.as_ref()?)));
-    let all: Vec<String> = image.chain(arguments).chain(variables).collect();
-    all.join(" ")
+    let flags = container
+        .image
+        .iter()
+        .chain(container.args.iter().flatten())
+        .cloned();
+    flags.chain(variables).collect()
 }
 
 fn config_map(container: &Container) -> Option<String> {
     let mut arguments = container.args.iter().flatten();
-    let value = loop {
-        match arguments.next()?.strip_prefix("--fleet-config") {
-            Some("") => break arguments.next()?.as_str(),
-            Some(rest) => break rest.strip_prefix('=')?,
-            None => {}
-        }
-    };
+    let flag = arguments.find_map(|argument| argument.strip_prefix("--fleet-config"))?;
+    let value = flag.strip_prefix('=').or(arguments.next().map(String::as_str))?;
     // As the kubelet does.
     let variables = container.env.iter().flatten();
     Some(variables.fold(value.to_owned(), |text, one| match &one.value {

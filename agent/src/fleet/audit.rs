@@ -1,16 +1,12 @@
 //! `kubectl epguard audit`: flows of all nodes that still lead to pods that have ended.
 
 use super::agents::Fleet;
-use super::ask::{self, Answer};
-use super::document::{self, Nothing};
+use super::ask::{self, Answer, Document};
 use super::missing::names;
 use super::scope::{Form, Scope};
 use crate::commands::audit::{self as local, Report};
 use anyhow::Result;
 use clap::Args;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use std::process::ExitCode;
 
 /// Seconds to wait for a node: it reads all of its conntrack table.
@@ -29,50 +25,35 @@ Examples:
   kubectl epguard audit -o wide       each node")]
 pub struct AuditArgs {}
 
-/// A report. Findings in words of another version are counted.
-#[derive(Debug, Serialize)]
-struct Audited(Report);
-
-impl<'de> Deserialize<'de> for Audited {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let document = Value::deserialize(from)?;
-        let findings = document["findings"].as_array().map_or(0, Vec::len);
-        let mut report: Report = serde_json::from_value(document).map_err(D::Error::custom)?;
-        let others = findings.saturating_sub(report.findings.len());
-        if others > 0 {
-            report.not_looked_at.push(format!(
-                "{others} findings in words of another version: use the plugin of its version"
-            ));
-        }
-        Ok(Self(report))
-    }
-}
-
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
-    let mut asked = ask::ask::<Audited>(&fleet, &["audit", "-o", "json"], scope.patience(PATIENCE)).await;
-    for answer in &mut asked.answers {
+    let mut asked = ask::ask::<Report>(&fleet, &["audit"], PATIENCE, Some("/findings")).await;
+    for Answer { agent, value, code } in &mut asked.answers {
+        let Document { exact, known } = value;
         // The API names the node for people, and not the answer.
-        let report = &mut answer.value.0;
-        report.node.clone_from(&answer.agent.node);
+        known.node.clone_from(&agent.node);
+        let others = exact["findings"].as_array().map_or(0, Vec::len) - known.findings.len();
+        if others > 0 {
+            let what =
+                format!("{others} findings in words of another version: use the plugin of its version");
+            known.not_looked_at.push(what);
+        }
         if scope.namespace.is_some() {
-            report
-                .findings
-                .retain(|finding| scope.wants(finding.service.as_deref()));
-            answer.code = local::verdict(report);
+            *code = local::verdict(known);
         }
     }
-    let wide = scope.output == Form::Wide;
-    document::print(scope.output, &asked, Nothing {}, |answers| text(answers, wide))
+    let is_wide = scope.output == Form::Wide;
+    asked.print(&fleet, &(), |answers| text(answers, is_wide))
 }
 
 /// Nodes with findings one after the other, as their own command shows them; the others share a line.
-fn text(answers: &[Answer<Audited>], wide: bool) -> String {
+fn text(answers: &[Answer<Document<Report>>], is_wide: bool) -> String {
     let is_clean = |report: &Report| report.findings.is_empty() && report.not_looked_at.is_empty();
-    let is_short = |answer: &&Answer<Audited>| !wide && is_clean(&answer.value.0);
-    let (clean, others): (Vec<_>, Vec<_>) = answers.iter().partition(is_short);
-    let mut parts: Vec<String> = others.iter().map(|answer| answer.value.0.text()).collect();
+    let (clean, others): (Vec<_>, Vec<_>) = answers
+        .iter()
+        .partition(|answer| !is_wide && is_clean(&answer.value.known));
+    let mut parts: Vec<String> = others.iter().map(|answer| answer.value.known.text()).collect();
     let nodes: Vec<&str> = clean.iter().map(|answer| answer.node()).collect();
     if !nodes.is_empty() {
         parts.push(format!("{}: nothing is stale", names(&nodes)));

@@ -2,10 +2,10 @@
 
 use super::ask::UNKNOWN;
 use super::scope::Scope;
-use super::{audit, breaker, complete, drops, lint, mode, output, status, sysdump, why};
+use super::{audit, drops, mode, output, status, sysdump, why};
 use crate::shared::output::is_unread;
 use anyhow::Result;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,17 +36,10 @@ pub enum Verb {
     Why(why::WhyArgs),
     /// Find flows of all nodes that still lead to pods that have ended
     Audit(audit::AuditArgs),
-    /// Show denials that wait for a second list, or confirm them by hand
-    Breaker(breaker::BreakerArgs),
-    /// Find EndpointSlices that send traffic to the wrong pod or to no pod; needs no agent
-    Lint(lint::Options),
     /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
     Mode(mode::ModeArgs),
     /// Write one archive with the archives of all nodes, without credentials
     Sysdump(sysdump::SysdumpArgs),
-    /// Print candidates for a shell
-    #[command(name = "__complete", hide = true)]
-    Complete(complete::CompleteArgs),
 }
 
 impl Plugin {
@@ -63,24 +56,16 @@ impl Plugin {
     }
 
     async fn execute(self) -> Result<ExitCode> {
-        let scope = self.scope;
-        scope.check()?;
-        if matches!(self.verb, Verb::Status(_) | Verb::Mode(_) | Verb::Sysdump(_)) {
-            scope.all_namespaces()?;
-        }
+        let scope = &self.scope;
+        let shows_services = matches!(self.verb, Verb::Drops(_) | Verb::Why(_) | Verb::Audit(_));
+        scope.check(shows_services)?;
         match self.verb {
-            Verb::Status(args) => status::run(&scope, &args).await,
-            Verb::Drops(args) => drops::run(&scope, &args).await,
-            Verb::Why(args) => why::run(&scope, &args).await,
-            Verb::Audit(args) => audit::run(&scope, &args).await,
-            Verb::Breaker(args) => breaker::run(&scope, &args).await,
-            Verb::Lint(options) => Ok(lint::run(scope, options).await),
-            Verb::Mode(args) => mode::run(&scope, &args).await,
-            Verb::Sysdump(args) => sysdump::run(&scope, &args).await,
-            Verb::Complete(args) => {
-                complete::run(&args, Self::command()).await?;
-                Ok(ExitCode::SUCCESS)
-            }
+            Verb::Status(args) => status::run(scope, &args).await,
+            Verb::Drops(args) => drops::run(scope, &args).await,
+            Verb::Why(args) => why::run(scope, &args).await,
+            Verb::Audit(args) => audit::run(scope, &args).await,
+            Verb::Mode(args) => mode::run(scope, &args).await,
+            Verb::Sysdump(args) => sysdump::run(scope, &args).await,
         }
     }
 }
@@ -94,6 +79,7 @@ pub fn is_plugin(program: Option<OsString>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
 
     #[test]
     fn the_definition_of_the_plugins_command_line_is_consistent() {

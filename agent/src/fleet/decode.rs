@@ -5,50 +5,41 @@
 use super::scope::Form;
 use crate::shared::plain;
 use crate::shared::status;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Where a document has a status, which has the number of its form.
 const STATUSES: [&str; 2] = ["", "/status"];
 
-/// Why an answer is of no use. One line.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// The whole cause.
-    Because(String),
-    /// The answer is in a newer form: the whole cause, which stays as long as the agent does.
-    Newer(String),
-    /// The answer is not as this version knows it: the agent's version may be the cause.
-    Foreign(String),
-}
-
-/// Reads a document. Errors: its form is newer, or it is not what this version knows.
-pub fn decode<T: DeserializeOwned>(content: &[u8], form: Form) -> Result<T, Unread> {
-    let foreign = |error: serde_json::Error| Unread::Foreign(format!("its answer cannot be read ({error})"));
-    let mut document: Value = serde_json::from_slice(content).map_err(foreign)?;
+/// Reads a document. Errors: its form is newer, or it is no document; in one line.
+pub fn decode(content: &[u8], form: Form) -> Result<Value, String> {
+    let mut document: Value = serde_json::from_slice(content).map_err(|error| unknown(&error))?;
     if let Some(why) = newer(&document) {
-        return Err(Unread::Newer(why));
+        return Err(why);
     }
     if form.is_for_people() {
         plain::all(&mut document);
     }
-    serde_json::from_value(document).map_err(foreign)
+    Ok(document)
 }
 
-/// Why a command printed no document, by what it printed on standard error.
-pub fn failure(stderr: &[u8]) -> Option<Unread> {
+/// An answer that is not as this version knows it.
+pub fn unknown(error: &serde_json::Error) -> String {
+    format!("its answer cannot be read ({error}): use the plugin of the agent's version")
+}
+
+/// Why a command failed, by what it printed on standard error.
+pub fn failure(stderr: &[u8]) -> Option<String> {
     let stderr = String::from_utf8_lossy(stderr);
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     let last = lines().next_back()?;
     // An older version does not know the verb, or one of its flags.
     if last.starts_with("For more information, try") {
-        let first = lines().next().unwrap_or(last);
-        let error = first.trim_start_matches("error: ");
-        return Some(Unread::Foreign(format!(
-            "its epguard does not know the command: {error}"
-        )));
+        let error = lines().next()?.trim_start_matches("error: ");
+        return Some(format!(
+            "its epguard does not know the command ({error}): use the plugin of the agent's version"
+        ));
     }
-    Some(Unread::Because(last.trim_start_matches("epguard: ").to_owned()))
+    Some(last.trim_start_matches("epguard: ").to_owned())
 }
 
 /// Names version and form of a status that only a later version reads.
@@ -74,7 +65,7 @@ mod tests {
     use crate::shared::status::Status;
     use serde_json::json;
 
-    fn read(document: &Value) -> Result<Value, Unread> {
+    fn read(document: &Value) -> Result<Value, String> {
         decode(document.to_string().as_bytes(), Form::Table)
     }
 
@@ -89,10 +80,7 @@ mod tests {
         for document in [json!(status), json!({"status": status})] {
             assert_eq!(
                 read(&document).unwrap_err(),
-                Unread::Newer(
-                    "epguard 0.9.0 answers in form 5, this plugin reads 2: use the plugin of that version"
-                        .into()
-                )
+                "epguard 0.9.0 answers in form 5, this plugin reads 2: use the plugin of that version"
             );
         }
     }
@@ -108,16 +96,9 @@ mod tests {
     fn the_usage_of_an_older_version_is_no_error_of_the_agent() {
         let failed = |stderr: &str| failure(stderr.as_bytes());
         let usage = "error: unexpected argument '--output' found\n\nUsage: epguard drops\n\nFor more information, try '--help'.\n";
-        assert_eq!(
-            failed(usage),
-            Some(Unread::Foreign(
-                "its epguard does not know the command: unexpected argument '--output' found".into()
-            ))
-        );
-        assert_eq!(
-            failed("log\nepguard: no agent\n"),
-            Some(Unread::Because("no agent".into()))
-        );
+        let why = "its epguard does not know the command (unexpected argument '--output' found): use the plugin of the agent's version";
+        assert_eq!(failed(usage).as_deref(), Some(why));
+        assert_eq!(failed("log\nepguard: no agent\n").as_deref(), Some("no agent"));
         assert_eq!(failed(""), None);
     }
 }

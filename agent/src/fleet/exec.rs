@@ -6,7 +6,7 @@ use futures::future::OptionFuture;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::Api;
-use kube::api::{AttachParams, AttachedProcess};
+use kube::api::AttachParams;
 use kube::client::UpgradeConnectionError;
 use std::pin::pin;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -28,48 +28,11 @@ pub struct Done {
     pub code: u8,
 }
 
-/// Why a command did not run, or not to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The cause and the remedy, in one line.
-    pub why: String,
-    /// Whether another attempt makes sense.
-    pub next: Next,
-}
-
-/// What makes sense after a command that did not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// To try again.
-    Again,
-    /// To ask the pod that replaces this one.
-    Successor,
-    /// Nothing: a right is missing, or the plugin is of another version.
-    Nothing,
-}
-
-impl From<String> for Refused {
-    fn from(why: String) -> Self {
-        Self {
-            why,
-            next: Next::Again,
-        }
-    }
-}
-
-impl From<&str> for Refused {
-    fn from(why: &str) -> Self {
-        why.to_owned().into()
-    }
-}
-
-/// Begins a command.
-pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<AttachedProcess, Refused> {
+/// Runs a command to its end. Errors: it could not run, or the connection ended before it did; the cause and the remedy, in one
+/// line.
+pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str]) -> Result<Done, String> {
     if let Some(obstacle) = &agent.obstacle {
-        return Err(Refused {
-            why: obstacle.clone(),
-            next: Next::Successor,
-        });
+        return Err(obstacle.clone());
     }
     let namespace = &fleet.scope.agents_namespace;
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
@@ -77,15 +40,10 @@ pub async fn start(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<A
         .container(&agent.container)
         .stdin(false)
         .max_stdout_buf_size(BUFFER);
-    let started = pods.exec(&agent.pod, command, &params).await;
-    started.map_err(|error| refused(error, namespace))
-}
-
-/// Runs a command to its end. Errors: it could not run, or the connection ended before it did.
-pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Done, Refused> {
-    let mut process = start(fleet, agent, command).await?;
+    let started = pods.exec(&agent.pod, command.iter().copied(), &params).await;
+    let mut process = started.map_err(|error| refused(error, namespace))?;
     let (stdout, stderr) = (process.stdout(), process.stderr());
-    let mut status = pin!(status(&mut process));
+    let mut status = pin!(OptionFuture::from(process.take_status()).map(Option::flatten));
     let mut output = pin!(async { tokio::join!(read(stdout), read(stderr)) });
     let ((stdout, stderr), status) = tokio::select! {
         output = &mut output => (output, status.await),
@@ -95,16 +53,8 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[String]) -> Result<Don
             (output.await, status)
         }
     };
-    Ok(Done {
-        stdout,
-        stderr,
-        code: code(status.as_ref())?,
-    })
-}
-
-/// The status of a command once it has ended; none if the connection ended before.
-pub fn status(process: &mut AttachedProcess) -> impl Future<Output = Option<Status>> + use<> {
-    OptionFuture::from(process.take_status()).map(Option::flatten)
+    let code = code(status.as_ref())?;
+    Ok(Done { stdout, stderr, code })
 }
 
 async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
@@ -117,7 +67,7 @@ async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 }
 
 /// The exit code in a status. Errors: there is none, or the command could not run.
-pub fn code(status: Option<&Status>) -> Result<u8, Refused> {
+fn code(status: Option<&Status>) -> Result<u8, String> {
     let status = status.ok_or("the connection ended before the command")?;
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
@@ -128,44 +78,26 @@ pub fn code(status: Option<&Status>) -> Result<u8, Refused> {
         let is_code = cause.reason.as_deref() == Some("ExitCode");
         is_code.then_some(cause.message.as_ref()?.parse::<i32>().ok()?)
     });
-    match code {
-        Some(code) => Ok(u8::try_from(code).unwrap_or(u8::MAX)),
-        None => Err(Refused {
-            why: one_line(status.message.as_deref().unwrap_or("the command cannot run")),
-            next: status.code.map_or(Next::Again, next),
-        }),
-    }
+    let why = || one_line(status.message.as_deref().unwrap_or("the command cannot run"));
+    Ok(u8::try_from(code.ok_or_else(why)?).unwrap_or(u8::MAX))
 }
 
-/// What makes sense after an answer of the API server.
-const fn next(code: i32) -> Next {
-    match code {
-        403 => Next::Nothing,
-        404 => Next::Successor,
-        _ => Next::Again,
-    }
-}
-
-fn refused(error: kube::Error, namespace: &str) -> Refused {
+fn refused(error: kube::Error, namespace: &str) -> String {
     let code = match &error {
         kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => code.as_u16(),
         kube::Error::Api(status) => status.code,
         _ => {
             let cause = anyhow::Error::from(error).root_cause().to_string();
-            return format!("the connection broke: {}", one_line(&cause)).into();
+            return format!("the connection broke: {}", one_line(&cause));
         }
     };
-    let why = match code {
+    match code {
         403 => format!(
             "may not run commands in its pod: grant the account the verbs get and create on pods/exec in namespace {namespace}"
         ),
         401 => "the API server does not accept the credentials: renew them".to_owned(),
         404 => "its pod was deleted: if its agent restarts, ask again".to_owned(),
         code => format!("the API server answers {code} to exec: see whether the node is ready"),
-    };
-    Refused {
-        why,
-        next: next(code.into()),
     }
 }
 

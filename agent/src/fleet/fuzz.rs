@@ -1,7 +1,6 @@
 //! Fuzzes what a node answers: its documents, and its archive.
 
 use super::decode::decode;
-use super::lines::{self, Line};
 use super::scope::Form;
 use super::sysdump::parts;
 use crate::commands::audit::Report;
@@ -13,7 +12,7 @@ use crate::shared::drops::Dropped;
 use crate::shared::plain::plain;
 use crate::shared::status::Status;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn seeds() -> Vec<Vec<u8>> {
     let kind = json!({"service": "shop/web", "endpoint": "10.244.1.10:8080", "protocol": "TCP", "reason": "reused", "outcome": "dropped",
@@ -43,7 +42,9 @@ fn seeds() -> Vec<Vec<u8>> {
 
 /// Reads a document, and checks that its text begins no line and moves no cursor.
 fn shown<T: DeserializeOwned>(answer: &[u8], shown: impl FnOnce(&T) -> String) {
-    if let Ok(document) = decode::<T>(answer, Form::Table) {
+    if let Ok(document) = decode(answer, Form::Table)
+        && let Ok(document) = serde_json::from_value(document)
+    {
         let text = shown(&document);
         let bare = anstream::adapter::strip_str(&text).to_string();
         for line in bare.lines() {
@@ -68,14 +69,9 @@ fn answers_of_nodes() {
     ];
     run("answers", seeds(), words, |answer| {
         shown::<Condition>(answer, |all| text(&all.status, &all.problems));
-        shown::<Vec<Line<Dropped>>>(answer, |all| table(&lines::known(all), None, false));
+        shown::<Vec<Dropped>>(answer, |all| table(all, None, false));
         shown::<Explanation>(answer, Explanation::text);
         shown::<Report>(answer, Report::text);
-        // A document is exact: nothing of it is left out.
-        if let Ok(document) = decode::<Vec<Line<Dropped>>>(answer, Form::Json) {
-            let whole: Vec<Value> = serde_json::from_slice(answer).unwrap();
-            assert_eq!(whole.len(), document.len());
-        }
     });
 }
 

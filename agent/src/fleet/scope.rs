@@ -28,8 +28,7 @@ pub struct Scope {
     /// The namespace of the agents
     #[arg(long, value_name = "NAMESPACE", default_value = "epguard", global = true)]
     pub agents_namespace: String,
-    /// Only Services of this namespace [default: all]: denied flows in drops, verdicts in why, findings in audit,
-    /// pending denials in breaker, EndpointSlices in lint; the other commands show nodes, and refuse it
+    /// Only Services of this namespace [default: all], in drops, why and audit; the other commands show nodes, and refuse it
     #[arg(short, long, value_name = "NAMESPACE", global = true)]
     pub namespace: Option<String>,
     /// Only these nodes, with commas or repeatedly
@@ -85,19 +84,14 @@ impl Form {
 }
 
 impl Scope {
-    /// Errors: `--node` and `--selector` together. The parser sees only those on the same side of the verb.
-    pub fn check(&self) -> Result<()> {
+    /// Errors: flags that exclude each other. The parser sees only those on the same side of the verb.
+    pub fn check(&self, shows_services: bool) -> Result<()> {
         ensure!(
             self.nodes.is_empty() || self.selector.is_none(),
             "--node and --selector cannot be used together: leave out one of them"
         );
-        Ok(())
-    }
-
-    /// Errors: `--namespace` for a verb that shows nodes.
-    pub fn all_namespaces(&self) -> Result<()> {
         ensure!(
-            self.namespace.is_none(),
+            self.namespace.is_none() || shows_services,
             "--namespace selects Services, and this command shows whole nodes: leave it out; --agents-namespace names the \
              agents' own namespace"
         );
@@ -107,14 +101,6 @@ impl Scope {
     /// Whether the flags choose all nodes.
     pub fn is_whole(&self) -> bool {
         self.nodes.is_empty() && self.selector.is_none()
-    }
-
-    /// Whether a Service, `namespace/name`, is of the chosen namespace.
-    pub fn wants(&self, service: Option<&str>) -> bool {
-        self.namespace.as_deref().is_none_or(|wanted| {
-            let namespace = service.and_then(|service| service.split_once('/'));
-            namespace.is_some_and(|(namespace, _)| namespace == wanted)
-        })
     }
 
     /// A client of the cluster. Errors: the credentials cannot be read.

@@ -1,16 +1,17 @@
 //! `kubectl epguard why`: the verdicts of all nodes about an IP. Nodes that agree share an answer.
 
-use super::agents::Fleet;
-use super::ask::{self, Answer};
-use super::document;
+use super::agents::{Fleet, all};
+use super::ask::{self, Answer, Document};
 use super::missing::names;
-use super::path;
 use super::scope::Scope;
 use crate::commands::why::{Explanation, Moment, Subject};
 use crate::shared::args::service;
 use anyhow::{Error, Result, ensure};
 use clap::Args;
-use serde::Serialize;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+use serde_json::json;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
@@ -26,7 +27,7 @@ Examples:
   kubectl epguard why 10.244.1.10:8080 --service shop/web --at 5m --node worker-1")]
 pub struct WhyArgs {
     /// The endpoint's IP, not the Service's
-    #[arg(value_name = "IP[:PORT]", value_parser = subject)]
+    #[arg(value_name = "IP[:PORT]", value_parser = is_a::<Subject>)]
     pub subject: String,
     /// Only this Service
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
@@ -35,7 +36,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "IP", conflicts_with_all = ["nodes", "selector"])]
     pub client: Option<IpAddr>,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = is_a::<Moment>)]
     pub at: Option<String>,
 }
 
@@ -47,51 +48,78 @@ pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
         args.client.is_none() || scope.is_whole(),
         "--client chooses the nodes: leave out --node and --selector"
     );
-    let mut command = vec!["why", &args.subject, "-o", "json"];
+    let mut command = vec!["why", &args.subject];
     for (flag, value) in [("--service", &args.service), ("--at", &args.at)] {
         command.extend(value.iter().flat_map(|value| [flag, value]));
     }
     let subject: Subject = args.subject.parse().map_err(Error::msg)?;
     let nodes = match args.client {
-        Some(client) => path::narrow(&mut fleet, client, subject.ip).await,
+        Some(client) => narrow(&mut fleet, client, subject.ip)
+            .await
+            .unwrap_or_else(|why| format!("asked all nodes: {why:#}")),
         None if scope.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
         None => format!("asked {}", names(&fleet.nodes())),
     };
-    let mut asked = ask::ask::<Explanation>(&fleet, &command, scope.patience(ask::PATIENCE)).await;
-    for answer in &mut asked.answers {
-        let verdicts = &mut answer.value.verdicts;
-        verdicts.retain(|verdict| scope.wants(verdict.service.as_deref()));
-    }
-    let who = Who { asked: nodes };
-    document::print(scope.output, &asked, &who, |answers| {
-        format!("{}\n\n{}", who.asked, text(answers))
-            .trim_end()
-            .to_owned()
+    let asked = ask::ask::<Explanation>(&fleet, &command, ask::PATIENCE, Some("/verdicts")).await;
+    asked.print(&fleet, &json!({"asked": nodes}), |answers| {
+        format!("{nodes}\n\n{}", text(answers)).trim_end().to_owned()
     })
 }
 
-/// Which nodes were asked, and why these.
-#[derive(Debug, Serialize)]
-struct Who {
-    asked: String,
+/// Leaves only the nodes on the way of a packet, and names them. Where the client's is not known, all nodes stay. Errors: they may not
+/// be listed.
+async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<String> {
+    let (from, to) = (node(fleet, client).await?, node(fleet, endpoint).await?);
+    let Some(from) = from else {
+        return Ok(format!("asked all nodes: no pod and no node has {client}"));
+    };
+    let end = match &to {
+        Some(to) => format!(", and {to}, where {endpoint} is"),
+        None => format!("; no pod has {endpoint}"),
+    };
+    let words = format!("asked {from}, where {client} is{end}");
+    fleet.choose(to.into_iter().chain([from]).collect());
+    Ok(words)
 }
 
-fn text(answers: &[Answer<Explanation>]) -> String {
-    let mut groups: Vec<Vec<&Answer<Explanation>>> = Vec::new();
+/// The node of the pod with this IP, or the node with it.
+async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
+    let (client, form) = (&fleet.client, fleet.scope.output);
+    let with_ip = ListParams::default().fields(&format!("status.podIP={ip}"));
+    let pods: Vec<Pod> = all(Api::all(client.clone()), with_ip, form).await?;
+    // A pod that has finished shows its old IP.
+    let lives = |pod: &&Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        !matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    let mut living = pods.iter().filter(lives);
+    if let Some(node) = living.find_map(|pod| pod.spec.as_ref()?.node_name.clone()) {
+        return Ok(Some(node));
+    }
+    let nodes: Vec<Node> = all(Api::all(client.clone()), ListParams::default(), form).await?;
+    let has = |node: &&Node| {
+        let addresses = node
+            .status
+            .iter()
+            .flat_map(|status| status.addresses.iter().flatten());
+        addresses.into_iter().any(|one| one.address.parse() == Ok(ip))
+    };
+    Ok(nodes.iter().find(has).map(Node::name_any))
+}
+
+fn text(answers: &[Answer<Document<Explanation>>]) -> String {
+    let mut groups: Vec<(&Explanation, Vec<&str>)> = Vec::new();
     for answer in answers {
-        match groups
-            .iter_mut()
-            .find(|group| agree(&group[0].value, &answer.value))
-        {
-            Some(group) => group.push(answer),
-            None => groups.push(vec![answer]),
+        let known = &answer.value.known;
+        match groups.iter_mut().find(|(first, _)| agree(first, known)) {
+            Some((_, nodes)) => nodes.push(answer.node()),
+            None => groups.push((known, vec![answer.node()])),
         }
     }
-    groups.sort_by_key(|group| severity(&group[0].value));
-    let parts = groups.iter().map(|group| {
-        let nodes: Vec<&str> = group.iter().map(|answer| answer.node()).collect();
-        format!("{}:\n{}", names(&nodes), group[0].value.text())
-    });
+    groups.sort_by_key(|(explanation, _)| severity(explanation));
+    let parts = groups
+        .iter()
+        .map(|(explanation, nodes)| format!("{}:\n{}", names(nodes), explanation.text()));
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -108,13 +136,8 @@ fn severity(explanation: &Explanation) -> usize {
     first.unwrap_or(usize::MAX)
 }
 
-/// Errors: neither an IP nor `IP:PORT`.
-fn subject(text: &str) -> Result<String, String> {
-    text.parse::<Subject>().map(|_| text.to_owned())
-}
-
-/// Errors: no time.
-fn moment(text: &str) -> Result<String, String> {
-    let moment = text.parse::<Moment>().map_err(str::to_owned);
-    moment.map(|_| text.to_owned())
+/// The text, which the agent's own verb parses again. Errors: it would refuse it.
+fn is_a<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<String, String> {
+    let parsed = text.parse::<T>().map_err(|error| error.to_string());
+    parsed.map(|_| text.to_owned())
 }

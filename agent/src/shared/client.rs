@@ -49,12 +49,6 @@ fn user_agent() -> anyhow::Result<HeaderValue> {
     HeaderValue::try_from(agent).context("the version makes no User-Agent")
 }
 
-/// The names of a kubeconfig's contexts. Errors: it cannot be read.
-pub fn contexts(kubeconfig: &Path) -> anyhow::Result<Vec<String>> {
-    let contexts = merged(kubeconfig)?.contexts.into_iter();
-    Ok(contexts.map(|context| context.name).collect())
-}
-
 /// Reads a file, or several as `$KUBECONFIG` lists them. As for kubectl, the first file that sets a value counts, and
 /// files that do not exist are skipped.
 fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {

@@ -18,7 +18,7 @@ use epguard_common::Reason;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two requests to the agent.
 const PACE: Duration = Duration::from_secs(1);
@@ -86,28 +86,35 @@ impl Filter {
 }
 
 /// Which packets are new since the counts before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Follower {
-    counted: Option<BTreeMap<Kind, u64>>,
+    begun: Instant,
+    counted: BTreeMap<Kind, u64>,
 }
 
 impl Follower {
-    /// The new packets of each kind, the latest last. None of the first counts is new.
+    /// For denials since then.
+    #[must_use]
+    pub const fn since(begun: Instant) -> Self {
+        let counted = BTreeMap::new();
+        Self { begun, counted }
+    }
+
+    /// The new packets of each kind, the latest last. Of a kind that was denied before it begun, the first counts are not.
     pub fn new_of(&mut self, now: &[Dropped]) -> Vec<Dropped> {
-        let counts = now.iter().map(|dropped| (dropped.kind.clone(), dropped.packets));
-        let Some(before) = self.counted.replace(counts.collect()) else {
-            return Vec::new();
-        };
-        let new = now.iter().rev().filter_map(|dropped| {
-            let counted = before.get(&dropped.kind).copied().unwrap_or_default();
+        let mut new = Vec::new();
+        for dropped in now.iter().rev() {
+            let is_new = u128::from(dropped.first_ms_ago) <= self.begun.elapsed().as_millis();
+            let before = self.counted.insert(dropped.kind.clone(), dropped.packets);
+            let counted = before.unwrap_or(if is_new { 0 } else { dropped.packets });
             // Fewer than before: the agent has restarted.
             let packets = dropped.packets.checked_sub(counted).unwrap_or(dropped.packets);
-            (packets > 0).then(|| Dropped {
-                packets,
-                ..dropped.clone()
-            })
-        });
-        new.collect()
+            if packets > 0 {
+                let dropped = dropped.clone();
+                new.push(Dropped { packets, ..dropped });
+            }
+        }
+        new
     }
 }
 
@@ -127,7 +134,7 @@ pub fn run(args: &DropsArgs) -> Result<()> {
         println!("{}", args.output.text(&first, table)?);
         return Ok(());
     }
-    let mut follower = Follower::default();
+    let mut follower = Follower::since(Instant::now());
     let mut new = follower.new_of(&first);
     loop {
         match args.output {

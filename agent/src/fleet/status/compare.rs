@@ -1,12 +1,10 @@
 //! How the nodes of a cluster differ. Pure.
 
-use super::cluster::Cluster;
-use super::modes;
+use super::modes::{deviation, is_canary};
 use crate::commands::status::{Condition, Problem};
-use crate::fleet::agents::Agent;
-use crate::fleet::ask::Answer;
+use crate::fleet::ask::{Answer, Document};
+use crate::fleet::cluster::Cluster;
 use crate::fleet::missing::names;
-use crate::shared::status::Status;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,81 +23,79 @@ pub struct Comparison {
 /// A thing that is not the same on all nodes.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// `version`, `flags`, `ConfigMap of modes`, `kernel` or `programs`.
+    /// `version`, `flags`, `ConfigMap of modes` or `kernel`.
     pub what: &'static str,
     /// Each value with its nodes, the most frequent first.
     pub values: Vec<(String, Vec<String>)>,
 }
 
+/// The answer of a node.
+pub type Of = Answer<Document<Condition>>;
+
 /// Compares all nodes that answered.
-pub fn compare(answers: &[Answer<Condition>], cluster: &Cluster) -> Comparison {
-    let of = |what, value: &dyn Fn(&Answer<Condition>) -> Option<String>| difference(what, answers, value);
-    let config_map = |agent: &Agent| agent.config_map.clone().unwrap_or_else(|| "none".to_owned());
-    let common = common_words(answers);
-    let flags = |answer: &Answer<Condition>| {
-        let words = answer
-            .agent
-            .flags
-            .split(' ')
-            .filter(|word| !common.contains(word));
-        Some(words.collect::<Vec<_>>().join(" "))
+pub fn compare(answers: &[Of], cluster: &Cluster) -> Comparison {
+    let mut all = answers
+        .iter()
+        .map(|answer| answer.agent.flags.iter().collect::<BTreeSet<_>>());
+    let first = all.next().unwrap_or_default();
+    let common = all.fold(first, |common, words| &common & &words);
+    let flags = |answer: &Of| {
+        let words = answer.agent.flags.iter().filter(|word| !common.contains(word));
+        Some(words.cloned().collect::<Vec<_>>().join(" "))
     };
+    let none = || "none".to_owned();
     let differences = [
-        of("version", &|answer| Some(answer.value.status.version.clone())),
-        of("flags", &flags),
-        of("ConfigMap of modes", &|answer| Some(config_map(&answer.agent))),
-        of("kernel", &|answer| cluster.kernel(&answer.agent.node)),
-        of("programs", &|answer| Some(programs(&answer.value.status))),
+        difference("version", answers, |answer| {
+            Some(answer.value.known.status.version.clone())
+        }),
+        difference("flags", answers, flags),
+        difference("ConfigMap of modes", answers, |answer| {
+            Some(answer.agent.config_map.clone().unwrap_or_else(none))
+        }),
+        difference("kernel", answers, |answer| cluster.kernel(answer.node())),
     ];
-    let without_agent = without_agent(cluster).into_iter();
     Comparison {
-        problems: without_agent.chain(other_modes(answers, cluster)).collect(),
+        problems: problems(answers, cluster),
         differences: differences.into_iter().flatten().collect(),
         not_compared: cluster.unread.clone(),
     }
 }
 
-/// Nodes without a pod of the `DaemonSet`.
-fn without_agent(cluster: &Cluster) -> Option<Problem> {
-    let without = &cluster.without_agent;
-    (!without.is_empty()).then(|| {
-        Problem::new(
-            format!("no agent runs on {}", names(without)),
-            "packets pass there: see the Events of the DaemonSet, and its nodeSelector and tolerations",
-        )
-    })
-}
-
-/// Nodes whose modes are not those of the `ConfigMap`.
-fn other_modes(answers: &[Answer<Condition>], cluster: &Cluster) -> Vec<Problem> {
-    let Some((name, modes)) = &cluster.modes else {
-        return Vec::new();
-    };
+/// Nodes without a pod of the `DaemonSet`, and nodes whose modes are not those of the `ConfigMap`.
+fn problems(answers: &[Of], cluster: &Cluster) -> Vec<Problem> {
     let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let follows = |answer: &&Answer<Condition>| answer.agent.config_map.as_ref() == Some(name);
-    let following = answers.iter().filter(follows);
-    for Answer { agent, value, .. } in following {
-        let canary = modes::is_canary(cluster.nodes.as_ref(), &agent.node, &value.status);
-        if let Some(deviation) = modes::deviation(modes, &value.status, canary) {
+    for Answer { agent, value, .. } in answers {
+        let Some((name, modes)) = &cluster.modes else {
+            break;
+        };
+        let status = &value.known.status;
+        let canary = is_canary(cluster.nodes.as_ref(), &agent.node, status);
+        let follows = agent.config_map.as_ref() == Some(name);
+        if let Some(deviation) = deviation(modes, status, canary).filter(|_| follows) {
             nodes.entry(deviation).or_default().push(&agent.node);
         }
     }
-    let problems = nodes.iter().map(|(deviation, nodes)| {
+    let by_hand = nodes.iter().map(|(deviation, nodes)| {
         let are = if nodes.len() == 1 { "is" } else { "are" };
-        let what = format!("{} {are} not in the ConfigMap's modes: {deviation}", names(nodes));
         Problem::new(
-            what,
+            format!("{} {are} not in the ConfigMap's modes: {deviation}", names(nodes)),
             "a mode was set there by hand: `kubectl epguard mode --node NODE MODE` sets it",
         )
     });
-    problems.collect()
+    let without = (!cluster.without_agent.is_empty()).then(|| {
+        Problem::new(
+            format!("no agent runs on {}", names(&cluster.without_agent)),
+            "packets pass there: see the Events of the DaemonSet, and its nodeSelector and tolerations",
+        )
+    });
+    without.into_iter().chain(by_hand).collect()
 }
 
 /// The values of a thing, if nodes differ in it.
 fn difference(
     what: &'static str,
-    answers: &[Answer<Condition>],
-    value: &dyn Fn(&Answer<Condition>) -> Option<String>,
+    answers: &[Of],
+    value: impl Fn(&Of) -> Option<String>,
 ) -> Option<Difference> {
     let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for answer in answers {
@@ -110,25 +106,4 @@ fn difference(
     let mut values: Vec<_> = nodes.into_iter().collect();
     values.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
     (values.len() > 1).then_some(Difference { what, values })
-}
-
-/// Words of image, arguments and environment that all agents have.
-fn common_words(answers: &[Answer<Condition>]) -> BTreeSet<&str> {
-    let flags = answers.iter().map(|answer| &answer.agent.flags);
-    let mut all = flags.map(|flags| flags.split(' ').collect::<BTreeSet<_>>());
-    let first = all.next().unwrap_or_default();
-    all.fold(first, |common, words| &common & &words)
-}
-
-/// Programs that may let packets bypass ours, those of a socket load balancer, and Cilium's maps.
-fn programs(status: &Status) -> String {
-    let before = status.interfaces.iter().flat_map(|at| &at.before);
-    let programs = before
-        .chain(&status.translators.cilium)
-        .chain(&status.socket_lb.programs);
-    // Numbers of programs are those of one node.
-    let names = programs.map(|name| name.split(" (id ").next().unwrap_or(name));
-    let names: BTreeSet<&str> = names.collect();
-    let names: Vec<&str> = names.into_iter().collect();
-    names.join(", ")
 }

@@ -5,19 +5,13 @@
 //! nodes, ConfigMap of modes (API) --------+-> compare (pure) -> text, or document
 //! ```
 
-mod cluster;
 mod compare;
 mod modes;
 mod text;
 
-pub use cluster::read_modes;
-pub use modes::{deviation, is_canary};
-
-use cluster::Cluster;
-
 use super::agents::Fleet;
-use super::ask::{self, Answer, Asked};
-use super::document;
+use super::ask::{self, Asked, Document};
+use super::cluster::Cluster;
 use super::scope::{Form, Scope};
 use crate::commands::status::{self as local, Condition};
 use anyhow::Result;
@@ -38,50 +32,43 @@ Examples:
   kubectl epguard status -l pool=edge -o wide")]
 pub struct StatusArgs {}
 
+/// The status of each node.
+pub type Conditions = Asked<Document<Condition>>;
+
 /// Asks, prints, and returns the exit code. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, _: &StatusArgs) -> Result<ExitCode> {
     let fleet = Fleet::find(scope).await?;
     let asked = conditions(&fleet).await;
     if scope.nodes.len() == 1 && scope.output == Form::Table {
-        return one(&asked);
+        // One node, as its own command shows it.
+        return asked.print(&fleet, &(), |answers| {
+            let known = answers.iter().map(|answer| &answer.value.known);
+            known
+                .map(|known| local::text(&known.status, &known.problems))
+                .collect()
+        });
     }
-    let cluster = if asked.answers.is_empty() {
-        Cluster::default()
-    } else {
-        Cluster::read(&fleet).await
-    };
+    let mut cluster = Cluster::default();
+    if !asked.answers.is_empty() {
+        cluster = Cluster::read(&fleet).await;
+    }
     let comparison = compare::compare(&asked.answers, &cluster);
     let degraded = if comparison.problems.is_empty() {
         0
     } else {
         DEGRADED
     };
-    let code = asked.code().max(degraded);
-    let wide = scope.output == Form::Wide;
-    let missing = asked.missing.len();
-    document::print(scope.output, &asked, &comparison, |answers| {
-        text::text(answers, missing, &comparison, wide.then_some(&cluster))
-    })?;
-    Ok(code.into())
+    let wide = (scope.output == Form::Wide).then_some(&cluster);
+    asked.print(&fleet, &comparison, |_| text::text(&asked, &comparison, wide))?;
+    Ok(asked.code().max(degraded).into())
 }
 
-/// The status of each node.
-pub async fn conditions(fleet: &Fleet) -> Asked<Condition> {
-    let patience = fleet.scope.patience(ask::PATIENCE);
-    let mut asked = ask::ask::<Condition>(fleet, &["status", "-o", "json"], patience).await;
+/// Asks for the status of each node.
+pub async fn conditions(fleet: &Fleet) -> Conditions {
+    let mut asked: Conditions = ask::ask(fleet, &["status"], ask::PATIENCE, None).await;
     for answer in &mut asked.answers {
         // The API names the node for people, and not the answer.
-        answer.value.status.node.clone_from(&answer.agent.node);
+        answer.value.known.status.node.clone_from(&answer.agent.node);
     }
     asked
-}
-
-/// One node, as its own command shows it.
-fn one(asked: &Asked<Condition>) -> Result<ExitCode> {
-    document::print(Form::Table, asked, document::Nothing {}, |answers| {
-        let texts = answers
-            .iter()
-            .map(|Answer { value, .. }| local::text(&value.status, &value.problems));
-        texts.collect()
-    })
 }

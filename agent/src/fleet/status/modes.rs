@@ -1,6 +1,6 @@
 //! Which modes a node should have by the `ConfigMap`, and whether it has. Pure.
 
-use crate::fleet::nodes::Nodes;
+use crate::fleet::cluster::Nodes;
 use crate::shared::status::{ModeSource, Status};
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::ModePolicy;

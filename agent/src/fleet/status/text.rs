@@ -1,42 +1,58 @@
 //! The status of all nodes, for people.
 
-use super::cluster::Cluster;
-use super::compare::{Comparison, Difference};
-use crate::commands::status::{BAD, Condition, GOOD, Problem, bullet, lease};
-use crate::fleet::ask::Answer;
+use super::Conditions;
+use super::compare::{Comparison, Difference, Of};
+use crate::commands::status::{BAD, GOOD, Problem, bullet, lease};
+use crate::fleet::cluster::Cluster;
 use crate::fleet::missing::names;
 use crate::shared::output::{count, table};
 use crate::shared::status::Status;
 use epguard_core::state::IpState;
 
+const HEADER: [&str; 12] = [
+    "NODE",
+    "MODE",
+    "BY",
+    "VERSION",
+    "VIEW",
+    "DENIED",
+    "WRONG DENIES",
+    "PROBLEMS",
+    "LEASE",
+    "INTERFACES",
+    "KERNEL",
+    "POD",
+];
+/// How many of these are shown without `-o wide`.
+const NARROW: usize = 8;
+
 /// The whole text, with colours; the caller removes them for a pipe. With a cluster, more columns.
-pub fn text(
-    answers: &[Answer<Condition>],
-    missing: usize,
-    comparison: &Comparison,
-    wide: Option<&Cluster>,
-) -> String {
-    let mut parts = vec![headline(answers, missing, comparison)];
+pub fn text(asked: &Conditions, comparison: &Comparison, wide: Option<&Cluster>) -> String {
+    let answers = &asked.answers;
+    let mut parts = vec![headline(answers, asked.missing.len(), comparison)];
     if !answers.is_empty() {
-        parts.push(nodes(answers, wide));
+        let columns = if wide.is_some() { HEADER.len() } else { NARROW };
+        parts.push(table(
+            &HEADER[..columns],
+            answers.iter().map(|answer| row(answer, wide)),
+        ));
     }
-    let problems = problems(answers, comparison);
     let differences = comparison.differences.iter().map(difference);
-    let not_compared = comparison
-        .not_compared
-        .iter()
-        .map(|what| format!("not compared: {what}"));
-    let lines = [problems, differences.collect(), not_compared.collect()];
-    let lines = lines.into_iter().filter(|lines| !lines.is_empty());
+    let not_compared = comparison.not_compared.iter();
+    let not_compared = not_compared.map(|what| format!("not compared: {what}"));
+    let lines = [
+        problems(answers, comparison),
+        differences.collect(),
+        not_compared.collect(),
+    ];
+    let lines = lines.into_iter().filter(|lines: &Vec<String>| !lines.is_empty());
     parts.extend(lines.map(|lines| lines.join("\n")));
     parts.join("\n\n")
 }
 
-fn headline(answers: &[Answer<Condition>], missing: usize, comparison: &Comparison) -> String {
-    let degraded = answers
-        .iter()
-        .filter(|answer| !answer.value.problems.is_empty())
-        .count();
+fn headline(answers: &[Of], missing: usize, comparison: &Comparison) -> String {
+    let is_degraded = |answer: &&Of| !answer.value.known.problems.is_empty();
+    let degraded = answers.iter().filter(is_degraded).count();
     let nodes = count(answers.len() + missing, "node");
     if degraded == 0 && missing == 0 && comparison.problems.is_empty() {
         return format!("{nodes}: {GOOD}all is well{GOOD:#}");
@@ -55,49 +71,31 @@ fn headline(answers: &[Answer<Condition>], missing: usize, comparison: &Comparis
     format!("{nodes}: {BAD}{}{more}{BAD:#}", counts.join(", "))
 }
 
-fn nodes(answers: &[Answer<Condition>], wide: Option<&Cluster>) -> String {
-    const HEADER: [&str; 12] = [
-        "NODE",
-        "MODE",
-        "BY",
-        "VERSION",
-        "VIEW",
-        "DENIED",
-        "WRONG DENIES",
-        "PROBLEMS",
-        "LEASE",
-        "INTERFACES",
-        "KERNEL",
-        "POD",
+fn row(answer: &Of, wide: Option<&Cluster>) -> Vec<String> {
+    let (status, problems) = (&answer.value.known.status, &answer.value.known.problems);
+    let unknown = || "unknown".to_owned();
+    let mut cells = vec![
+        answer.node().to_owned(),
+        status.mode_name().to_owned(),
+        status.mode_source.to_string(),
+        status.version.clone(),
+        status
+            .view_age_ms
+            .map_or_else(unknown, |ms| format!("{} s", ms / 1000)),
+        denied(status).to_string(),
+        status.wrong_denies.values().sum::<u64>().to_string(),
+        problems.len().to_string(),
     ];
-    let columns = if wide.is_some() { 12 } else { 8 };
-    let lines = answers.iter().map(|Answer { agent, value, .. }| {
-        let status = &value.status;
-        let mut cells = vec![
-            agent.node.clone(),
-            status.mode_name().to_owned(),
-            status.mode_source.to_string(),
-            status.version.clone(),
-            status
-                .view_age_ms
-                .map_or("unknown".to_owned(), |ms| format!("{} s", ms / 1000)),
-            denied(status).to_string(),
-            status.wrong_denies.values().sum::<u64>().to_string(),
-            value.problems.len().to_string(),
-        ];
-        if let Some(cluster) = wide {
-            let attached = status.interfaces.iter().filter(|at| at.attached).count();
-            let kernel = cluster.kernel(&agent.node);
-            cells.extend([
-                lease(status),
-                format!("{attached} of {}", status.interfaces.len()),
-                kernel.unwrap_or_else(|| "unknown".to_owned()),
-                agent.pod.clone(),
-            ]);
-        }
-        cells
-    });
-    table(&HEADER[..columns], lines)
+    if let Some(cluster) = wide {
+        let attached = status.interfaces.iter().filter(|at| at.attached).count();
+        cells.extend([
+            lease(status),
+            format!("{attached} of {}", status.interfaces.len()),
+            cluster.kernel(answer.node()).unwrap_or_else(unknown),
+            answer.agent.pod.clone(),
+        ]);
+    }
+    cells
 }
 
 /// IPs that packets are denied to, or would be.
@@ -108,14 +106,14 @@ fn denied(status: &Status) -> u64 {
 }
 
 /// Each problem once, with all nodes that have it; those of the cluster first.
-fn problems(answers: &[Answer<Condition>], comparison: &Comparison) -> Vec<String> {
+fn problems(answers: &[Of], comparison: &Comparison) -> Vec<String> {
     let mut found: Vec<(&Problem, Vec<&str>)> = Vec::new();
     found.extend(comparison.problems.iter().map(|problem| (problem, Vec::new())));
-    for Answer { agent, value, .. } in answers {
-        for problem in &value.problems {
+    for answer in answers {
+        for problem in &answer.value.known.problems {
             match found.iter_mut().find(|(other, _)| *other == problem) {
-                Some((_, nodes)) => nodes.push(&agent.node),
-                None => found.push((problem, vec![&agent.node])),
+                Some((_, nodes)) => nodes.push(answer.node()),
+                None => found.push((problem, vec![answer.node()])),
             }
         }
     }

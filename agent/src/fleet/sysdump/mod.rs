@@ -4,7 +4,7 @@ pub(super) mod parts;
 
 use super::agents::{Agent, Fleet, LABEL, all};
 use super::ask;
-use super::decode::Unread;
+use super::decode::failure;
 use super::missing;
 use super::output;
 use super::scope::{Form, Scope};
@@ -52,14 +52,14 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     let archive = RefCell::new(tar::Builder::new(file));
     let command = ["sysdump", "-f", "/dev/stdout"];
     // Each node's archive is written as it comes, so that the memory holds a bounded number of them.
-    let asked = ask::each(&fleet, &command, scope.patience(PATIENCE), |agent, done| {
+    let asked = ask::each(&fleet, &command, PATIENCE, |agent, done| {
         if done.code != 0 {
-            return Err(ask::failed(&done, "sysdump failed"));
+            return Err(failure(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
         }
         let copied = copy(&mut archive.borrow_mut(), agent, &done.stdout);
         copied
             .map(|parts| (parts, 0))
-            .map_err(|error| Unread::Because(format!("{error:#}")))
+            .map_err(|error| format!("{error:#}"))
     })
     .await;
     let mut archive = archive.into_inner();

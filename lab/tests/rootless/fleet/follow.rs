@@ -1,41 +1,29 @@
-//! `drops -f`: streams of all nodes.
+//! `drops -f`: new denials of all nodes.
 
 use super::denials::dropped;
-use super::world::{World, expect, node_of, one_hangs_one_is_gone};
-use epguard::shared::drops::Dropped;
+use super::world::{World, expect, node_of, one_hangs_one_is_gone, prints};
 use epguard_lab::api::{ApiError, ObjectRef, Run};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A process that prints an empty list, then one new denial, and then empty lists again and again.
-fn prints_lists() -> Run {
-    let new = list(&dropped("shop/web", 4));
-    shell(&format!(
-        "echo '[]'; sleep 0.1; printf '%s\\n' '{new}'; while sleep 0.1; do echo '[]'; done"
-    ))
-}
-
-pub fn shell(script: &str) -> Run {
-    let mut command = Command::new("sh");
-    command.args(["-c", script]);
-    Run::Process(command)
-}
-
-pub fn list(dropped: &Dropped) -> String {
-    serde_json::to_string(&[dropped]).unwrap()
+/// Each answer counts four packets more than the one before.
+fn counts() -> impl Fn() -> Run + Clone {
+    let packets = Arc::new(AtomicU64::new(4));
+    move || prints(&[dropped("shop/web", packets.fetch_add(4, Ordering::Relaxed))], 0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     let world = World::new("follow");
+    let count = counts();
     world
         .server
         .execs()
-        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints_lists()));
+        .answer(move |exec| one_hangs_one_is_gone(exec, |_| count()));
     let mut command = world.command(&["drops", "-f", "--timeout", "1"]);
     let lines = tokio::task::spawn_blocking(move || {
         let mut child = command
@@ -43,27 +31,41 @@ async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let first = |from: Box<dyn std::io::Read>, count| {
-            BufReader::new(from)
-                .lines()
-                .take(count)
-                .map(Result::unwrap)
-                .collect::<Vec<_>>()
+        let first = |from: Box<dyn std::io::Read>| {
+            let lines = BufReader::new(from).lines().take(2);
+            lines.map(Result::unwrap).collect::<Vec<_>>()
         };
-        let out = first(Box::new(child.stdout.take().unwrap()), 1);
-        let mut lost = first(Box::new(child.stderr.take().unwrap()), 2);
+        let out = first(Box::new(child.stdout.take().unwrap()));
         child.kill().unwrap();
         child.wait().unwrap();
-        lost.sort();
+        let lost = first(Box::new(child.stderr.take().unwrap()));
         [out, lost].concat()
     });
     expect("follow.txt", &lines.await.unwrap().join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() {
+    let world = World::empty("unreached");
+    world.agent("worker-1");
+    let asked = AtomicU64::new(0);
+    world
+        .server
+        .execs()
+        .answer(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => prints(&[dropped("shop/web", 4)], 0),
+            1 => Run::Fails(ApiError::new(500, "InternalError", "no route to host")),
+            _ => prints(&[dropped("shop/web", 11)], 0),
+        });
+    let line = first_line(world.command(&["drops", "-f"])).await;
+    assert!(line.contains("(7 packets from"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_has_seen_enough_ends_it() {
     let world = World::new("reader");
-    world.server.execs().answer(|_| prints_lists());
+    let count = counts();
+    world.server.execs().answer(move |_| count());
     let mut command = world.command(&["drops", "-f"]);
     let output = tokio::task::spawn_blocking(move || {
         let mut child = command
@@ -99,39 +101,24 @@ async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_living_node_does_not_wait_behind_those_that_cannot_be_opened() {
-    let world = World::new("opening");
-    world.server.execs().answer(|exec| match node_of(exec) {
-        "worker-3" => prints_lists(),
-        _ => Run::Unanswered,
-    });
-    let line = first_line(world.command(&["drops", "-f", "--parallel", "1", "--timeout", "600"])).await;
-    assert!(line.starts_with("worker-3: dropped reused shop/web"), "{line}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_pod_that_replaces_an_agent_is_followed() {
     let world = World::empty("successor");
     world.agent("worker-1");
     let store = world.store.clone();
-    let tries = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&tries);
+    let count = counts();
     world.server.execs().answer(move |exec| {
-        if node_of(exec) != "worker-1" {
-            return prints_lists();
+        if node_of(exec) == "worker-1" {
+            let mut new = super::world::pod("worker-1");
+            new["metadata"]["name"] = "epguard-new".into();
+            store.apply(new).unwrap();
+            store
+                .delete(&ObjectRef::pod("epguard", "epguard-worker-1"), Some(0))
+                .unwrap();
         }
-        count.fetch_add(1, Ordering::Relaxed);
-        let mut new = super::world::pod("worker-1");
-        new["metadata"]["name"] = "epguard-new".into();
-        store.apply(new).unwrap();
-        store
-            .delete(&ObjectRef::pod("epguard", "epguard-worker-1"), Some(0))
-            .unwrap();
-        Run::Fails(ApiError::new(404, "NotFound", "container not found"))
+        count()
     });
     let line = first_line(world.command(&["drops", "-f"])).await;
     assert!(line.starts_with("worker-1: dropped reused shop/web"), "{line}");
-    assert_eq!(tries.load(Ordering::Relaxed), 1, "the old pod is asked once");
 }
 
 /// The first line that a command prints, within a minute. Then it is ended.

@@ -1,12 +1,13 @@
 //! A node, or a kubelet, that writes to the terminal of its operator, and readers that leave.
 
 use super::denials::{dropped, explanation, report};
-use super::follow::{first_line, list, shell};
+use super::follow::first_line;
 use super::world::{World, condition, expect, node_of, prints, status};
 use epguard::commands::status::Problem;
 use epguard_lab::api::Run;
 use serde_json::{Value, json};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Clears the screen, begins a line, colours it, and writes from right to left.
 const EVIL: &str = "x\u{1b}[2J\r\nFORGED all is well\u{9b}32m\u{202e}y";
@@ -33,7 +34,8 @@ fn world(name: &str) -> World {
     let mut waiting = super::world::pod("worker-3");
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": EVIL}});
     world.store.apply(waiting).unwrap();
-    world.server.execs().answer(|exec| {
+    let asked = AtomicU64::new(0);
+    world.server.execs().answer(move |exec| {
         if node_of(exec) == "worker-2" {
             let mut status = status("worker-1");
             status.version = EVIL.into();
@@ -49,11 +51,10 @@ fn world(name: &str) -> World {
                     };
                     prints(&json!({"problems": [problem], "status": status}), 1)
                 }
-                "drops" if exec.command[2] == "-f" => shell(&format!(
-                    "while sleep 0.1; do printf '%s\\n' '{}'; done",
-                    list(&kind)
-                )),
-                "drops" => prints(&json!([kind]), 0),
+                "drops" => {
+                    kind.packets += asked.fetch_add(1, Ordering::Relaxed);
+                    prints(&json!([kind]), 0)
+                }
                 "why" => prints(
                     &hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]),
                     0,
@@ -87,22 +88,11 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
         "drops",
         "why 10.244.1.10",
         "audit",
-        "breaker",
         "mode",
     ] {
         let words: Vec<&str> = verb.split(' ').collect();
         outputs.push(format!("{verb}: {}", world.run(&words).await));
     }
-    let slice = json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
-        "metadata": {"name": "web-x", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web",
-            "endpointslice.kubernetes.io/managed-by": "x"}},
-        "endpoints": [{"addresses": ["10.1.1.2"], "targetRef": {"kind": "Pod", "namespace": "shop", "name": EVIL}}],
-        "ports": [{"port": 8080}]});
-    world.store.apply(slice).unwrap();
-    outputs.push(format!(
-        "lint: {}",
-        world.run(&["lint", "--confirm-after", "0"]).await
-    ));
     let followed = first_line(world.command(&["drops", "-f"])).await;
     for output in outputs.iter().chain([&followed]) {
         let raw = output
@@ -127,16 +117,7 @@ async fn a_document_has_the_exact_text_of_a_node() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_has_left_ends_every_verb_quietly() {
     let world = world("left");
-    for verb in [
-        "status",
-        "drops",
-        "why 10.244.1.10",
-        "audit",
-        "breaker",
-        "lint",
-        "mode",
-        "__complete status",
-    ] {
+    for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode"] {
         let words: Vec<&str> = verb.split(' ').collect();
         let mut command = world.command(&words);
         let output = tokio::task::spawn_blocking(move || {

@@ -1,7 +1,6 @@
 //! `kubectl epguard` against an API server whose pods run canned commands. Whole outputs are compared with the files in
 //! `expected`.
 
-mod completion;
 mod denials;
 mod exit_codes;
 mod follow;

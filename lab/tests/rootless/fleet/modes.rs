@@ -157,7 +157,7 @@ async fn canaries_are_those_with_the_label_whatever_their_agents_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_plan_names_nodes_switched_by_hand_and_nodes_that_follow_another_config_map() {
+async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_named() {
     let world = World::new("mode-plan");
     world.node("worker-4");
     for (node, map) in [

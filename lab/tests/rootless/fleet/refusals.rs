@@ -42,7 +42,7 @@ async fn the_operators_roles_are_enough_for_every_verb() {
     let file = std::env::temp_dir().join(format!("epguard-operator-{}.tar", std::process::id()));
     world.server.execs().answer(|exec| match &*exec.command[1] {
         "status" => condition(status(node_of(exec))),
-        "drops" | "breaker" => prints(&json!([]), 0),
+        "drops" => prints(&json!([]), 0),
         "why" => prints(&explanation("pass"), 0),
         "audit" => prints(&report("worker-1", &json!([])), 0),
         _ => Run::Prints {
@@ -58,9 +58,6 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         "why 10.244.1.10",
         "why 10.244.1.10 --client 10.244.3.5",
         "audit",
-        "breaker",
-        "breaker --release shop/web",
-        "lint",
         "mode",
         "mode observe -y",
         "mode off -y",

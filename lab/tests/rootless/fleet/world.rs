@@ -89,10 +89,6 @@ impl World {
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
     }
 
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
-    }
-
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(epguard_lab::process::epguard().unwrap());
         command

@@ -1,11 +1,19 @@
 //! What the API shows beside the agents: nodes, and the `ConfigMap` of modes.
 
-use crate::fleet::agents::{Fleet, PATIENCE};
-use crate::fleet::nodes::Nodes;
+use super::agents::{Fleet, PATIENCE, all};
 use epguard_core::facts::{ModePolicy, Object as _};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::timeout;
+
+/// Nodes of virtual kubelets run no `DaemonSet`.
+const TYPE: &str = "type";
+const VIRTUAL: &str = "virtual-kubelet";
+const OS: &str = "kubernetes.io/os";
+/// The label of nodes that `canary-mode` of the `ConfigMap` is for.
+const CANARY: &str = "epguard.io/canary";
 
 /// What the API shows beside the agents.
 #[derive(Debug, Default)]
@@ -20,6 +28,15 @@ pub struct Cluster {
     pub unread: Vec<String>,
 }
 
+/// What the API shows about nodes.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    /// Kernels by node, of all nodes that should have an agent.
+    pub kernels: BTreeMap<String, String>,
+    /// Nodes with the label of canaries.
+    pub canaries: BTreeSet<String>,
+}
+
 impl Cluster {
     /// The node's kernel, if it is known.
     pub fn kernel(&self, node: &str) -> Option<String> {
@@ -29,8 +46,15 @@ impl Cluster {
     /// Reads what the account may read.
     pub async fn read(fleet: &Fleet) -> Self {
         let mut cluster = Self::default();
-        match Nodes::list(fleet).await {
+        match all(
+            Api::all(fleet.client.clone()),
+            ListParams::default(),
+            fleet.scope.output,
+        )
+        .await
+        {
             Ok(nodes) => {
+                let nodes = Nodes::of(&nodes);
                 if fleet.scope.is_whole() {
                     let without = nodes.kernels.keys().filter(|node| !fleet.has(node));
                     cluster.without_agent = without.cloned().collect();
@@ -48,6 +72,27 @@ impl Cluster {
             }
         }
         cluster
+    }
+}
+
+impl Nodes {
+    fn of(nodes: &[Node]) -> Self {
+        let runs_agents = |labels: &BTreeMap<String, String>| {
+            labels.get(TYPE).is_none_or(|kind| kind != VIRTUAL)
+                && labels.get(OS).is_some_and(|os| os == "linux")
+        };
+        let mut shown = Self::default();
+        for node in nodes {
+            let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+            let kernel = info.map(|info| info.kernel_version.clone()).unwrap_or_default();
+            if runs_agents(node.labels()) {
+                shown.kernels.insert(node.name_any(), kernel);
+            }
+            if node.labels().get(CANARY).is_some_and(|is| is == "true") {
+                shown.canaries.insert(node.name_any());
+            }
+        }
+        shown
     }
 }
 
