@@ -182,8 +182,7 @@ impl Rig {
         });
         let filled = words.collect::<Vec<_>>().join(" ");
         // There is no terminal to ask at.
-        let asking = ["kubectl epguard mode ", "kubectl epguard breaker --release"];
-        let asks = asking.iter().any(|start| filled.starts_with(start));
+        let asks = filled.starts_with("kubectl epguard mode ");
         filled + if asks { " --yes" } else { "" }
     }
 

@@ -50,11 +50,10 @@ pub(crate) const NOT_RUN: [(&str, &str); 24] = [
 ];
 
 /// Exit codes other than 0, and why.
-pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 10] = [
+pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
     ("epguard audit", &[1], "flows lead to the dead pod"),
     ("kubectl epguard audit", &[1], "the same"),
     ("epguard lint *", &[1], "a slice lists the dead pod"),
-    ("kubectl epguard lint", &[1], "the same"),
     (
         "kubectl -n epguard logs POD | grep skipped",
         &[1],
@@ -98,7 +97,7 @@ pub(crate) const SHOWN: [(&str, &str); 14] = [
     ("kubectl epguard why 10.244.1.10", "(dead-backend)"),
     ("epguard audit", "shop/web"),
     ("kubectl epguard audit", "shop/web"),
-    ("kubectl epguard lint", "terminal-pod"),
+    ("epguard lint", "terminal-pod"),
     ("kubectl -n shop describe service web", "StaleEndpointObserved"),
     ("kubectl get events *", "web."),
     ("kubectl -n epguard logs POD --previous", "hooked"),
