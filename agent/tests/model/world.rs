@@ -91,8 +91,13 @@ impl World {
                 }
             }
             Op::End(pod) => self.with_pod(pod, |world, pod| {
-                world.finish(pod);
-                world.step(pod, 0);
+                let kubelet = world.cluster.kubelets[world.cluster.pods[pod].node];
+                if kubelet == Kubelet::Virtual {
+                    world.fail_early(pod);
+                } else {
+                    world.finish(pod);
+                    world.step(pod, 0);
+                }
             }),
             Op::Step(pod, ip) => self.with_pod(pod, |world, pod| world.step(pod, ip)),
             Op::Finish(pod) => self.with_pod(pod, Self::finish),
