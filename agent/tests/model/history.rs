@@ -134,7 +134,7 @@ fn setups() -> impl Strategy<Value = Setup> {
     let last = prop_oneof![3 => kubelet(), 1 => Just(Kubelet::Virtual)];
     let families = || prop_oneof![6 => Just(0usize), 1 => Just(1), 3 => Just(2)];
     let families = prop_oneof![4 => Just([0; 3]), 1 => [families(), families(), families()]];
-    let networks = prop_oneof![6 => Just(0usize), 1 => 1usize..4];
+    let networks = prop_oneof![5 => Just(0usize), 1 => Just(1), 1 => 2usize..4];
     let writers = (
         prop::bool::weighted(0.2),
         prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)],
