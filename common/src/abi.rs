@@ -132,14 +132,7 @@ impl DenialKey {
     pub const fn new(addr: Addr, service: ServiceNumber, port: u16, protocol: u8) -> Self {
         let [a, b, c, d] = addr.words();
         let [p0, p1] = port.to_ne_bytes();
-        let words = [
-            a,
-            b,
-            c,
-            d,
-            service.number,
-            u32::from_ne_bytes([p0, p1, protocol, 0]),
-        ];
+        let words = [a, b, c, d, service.number, u32::from_ne_bytes([p0, p1, protocol, 0])];
         // SAFETY: both are 24 octets without padding, and every bit pattern is a DenialKey.
         unsafe { core::mem::transmute(words) }
     }

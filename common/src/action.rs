@@ -129,9 +129,7 @@ impl Outcome {
 
     /// The outcomes of enforced denials: the packet does not reach its destination.
     pub fn stopped() -> impl Iterator<Item = Self> + Clone {
-        Self::ALL
-            .into_iter()
-            .filter(|outcome| matches!(outcome.effect(), Effect::Stopped(_)))
+        Self::ALL.into_iter().filter(|outcome| matches!(outcome.effect(), Effect::Stopped(_)))
     }
 }
 
@@ -221,10 +219,7 @@ mod tests {
                 assert_eq!(*count, Count::default(), "{outcome} shares its count");
                 *count = Count::one(1, false);
             } else {
-                assert!(
-                    !Outcome::of_denials().any(|denial| denial == outcome),
-                    "{outcome} has no count"
-                );
+                assert!(!Outcome::of_denials().any(|denial| denial == outcome), "{outcome} has no count");
             }
         }
         assert_eq!(counts.each().count(), Outcome::of_denials().count());

@@ -21,9 +21,7 @@ impl Addr {
     #[inline]
     #[must_use]
     pub const fn v4(o: [u8; 4]) -> Self {
-        Self {
-            octets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, o[0], o[1], o[2], o[3]],
-        }
+        Self { octets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, o[0], o[1], o[2], o[3]] }
     }
 
     /// From the 16 octets of an IPv6 header, network order.
@@ -136,23 +134,13 @@ mod tests {
 
     #[test]
     fn a_v4_mapped_ipv6_address_is_the_same_as_the_ipv4_address() {
-        assert_eq!(
-            Addr::from("::ffff:10.0.0.1".parse::<IpAddr>().unwrap()),
-            Addr::v4([10, 0, 0, 1])
-        );
+        assert_eq!(Addr::from("::ffff:10.0.0.1".parse::<IpAddr>().unwrap()), Addr::v4([10, 0, 0, 1]));
     }
 
     #[test]
     fn only_reachable_unicast_addresses_are_one_host() {
         let parse = |text: &str| Addr::from(text.parse::<IpAddr>().unwrap());
-        for text in [
-            "10.244.1.10",
-            "192.168.0.255",
-            "223.255.255.255",
-            "fd00::1",
-            "fe80::1",
-            "1::",
-        ] {
+        for text in ["10.244.1.10", "192.168.0.255", "223.255.255.255", "fd00::1", "fe80::1", "1::"] {
             assert!(parse(text).is_one_host(), "{text}");
         }
         for text in [

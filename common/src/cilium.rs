@@ -135,12 +135,7 @@ impl Socket4 {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn of(cookie: u64, packet: &Packet) -> Self {
-        Self {
-            cookie,
-            backend: packet.dst.words()[3],
-            backend_port: packet.dst_port.to_be(),
-            reserved: 0,
-        }
+        Self { cookie, backend: packet.dst.words()[3], backend_port: packet.dst_port.to_be(), reserved: 0 }
     }
 }
 
@@ -166,12 +161,7 @@ impl Service4 {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn vip(self, protocol: u8) -> Vip {
-        Vip {
-            addr: Addr::from_v4_word(self.addr),
-            port: u16::from_be(self.port),
-            protocol,
-            reserved: 0,
-        }
+        Vip { addr: Addr::from_v4_word(self.addr), port: u16::from_be(self.port), protocol, reserved: 0 }
     }
 }
 
@@ -225,10 +215,7 @@ mod tests {
         assert_eq!(core::mem::offset_of!(ConnectionEntry, reversal), 38);
         assert_eq!((size_of::<Service4>(), size_of::<Service6>()), (6, 18));
         assert_eq!((size_of::<Socket4>(), size_of::<Socket6>()), (16, 32));
-        assert_eq!(
-            (size_of::<SocketService4>(), size_of::<SocketService6>()),
-            (8, 20)
-        );
+        assert_eq!((size_of::<SocketService4>(), size_of::<SocketService6>()), (8, 20));
     }
 
     #[test]
@@ -257,12 +244,7 @@ mod tests {
         let service: Service4 = unsafe { core::mem::transmute([10u8, 96, 0, 1, 0, 80]) };
         assert_eq!(
             service.vip(6),
-            Vip {
-                addr: Addr::v4([10, 96, 0, 1]),
-                port: 80,
-                protocol: 6,
-                reserved: 0
-            }
+            Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 }
         );
     }
 }

@@ -7,19 +7,12 @@ use crate::{Addr, Bytes, Packet};
 /// target of an IPv6 neighbour message (RFC 4861 sections 4.3 and 4.4). A host that probes for an address (RFC 5227, RFC 4862
 /// section 5.4) is about to take it.
 #[inline(always)]
-#[allow(
-    clippy::inline_always,
-    reason = "one function to the verifier: no stack frame of its own"
-)]
+#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn claimed<B: Bytes>(bytes: &B, ether_type: u16, packet: Option<&Packet>) -> Option<Addr> {
     let (ether_type, offset) = skip_vlan_tags(bytes, ether_type)?;
     if ether_type == ARP {
         let [sender] = bytes.words::<1>(offset + ARP_SENDER)?;
-        let address = if sender == 0 {
-            bytes.words::<1>(offset + ARP_TARGET)?[0]
-        } else {
-            sender
-        };
+        let address = if sender == 0 { bytes.words::<1>(offset + ARP_TARGET)?[0] } else { sender };
         return Some(Addr::from_v4_word(address));
     }
     let packet = packet?;
@@ -41,11 +34,7 @@ pub fn claimed<B: Bytes>(bytes: &B, ether_type: u16, packet: Option<&Packet>) ->
 #[must_use]
 #[allow(clippy::inline_always, reason = "as claimed")]
 pub fn refuses<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
-    let has = |offset, bits, value| {
-        bytes
-            .read::<1>(offset)
-            .is_some_and(|[octet]| octet & bits == value)
-    };
+    let has = |offset, bits, value| bytes.read::<1>(offset).is_some_and(|[octet]| octet & bits == value);
     match packet.protocol {
         TCP => packet.transport.has_ports() && has(packet.transport_at + 13, RST, RST),
         ICMP => has(packet.network_at + 20, u8::MAX, UNREACHABLE),
@@ -129,9 +118,7 @@ mod tests {
     #[test]
     fn a_reset_and_an_unreachable_destination_refuse_and_other_packets_do_not() {
         let v4 = |protocol: u8, rest: &[u8]| {
-            let mut frame = vec![
-                0x45, 0, 0, 60, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 7, 10, 0, 0, 1,
-            ];
+            let mut frame = vec![0x45, 0, 0, 60, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 7, 10, 0, 0, 1];
             frame.extend(rest);
             frame.extend([0; 40]);
             let packet = parse(&frame, 0x0800).unwrap();

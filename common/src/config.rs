@@ -132,33 +132,21 @@ mod tests {
     fn settings_are_read_as_they_were_written_and_unknown_numbers_are_off() {
         let config = Config {
             mode: Mode::Enforce,
-            actions: PerReason {
-                reused: Action::Capture,
-                ..PerReason::default()
-            },
+            actions: PerReason { reused: Action::Capture, ..PerReason::default() },
             capture: 4,
             ..Config::default()
         };
         assert_eq!(RawConfig::from(config).checked(), config);
-        let garbage = RawConfig {
-            mode: 77,
-            ..config.into()
-        };
+        let garbage = RawConfig { mode: 77, ..config.into() };
         assert_eq!(garbage.checked().mode, Mode::Off);
     }
 
     #[test]
     fn suspects_keep_the_ingress_hook_idle_without_a_socket_load_balancer() {
-        let suspects = View {
-            suspects: 1,
-            ..View::default()
-        };
+        let suspects = View { suspects: 1, ..View::default() };
         assert!(suspects.is_idle_at_ingress() && !suspects.is_idle());
-        let awake: [fn(&mut View); 3] = [
-            |view| view.terminated = 1,
-            |view| view.flows = 1,
-            |view| view.socket_lb = View::FOUND,
-        ];
+        let awake: [fn(&mut View); 3] =
+            [|view| view.terminated = 1, |view| view.flows = 1, |view| view.socket_lb = View::FOUND];
         for wake in awake {
             let mut view = suspects;
             wake(&mut view);
@@ -169,11 +157,8 @@ mod tests {
     #[test]
     fn the_view_is_idle_only_without_suspects_orphan_ips_and_flows() {
         assert!(View::default().is_idle());
-        let awake: [fn(&mut View); 3] = [
-            |view| view.suspects = 1,
-            |view| view.terminated = 1,
-            |view| view.flows = 1,
-        ];
+        let awake: [fn(&mut View); 3] =
+            [|view| view.suspects = 1, |view| view.terminated = 1, |view| view.flows = 1];
         for wake in awake {
             let mut view = View::default();
             wake(&mut view);

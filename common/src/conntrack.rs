@@ -148,11 +148,7 @@ fn hides_protocol(packet: &Packet) -> bool {
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 fn addr(is_v4: bool, words: [u32; 4]) -> Addr {
-    if is_v4 {
-        Addr::from_v4_word(words[0])
-    } else {
-        Addr::from_words(words)
-    }
+    if is_v4 { Addr::from_v4_word(words[0]) } else { Addr::from_words(words) }
 }
 
 const AF_INET: u16 = 2;

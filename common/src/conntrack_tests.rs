@@ -47,12 +47,7 @@ const PACKET: Packet = Packet {
 };
 
 const MEANT: Record = Record::Translated(Meant {
-    vip: Vip {
-        addr: Addr::v4(VIP),
-        port: 80,
-        protocol: TCP,
-        reserved: 0,
-    },
+    vip: Vip { addr: Addr::v4(VIP), port: 80, protocol: TCP, reserved: 0 },
     client: Addr::v4(CLIENT),
     client_port: 40_000,
     endpoint_port: 8080,
@@ -74,16 +69,9 @@ fn a_reply_and_a_packet_that_was_not_translated_are_direct() {
     for info in [3, 4, 5, 7] {
         assert_eq!(read(info, ENTRY, PACKET), Record::Direct, "{info}");
     }
-    let direct = Entry {
-        original: tuple(CLIENT, 40_000, POD, 8080, 0),
-        ..ENTRY
-    };
+    let direct = Entry { original: tuple(CLIENT, 40_000, POD, 8080, 0), ..ENTRY };
     assert_eq!(read(NEW, direct, PACKET), Record::Direct);
-    let ping = Packet {
-        protocol: ICMP,
-        transport: Transport::Other,
-        ..PACKET
-    };
+    let ping = Packet { protocol: ICMP, transport: Transport::Other, ..PACKET };
     let mut echo = ENTRY;
     (echo.original.protocol, echo.reply.protocol) = (ICMP, ICMP);
     assert_eq!(read(NEW, echo, ping), Record::Direct);
@@ -129,48 +117,23 @@ fn an_entry_that_contradicts_the_packet_is_unreadable() {
 
 #[test]
 fn a_later_fragment_has_the_port_of_its_connection() {
-    let fragment = Packet {
-        src_port: 0,
-        dst_port: 0,
-        transport: Transport::Fragment,
-        ..PACKET
-    };
+    let fragment = Packet { src_port: 0, dst_port: 0, transport: Transport::Fragment, ..PACKET };
     assert_eq!(read(ESTABLISHED, ENTRY, fragment), MEANT);
 }
 
 #[test]
 fn an_icmp_error_belongs_to_the_connection_that_it_quotes() {
-    let error = Packet {
-        src_port: 0,
-        dst_port: 0,
-        protocol: ICMP,
-        transport: Transport::Other,
-        ..PACKET
-    };
+    let error = Packet { src_port: 0, dst_port: 0, protocol: ICMP, transport: Transport::Other, ..PACKET };
     assert_eq!(read(RELATED, ENTRY, error), MEANT);
     assert_eq!(
         read(NEW, ENTRY, error),
         Record::Unreadable,
         "only a related packet may have another protocol"
     );
-    let udp = Packet {
-        protocol: 17,
-        ..error
-    };
-    assert_eq!(
-        read(RELATED, ENTRY, udp),
-        Record::Unreadable,
-        "only ICMP quotes packets"
-    );
-    let elsewhere = Packet {
-        dst: Addr::v4(CLIENT),
-        ..error
-    };
-    assert_eq!(
-        read(RELATED, ENTRY, elsewhere),
-        Record::Unreadable,
-        "an error to the client is a reply"
-    );
+    let udp = Packet { protocol: 17, ..error };
+    assert_eq!(read(RELATED, ENTRY, udp), Record::Unreadable, "only ICMP quotes packets");
+    let elsewhere = Packet { dst: Addr::v4(CLIENT), ..error };
+    assert_eq!(read(RELATED, ENTRY, elsewhere), Record::Unreadable, "an error to the client is a reply");
 }
 
 const fn v6(last: u8) -> Addr {
@@ -193,11 +156,7 @@ fn entries_of_ipv6_are_read_alike() {
         panic!("{:?}", read(NEW, entry, packet))
     };
     assert_eq!((meant.vip.addr, meant.client), (v6(2), v6(1)));
-    let error = Packet {
-        protocol: ICMPV6,
-        transport: Transport::Other,
-        ..packet
-    };
+    let error = Packet { protocol: ICMPV6, transport: Transport::Other, ..packet };
     assert!(matches!(read(RELATED, entry, error), Record::Translated(_)));
 }
 
@@ -205,28 +164,12 @@ fn entries_of_ipv6_are_read_alike() {
 fn a_later_fragment_of_ipv6_may_show_another_header_in_place_of_its_protocol() {
     const OPTIONS: u8 = 60;
     let (entry, packet) = of_ipv6();
-    let fragment = |protocol| Packet {
-        protocol,
-        transport: Transport::Fragment,
-        src_port: 0,
-        dst_port: 0,
-        ..packet
-    };
-    assert!(matches!(
-        read(NEW, entry, fragment(OPTIONS)),
-        Record::Translated(_)
-    ));
+    let fragment =
+        |protocol| Packet { protocol, transport: Transport::Fragment, src_port: 0, dst_port: 0, ..packet };
+    assert!(matches!(read(NEW, entry, fragment(OPTIONS)), Record::Translated(_)));
     assert_eq!(read(NEW, entry, fragment(17)), Record::Unreadable);
-    let of_ipv4 = Packet {
-        transport: Transport::Fragment,
-        protocol: OPTIONS,
-        ..PACKET
-    };
-    assert_eq!(
-        read(NEW, ENTRY, of_ipv4),
-        Record::Unreadable,
-        "no extension header"
-    );
+    let of_ipv4 = Packet { transport: Transport::Fragment, protocol: OPTIONS, ..PACKET };
+    assert_eq!(read(NEW, ENTRY, of_ipv4), Record::Unreadable, "no extension header");
 }
 
 #[test]

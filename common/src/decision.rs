@@ -91,16 +91,9 @@ pub trait ActionModel {
 
 /// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to reject, reject to drop.
 #[inline(always)]
-#[allow(
-    clippy::inline_always,
-    reason = "one function to the verifier: no stack frame of its own"
-)]
+#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> Decision {
-    let Verdict::Deny {
-        reason,
-        enforce: true,
-    } = verdict
-    else {
+    let Verdict::Deny { reason, enforce: true } = verdict else {
         return Decision::Pass;
     };
     let action = model.own_action().or(model.configured_action(reason));
@@ -115,11 +108,7 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
     {
         return Decision::Drop;
     }
-    if model.has_room() {
-        Decision::Reject
-    } else {
-        Decision::DropUnanswered
-    }
+    if model.has_room() { Decision::Reject } else { Decision::DropUnanswered }
 }
 
 /// Whether the packet may be answered. `is_to_many`: the link layer brought it to more than one host.

@@ -3,12 +3,8 @@
 use super::*;
 use crate::{Addr, Backend, Effect, Transport, Uid};
 
-const LIVE: Backend = Backend {
-    addr: Addr::v4([10, 244, 1, 2]),
-    uid: Uid { octets: [0xbb; 16] },
-    port: 9090,
-    reserved: 0,
-};
+const LIVE: Backend =
+    Backend { addr: Addr::v4([10, 244, 1, 2]), uid: Uid { octets: [0xbb; 16] }, port: 9090, reserved: 0 };
 
 /// An IPv4 packet's first 40 octets: IP flags at 6, TCP flags at 33.
 struct Octets {
@@ -31,10 +27,7 @@ impl Bytes for Octets {
 }
 
 /// Everything is possible; each row of a table takes one thing away.
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "one for each thing that can be missing"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each thing that can be missing")]
 struct Means {
     octets: Octets,
     own: Action,
@@ -48,10 +41,7 @@ struct Means {
 
 fn means(own: Action) -> Means {
     Means {
-        octets: Octets {
-            fragmentation: 0x40,
-            tcp_flags: 0x02,
-        },
+        octets: Octets { fragmentation: 0x40, tcp_flags: 0x02 },
         own,
         configured: Action::Unset,
         backend: Some(LIVE),
@@ -104,10 +94,7 @@ const SYN: Packet = Packet {
     transport_at: 20,
 };
 
-const DENIED: Verdict = Verdict::Deny {
-    reason: Reason::Reused,
-    enforce: true,
-};
+const DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: true };
 
 fn decided(packet: &Packet, change: impl FnOnce(&mut Means), own: Action) -> Decision {
     let mut means = means(own);
@@ -125,10 +112,7 @@ fn every_action_is_counted_as_its_own_outcome() {
 
 #[test]
 fn only_an_enforced_denial_does_more_than_pass() {
-    let observed = Verdict::Deny {
-        reason: Reason::Reused,
-        enforce: false,
-    };
+    let observed = Verdict::Deny { reason: Reason::Reused, enforce: false };
     let passed = Verdict::Pass(Reason::Reused, Outcome::Off);
     for verdict in [Verdict::Clear, passed, observed] {
         assert_eq!(decide(&SYN, verdict, &means(Action::Redirect)), Decision::Pass);
@@ -164,27 +148,13 @@ fn a_packet_that_cannot_be_redirected_is_rejected() {
         ("no route to it", |means| means.route = false),
     ];
     for (name, change) in table {
-        assert_eq!(
-            decided(&SYN, change, Action::Redirect),
-            Decision::Reject,
-            "{name}"
-        );
+        assert_eq!(decided(&SYN, change, Action::Redirect), Decision::Reject, "{name}");
     }
-    let later = Packet {
-        transport: Transport::Ports,
-        ..SYN
-    };
+    let later = Packet { transport: Transport::Ports, ..SYN };
     assert_eq!(decided(&later, |_| (), Action::Redirect), Decision::Reject);
-    let datagram = Packet {
-        protocol: 17,
-        ..later
-    };
+    let datagram = Packet { protocol: 17, ..later };
     assert_eq!(decided(&datagram, |_| (), Action::Redirect), Decision::Redirect);
-    let tagged = Packet {
-        network_at: 4,
-        transport_at: 24,
-        ..SYN
-    };
+    let tagged = Packet { network_at: 4, transport_at: 24, ..SYN };
     assert_eq!(decided(&tagged, |_| (), Action::Redirect), Decision::Reject);
 }
 
@@ -194,24 +164,14 @@ fn a_packet_that_must_not_be_answered_is_dropped() {
     let table: [Row; 3] = [
         ("RST", |means| means.octets.tcp_flags = 0x04, Decision::Drop),
         ("broadcast frame", |means| means.to_many = true, Decision::Drop),
-        (
-            "beyond the limits",
-            |means| means.room = false,
-            Decision::DropUnanswered,
-        ),
+        ("beyond the limits", |means| means.room = false, Decision::DropUnanswered),
     ];
     for (name, change, expected) in table {
         assert_eq!(decided(&SYN, change, Action::Reject), expected, "{name}");
     }
-    assert_eq!(
-        Decision::DropUnanswered.counted_beside(),
-        Some(Outcome::AnswerSuppressed)
-    );
+    assert_eq!(Decision::DropUnanswered.counted_beside(), Some(Outcome::AnswerSuppressed));
     assert_eq!(Decision::Drop.counted_beside(), None);
-    let fragment = Packet {
-        transport: Transport::Fragment,
-        ..SYN
-    };
+    let fragment = Packet { transport: Transport::Fragment, ..SYN };
     assert_eq!(decided(&fragment, |_| (), Action::Reject), Decision::Drop);
 }
 
@@ -244,10 +204,7 @@ fn a_denied_packet_is_counted_under_its_action() {
     for (decision, expected) in table {
         assert_eq!(as_counted(DENIED, decision), Some(expected), "{decision:?}");
     }
-    let observed = Verdict::Deny {
-        reason: Reason::Reused,
-        enforce: false,
-    };
+    let observed = Verdict::Deny { reason: Reason::Reused, enforce: false };
     assert_eq!(as_counted(observed, Decision::Pass), Some(Outcome::Observed));
     assert_eq!(as_counted(Verdict::Clear, Decision::Pass), None);
 }

@@ -5,11 +5,7 @@ use crate::{Action, Mode, Reason, Uid};
 /// The state of the pod UID that the Service meant.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "kebab-case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UidState {
     /// Neither retired nor dead. No denial has this.
@@ -135,11 +131,7 @@ mod tests {
     #[test]
     fn invalid_numbers_are_no_denial() {
         for (reason, uid_state) in [(77, 2), (0, 2), (2, 77), (2, 0)] {
-            let raw = RawDenial {
-                reason,
-                uid_state,
-                ..WRITTEN.into()
-            };
+            let raw = RawDenial { reason, uid_state, ..WRITTEN.into() };
             assert_eq!(raw.checked(), None, "{reason} {uid_state}");
         }
     }

@@ -49,11 +49,7 @@ impl Judged {
 #[allow(clippy::inline_always, reason = "as judge")]
 pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, Decision) {
     if follows(packet, model) {
-        let decision = if model.is_copy() {
-            Decision::Drop
-        } else {
-            Decision::Follow
-        };
+        let decision = if model.is_copy() { Decision::Drop } else { Decision::Follow };
         return (Verdict::Clear, decision);
     }
     let verdict = judge(packet, model);

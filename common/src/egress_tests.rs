@@ -22,10 +22,7 @@ impl Bytes for Zeros {
 }
 
 #[derive(Clone, Copy)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "one for each condition of the choice"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each condition of the choice")]
 struct Node {
     intent: Intent,
     denied: bool,
@@ -34,13 +31,8 @@ struct Node {
     copy: bool,
 }
 
-const DENYING: Node = Node {
-    intent: Intent::Endpoint(SHOP),
-    denied: true,
-    fresh: true,
-    redirected: false,
-    copy: false,
-};
+const DENYING: Node =
+    Node { intent: Intent::Endpoint(SHOP), denied: true, fresh: true, redirected: false, copy: false };
 
 impl Model for Node {
     fn suspect(&self, _: &Addr) -> Option<u32> {
@@ -118,107 +110,46 @@ const PACKET: Packet = Packet {
     transport_at: 20,
 };
 
-const DENIED: Verdict = Verdict::Deny {
-    reason: Reason::DeadBackend,
-    enforce: true,
-};
+const DENIED: Verdict = Verdict::Deny { reason: Reason::DeadBackend, enforce: true };
 
 #[test]
 fn a_packet_of_a_redirected_flow_follows_it_before_any_verdict() {
-    let redirected = Node {
-        redirected: true,
-        ..DENYING
-    };
+    let redirected = Node { redirected: true, ..DENYING };
     let follows = (Verdict::Clear, Decision::Follow);
-    let expired = (
-        Verdict::Pass(Reason::DeadBackend, Outcome::LeaseExpired),
-        Decision::Pass,
-    );
+    let expired = (Verdict::Pass(Reason::DeadBackend, Outcome::LeaseExpired), Decision::Pass);
     let table = [
         ("a redirected flow", redirected, follows),
-        (
-            "its denial is gone",
-            Node {
-                denied: false,
-                ..redirected
-            },
-            follows,
-        ),
+        ("its denial is gone", Node { denied: false, ..redirected }, follows),
         ("another flow", DENYING, (DENIED, Decision::Reject)),
-        (
-            "the lease has ended",
-            Node {
-                fresh: false,
-                ..redirected
-            },
-            expired,
-        ),
+        ("the lease has ended", Node { fresh: false, ..redirected }, expired),
     ];
     for (name, node, expected) in table {
         assert_eq!(decide_egress(&PACKET, &node), expected, "{name}");
     }
-    let fragment = Packet {
-        transport: Transport::Fragment,
-        network_at: 4,
-        ..PACKET
-    };
-    assert_eq!(
-        decide_egress(&fragment, &redirected).0,
-        DENIED,
-        "fragments are not redirected"
-    );
+    let fragment = Packet { transport: Transport::Fragment, network_at: 4, ..PACKET };
+    assert_eq!(decide_egress(&fragment, &redirected).0, DENIED, "fragments are not redirected");
 }
 
 #[test]
 fn a_copy_of_a_packet_has_its_verdict_but_is_not_counted_or_answered_again() {
-    let copy = Node {
-        copy: true,
-        ..DENYING
-    };
-    let redirected = Node {
-        redirected: true,
-        ..copy
-    };
-    let passes = Node {
-        intent: Intent::None,
-        ..copy
-    };
-    for (node, decision) in [
-        (copy, Decision::Drop),
-        (redirected, Decision::Drop),
-        (passes, Decision::Pass),
-    ] {
+    let copy = Node { copy: true, ..DENYING };
+    let redirected = Node { redirected: true, ..copy };
+    let passes = Node { intent: Intent::None, ..copy };
+    for (node, decision) in [(copy, Decision::Drop), (redirected, Decision::Drop), (passes, Decision::Pass)] {
         assert_eq!(decide_egress(&PACKET, &node), (Verdict::Clear, decision));
     }
 }
 
 #[test]
 fn only_the_same_packet_of_a_connection_at_another_port_at_once_is_a_copy() {
-    let first = Judged {
-        reference: 0x1000,
-        at_ns: 5_000_000,
-        length: 74,
-        ifindex: 4,
-    };
+    let first = Judged { reference: 0x1000, at_ns: 5_000_000, length: 74, ifindex: 4 };
     let second = Judged { ifindex: 5, ..first };
     assert!(second.is_copy_of(&first));
     let others = [
         ("the next packet at the same port", first),
-        (
-            "another connection",
-            Judged {
-                reference: 0x2000,
-                ..second
-            },
-        ),
+        ("another connection", Judged { reference: 0x2000, ..second }),
         ("another length", Judged { length: 75, ..second }),
-        (
-            "later",
-            Judged {
-                at_ns: 6_000_001,
-                ..second
-            },
-        ),
+        ("later", Judged { at_ns: 6_000_001, ..second }),
     ];
     for (name, other) in others {
         assert!(!other.is_copy_of(&first), "{name}");
@@ -227,9 +158,6 @@ fn only_the_same_packet_of_a_connection_at_another_port_at_once_is_a_copy() {
     // 7: IP_CT_UNTRACKED without an entry, as of all packets that are not tracked.
     for reference in [0, 7] {
         let [one, other] = [first, second].map(|judged| Judged { reference, ..judged });
-        assert!(
-            !other.is_copy_of(&one),
-            "packets without a connection: {reference}"
-        );
+        assert!(!other.is_copy_of(&one), "packets without a connection: {reference}");
     }
 }

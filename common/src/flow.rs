@@ -56,11 +56,7 @@ impl Flow {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn before(self, back: &Return) -> Self {
-        Self {
-            endpoint: back.target,
-            endpoint_port: back.target_port,
-            ..self
-        }
+        Self { endpoint: back.target, endpoint_port: back.target_port, ..self }
     }
 
     /// The key in RETURNS of the same flow: with the live endpoint's address.
@@ -68,11 +64,7 @@ impl Flow {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn at(self, backend: &Backend) -> Self {
-        Self {
-            endpoint: backend.addr,
-            endpoint_port: backend.port,
-            ..self
-        }
+        Self { endpoint: backend.addr, endpoint_port: backend.port, ..self }
     }
 }
 
@@ -178,11 +170,7 @@ pub const ALL_CLIENTS: Addr = Addr { octets: [0; 16] };
 /// [`FLOWS_PER_CLIENT`](crate::capacity::FLOWS_PER_CLIENT), and fewer than are free, so that others always find a place.
 #[inline(always)]
 #[must_use]
-#[allow(
-    clippy::inline_always,
-    clippy::cast_possible_truncation,
-    reason = "as parse; a capacity"
-)]
+#[allow(clippy::inline_always, clippy::cast_possible_truncation, reason = "as parse; a capacity")]
 pub const fn has_room(taken: u32, all: u32) -> bool {
     let free = (crate::capacity::FLOWS as u32).saturating_sub(all);
     taken < crate::capacity::FLOWS_PER_CLIENT && taken < free

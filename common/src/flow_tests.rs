@@ -3,12 +3,8 @@
 use super::*;
 use crate::Transport;
 
-const LIVE: Backend = Backend {
-    addr: Addr::v4([10, 244, 1, 2]),
-    uid: crate::Uid::NONE,
-    port: 9090,
-    reserved: 0,
-};
+const LIVE: Backend =
+    Backend { addr: Addr::v4([10, 244, 1, 2]), uid: crate::Uid::NONE, port: 9090, reserved: 0 };
 
 #[test]
 fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
@@ -30,28 +26,16 @@ fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
         transport_at: 20,
     };
     let flow = Flow::to(&packet);
-    let answer = Packet {
-        src: LIVE.addr,
-        dst: packet.src,
-        src_port: LIVE.port,
-        dst_port: packet.src_port,
-        ..packet
-    };
-    let back = Return {
-        target: packet.dst,
-        target_port: packet.dst_port,
-        ..Return::default()
-    };
+    let answer =
+        Packet { src: LIVE.addr, dst: packet.src, src_port: LIVE.port, dst_port: packet.src_port, ..packet };
+    let back = Return { target: packet.dst, target_port: packet.dst_port, ..Return::default() };
     assert_eq!(Flow::from(&answer), flow.at(&LIVE));
     assert_eq!(Flow::from(&answer).before(&back), flow);
 }
 
 #[test]
 fn a_closed_or_unproven_flow_expires_sooner() {
-    let flow = |flags| Redirected {
-        flags,
-        ..Redirected::default()
-    };
+    let flow = |flags| Redirected { flags, ..Redirected::default() };
     let minutes = |minutes: u64| minutes * 60_000_000_000;
     assert!(!flow(Redirected::PROVEN).is_over(6, minutes(60)));
     assert!(flow(Redirected::PROVEN | Redirected::CLIENT_CLOSED).is_over(6, minutes(3)));
@@ -63,35 +47,21 @@ fn a_closed_or_unproven_flow_expires_sooner() {
 
 #[test]
 fn an_open_proven_flow_keeps_its_place_and_its_packets() {
-    let flow = |flags| Redirected {
-        flags,
-        ..Redirected::default()
-    };
+    let flow = |flags| Redirected { flags, ..Redirected::default() };
     let table = [
         (Redirected::PROVEN, 6, false),
         (Redirected::PROVEN | Redirected::CLIENT_CLOSED, 6, false),
-        (
-            Redirected::PROVEN | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED,
-            6,
-            true,
-        ),
+        (Redirected::PROVEN | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED, 6, true),
         (Redirected::ANSWERED, 6, true),
         (0, 6, true),
         (0, 17, false),
         (Redirected::TAKEN, 6, false),
-        (
-            Redirected::TAKEN | Redirected::ENDPOINT_CLOSED | Redirected::CLIENT_CLOSED,
-            6,
-            false,
-        ),
+        (Redirected::TAKEN | Redirected::ENDPOINT_CLOSED | Redirected::CLIENT_CLOSED, 6, false),
     ];
     for (flags, protocol, expected) in table {
         assert_eq!(flow(flags).gives_way(protocol, 1), expected, "{flags} {protocol}");
     }
-    assert!(
-        flow(0).gives_way(17, 200_000_000_000),
-        "a UDP flow is over after 180 s"
-    );
+    assert!(flow(0).gives_way(17, 200_000_000_000), "a UDP flow is over after 180 s");
     let opening = Packet {
         src: LIVE.addr,
         dst: LIVE.addr,
@@ -102,10 +72,7 @@ fn an_open_proven_flow_keeps_its_place_and_its_packets() {
         network_at: 0,
         transport_at: 20,
     };
-    let later = Packet {
-        transport: Transport::Ports,
-        ..opening
-    };
+    let later = Packet { transport: Transport::Ports, ..opening };
     assert!(flow(0).is_for(&opening) && flow(0).is_for(&later));
     assert!(flow(Redirected::CLIENT_CLOSED).is_for(&later));
     assert!(!flow(Redirected::CLIENT_CLOSED).is_for(&opening));
@@ -113,28 +80,17 @@ fn an_open_proven_flow_keeps_its_place_and_its_packets() {
 
 #[test]
 fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a_flow() {
-    let answered = Redirected {
-        flags: Redirected::ANSWERED,
-        proof: 7,
-        ..Redirected::default()
-    };
+    let answered = Redirected { flags: Redirected::ANSWERED, proof: 7, ..Redirected::default() };
     assert!(answered.is_proven_by(7) && !answered.is_proven_by(8));
     assert!(!Redirected::default().is_proven_by(0), "nobody answered yet");
-    assert!(!Redirected::is_closed(
-        Redirected::CLIENT_CLOSED | Redirected::PROVEN
-    ));
+    assert!(!Redirected::is_closed(Redirected::CLIENT_CLOSED | Redirected::PROVEN));
     assert!(!Redirected::is_closed(Redirected::ENDPOINT_CLOSED));
-    assert!(Redirected::is_closed(
-        Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED
-    ));
+    assert!(Redirected::is_closed(Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED));
 }
 
 #[test]
 fn an_endpoint_that_answers_a_syn_with_an_ack_has_another_connection_of_the_client() {
-    let flow = |flags| Redirected {
-        flags,
-        ..Redirected::default()
-    };
+    let flow = |flags| Redirected { flags, ..Redirected::default() };
     let (syn_ack, rst, ack, fin) = (0x12, 0x14, 0x10, 0x11);
     let foreign = [syn_ack, rst, ack, fin].map(|tcp| flow(0).is_foreign(6, tcp));
     assert_eq!(foreign, [false, false, true, true]);

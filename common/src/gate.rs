@@ -33,10 +33,7 @@ impl Gate {
     pub const FLOW: u8 = 4;
 
     /// A table without addresses.
-    pub const EMPTY: Self = Self {
-        valid: Self::WRITTEN | Self::SHOWS_FLOWS,
-        buckets: [0; BUCKETS],
-    };
+    pub const EMPTY: Self = Self { valid: Self::WRITTEN | Self::SHOWS_FLOWS, buckets: [0; BUCKETS] };
 
     /// Adds an address.
     pub fn add(&mut self, addr: Addr, bit: u8) {
@@ -48,11 +45,7 @@ impl Gate {
 /// the highest bits of the second word, and stay distinct in the highest bits of the product.
 #[inline(always)]
 #[must_use]
-#[allow(
-    clippy::inline_always,
-    clippy::cast_possible_truncation,
-    reason = "as parse; 13 bits are left"
-)]
+#[allow(clippy::inline_always, clippy::cast_possible_truncation, reason = "as parse; 13 bits are left")]
 pub const fn bucket(words: [u32; 4]) -> usize {
     let high = words[0] as u64 | (words[1] as u64) << 32;
     let low = words[2] as u64 | (words[3] as u64) << 32;

@@ -17,12 +17,7 @@ const VIEW: View = View {
     reserved: 0,
 };
 
-const PLAIN: Glance = Glance {
-    src: 0,
-    dst: 0,
-    protocol: TCP,
-    is_v6: false,
-};
+const PLAIN: Glance = Glance { src: 0, dst: 0, protocol: TCP, is_v6: false };
 
 #[test]
 #[allow(clippy::cast_possible_truncation, reason = "octets")]
@@ -67,10 +62,7 @@ fn at_ingress_a_packet_needs_a_verdict_by_its_destination_or_as_a_sign_of_a_hold
     for (glance, asks) in table {
         assert_eq!(glance.asks_at_ingress(&VIEW), asks, "{glance:?}");
     }
-    let beside_lb = View {
-        socket_lb: View::FOUND,
-        ..VIEW
-    };
+    let beside_lb = View { socket_lb: View::FOUND, ..VIEW };
     assert!(with(0, Gate::SUSPECT).asks_at_ingress(&beside_lb));
 }
 
@@ -93,16 +85,9 @@ fn at_egress_a_packet_needs_a_verdict_to_a_suspect_or_as_a_part_of_a_redirected_
 
 #[test]
 fn a_packet_that_may_advertise_a_neighbour_needs_a_verdict_while_there_are_orphan_ips() {
-    let v6 = |protocol| Glance {
-        protocol,
-        is_v6: true,
-        ..PLAIN
-    };
+    let v6 = |protocol| Glance { protocol, is_v6: true, ..PLAIN };
     let table: Vec<_> = [(TCP, false), (UDP, false), (58, true), (0, true), (60, true)].into();
-    let none = View {
-        terminated: 0,
-        ..VIEW
-    };
+    let none = View { terminated: 0, ..VIEW };
     for (protocol, asks) in table {
         assert_eq!(v6(protocol).asks_about_orphans(&VIEW), asks, "{protocol}");
         assert!(!v6(protocol).asks_about_orphans(&none), "{protocol}");

@@ -47,20 +47,14 @@ pub struct Proof {
 
 /// Judges one packet. Denies only on a proof that is present and fresh; a miss anywhere is a pass.
 #[inline(always)]
-#[allow(
-    clippy::inline_always,
-    reason = "one function to the verifier: no stack frame of its own"
-)]
+#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     let Some(flags) = model.suspect(&packet.dst) else {
         return Verdict::Clear;
     };
     let otherwise = |outcome| {
         let draining = flags & Suspect::DRAINING != 0;
-        Verdict::Pass(
-            Reason::Nothing,
-            if draining { Outcome::Draining } else { outcome },
-        )
+        Verdict::Pass(Reason::Nothing, if draining { Outcome::Draining } else { outcome })
     };
     let key = match model.intent(packet) {
         Intent::NoConnection => return otherwise(Outcome::NoConnection),
@@ -84,10 +78,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     if !model.lease_is_valid() {
         return Verdict::Pass(reason, Outcome::LeaseExpired);
     }
-    Verdict::Deny {
-        reason,
-        enforce: mode == Mode::Enforce && !proof.held,
-    }
+    Verdict::Deny { reason, enforce: mode == Mode::Enforce && !proof.held }
 }
 
 #[cfg(test)]

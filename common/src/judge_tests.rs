@@ -20,12 +20,7 @@ struct World {
 const DENYING: World = World {
     flags: Suspect::DENIED,
     intent: Intent::Endpoint(SHOP),
-    proof: Proof {
-        reason: Reason::Reused,
-        uid_state: UidState::Dead,
-        mode: Mode::Enforce,
-        held: false,
-    },
+    proof: Proof { reason: Reason::Reused, uid_state: UidState::Dead, mode: Mode::Enforce, held: false },
     mode: Mode::Enforce,
     of_reason: Mode::Enforce,
     fresh: true,
@@ -53,11 +48,7 @@ impl Model for World {
 }
 
 fn packet(dst: Addr, port: u16, opens: bool) -> Packet {
-    let transport = if opens {
-        Transport::Opening
-    } else {
-        Transport::Ports
-    };
+    let transport = if opens { Transport::Opening } else { Transport::Ports };
     let src = Addr::v4([10, 244, 1, 2]);
     Packet {
         src,
@@ -89,20 +80,10 @@ fn a_flow_of_the_service_to_its_dead_pod_is_denied() {
 #[test]
 fn observe_and_off_by_operator_or_annotation_stop_nothing() {
     let bounded = |bound, mode| {
-        let proof = Proof {
-            mode: bound,
-            ..DENYING.proof
-        };
-        verdict(World {
-            proof,
-            mode,
-            ..DENYING
-        })
+        let proof = Proof { mode: bound, ..DENYING.proof };
+        verdict(World { proof, mode, ..DENYING })
     };
-    let (observed, off) = (
-        denied(Reason::Reused, false),
-        Verdict::Pass(Reason::Reused, Outcome::Off),
-    );
+    let (observed, off) = (denied(Reason::Reused, false), Verdict::Pass(Reason::Reused, Outcome::Off));
     assert_eq!(bounded(Mode::Observe, Mode::Enforce), observed);
     assert_eq!(bounded(Mode::Enforce, Mode::Observe), observed);
     assert_eq!(bounded(Mode::Off, Mode::Enforce), off);
@@ -119,11 +100,7 @@ fn a_packet_that_means_no_denied_endpoint_passes_and_its_counter_names_the_cause
     let table = [
         ("direct traffic to the new owner", Intent::None, Outcome::NoIntent),
         ("untracked", Intent::NoConnection, Outcome::NoConnection),
-        (
-            "a contradiction",
-            Intent::Unreadable,
-            Outcome::UnreadableConnection,
-        ),
+        ("a contradiction", Intent::Unreadable, Outcome::UnreadableConnection),
         ("another Service", other(2, 8080), Outcome::NotDenied),
         ("another port", other(1, 9090), Outcome::NotDenied),
     ];
@@ -135,91 +112,49 @@ fn a_packet_that_means_no_denied_endpoint_passes_and_its_counter_names_the_cause
 
 #[test]
 fn an_ip_that_is_no_suspect_is_not_even_counted() {
-    assert_eq!(
-        judge(&packet(Addr::v4([10, 244, 1, 11]), 8080, true), &DENYING),
-        Verdict::Clear
-    );
+    assert_eq!(judge(&packet(Addr::v4([10, 244, 1, 11]), 8080, true), &DENYING), Verdict::Clear);
 }
 
 #[test]
 fn a_retired_pod_keeps_its_flows_and_gets_no_new_one() {
-    let proof = Proof {
-        reason: Reason::RetiredBackend,
-        uid_state: UidState::Retired,
-        ..DENYING.proof
-    };
+    let proof = Proof { reason: Reason::RetiredBackend, uid_state: UidState::Retired, ..DENYING.proof };
     let retired = World { proof, ..DENYING };
     assert_eq!(verdict(retired), denied(Reason::RetiredBackend, true));
     let established = judge(&packet(X, 8080, false), &retired);
-    assert_eq!(
-        established,
-        Verdict::Pass(Reason::RetiredBackend, Outcome::Established)
-    );
+    assert_eq!(established, Verdict::Pass(Reason::RetiredBackend, Outcome::Established));
 }
 
 #[test]
 fn past_the_lease_everything_passes() {
-    let stale = World {
-        fresh: false,
-        ..DENYING
-    };
-    assert_eq!(
-        verdict(stale),
-        Verdict::Pass(Reason::Reused, Outcome::LeaseExpired)
-    );
+    let stale = World { fresh: false, ..DENYING };
+    assert_eq!(verdict(stale), Verdict::Pass(Reason::Reused, Outcome::LeaseExpired));
 }
 
 #[test]
 fn a_proof_about_a_live_pod_denies_nothing() {
-    let proof = Proof {
-        uid_state: UidState::Live,
-        ..DENYING.proof
-    };
-    assert_eq!(
-        verdict(World { proof, ..DENYING }),
-        Verdict::Pass(Reason::Reused, Outcome::Established)
-    );
+    let proof = Proof { uid_state: UidState::Live, ..DENYING.proof };
+    assert_eq!(verdict(World { proof, ..DENYING }), Verdict::Pass(Reason::Reused, Outcome::Established));
 }
 
 #[test]
 fn a_terminating_pod_passes_and_is_counted_as_draining() {
-    let draining = World {
-        flags: Suspect::DRAINING,
-        intent: Intent::None,
-        ..DENYING
-    };
-    assert_eq!(
-        verdict(draining),
-        Verdict::Pass(Reason::Nothing, Outcome::Draining)
-    );
+    let draining = World { flags: Suspect::DRAINING, intent: Intent::None, ..DENYING };
+    assert_eq!(verdict(draining), Verdict::Pass(Reason::Nothing, Outcome::Draining));
 }
 
 #[test]
 fn a_later_fragment_and_an_icmp_error_are_denied_as_their_connection_is() {
     for transport in [Transport::Fragment, Transport::Other] {
-        let packet = Packet {
-            transport,
-            ..packet(X, 0, false)
-        };
-        assert_eq!(
-            judge(&packet, &DENYING),
-            denied(Reason::Reused, true),
-            "{transport:?}"
-        );
+        let packet = Packet { transport, ..packet(X, 0, false) };
+        assert_eq!(judge(&packet, &DENYING), denied(Reason::Reused, true), "{transport:?}");
     }
 }
 
 #[test]
 fn a_pending_denial_is_reported_and_stops_nothing() {
-    let proof = Proof {
-        held: true,
-        ..DENYING.proof
-    };
+    let proof = Proof { held: true, ..DENYING.proof };
     let held = World { proof, ..DENYING };
-    let observed = Verdict::Deny {
-        reason: Reason::Reused,
-        enforce: false,
-    };
+    let observed = Verdict::Deny { reason: Reason::Reused, enforce: false };
     assert_eq!(verdict(held), observed);
     assert_eq!(judge(&packet(X, 8080, false), &held), observed);
 }

@@ -28,10 +28,6 @@ impl Mode {
     #[inline]
     #[must_use]
     pub const fn lower(self, other: Self) -> Self {
-        if (other as u32) < (self as u32) {
-            other
-        } else {
-            self
-        }
+        if (other as u32) < (self as u32) { other } else { self }
     }
 }

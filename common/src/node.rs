@@ -108,14 +108,8 @@ pub enum Role {
 
 impl Role {
     /// Every role, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
-        Self::Pod,
-        Self::Uplink,
-        Self::Tunnel,
-        Self::Bridge,
-        Self::Stacked,
-        Self::Relay,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Pod, Self::Uplink, Self::Tunnel, Self::Bridge, Self::Stacked, Self::Relay];
 
     /// Whether another hooked interface judges what leaves here.
     #[inline]
@@ -216,11 +210,7 @@ mod tests {
         assert_eq!(Terminated::sighting(0, 0, 7), Some(Sighting::First));
         assert_eq!(Terminated::sighting(7, 0, 6 + apart), None);
         assert_eq!(Terminated::sighting(7, 0, 7 + apart), Some(Sighting::Confirming));
-        assert_eq!(
-            Terminated::sighting(7, 0, 6),
-            None,
-            "CPUs' clocks differ a little"
-        );
+        assert_eq!(Terminated::sighting(7, 0, 6), None, "CPUs' clocks differ a little");
         assert_eq!(Terminated::sighting(7, 8, 9 + apart), None);
     }
 

@@ -87,10 +87,7 @@ const SCTP: u8 = IpProto::Sctp as u8;
 ///
 /// Up to two VLAN tags, IPv4 options, up to [`MAX_EXTENSIONS`] IPv6 extension headers, fragments.
 #[inline(always)]
-#[allow(
-    clippy::inline_always,
-    reason = "one function to the verifier: no stack frame of its own"
-)]
+#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn parse<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
     let (ether_type, offset) = skip_vlan_tags(bytes, ether_type)?;
     parse_ip::<B, false>(bytes, ether_type, offset)
@@ -270,16 +267,8 @@ fn parse_transport<B: Bytes>(bytes: &B, at: u32, protocol: u8) -> Option<Ports> 
         SCTP => bytes.read::<1>(at + 12)?[0] == SCTP_INIT,
         _ => false,
     };
-    let transport = if opens {
-        Transport::Opening
-    } else {
-        Transport::Ports
-    };
-    Some((
-        u16::from_be_bytes([s0, s1]),
-        u16::from_be_bytes([d0, d1]),
-        transport,
-    ))
+    let transport = if opens { Transport::Opening } else { Transport::Ports };
+    Some((u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]), transport))
 }
 
 const SYN: u8 = 0x02;

@@ -23,28 +23,8 @@ const TCP_SYN: [u8; 14] = [0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0x50,
 fn ipv4(options: &[u8], fragment: u16, protocol: u8, body: &[u8]) -> Vec<u8> {
     let ihl = 5 + u8::try_from(options.len() / 4).unwrap();
     let [high, low] = fragment.to_be_bytes();
-    let mut packet = std::vec![
-        0x40 | ihl,
-        0,
-        0,
-        0,
-        0,
-        0,
-        high,
-        low,
-        64,
-        protocol,
-        0,
-        0,
-        10,
-        244,
-        1,
-        2,
-        10,
-        96,
-        0,
-        10
-    ];
+    let mut packet =
+        std::vec![0x40 | ihl, 0, 0, 0, 0, 0, high, low, 64, protocol, 0, 0, 10, 244, 1, 2, 10, 96, 0, 10];
     packet.extend_from_slice(options);
     packet.extend_from_slice(body);
     packet
@@ -61,10 +41,7 @@ fn ipv6(next: u8, body: &[u8]) -> Vec<u8> {
 fn ports(packet: &Vec<u8>, ether_type: u16) -> Option<(u16, u16, bool)> {
     let packet = parse(packet, ether_type)?;
     let opens = packet.transport == Transport::Opening;
-    packet
-        .transport
-        .has_ports()
-        .then_some((packet.src_port, packet.dst_port, opens))
+    packet.transport.has_ports().then_some((packet.src_port, packet.dst_port, opens))
 }
 
 #[test]
@@ -72,28 +49,19 @@ fn a_tcp_syn_over_ipv4_opens_a_flow() {
     let packet = parse(&ipv4(&[], 0x4000, 6, &TCP_SYN), IPV4).unwrap();
     assert_eq!(packet.src, Addr::v4([10, 244, 1, 2]));
     assert_eq!(packet.dst, Addr::v4([10, 96, 0, 10]));
-    assert_eq!(
-        (packet.src_port, packet.dst_port, packet.transport),
-        (40_000, 8080, Transport::Opening)
-    );
+    assert_eq!((packet.src_port, packet.dst_port, packet.transport), (40_000, 8080, Transport::Opening));
 }
 
 #[test]
 fn a_syn_ack_opens_no_flow() {
     let mut answer = TCP_SYN;
     answer[13] = 0x12;
-    assert_eq!(
-        ports(&ipv4(&[], 0, 6, &answer), IPV4),
-        Some((40_000, 8080, false))
-    );
+    assert_eq!(ports(&ipv4(&[], 0, 6, &answer), IPV4), Some((40_000, 8080, false)));
 }
 
 #[test]
 fn ipv4_options_are_skipped() {
-    assert_eq!(
-        ports(&ipv4(&[1; 40], 0, 6, &TCP_SYN), IPV4),
-        Some((40_000, 8080, true))
-    );
+    assert_eq!(ports(&ipv4(&[1; 40], 0, 6, &TCP_SYN), IPV4), Some((40_000, 8080, true)));
 }
 
 #[test]
@@ -110,23 +78,14 @@ fn one_and_two_vlan_tags_are_skipped() {
 #[test]
 fn sctp_init_opens_and_sctp_data_does_not() {
     let mut chunk = [0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 20];
-    assert_eq!(
-        ports(&ipv4(&[], 0, 132, &chunk), IPV4),
-        Some((40_000, 8080, true))
-    );
+    assert_eq!(ports(&ipv4(&[], 0, 132, &chunk), IPV4), Some((40_000, 8080, true)));
     chunk[12] = 0;
-    assert_eq!(
-        ports(&ipv4(&[], 0, 132, &chunk), IPV4),
-        Some((40_000, 8080, false))
-    );
+    assert_eq!(ports(&ipv4(&[], 0, 132, &chunk), IPV4), Some((40_000, 8080, false)));
 }
 
 #[test]
 fn udp_never_opens_a_flow() {
-    assert_eq!(
-        ports(&ipv4(&[], 0, 17, &TCP_SYN[..8]), IPV4),
-        Some((40_000, 8080, false))
-    );
+    assert_eq!(ports(&ipv4(&[], 0, 17, &TCP_SYN[..8]), IPV4), Some((40_000, 8080, false)));
 }
 
 #[test]
@@ -151,9 +110,7 @@ fn an_ipv6_packet_with_a_v4_mapped_address_on_the_wire_is_not_ipv4() {
 fn ipv6_extension_headers_are_walked() {
     let mut body = std::vec![60, 0, 1, 4, 0, 0, 0, 0]; // hop-by-hop, 8 octets, next: destination options
     body.extend_from_slice(&[51, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // 16 octets, next: authentication
-    body.extend_from_slice(&[
-        6, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    ]); // 24 octets
+    body.extend_from_slice(&[6, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // 24 octets
     body.extend_from_slice(&TCP_SYN);
     assert_eq!(ports(&ipv6(0, &body), IPV6), Some((40_000, 8080, true)));
 }
@@ -164,10 +121,7 @@ fn first_and_later_ipv6_fragments_are_distinguished() {
     first.extend_from_slice(&TCP_SYN);
     assert_eq!(ports(&ipv6(44, &first), IPV6), Some((40_000, 8080, true)));
     first[3] = 0x09;
-    assert_eq!(
-        parse(&ipv6(44, &first), IPV6).unwrap().transport,
-        Transport::Fragment
-    );
+    assert_eq!(parse(&ipv6(44, &first), IPV6).unwrap().transport, Transport::Fragment);
 }
 
 #[test]
@@ -183,11 +137,7 @@ fn truncated_packets_are_no_packets_at_any_length() {
     for (packet, ether_type) in whole {
         assert!(parse(&packet, ether_type).is_some());
         for length in 0..packet.len() {
-            assert_eq!(
-                parse(&packet[..length].to_vec(), ether_type),
-                None,
-                "{length} octets"
-            );
+            assert_eq!(parse(&packet[..length].to_vec(), ether_type), None, "{length} octets");
         }
     }
 }

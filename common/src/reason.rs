@@ -70,12 +70,7 @@ impl<T: Copy> PerReason<T> {
     /// The same value for every reason.
     #[must_use]
     pub const fn all(value: T) -> Self {
-        Self {
-            dead_backend: value,
-            reused: value,
-            retired_backend: value,
-            terminated: value,
-        }
+        Self { dead_backend: value, reused: value, retired_backend: value, terminated: value }
     }
 }
 

@@ -38,10 +38,7 @@ impl Backends {
     /// The first [`MAX_BACKENDS`] of them.
     #[must_use]
     pub fn new(sticky: bool, all: impl IntoIterator<Item = Backend>) -> Self {
-        let mut backends = Self {
-            sticky: sticky.into(),
-            ..Self::default()
-        };
+        let mut backends = Self { sticky: sticky.into(), ..Self::default() };
         for (place, backend) in backends.live.iter_mut().zip(all) {
             *place = backend;
             backends.count += 1;
@@ -82,10 +79,7 @@ impl Backends {
     /// Whether the endpoint is one of them.
     #[must_use]
     pub fn contains(&self, backend: &Backend) -> bool {
-        self.live
-            .iter()
-            .take(self.count as usize)
-            .any(|live| live == backend)
+        self.live.iter().take(self.count as usize).any(|live| live == backend)
     }
 }
 
@@ -112,14 +106,8 @@ const UDP: u8 = 17;
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 fn scramble(hash: u32, word: u32) -> u32 {
-    let word = word
-        .wrapping_mul(0xcc9e_2d51)
-        .rotate_left(15)
-        .wrapping_mul(0x1b87_3593);
-    let hash = (hash ^ word)
-        .rotate_left(13)
-        .wrapping_mul(5)
-        .wrapping_add(0xe654_6b64);
+    let word = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
+    let hash = (hash ^ word).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
     (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b)
 }
 
@@ -131,12 +119,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     const fn backend(last: u8) -> Backend {
-        Backend {
-            addr: Addr::v4([10, 244, 1, last]),
-            uid: Uid::NONE,
-            port: 8080,
-            reserved: 0,
-        }
+        Backend { addr: Addr::v4([10, 244, 1, last]), uid: Uid::NONE, port: 8080, reserved: 0 }
     }
 
     fn opening(client: u8, port: u16) -> Packet {
@@ -163,9 +146,7 @@ mod tests {
         let backends = Backends::new(false, (1..=3).map(backend));
         let mut hits = BTreeMap::<Backend, u32>::new();
         for port in 30_000..33_000 {
-            *hits
-                .entry(backends.choose(&opening(7, port)).unwrap())
-                .or_default() += 1;
+            *hits.entry(backends.choose(&opening(7, port)).unwrap()).or_default() += 1;
         }
         assert_eq!(hits.len(), 3);
         for (backend, hits) in hits {

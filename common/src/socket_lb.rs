@@ -27,13 +27,7 @@ impl Call {
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn new(cookie: u64, thread: u32, vip: Vip) -> Self {
-        Self {
-            cookie,
-            thread,
-            sum: Self::sum(cookie, thread, &vip),
-            vip,
-            reserved: 0,
-        }
+        Self { cookie, thread, sum: Self::sum(cookie, thread, &vip), vip, reserved: 0 }
     }
 
     /// Whether this is the call of that socket and thread, and whole.
@@ -87,13 +81,7 @@ impl Connection {
     #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn new(vip: Vip, endpoint: Vip, epoch: u32, now_ns: u64) -> Self {
         let settles = if vip.protocol == TCP { 0 } else { PENDING_NS };
-        Self {
-            settled_ns: now_ns + settles,
-            vip,
-            endpoint,
-            epoch,
-            reserved: 0,
-        }
+        Self { settled_ns: now_ns + settles, vip, endpoint, epoch, reserved: 0 }
     }
 
     /// Whether a packet of the socket belongs to the connection, and nothing that the socket did since was missed.
@@ -204,11 +192,7 @@ pub trait CallModel {
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as decide")]
 pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -> CallDecision {
-    let Verdict::Deny {
-        reason,
-        enforce: true,
-    } = verdict
-    else {
+    let Verdict::Deny { reason, enforce: true } = verdict else {
         return CallDecision::Pass;
     };
     match model.own_action().or(model.configured_action(reason)) {

@@ -5,21 +5,11 @@ const NOW: u64 = 1_000;
 const EPOCH: u32 = 5;
 
 const fn vip(last: u8, protocol: u8) -> Vip {
-    Vip {
-        addr: Addr::v4([10, 96, 0, last]),
-        port: 80,
-        protocol,
-        reserved: 0,
-    }
+    Vip { addr: Addr::v4([10, 96, 0, last]), port: 80, protocol, reserved: 0 }
 }
 
 const fn endpoint(last: u8, protocol: u8) -> Vip {
-    Vip {
-        addr: Addr::v4([10, 244, 1, last]),
-        port: 8080,
-        protocol,
-        reserved: 0,
-    }
+    Vip { addr: Addr::v4([10, 244, 1, last]), port: 8080, protocol, reserved: 0 }
 }
 
 fn packet(protocol: u8) -> Packet {
@@ -48,23 +38,12 @@ impl CallModel for Model {
     }
 }
 
-const DENIED: Verdict = Verdict::Deny {
-    reason: Reason::Reused,
-    enforce: true,
-};
+const DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: true };
 
 #[test]
 fn only_an_enforced_denial_stops_a_call() {
-    let model = Model {
-        own: Action::Reject,
-        configured: Action::Unset,
-        judged: true,
-        backend: true,
-    };
-    let observed = Verdict::Deny {
-        reason: Reason::Reused,
-        enforce: false,
-    };
+    let model = Model { own: Action::Reject, configured: Action::Unset, judged: true, backend: true };
+    let observed = Verdict::Deny { reason: Reason::Reused, enforce: false };
     let off = Verdict::Pass(Reason::Reused, crate::Outcome::Off);
     for verdict in [Verdict::Clear, observed, off] {
         assert_eq!(decide_call(&packet(TCP), verdict, &model), CallDecision::Pass);
@@ -76,40 +55,19 @@ fn only_an_enforced_denial_stops_a_call() {
 fn a_dropped_call_of_tcp_waits_where_its_packets_are_judged_and_others_are_refused() {
     for action in [Action::Unset, Action::Drop, Action::Capture] {
         let decide = |judged| {
-            let model = Model {
-                own: Action::Unset,
-                configured: action,
-                judged,
-                backend: true,
-            };
+            let model = Model { own: Action::Unset, configured: action, judged, backend: true };
             decide_call(&packet(TCP), DENIED, &model)
         };
-        assert_eq!(
-            [true, false].map(decide),
-            [CallDecision::Wait, CallDecision::RefuseUnseen]
-        );
-        let model = Model {
-            own: Action::Unset,
-            configured: action,
-            judged: true,
-            backend: true,
-        };
-        assert_eq!(
-            decide_call(&packet(UDP), DENIED, &model),
-            CallDecision::RefuseUnseen
-        );
+        assert_eq!([true, false].map(decide), [CallDecision::Wait, CallDecision::RefuseUnseen]);
+        let model = Model { own: Action::Unset, configured: action, judged: true, backend: true };
+        assert_eq!(decide_call(&packet(UDP), DENIED, &model), CallDecision::RefuseUnseen);
     }
 }
 
 #[test]
 fn only_tcp_with_a_live_endpoint_is_redirected() {
     let decide = |protocol, backend| {
-        let model = Model {
-            own: Action::Redirect,
-            configured: Action::Drop,
-            judged: true,
-            backend,
-        };
+        let model = Model { own: Action::Redirect, configured: Action::Drop, judged: true, backend };
         decide_call(&packet(protocol), DENIED, &model)
     };
     assert_eq!(decide(TCP, true), CallDecision::Redirect);
@@ -136,27 +94,15 @@ fn a_connection_has_the_packets_to_its_endpoint() {
     let connection = Connection::new(vip(1, TCP), endpoint(7, TCP), EPOCH, NOW);
     assert!(connection.has(&packet(TCP), EPOCH, NOW));
     let table = [
-        Packet {
-            dst: Addr::v4([10, 244, 1, 8]),
-            ..packet(TCP)
-        },
-        Packet {
-            dst_port: 8081,
-            ..packet(TCP)
-        },
+        Packet { dst: Addr::v4([10, 244, 1, 8]), ..packet(TCP) },
+        Packet { dst_port: 8081, ..packet(TCP) },
         packet(UDP),
-        Packet {
-            transport: Transport::Fragment,
-            ..packet(TCP)
-        },
+        Packet { transport: Transport::Fragment, ..packet(TCP) },
     ];
     for (row, other) in table.iter().enumerate() {
         assert!(!connection.has(other, EPOCH, NOW), "row {row}");
     }
-    assert!(
-        !connection.has(&packet(TCP), EPOCH, NOW - 1),
-        "before it was made"
-    );
+    assert!(!connection.has(&packet(TCP), EPOCH, NOW - 1), "before it was made");
 }
 
 #[test]
@@ -187,14 +133,7 @@ fn a_call_is_known_again_only_by_its_socket_and_its_thread_and_only_whole() {
     assert!(call.is_of(7, 9));
     assert!(!call.is_of(7, 8) && !call.is_of(6, 9));
     assert!(!Call::default().is_of(0, 0));
-    for other in [
-        vip(2, TCP),
-        vip(1, UDP),
-        Vip {
-            port: 81,
-            ..vip(1, TCP)
-        },
-    ] {
+    for other in [vip(2, TCP), vip(1, UDP), Vip { port: 81, ..vip(1, TCP) }] {
         assert!(!Call { vip: other, ..call }.is_of(7, 9), "{other:?}");
     }
 }
@@ -202,10 +141,8 @@ fn a_call_is_known_again_only_by_its_socket_and_its_thread_and_only_whole() {
 #[test]
 fn calls_of_one_pod_share_a_sticky_choice_and_its_sockets_spread_over_the_others() {
     let backends = |sticky| {
-        let live = (1..=3).map(|last| crate::Backend {
-            addr: Addr::v4([10, 244, 1, last]),
-            ..crate::Backend::default()
-        });
+        let live = (1..=3)
+            .map(|last| crate::Backend { addr: Addr::v4([10, 244, 1, last]), ..crate::Backend::default() });
         crate::Backends::new(sticky, live)
     };
     let chosen =

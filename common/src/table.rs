@@ -102,11 +102,7 @@ where
         let mut choices = self.0.clone().into_iter().peekable();
         let mut before = "";
         while let Some(choice) = choices.next() {
-            let between = if before.is_empty() || choices.peek().is_some() {
-                before
-            } else {
-                " or "
-            };
+            let between = if before.is_empty() || choices.peek().is_some() { before } else { " or " };
             write!(f, "{between}{choice}")?;
             before = ", ";
         }

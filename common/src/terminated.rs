@@ -37,10 +37,7 @@ pub enum NextHop {
 /// Judges one packet. Agent and kernel must agree that the address is unused: the agent when it adds the address to
 /// TERMINATED, the kernel for this packet.
 #[inline(always)]
-#[allow(
-    clippy::inline_always,
-    reason = "one function to the verifier: no stack frame of its own"
-)]
+#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdict {
     let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
     let Some(lifted) = model.lifted(&packet.dst) else {
@@ -64,10 +61,7 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
         NextHop::Bridge => false,
         NextHop::Away => mode == Mode::Enforce,
     };
-    Verdict::Deny {
-        reason: Reason::Terminated,
-        enforce,
-    }
+    Verdict::Deny { reason: Reason::Terminated, enforce }
 }
 
 #[cfg(test)]
@@ -136,19 +130,11 @@ mod tests {
         judge_terminated(&packet, &world)
     }
 
-    const DENIED: Verdict = Verdict::Deny {
-        reason: Reason::Terminated,
-        enforce: true,
-    };
+    const DENIED: Verdict = Verdict::Deny { reason: Reason::Terminated, enforce: true };
 
     #[test]
     fn packets_to_an_orphan_ip_are_denied() {
-        for transport in [
-            Transport::Opening,
-            Transport::Ports,
-            Transport::Fragment,
-            Transport::Other,
-        ] {
+        for transport in [Transport::Opening, Transport::Ports, Transport::Fragment, Transport::Other] {
             assert_eq!(verdict(GONE, transport), DENIED);
         }
     }
@@ -159,42 +145,12 @@ mod tests {
         let table = [
             (World { lifted: None, ..GONE }, Verdict::Clear),
             (World { ours: false, ..GONE }, Verdict::Clear),
-            (
-                World {
-                    lifted: Some(true),
-                    ..GONE
-                },
-                pass(Outcome::Lifted),
-            ),
-            (
-                World {
-                    next_hop: NextHop::Held,
-                    ..GONE
-                },
-                pass(Outcome::Held),
-            ),
+            (World { lifted: Some(true), ..GONE }, pass(Outcome::Lifted)),
+            (World { next_hop: NextHop::Held, ..GONE }, pass(Outcome::Held)),
             (World { fresh: false, ..GONE }, pass(Outcome::LeaseExpired)),
-            (
-                World {
-                    mode: Mode::Off,
-                    ..GONE
-                },
-                pass(Outcome::Off),
-            ),
-            (
-                World {
-                    bound: Mode::Off,
-                    ..GONE
-                },
-                pass(Outcome::Off),
-            ),
-            (
-                World {
-                    of_reason: Mode::Off,
-                    ..GONE
-                },
-                pass(Outcome::Off),
-            ),
+            (World { mode: Mode::Off, ..GONE }, pass(Outcome::Off)),
+            (World { bound: Mode::Off, ..GONE }, pass(Outcome::Off)),
+            (World { of_reason: Mode::Off, ..GONE }, pass(Outcome::Off)),
         ];
         for (world, expected) in table {
             assert_eq!(verdict(world, Transport::Ports), expected);
@@ -203,24 +159,12 @@ mod tests {
 
     #[test]
     fn nothing_is_denied_on_a_bridge_or_in_observe() {
-        let observed = Verdict::Deny {
-            reason: Reason::Terminated,
-            enforce: false,
-        };
-        let bridge = World {
-            next_hop: NextHop::Bridge,
-            ..GONE
-        };
-        let observe = World {
-            mode: Mode::Observe,
-            ..GONE
-        };
+        let observed = Verdict::Deny { reason: Reason::Terminated, enforce: false };
+        let bridge = World { next_hop: NextHop::Bridge, ..GONE };
+        let observe = World { mode: Mode::Observe, ..GONE };
         assert_eq!(verdict(bridge, Transport::Ports), observed);
         assert_eq!(verdict(observe, Transport::Ports), observed);
-        let annotated = World {
-            bound: Mode::Observe,
-            ..GONE
-        };
+        let annotated = World { bound: Mode::Observe, ..GONE };
         assert_eq!(verdict(annotated, Transport::Ports), observed);
     }
 }

@@ -50,15 +50,11 @@ pub extern "C" fn translated() -> u32 {
         None | Some(0) => 0,
         Some(reversal) if packet.dst.is_v4() => {
             let at = |generation| CILIUM_NAT4.get_value_ptr_mut(generation, &reversal);
-            u32::from(keep(
-                only(at(0), at(1)).map(|service| service.vip(packet.protocol)),
-            ))
+            u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
         }
         Some(reversal) => {
             let at = |generation| CILIUM_NAT6.get_value_ptr_mut(generation, &reversal);
-            u32::from(keep(
-                only(at(0), at(1)).map(|service| service.vip(packet.protocol)),
-            ))
+            u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
         }
     }
 }

@@ -48,9 +48,7 @@ pub fn established(flow: &Flow) -> Option<Entry> {
 /// Reads where replies of a redirected flow go, by the key in `back`.
 #[inline(always)]
 pub fn read_return(back: &mut Keyed<Flow, Return>) -> Option<()> {
-    let entry = RETURNS
-        .get_ptr(back.key)
-        .or_else(|| OPENING_RETURNS.get_ptr(back.key))?;
+    let entry = RETURNS.get_ptr(back.key).or_else(|| OPENING_RETURNS.get_ptr(back.key))?;
     copy_of_key(entry, back)
 }
 
@@ -111,9 +109,7 @@ pub fn establish(entry: Entry, flow: &mut FlowPair) -> Option<()> {
 #[inline(always)]
 fn count_of(client: &Addr) -> Option<u32> {
     // SAFETY: the entry stays readable for the run of the program.
-    CLIENTS
-        .get_ptr(client)
-        .map(|share| unsafe { share.read_volatile() })
+    CLIENTS.get_ptr(client).map(|share| unsafe { share.read_volatile() })
 }
 
 #[inline(always)]

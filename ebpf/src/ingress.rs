@@ -29,11 +29,7 @@ pub fn judge_by_destination(skb: &Skb, by_ip: bool) -> Decision {
     if !is_answer {
         terminated::sight(skb, packet);
     }
-    if by_ip {
-        terminated::judge(skb, packet, &view)
-    } else {
-        Decision::Pass
-    }
+    if by_ip { terminated::judge(skb, packet, &view) } else { Decision::Pass }
 }
 
 /// Judges a packet by its socket. `parsed`: see [`Skb::new`]. `None`: its Service has no denial for it, or the socket does not show

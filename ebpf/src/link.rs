@@ -36,38 +36,23 @@ impl<'a> Link<'a> {
     /// Destination and source of the Ethernet header; zero where there is none.
     #[inline(always)]
     pub fn ethernet(&self) -> Option<[u16; 6]> {
-        if self.length == 0 {
-            Some([0; 6])
-        } else {
-            self.load(0)
-        }
+        if self.length == 0 { Some([0; 6]) } else { self.load(0) }
     }
 
     /// Writes them; nothing where there is no Ethernet header.
     #[inline(always)]
     pub fn set_ethernet(&mut self, ends: [u16; 6]) -> Option<()> {
-        if self.length == 0 {
-            Some(())
-        } else {
-            self.store(0, ends)
-        }
+        if self.length == 0 { Some(()) } else { self.store(0, ends) }
     }
 
     /// Gives an untagged TCP or UDP packet without IPv6 extension headers another destination, or another source. The
     /// checksums follow, complete or left to the device.
     #[inline(always)]
     pub fn readdress(&mut self, packet: &Packet, destination: bool, (addr, port): (Addr, u16)) -> Option<()> {
-        let (old, old_port) = if destination {
-            (packet.dst, packet.dst_port)
-        } else {
-            (packet.src, packet.src_port)
-        };
+        let (old, old_port) =
+            if destination { (packet.dst, packet.dst_port) } else { (packet.src, packet.src_port) };
         let sum_at = packet.transport_at + if packet.protocol == TCP { 16 } else { 6 };
-        let unused = if packet.protocol == TCP {
-            0
-        } else {
-            BPF_F_MARK_MANGLED_0
-        };
+        let unused = if packet.protocol == TCP { 0 } else { BPF_F_MARK_MANGLED_0 };
         let port_at = packet.transport_at + if destination { 2 } else { 0 };
         let difference = difference(old, addr)?;
         if old.is_v4() {

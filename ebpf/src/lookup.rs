@@ -83,8 +83,7 @@ impl<F> Evidence for Lookup<'_, F> {
     #[inline(always)]
     fn rate(&self) -> Option<*mut Rate> {
         // SAFETY: a field of an entry that stays there for the run of the program.
-        self.suspect
-            .map(|(suspect, _)| unsafe { &raw mut (*suspect).rate })
+        self.suspect.map(|(suspect, _)| unsafe { &raw mut (*suspect).rate })
     }
 
     #[inline(always)]

@@ -6,22 +6,10 @@
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
-#![allow(
-    missing_docs,
-    reason = "the program macros generate functions without a docstring"
-)]
-#![allow(
-    clippy::inline_always,
-    reason = "one function to the verifier: no stack frame of its own"
-)]
-#![allow(
-    clippy::needless_pass_by_value,
-    reason = "the program macros hand the context over"
-)]
-#![allow(
-    clippy::cast_possible_truncation,
-    reason = "kernel fields are wider than what they hold"
-)]
+#![allow(missing_docs, reason = "the program macros generate functions without a docstring")]
+#![allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
+#![allow(clippy::needless_pass_by_value, reason = "the program macros hand the context over")]
+#![allow(clippy::cast_possible_truncation, reason = "kernel fields are wider than what they hold")]
 
 mod cilium;
 mod clock;

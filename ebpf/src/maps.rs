@@ -93,9 +93,7 @@ pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
     let scratch = scratch()?;
     // SAFETY: as in `packet`; what the client asked for is not written any more.
     let (packet, meant) = unsafe { (&(*scratch).packet, &(*scratch).meant) };
-    let Meant {
-        vip, endpoint_port, ..
-    } = meant;
+    let Meant { vip, endpoint_port, .. } = meant;
     let service = match found {
         Found::Conntrack | Found::Elsewhere => service(vip),
         _ => ServiceNumber::NONE,
@@ -119,12 +117,8 @@ pub fn mean(vip: Vip) {
     if let Some(scratch) = scratch() {
         // SAFETY: as in `packet`; what the client asked for is not read yet.
         let (packet, meant) = unsafe { (&(*scratch).packet, &mut (*scratch).meant) };
-        *meant = Meant {
-            vip,
-            client: packet.src,
-            client_port: packet.src_port,
-            endpoint_port: packet.dst_port,
-        };
+        *meant =
+            Meant { vip, client: packet.src, client_port: packet.src_port, endpoint_port: packet.dst_port };
     }
 }
 
@@ -191,9 +185,7 @@ pub fn copy_of_key<K, V>(entry: *const Keyed<K, V>, into: &mut Keyed<K, V>) -> O
 pub fn suspect(addr: &Addr) -> Option<(*mut Suspect, u32)> {
     let entry = SUSPECTS.get_ptr_mut(addr)?;
     // SAFETY: as in `of_key`.
-    let flags = of_key(entry, addr, |suspect| unsafe {
-        addr_of!((*suspect).flags).read_volatile()
-    })?;
+    let flags = of_key(entry, addr, |suspect| unsafe { addr_of!((*suspect).flags).read_volatile() })?;
     // SAFETY: a field of the entry, not read here.
     Some((unsafe { &raw mut (*entry).value }, flags))
 }
@@ -263,19 +255,14 @@ pub fn service(vip: &Vip) -> ServiceNumber {
         // SAFETY: as in `of_key`.
         of_key(entry, vip, |number| unsafe { number.read_volatile() })
     };
-    SERVICES
-        .get_ptr(vip)
-        .and_then(number)
-        .unwrap_or(ServiceNumber::NONE)
+    SERVICES.get_ptr(vip).and_then(number).unwrap_or(ServiceNumber::NONE)
 }
 
 /// The pod that publishes the address.
 #[inline(always)]
 pub fn owner(addr: &Addr) -> Option<Uid> {
     // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
-    OWNERS
-        .get_ptr(addr)
-        .map(|owner| unsafe { addr_of!((*owner).uid).read() })
+    OWNERS.get_ptr(addr).map(|owner| unsafe { addr_of!((*owner).uid).read() })
 }
 
 /// Room for an event to the agent, in the ring itself, as the stack is short. `None`: the ring is full.

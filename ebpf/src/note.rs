@@ -16,11 +16,7 @@ pub fn note<const TEST: bool>(context: *mut __sk_buff) {
     if maps::view().is_none_or(|view| view.flows == 0) || parse_packet(context) == 0 || has_flow() == 0 {
         return;
     }
-    let own = if TEST {
-        read_test_entry()
-    } else {
-        read_entry(context)
-    };
+    let own = if TEST { read_test_entry() } else { read_entry(context) };
     // conntrack has the denied endpoint for a packet of a redirected flow.
     if Found::of(own) != Found::Unreadable {
         give_way(context);

@@ -95,11 +95,7 @@ pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
     let (Some(packet), Some(destination)) = (skb.packet(), destination()) else {
         return 0;
     };
-    let to = |dst, dst_port| Packet {
-        dst,
-        dst_port,
-        ..*packet
-    };
+    let to = |dst, dst_port| Packet { dst, dst_port, ..*packet };
     let there = to(destination.backend.addr, destination.backend.port);
     let size = if packet.opens() { largest(context) } else { 0 };
     let Some(Hop::Through(ifindex)) = route_of(&skb, &there, size) else {
@@ -205,12 +201,8 @@ fn record(skb: &Skb) -> Option<()> {
         entry.touch();
         return Some(());
     }
-    flow.there.value = Redirected {
-        backend: *backend,
-        vip: *vip,
-        used_ns: clock::now_ns(),
-        ..Redirected::default()
-    };
+    flow.there.value =
+        Redirected { backend: *backend, vip: *vip, used_ns: clock::now_ns(), ..Redirected::default() };
     flows::open(flow).then_some(())
 }
 
@@ -245,10 +237,8 @@ fn progress(skb: &Skb) -> Option<()> {
     if redirected.flags & Redirected::PROVEN == 0 {
         return Some(());
     }
-    let (closed, established) = (
-        Redirected::is_closed(redirected.flags),
-        flows::established(&flow.there.key).is_some(),
-    );
+    let (closed, established) =
+        (Redirected::is_closed(redirected.flags), flows::established(&flow.there.key).is_some());
     if closed && established {
         flows::close(flow)
     } else if !closed && !established {

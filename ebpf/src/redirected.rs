@@ -75,7 +75,5 @@ static DESTINATION: PerCpuArray<Destination, 1> = PerCpuArray::new();
 pub fn destination() -> Option<&'static mut Destination> {
     // SAFETY: this processor's own element, and no other program of ours interrupts this one on it. Every bit pattern is a
     // Destination. Each reference is used up before the next one is made.
-    DESTINATION
-        .get_ptr_mut(0)
-        .map(|destination| unsafe { &mut *destination })
+    DESTINATION.get_ptr_mut(0).map(|destination| unsafe { &mut *destination })
 }

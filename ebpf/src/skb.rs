@@ -113,9 +113,7 @@ extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
 #[inline(always)]
 fn parse_usual(context: *mut __sk_buff) -> bool {
     let packet = Linear::of(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
-    packet
-        .filter(|packet| packet.protocol != ICMPV6)
-        .is_some_and(keep)
+    packet.filter(|packet| packet.protocol != ICMPV6).is_some_and(keep)
 }
 
 /// Writes the packet into the scratch map.
@@ -139,13 +137,7 @@ fn pull_headers(context: *mut __sk_buff, most: u32) -> bool {
     // SAFETY: fields of the program's own context.
     let (start, end, length, protocol, gso_size) = unsafe {
         let context = &*context;
-        (
-            context.data,
-            context.data_end,
-            context.len,
-            context.protocol as u16,
-            context.gso_size,
-        )
+        (context.data, context.data_end, context.len, context.protocol as u16, context.gso_size)
     };
     let wanted = length.min(most);
     let may_be_judged =
@@ -184,11 +176,7 @@ impl Skb {
     pub fn new(context: *mut __sk_buff, parsed: u32) -> Self {
         let has_packet = parsed != 0;
         let clock = Clock::default();
-        Self {
-            context,
-            has_packet,
-            clock,
-        }
+        Self { context, has_packet, clock }
     }
 
     /// Whether a VLAN tag lies beside the frame, where the kernel or the device puts it.

@@ -64,10 +64,7 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
     if has_failed() {
         return ALLOW;
     }
-    let mut ends = Ends {
-        vip: endpoint,
-        endpoint,
-    };
+    let mut ends = Ends { vip: endpoint, endpoint };
     // Without the first hook's part the Service is not known, and no longer what an earlier call of the socket meant.
     if !take_call(ctx, &mut ends) {
         match kind {
@@ -265,10 +262,5 @@ pub fn destination_v6(ctx: &SockAddrContext) -> Vip {
 fn vip(addr: Addr, sock_addr: *mut bpf_sock_addr) -> Vip {
     // SAFETY: as in `destination_v4`. The port is in network order in the low 16 bits.
     let (port, protocol) = unsafe { ((*sock_addr).user_port, (*sock_addr).protocol) };
-    Vip {
-        addr,
-        port: u16::from_be(port as u16),
-        protocol: protocol as u8,
-        reserved: 0,
-    }
+    Vip { addr, port: u16::from_be(port as u16), protocol: protocol as u8, reserved: 0 }
 }

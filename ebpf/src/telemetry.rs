@@ -92,11 +92,8 @@ fn admit(rate: *mut Rate, now_ns: u64) -> bool {
     // SAFETY: fields of an entry that stays writable for the run of the program; every bit pattern is a number.
     unsafe {
         let (window_ns, events) = (&raw mut (*rate).window_ns, &raw mut (*rate).events);
-        let mut now = Rate {
-            window_ns: window_ns.read_volatile(),
-            events: events.read_volatile(),
-            ..Rate::default()
-        };
+        let mut now =
+            Rate { window_ns: window_ns.read_volatile(), events: events.read_volatile(), ..Rate::default() };
         let admitted = now.admit(now_ns);
         window_ns.write_volatile(now.window_ns);
         events.write_volatile(now.events);
@@ -142,8 +139,5 @@ unsafe fn write<F: Origin>(event: *mut Event, frame: &F, reason: Reason, outcome
 #[inline(never)]
 fn log<F: Origin>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
     let (src, dst) = (packet.src.octets, packet.dst.octets);
-    info!(
-        frame,
-        "{:i} -> {:i} reason {} outcome {}", src, dst, reason as u32, outcome as u32
-    );
+    info!(frame, "{:i} -> {:i} reason {} outcome {}", src, dst, reason as u32, outcome as u32);
 }

@@ -34,14 +34,8 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
     let Some((config, mode)) = maps::config() else {
         return Decision::Pass;
     };
-    let tables = Tables {
-        frame,
-        config,
-        mode,
-        view,
-        key: DenialKey::of_ip(packet.dst),
-        terminated: Cell::new(None),
-    };
+    let tables =
+        Tables { frame, config, mode, view, key: DenialKey::of_ip(packet.dst), terminated: Cell::new(None) };
     let verdict = judge_terminated(packet, &tables);
     let mut decision = decide(packet, verdict, &tables);
     if !F::IS_LAST {
@@ -87,10 +81,7 @@ pub fn sight(skb: &Skb, packet: &Packet) {
     let entry = terminated.entry;
     // SAFETY: fields of an entry that stays there for the run of the program.
     let (holder_ns, confirmed_ns) = unsafe {
-        (
-            (&raw const (*entry).holder_ns).read_volatile(),
-            (&raw const (*entry).confirmed_ns).read_volatile(),
-        )
+        ((&raw const (*entry).holder_ns).read_volatile(), (&raw const (*entry).confirmed_ns).read_volatile())
     };
     let Some(sighting) = Terminated::sighting(holder_ns, confirmed_ns, now_ns) else {
         return;
@@ -173,9 +164,7 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     #[inline(always)]
     fn rate(&self) -> Option<*mut Rate> {
         // SAFETY: a field of an entry that stays there for the run of the program.
-        self.terminated
-            .get()
-            .map(|found| unsafe { &raw mut (*found.entry).rate })
+        self.terminated.get().map(|found| unsafe { &raw mut (*found.entry).rate })
     }
 
     #[inline(always)]

@@ -47,14 +47,8 @@ fn main() {
     let runtime = support::runtime();
     let _context = runtime.enter();
     let wanted = env::var("SCALE").unwrap_or_default();
-    let effort = if form::is_quick() {
-        Effort::quick()
-    } else {
-        Effort::full()
-    };
-    let sizes = [SMALL, LARGE]
-        .into_iter()
-        .filter(|size| size.name.starts_with(&wanted));
+    let effort = if form::is_quick() { Effort::quick() } else { Effort::full() };
+    let sizes = [SMALL, LARGE].into_iter().filter(|size| size.name.starts_with(&wanted));
     let (mut all, mut notes) = (Vec::new(), Vec::new());
     for size in sizes {
         let (rows, more) = measure(size, &effort);

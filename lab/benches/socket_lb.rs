@@ -52,11 +52,7 @@ fn table(rounds: &[[[f64; COSTS]; ROWS.len()]], number: usize) -> Table {
     let row = |(row, (name, _)): (usize, &(&str, Beside))| {
         let samples = rounds.iter().map(|round| round[row][number]).collect();
         let row = form::Row::new(*name, "", samples);
-        if *name == base {
-            row
-        } else {
-            row.compare(Comparison::with(base))
-        }
+        if *name == base { row } else { row.compare(Comparison::with(base)) }
     };
     Table {
         name: format!("socket-lb-{}", number + 1),

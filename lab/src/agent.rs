@@ -36,11 +36,9 @@ impl Place<'_> {
         fs::write(&kubeconfig, self.kubeconfig)
             .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
         let mut arguments: Vec<OsString> = vec!["agent".into(), "--node-name".into(), self.node.into()];
-        for (flag, path) in [
-            ("--kubeconfig", &*kubeconfig),
-            ("--run-dir", self.run_dir),
-            ("--pin-dir", self.pin_dir),
-        ] {
+        for (flag, path) in
+            [("--kubeconfig", &*kubeconfig), ("--run-dir", self.run_dir), ("--pin-dir", self.pin_dir)]
+        {
             arguments.extend([flag.into(), path.into()]);
         }
         Ok(arguments)
@@ -68,9 +66,8 @@ impl AgentProcess {
                 Ok(())
             });
         }
-        let child = command
-            .spawn()
-            .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+        let child =
+            command.spawn().with_context(|| format!("cannot run {}", command.get_program().display()))?;
         let run_dir = run_dir.to_owned();
         Ok(Self { child, run_dir })
     }
@@ -97,15 +94,9 @@ impl AgentProcess {
             let Some(missing) = missing else { return seen };
             if let Some(exit) = self.ended()? {
                 let log = self.log();
-                bail!(
-                    "the agent ended: {exit}: {}",
-                    log.lines().last().unwrap_or_default()
-                );
+                bail!("the agent ended: {exit}: {}", log.lines().last().unwrap_or_default());
             }
-            ensure!(
-                Instant::now() < deadline,
-                "the agent {failing} in {PATIENCE:?}: {missing}"
-            );
+            ensure!(Instant::now() < deadline, "the agent {failing} in {PATIENCE:?}: {missing}");
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -122,11 +113,7 @@ impl AgentProcess {
             if let Some(exit) = self.ended()? {
                 return Ok(exit);
             }
-            ensure!(
-                Instant::now() < deadline,
-                "the agent still runs after {PATIENCE:?}: {}",
-                self.log()
-            );
+            ensure!(Instant::now() < deadline, "the agent still runs after {PATIENCE:?}: {}", self.log());
             thread::sleep(Duration::from_millis(5));
         }
     }

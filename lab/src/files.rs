@@ -23,11 +23,7 @@ pub fn named(
         let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         inside.retain(|path| wanted(path));
         inside.sort();
-        anyhow::ensure!(
-            !inside.is_empty(),
-            "{}: neither a {what} nor a folder with one",
-            path.display()
-        );
+        anyhow::ensure!(!inside.is_empty(), "{}: neither a {what} nor a folder with one", path.display());
         all.append(&mut inside);
     }
     Ok(all)

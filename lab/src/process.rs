@@ -17,21 +17,12 @@ pub fn output(command: &mut Command) -> Result<String> {
 /// Runs a program that reads this from its standard input. `package` is what to install if there is no such program.
 pub fn with_input(command: &mut Command, input: &str, package: &str) -> Result<Output> {
     let name = name(command);
-    let piped = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = piped
-        .spawn()
-        .with_context(|| format!("cannot run {name} (install {package})"))?;
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().with_context(|| format!("cannot run {name} (install {package})"))?;
     let mut stdin = child.stdin.take().context("the program has no standard input")?;
-    stdin
-        .write_all(input.as_bytes())
-        .with_context(|| format!("cannot write to {name}"))?;
+    stdin.write_all(input.as_bytes()).with_context(|| format!("cannot write to {name}"))?;
     drop(stdin);
-    child
-        .wait_with_output()
-        .with_context(|| format!("cannot wait for {name}"))
+    child.wait_with_output().with_context(|| format!("cannot wait for {name}"))
 }
 
 /// What a program wrote about its failure, on one line.
@@ -50,13 +41,6 @@ pub fn epguard() -> Result<PathBuf> {
     }
     let own = std::env::current_exe().context("cannot find this program's path")?;
     let folders = own.ancestors().skip(1).take(2);
-    let found = folders
-        .map(|folder| folder.join("epguard"))
-        .find(|path| path.is_file());
-    found.with_context(|| {
-        format!(
-            "there is no epguard beside {}: run `cargo xtask build`",
-            own.display()
-        )
-    })
+    let found = folders.map(|folder| folder.join("epguard")).find(|path| path.is_file());
+    found.with_context(|| format!("there is no epguard beside {}: run `cargo xtask build`", own.display()))
 }

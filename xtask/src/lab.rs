@@ -22,15 +22,9 @@ pub(crate) struct Args {
 pub(crate) fn run(verb: &str, args: &Args) -> Result<ExitCode> {
     let mut lab = built(verb)?;
     // Paths among the arguments are the caller's, not the workspace's.
-    lab.args(&args.rest)
-        .current_dir(env::current_dir().context("no working directory")?);
-    let status = lab
-        .status()
-        .with_context(|| format!("cannot run {}", name(&lab)))?;
-    Ok(status
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .map_or(ExitCode::FAILURE, ExitCode::from))
+    lab.args(&args.rest).current_dir(env::current_dir().context("no working directory")?);
+    let status = lab.status().with_context(|| format!("cannot run {}", name(&lab)))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// `epguard-lab VERB` after a fresh build of everything. An error without root.

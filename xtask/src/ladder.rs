@@ -57,9 +57,7 @@ impl Ladder {
 
     /// As [`Self::run`], for a step that may take longer than [`LIMIT`].
     pub(crate) fn run_within(&mut self, most: Duration, title: &str, counted: Counted, mut command: Command) {
-        self.check(title, || {
-            count(&mut command, counted, limit(most), &mut std::io::stdout())
-        });
+        self.check(title, || count(&mut command, counted, limit(most), &mut std::io::stdout()));
     }
 
     /// Runs commands at the same time, a few at once, in the order given. Each one's output follows when it has ended.
@@ -99,11 +97,7 @@ impl Ladder {
             println!("error: {error:#}");
             Count { passed: 0, failed: 1 }
         });
-        self.done.push(Step {
-            title: title.into(),
-            outcome: Outcome::Counted(count),
-            took: start.elapsed(),
-        });
+        self.done.push(Step { title: title.into(), outcome: Outcome::Counted(count), took: start.elapsed() });
     }
 
     /// Runs a check of this program that passes if it finds nothing. Prints what it finds.
@@ -113,10 +107,7 @@ impl Ladder {
             for line in &found {
                 println!("{line}");
             }
-            Ok(Count {
-                passed: found.is_empty().into(),
-                failed: u32::try_from(found.len())?,
-            })
+            Ok(Count { passed: found.is_empty().into(), failed: u32::try_from(found.len())? })
         });
     }
 
@@ -124,11 +115,7 @@ impl Ladder {
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
         let outcome = Outcome::LeftOut(why.into());
-        self.done.push(Step {
-            title: title.into(),
-            outcome,
-            took: Duration::ZERO,
-        });
+        self.done.push(Step { title: title.into(), outcome, took: Duration::ZERO });
     }
 
     /// Prints the table and, as the last line, `N passed, N failed`.
@@ -201,33 +188,25 @@ fn count(
 /// and did not has run nothing.
 fn judge(counted: Counted, success: bool, sum: Count) -> Count {
     match counted {
-        Counted::ByExit => Count {
-            passed: success.into(),
-            failed: (!success).into(),
-        },
-        Counted::ByOutput if !success || sum == Count::default() => Count {
-            failed: sum.failed.max(1),
-            ..sum
-        },
+        Counted::ByExit => Count { passed: success.into(), failed: (!success).into() },
+        Counted::ByOutput if !success || sum == Count::default() => {
+            Count { failed: sum.failed.max(1), ..sum }
+        }
         Counted::ByOutput => sum,
     }
 }
 
 fn parse(line: &str) -> Option<Count> {
-    let words: Vec<&str> = line
-        .split([' ', ',', ';'])
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
     let words = match words.as_slice() {
         ["test", "result:", _, rest @ ..] => rest,
         all @ [_, _, _, _] => all,
         _ => return None,
     };
     match words {
-        [passed, "passed", failed, "failed", ..] => Some(Count {
-            passed: passed.parse().ok()?,
-            failed: failed.parse().ok()?,
-        }),
+        [passed, "passed", failed, "failed", ..] => {
+            Some(Count { passed: passed.parse().ok()?, failed: failed.parse().ok()? })
+        }
         _ => None,
     }
 }
@@ -246,34 +225,19 @@ mod tests {
     fn counts_are_read_from_cargo_test_and_from_closing_lines() {
         let line = "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; finished in 0.00s";
         assert_eq!(parse(line), Some(Count { passed: 3, failed: 2 }));
-        assert_eq!(
-            parse("21 passed, 0 failed"),
-            Some(Count {
-                passed: 21,
-                failed: 0
-            })
-        );
+        assert_eq!(parse("21 passed, 0 failed"), Some(Count { passed: 21, failed: 0 }));
         assert_eq!(parse("calls: 21 passed, 0 failed so far"), None);
         assert_eq!(parse("test a_test ... ok"), None);
     }
 
     #[test]
     fn counts_of_several_binaries_add_up() {
-        assert_eq!(
-            sh(
-                "echo '2 passed, 0 failed'; echo '3 passed, 0 failed'",
-                Counted::ByOutput
-            ),
-            (5, 0)
-        );
+        assert_eq!(sh("echo '2 passed, 0 failed'; echo '3 passed, 0 failed'", Counted::ByOutput), (5, 0));
     }
 
     #[test]
     fn a_command_without_a_closing_line_that_fails_counts_as_a_failure() {
-        assert_eq!(
-            sh("echo '2 passed, 0 failed'; exit 101", Counted::ByOutput),
-            (2, 1)
-        );
+        assert_eq!(sh("echo '2 passed, 0 failed'; exit 101", Counted::ByOutput), (2, 1));
         assert_eq!(sh("exit 1", Counted::ByExit), (0, 1));
     }
 
@@ -291,9 +255,6 @@ mod tests {
         let sum = count(&mut command, Counted::ByOutput, limit, &mut output).unwrap();
         assert_eq!(sum, Count { passed: 2, failed: 1 });
         let output = String::from_utf8(output).unwrap();
-        assert!(
-            output.ends_with("did not end within 2s and was killed\n"),
-            "{output}"
-        );
+        assert!(output.ends_with("did not end within 2s and was killed\n"), "{output}");
     }
 }

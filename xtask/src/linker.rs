@@ -28,15 +28,9 @@ pub(crate) fn ensure(toolchain: &Toolchain) -> Result<PathBuf> {
     let mut install = cargo();
     install.args(["install", &format!("bpf-linker@{VERSION}"), "--locked", "--force"]);
     install.args(["--no-default-features", "--features", &format!("llvm-{llvm}")]);
-    install
-        .arg("--root")
-        .arg(tools())
-        .arg("--target-dir")
-        .arg(tools().join("build"));
+    install.arg("--root").arg(tools()).arg("--target-dir").arg(tools().join("build"));
     // Both are read: the first by bpf-linker's build script, the second by llvm-sys.
-    install
-        .env("LLVM_PREFIX", &prefix)
-        .env(format!("LLVM_SYS_{llvm}1_PREFIX"), &prefix);
+    install.env("LLVM_PREFIX", &prefix).env(format!("LLVM_SYS_{llvm}1_PREFIX"), &prefix);
     run(&mut install).context("cannot build bpf-linker; a prebuilt one on PATH will do as well")?;
     // 300 MB that are not needed any more.
     let _ = fs::remove_dir_all(tools().join("build"));
@@ -62,23 +56,16 @@ fn tools() -> PathBuf {
 /// The LLVM a linker carries: in its needed library (`libLLVM.so.22.1`) or, linked statically, in the
 /// producer string of LLVM's bitcode writer (`LLVM22.1.8`). It has no flag that prints it.
 fn llvm_major(binary: &[u8]) -> Option<u32> {
-    binary
-        .windows(4)
-        .enumerate()
-        .filter(|(_, window)| window == b"LLVM")
-        .find_map(|(at, _)| {
-            let rest = &binary[at + 4..];
-            let rest = rest
-                .strip_prefix(b".so.")
-                .or_else(|| rest.strip_prefix(b"-"))
-                .unwrap_or(rest);
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let dotted = matches!(rest.get(digits..digits + 2), Some([b'.', next]) if next.is_ascii_digit());
-            if !(2..=3).contains(&digits) || !dotted {
-                return None;
-            }
-            std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
-        })
+    binary.windows(4).enumerate().filter(|(_, window)| window == b"LLVM").find_map(|(at, _)| {
+        let rest = &binary[at + 4..];
+        let rest = rest.strip_prefix(b".so.").or_else(|| rest.strip_prefix(b"-")).unwrap_or(rest);
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let dotted = matches!(rest.get(digits..digits + 2), Some([b'.', next]) if next.is_ascii_digit());
+        if !(2..=3).contains(&digits) || !dotted {
+            return None;
+        }
+        std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+    })
 }
 
 #[cfg(test)]

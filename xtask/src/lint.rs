@@ -19,12 +19,7 @@ pub(crate) fn run() -> ExitCode {
 pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.find("pages", pages::check);
-    component(
-        ladder,
-        "clippy, host",
-        "clippy",
-        &["clippy", "--all-targets", "--", "-D", "warnings"],
-    );
+    component(ladder, "clippy, host", "clippy", &["clippy", "--all-targets", "--", "-D", "warnings"]);
     clippy_ebpf(ladder);
     let mut docs = cargo_with(&["doc", "--no-deps", "--document-private-items"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
@@ -36,10 +31,7 @@ fn component(ladder: &mut Ladder, title: &str, component: &str, args: &[&str]) {
     if read(cargo_with(&args[..1]).arg("--version")).is_ok() {
         ladder.run(title, Counted::ByExit, cargo_with(args));
     } else {
-        ladder.leave_out(
-            title,
-            &format!("no {component}; run `rustup component add {component}`"),
-        );
+        ladder.leave_out(title, &format!("no {component}; run `rustup component add {component}`"));
     }
 }
 

@@ -57,9 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut caught = 0;
     for (number, mutation) in (1..).zip(&mutations) {
         eprintln!("[{number}/{}] {}", mutations.len(), mutation.name());
-        let outcome = tree
-            .outcome(mutation)
-            .unwrap_or_else(|error| format!("ERROR: {error:#}"));
+        let outcome = tree.outcome(mutation).unwrap_or_else(|error| format!("ERROR: {error:#}"));
         println!("| {} | `{}` | {outcome} |", mutation.row, mutation.test_name());
         caught += usize::from(outcome == "caught");
     }
@@ -82,10 +80,7 @@ impl Mutation {
             let line = patch.lines().find_map(|line| line.strip_prefix(key));
             line.with_context(|| format!("{}: no line `{key}...`", file.display()))
         };
-        let test: Vec<String> = header("# test: cargo test ")?
-            .split_whitespace()
-            .map(Into::into)
-            .collect();
+        let test: Vec<String> = header("# test: cargo test ")?.split_whitespace().map(Into::into).collect();
         if test.iter().rev().nth(1).is_none_or(|word| word != "--exact") {
             bail!("{}: `# test:` has to end with `--exact NAME`", file.display());
         }
@@ -93,19 +88,13 @@ impl Mutation {
         Ok(Self {
             file: file.into(),
             row: header("# row: ")?.into(),
-            ebpf: folders
-                .iter()
-                .any(|folder| patch.contains(&format!("\n+++ b/{folder}"))),
+            ebpf: folders.iter().any(|folder| patch.contains(&format!("\n+++ b/{folder}"))),
             test,
         })
     }
 
     fn name(&self) -> String {
-        self.file
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
+        self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// The name of the test, as libtest prints it.
@@ -129,23 +118,15 @@ impl Tree {
     fn of_head() -> Result<Self> {
         let folder = root().join("target/mutate");
         let head = read(command("git").args(["rev-parse", "HEAD"]))?;
-        let tree = Self {
-            folder,
-            foreign_object: true,
-        };
+        let tree = Self { folder, foreign_object: true };
         if tree.folder.join(".git").exists() {
             // Unchanged files keep their times, so that cargo builds only the changes of a mutation.
-            run_command(
-                tree.git()
-                    .args(["checkout", "--quiet", "--force", "--detach", head.trim()]),
-            )?;
+            run_command(tree.git().args(["checkout", "--quiet", "--force", "--detach", head.trim()]))?;
         } else {
             // A folder that a user removed is still registered.
             run_command(command("git").args(["worktree", "prune"]))?;
             let mut add = command("git");
-            add.args(["worktree", "add", "--quiet", "--detach"])
-                .arg(&tree.folder)
-                .arg(head.trim());
+            add.args(["worktree", "add", "--quiet", "--detach"]).arg(&tree.folder).arg(head.trim());
             run_command(&mut add)?;
         }
         Ok(tree)
@@ -167,11 +148,7 @@ impl Tree {
         }
         let mut test = self.here(cargo());
         test.arg("test").args(&mutation.test).process_group(0);
-        let child = test
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let child = test.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let watchdog = Watchdog::new(child.id(), LIMIT);
         let output = child.wait_with_output()?;
         if watchdog.has_killed() {
@@ -191,20 +168,11 @@ impl Tree {
     fn build(&mut self, mutated: bool) -> Result<bool> {
         let build = if mutated || self.foreign_object {
             let mut build = command(std::env::current_exe().context("cannot find this program")?);
-            build
-                .arg("build")
-                .env("CARGO_MANIFEST_DIR", self.folder.join("xtask"));
+            build.arg("build").env("CARGO_MANIFEST_DIR", self.folder.join("xtask"));
             build
         } else {
             let mut build = cargo();
-            build.args([
-                "build",
-                "--quiet",
-                "--package",
-                "epguard",
-                "--package",
-                "epguard-lab",
-            ]);
+            build.args(["build", "--quiet", "--package", "epguard", "--package", "epguard-lab"]);
             build
         };
         self.foreign_object = mutated;
@@ -248,32 +216,19 @@ mod tests {
         assert_eq!(read_outcome("a::b", failed), "caught");
         assert_eq!(read_outcome("b", failed), NO_RESULT, "another test failed");
         assert_eq!(read_outcome("a", passed), "SURVIVED");
-        assert_eq!(
-            read_outcome("a", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed\n"),
-            NO_RESULT
-        );
-        assert_eq!(
-            read_outcome("a", "error: could not compile `epguard` (lib)\n"),
-            NO_RESULT
-        );
+        assert_eq!(read_outcome("a", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed\n"), NO_RESULT);
+        assert_eq!(read_outcome("a", "error: could not compile `epguard` (lib)\n"), NO_RESULT);
     }
 
     #[test]
     fn every_mutation_applies_to_the_sources_and_stands_in_the_assurance_page() {
         let page = files::read(&root().join("docs/assurance.md")).unwrap().text;
         for mutation in all().unwrap() {
-            let output = command("git")
-                .args(["apply", "--check"])
-                .arg(&mutation.file)
-                .output()
-                .unwrap();
+            let output = command("git").args(["apply", "--check"]).arg(&mutation.file).output().unwrap();
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{}: {error}", mutation.name());
             let row = format!("| {} | `{}` |", mutation.row, mutation.test_name());
-            assert!(
-                page.contains(&row),
-                "docs/assurance.md lacks the row: {row} caught |"
-            );
+            assert!(page.contains(&row), "docs/assurance.md lacks the row: {row} caught |");
         }
     }
 }

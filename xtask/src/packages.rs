@@ -48,16 +48,9 @@ pub(crate) fn extract(package: &str, program: &str) -> Result<()> {
         return Ok(());
     }
     if which("apt-get").is_none() {
-        bail!(
-            "missing: {}; there is no apt-get here, put it into {}",
-            name.display(),
-            to.display()
-        );
+        bail!("missing: {}; there is no apt-get here, put it into {}", name.display(), to.display());
     }
-    println!(
-        "setup: taking {} out of Debian's package {package}",
-        name.display()
-    );
+    println!("setup: taking {} out of Debian's package {package}", name.display());
     let unpacked = tools.join(package);
     if unpacked.exists() {
         // An interrupted setup leaves half a package.
@@ -98,9 +91,7 @@ pub(crate) fn unpack(package: &Path, folder: &Path) -> Result<()> {
 /// `--no-remove`: a conflicting Rust or LLVM is the user's, and only the user may remove it.
 fn apt_get_install(packages: &[&str]) -> Command {
     let mut install = apt_get();
-    install
-        .args(["install", "--yes", "--no-remove", "--no-install-recommends"])
-        .args(packages);
+    install.args(["install", "--yes", "--no-remove", "--no-install-recommends"]).args(packages);
     install
 }
 
@@ -111,9 +102,7 @@ fn update() -> Result<()> {
 
 fn apt_get() -> Command {
     let mut apt_get = command("apt-get");
-    apt_get
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .args(["-o", "DPkg::Lock::Timeout=120"]);
+    apt_get.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "DPkg::Lock::Timeout=120"]);
     apt_get.stdin(std::process::Stdio::null());
     apt_get
 }
@@ -121,7 +110,5 @@ fn apt_get() -> Command {
 /// True in container images, which come without package lists.
 fn lists_are_empty() -> bool {
     let lists = list(Path::new("/var/lib/apt/lists")).unwrap_or_default();
-    !lists
-        .iter()
-        .any(|file| file.to_string_lossy().contains("_Packages"))
+    !lists.iter().any(|file| file.to_string_lossy().contains("_Packages"))
 }

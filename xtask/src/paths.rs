@@ -13,10 +13,7 @@ pub(crate) fn renamed(more: &[(&Path, &str)]) -> Vec<String> {
     let mut names = vec![(root(), "/epguard")];
     names.extend(home.as_deref().map(|home| (home, "/cargo")));
     names.extend(more);
-    names
-        .into_iter()
-        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
-        .collect()
+    names.into_iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect()
 }
 
 #[cfg(test)]
@@ -28,10 +25,6 @@ mod tests {
         let flags = renamed(&[(&root().join("target/x"), "/target")]);
         let sources = format!("--remap-path-prefix={}=/epguard", root().display());
         assert_eq!(flags.first(), Some(&sources));
-        assert!(
-            flags
-                .last()
-                .is_some_and(|flag| flag.ends_with("target/x=/target"))
-        );
+        assert!(flags.last().is_some_and(|flag| flag.ends_with("target/x=/target")));
     }
 }

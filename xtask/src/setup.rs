@@ -24,11 +24,8 @@ const PROGRAMS: [(&str, &str); 9] = [
 ];
 
 /// Programs that the benchmarks compare epguard with, or measure with.
-const BENCH_PROGRAMS: [(&str, &str); 3] = [
-    ("xdp-filter", "xdp-tools"),
-    ("iperf3", "iperf3"),
-    ("ipset", "ipset"),
-];
+const BENCH_PROGRAMS: [(&str, &str); 3] =
+    [("xdp-filter", "xdp-tools"), ("iperf3", "iperf3"), ("ipset", "ipset")];
 
 /// The tools that compile and link the eBPF object.
 pub(crate) struct Ebpf {
@@ -42,10 +39,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     programs()?;
     test_programs()?;
     for (program, _) in PROGRAMS {
-        println!(
-            "setup: {program}: {}",
-            which(program).unwrap_or_default().display()
-        );
+        println!("setup: {program}: {}", which(program).unwrap_or_default().display());
     }
     println!("setup: complete");
     Ok(ExitCode::SUCCESS)

@@ -16,12 +16,7 @@ use crate::setup;
 use groups::Group;
 
 /// The steps that take longest.
-const LONGEST: [&str; 4] = [
-    "root: intents",
-    "root: lives",
-    "root: programs",
-    "root: lifecycle",
-];
+const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
 
 /// Recordings that are also replayed to the real process with its real watches and maps.
 const SOME: [&str; 8] = [
@@ -97,21 +92,13 @@ fn on_the_kernel(ladder: &mut Ladder) {
     let mut steps: Vec<(String, Command)> = groups.iter().map(step).collect();
     let libraries = root_tests(&["--lib", "--bins"].map(Into::into));
     steps.push(("root: libraries".into(), libraries));
-    steps.sort_by_key(|(title, _)| {
-        LONGEST
-            .iter()
-            .position(|long| long == title)
-            .unwrap_or(LONGEST.len())
-    });
+    steps.sort_by_key(|(title, _)| LONGEST.iter().position(|long| long == title).unwrap_or(LONGEST.len()));
     ladder.run_together(steps, AT_ONCE);
 }
 
 fn root_tests(which: &[String]) -> Command {
     let mut cargo = cargo();
-    cargo
-        .args(["test", "--quiet"])
-        .args(which)
-        .args(["--", "--ignored"]);
+    cargo.args(["test", "--quiet"]).args(which).args(["--", "--ignored"]);
     cargo
 }
 

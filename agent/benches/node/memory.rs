@@ -19,16 +19,11 @@ pub fn rows() -> Vec<Row> {
         Row::new(name, "", vec![kib])
     };
     let started = all_maps();
-    let programs = datapath
-        .ebpf
-        .programs()
-        .filter_map(|(_, program)| program.fd().ok());
+    let programs = datapath.ebpf.programs().filter_map(|(_, program)| program.fd().ok());
     let programs: u64 = programs.map(|program| memlock(program.as_fd())).sum();
     let mut owners: HashMap<_, Addr, Owner> = datapath.ebpf.map_mut("OWNERS").unwrap().try_into().unwrap();
     for ip in 0..OWNERS {
-        owners
-            .insert(Addr::from_v4_word(ip), Owner::default(), 0)
-            .unwrap();
+        owners.insert(Addr::from_v4_word(ip), Owner::default(), 0).unwrap();
     }
     let mut rows = vec![
         row("programs at interfaces".into(), programs),

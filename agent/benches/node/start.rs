@@ -34,13 +34,7 @@ pub fn round(interfaces: usize) -> Round {
     drop(first);
     let (second, load_again) = timed(load_all);
     let (_second, take_over) = timed(|| hook(second, &interfaces));
-    Round {
-        empty,
-        load,
-        attach,
-        load_again,
-        take_over,
-    }
+    Round { empty, load, attach, load_again, take_over }
 }
 
 fn load_all() -> Datapath {
@@ -62,11 +56,7 @@ fn attach_empty(interfaces: &[(u32, String)]) {
     for (number, name) in interfaces {
         for (hook, what) in [(BPF_TCX_INGRESS, "ingress"), (BPF_TCX_EGRESS, "egress")] {
             let link = bpf::link_create(program.as_fd(), Target::Interface(*number), hook).unwrap();
-            bpf::pin(
-                link.as_fd(),
-                &Path::new("/sys/fs/bpf").join(format!("{name}-{what}")),
-            )
-            .unwrap();
+            bpf::pin(link.as_fd(), &Path::new("/sys/fs/bpf").join(format!("{name}-{what}"))).unwrap();
         }
     }
 }
@@ -86,10 +76,7 @@ fn make(count: usize) -> Vec<(u32, String)> {
     }
     drop(batch);
     assert!(ip.wait().unwrap().success());
-    names
-        .into_iter()
-        .map(|name| (if_nametoindex(&*name).unwrap(), name))
-        .collect()
+    names.into_iter().map(|name| (if_nametoindex(&*name).unwrap(), name)).collect()
 }
 
 fn timed<T>(step: impl FnOnce() -> T) -> (T, f64) {

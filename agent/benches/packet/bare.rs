@@ -23,10 +23,7 @@ impl Spreader {
     /// octets of the destination, which lie at this offset: a number below `count`.
     pub fn new(kind: Kind, length: usize, destination: usize, count: u32) -> io::Result<Self> {
         let map = tail_call_map()?;
-        let (length, destination) = (
-            i16::try_from(length).unwrap(),
-            i16::try_from(destination).unwrap(),
-        );
+        let (length, destination) = (i16::try_from(length).unwrap(), i16::try_from(destination).unwrap());
         let (data, data_end) = if kind == Kind::Tc { (76, 80) } else { (0, 4) };
         let [map_low, map_high] = map_address(map.as_raw_fd());
         let spread = [

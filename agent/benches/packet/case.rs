@@ -76,15 +76,7 @@ pub const CASES: [Case; 21] = [
 ];
 
 const fn peer(name: &'static str, subject: Subject) -> Case {
-    Case {
-        name,
-        subject,
-        to: Other,
-        end: End::Pass,
-        peer: None,
-        at_most: None,
-        not_above: None,
-    }
+    Case { name, subject, to: Other, end: End::Pass, peer: None, at_most: None, not_above: None }
 }
 
 const fn tc(
@@ -94,12 +86,7 @@ const fn tc(
     to: Destination,
     at_most: Option<[f64; 2]>,
 ) -> Case {
-    Case {
-        to,
-        peer: Some(EMPTY_TC),
-        at_most,
-        ..peer(name, Subject::Program(state, program))
-    }
+    Case { to, peer: Some(EMPTY_TC), at_most, ..peer(name, Subject::Program(state, program)) }
 }
 
 const fn both(
@@ -109,28 +96,15 @@ const fn both(
     end: End,
     at_most: Option<[f64; 2]>,
 ) -> Case {
-    Case {
-        end,
-        peer: Some(TWO_EMPTY_TC),
-        ..tc(name, state, BOTH, to, at_most)
-    }
+    Case { end, peer: Some(TWO_EMPTY_TC), ..tc(name, state, BOTH, to, at_most) }
 }
 
 const fn xdp(name: &'static str, to: Destination, end: End, at_most: Option<[f64; 2]>) -> Case {
-    Case {
-        end,
-        peer: Some(EMPTY_XDP),
-        ..tc(name, Orphans, XDP, to, at_most)
-    }
+    Case { end, peer: Some(EMPTY_XDP), ..tc(name, Orphans, XDP, to, at_most) }
 }
 
 const fn filter(name: &'static str, addresses: u32, to: Destination, end: End) -> Case {
-    Case {
-        to,
-        end,
-        peer: Some(EMPTY_XDP),
-        ..peer(name, Subject::XdpFilter(addresses))
-    }
+    Case { to, end, peer: Some(EMPTY_XDP), ..peer(name, Subject::XdpFilter(addresses)) }
 }
 
 impl Case {

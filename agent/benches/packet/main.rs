@@ -64,11 +64,7 @@ fn main() {
         title: title.into(),
         unit: "ns".into(),
         notes: notes.iter().map(|&note| note.to_owned()).collect(),
-        rows: entries
-            .iter()
-            .filter(|entry| entry.mode == mode)
-            .map(row)
-            .collect(),
+        rows: entries.iter().filter(|entry| entry.mode == mode).map(row).collect(),
     };
     let tables = [
         table(

@@ -44,13 +44,7 @@ pub struct Entry {
 impl Bench {
     /// `runs`: test runs of which a sample is the least.
     pub fn new(runs: u32) -> Self {
-        let states = [
-            State::Idle,
-            State::Observe,
-            State::Enforce,
-            State::Orphans,
-            State::Contradicted,
-        ];
+        let states = [State::Idle, State::Observe, State::Enforce, State::Orphans, State::Contradicted];
         let kinds = [Kind::Tc, Kind::Xdp, Kind::XdpFrags];
         let mut filters = Vec::new();
         // Not for tests, which need no other package.
@@ -78,15 +72,7 @@ impl Bench {
             Mode::Hot => node::one(&gate, case.to, family),
             Mode::Random => spread,
         };
-        Entry {
-            case,
-            family,
-            mode,
-            samples: Vec::new(),
-            ratios: Vec::new(),
-            frame,
-            spreader,
-        }
+        Entry { case, family, mode, samples: Vec::new(), ratios: Vec::new(), frame, spreader }
     }
 
     /// Adds a sample to a row, unless its program is missing.

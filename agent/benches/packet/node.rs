@@ -80,11 +80,9 @@ pub fn enter() {
     for family in ["ipv4", "ipv6"] {
         std::fs::write(format!("/proc/sys/net/{family}/conf/all/forwarding"), "1").unwrap();
     }
-    for arguments in [
-        "link set lo up",
-        "route add blackhole 10.240.0.0/12",
-        "-6 route add blackhole fd00::/16",
-    ] {
+    for arguments in
+        ["link set lo up", "route add blackhole 10.240.0.0/12", "-6 route add blackhole fd00::/16"]
+    {
         run("ip", &arguments.split(' ').collect::<Vec<_>>());
     }
 }
@@ -115,17 +113,10 @@ pub fn rig(state: State) -> Rig {
         renew(&mut rig, addr);
     }
     renew_suspects(&mut rig);
-    let mac = Mac {
-        sends: 1,
-        ..Mac::default()
-    };
+    let mac = Mac { sends: 1, ..Mac::default() };
     rig.put("MACS", &LOOPBACK, mac);
     rig.configure(Config {
-        mode: if state == State::Observe {
-            Mode::Observe
-        } else {
-            Mode::Enforce
-        },
+        mode: if state == State::Observe { Mode::Observe } else { Mode::Enforce },
         ..ENFORCE
     });
     rig.vouch(View {
@@ -154,11 +145,7 @@ pub fn stale() -> impl Iterator<Item = Addr> {
 }
 
 fn orphan() -> Terminated {
-    Terminated {
-        dead_uid: DEAD_UID,
-        mode: Mode::Enforce as u32,
-        ..Terminated::default()
-    }
+    Terminated { dead_uid: DEAD_UID, mode: Mode::Enforce as u32, ..Terminated::default() }
 }
 
 /// A SYN to one address: to the first one, of the others, whose bucket in the gate is empty.
@@ -178,9 +165,7 @@ pub fn spread(gate: &Gate, to: Destination, family: Family) -> Vec<u8> {
 /// The first address whose bucket in the gate is empty.
 fn quiet(gate: &Gate, of: Destination, family: Family) -> Addr {
     let mut addresses = (0..of.count()).map(|number| of.address(family, number));
-    addresses
-        .find(|addr| gate.buckets[bucket(addr.words())] == 0)
-        .unwrap()
+    addresses.find(|addr| gate.buckets[bucket(addr.words())] == 0).unwrap()
 }
 
 /// Of the last 2 octets of the destination in the frame.

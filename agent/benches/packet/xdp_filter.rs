@@ -11,31 +11,14 @@ use std::process::{Command, Stdio};
 const PINS: &str = "/sys/fs/bpf/xdp-filter";
 
 pub fn is_installed() -> bool {
-    command("xdp-filter")
-        .arg("help")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok()
+    command("xdp-filter").arg("help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
 /// Loads it at a new interface of this network namespace. It drops packets to these addresses; all others pass.
 pub fn load(interface: &str, addresses: &[Addr]) -> OwnedFd {
     crate::kernel::fresh_bpffs();
     run("ip", &["link", "add", interface, "type", "veth"]);
-    run(
-        "xdp-filter",
-        &[
-            "load",
-            "--mode",
-            "skb",
-            "--features",
-            "ipv4,ipv6",
-            "--policy",
-            "allow",
-            interface,
-        ],
-    );
+    run("xdp-filter", &["load", "--mode", "skb", "--features", "ipv4,ipv6", "--policy", "allow", interface]);
     let (v4, v6): (Vec<Addr>, Vec<Addr>) = addresses.iter().partition(|addr| addr.is_v4());
     let octets = |addr: IpAddr| match addr {
         IpAddr::V4(v4) => v4.octets(),
@@ -44,13 +27,7 @@ pub fn load(interface: &str, addresses: &[Addr]) -> OwnedFd {
     fill("filter_ipv4", &v4, |addr| octets(addr.ip()));
     fill("filter_ipv6", &v6, |addr| addr.octets);
     let program = format!("{PINS}/programs/{interface}/xdpfilt_alw_ip");
-    ProgramInfo::from_pin(program)
-        .unwrap()
-        .fd()
-        .unwrap()
-        .as_fd()
-        .try_clone_to_owned()
-        .unwrap()
+    ProgramInfo::from_pin(program).unwrap().fd().unwrap().as_fd().try_clone_to_owned().unwrap()
 }
 
 /// Adds the first address by its command, and the others with the same value.

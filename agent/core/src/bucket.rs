@@ -15,11 +15,7 @@ impl Bucket {
     /// A full bucket; another token comes each `interval`.
     #[must_use]
     pub const fn new(interval: Duration, burst: u32) -> Self {
-        Self {
-            interval,
-            burst,
-            full: Duration::ZERO,
-        }
+        Self { interval, burst, full: Duration::ZERO }
     }
 
     /// Time until the next token; zero if there is one.
@@ -54,9 +50,7 @@ mod tests {
     }
 
     fn taken(bucket: &mut Bucket, at: Duration) -> usize {
-        std::iter::repeat_with(|| bucket.take(at))
-            .take_while(|taken| *taken)
-            .count()
+        std::iter::repeat_with(|| bucket.take(at)).take_while(|taken| *taken).count()
     }
 
     #[test]

@@ -87,13 +87,7 @@ impl<K: Eq + Hash> Counts<K> {
         let at_its_bound = self.get(key) >= own;
         let most = self.of.values().copied().max().unwrap_or_default();
         let is_full = at_its_bound || self.all >= all;
-        is_full.then_some(move |other: &K| {
-            if at_its_bound {
-                other == key
-            } else {
-                self.get(other) == most
-            }
-        })
+        is_full.then_some(move |other: &K| if at_its_bound { other == key } else { self.get(other) == most })
     }
 }
 
@@ -108,10 +102,7 @@ impl<K: Ord, V: Ord> Groups<K, V> {
 
     /// Of the things behind a key, this one and all that are greater.
     pub fn from(&self, key: &K, first: V) -> impl Iterator<Item = &V> {
-        self.0
-            .get(key)
-            .into_iter()
-            .flat_map(move |group| group.range(&first..))
+        self.0.get(key).into_iter().flat_map(move |group| group.range(&first..))
     }
 
     /// All keys.
@@ -152,10 +143,7 @@ mod tests {
 
     fn evictable(counts: &Counts<u8>, key: u8, own: usize, all: usize) -> Vec<u8> {
         let evictable = counts.evictable(&key, own, all);
-        [1, 2, 3]
-            .into_iter()
-            .filter(|key| evictable.as_ref().is_some_and(|is| is(key)))
-            .collect()
+        [1, 2, 3].into_iter().filter(|key| evictable.as_ref().is_some_and(|is| is(key))).collect()
     }
 
     #[test]

@@ -28,9 +28,7 @@ const CONFIRMATIONS: u32 = 3;
 /// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter is to spare.
 #[must_use]
 pub fn requests_per_second(watches: usize, max_age: Duration) -> u32 {
-    let each = u32::try_from(watches)
-        .unwrap_or(u32::MAX)
-        .saturating_mul(2 * CONFIRMATIONS);
+    let each = u32::try_from(watches).unwrap_or(u32::MAX).saturating_mul(2 * CONFIRMATIONS);
     let seconds = u32::try_from(max_age.as_secs()).unwrap_or(u32::MAX).max(1);
     each.saturating_mul(5).div_ceil(seconds.saturating_mul(4))
 }
@@ -80,10 +78,7 @@ impl Freshness {
     #[must_use]
     pub fn new(ids: &[Watched], max_age: Duration, random: fn() -> f64) -> Self {
         let watch = |id: &Watched| (*id, Watch::new(max_age));
-        Self {
-            watches: ids.iter().map(watch).collect(),
-            random,
-        }
+        Self { watches: ids.iter().map(watch).collect(), random }
     }
 
     /// Stores a proof: what the watch has shown up to now is everything that existed at `as_of`.
@@ -160,9 +155,7 @@ impl Freshness {
         let random = self.random;
         let up = self.watches.iter_mut().filter(|(_, watch)| watch.up);
         let due = up.filter_map(|(id, watch)| {
-            let within = watch
-                .deadline()
-                .map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now));
+            let within = watch.deadline().map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now));
             watch.asks(now, random()).then_some(Due { watch: *id, within })
         });
         due.collect()
@@ -171,14 +164,7 @@ impl Freshness {
 
 impl Watch {
     fn new(max_age: Duration) -> Self {
-        Self {
-            max_age,
-            up: false,
-            void: None,
-            proven: None,
-            patience: Duration::ZERO,
-            again: None,
-        }
+        Self { max_age, up: false, void: None, proven: None, patience: Duration::ZERO, again: None }
     }
 
     fn void(&mut self, now: Duration) {
@@ -211,9 +197,7 @@ impl Watch {
     /// a cluster at once, as its cause does; the ones after it are spread by their random part.
     fn patience(&self, as_of: Duration, by: Proof, random: f64) -> Duration {
         let with_time_to_answer = self.max_age.saturating_sub(CONFIRMED_WITHIN);
-        let longest = (self.max_age * 4 / 5)
-            .min(with_time_to_answer)
-            .max(self.max_age / 3);
+        let longest = (self.max_age * 4 / 5).min(with_time_to_answer).max(self.max_age / 3);
         let is_renewal =
             by == Proof::Confirmation && self.deadline().is_some_and(|deadline| as_of <= deadline);
         let spread = if is_renewal { 0.05 } else { 0.5 };

@@ -22,11 +22,7 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
 #[must_use]
 pub fn tables_at(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op> {
     let mut ops = Vec::new();
-    let Changes {
-        suspects,
-        services,
-        denied,
-    } = changes;
+    let Changes { suspects, services, denied } = changes;
     ops.extend(gone(denied, &installed.denied, &desired.denied).map(Op::RemoveDenial));
     ops.extend(gone(suspects, &installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
     ops.extend(gone(services, &installed.services, &desired.services).map(Op::RemoveService));
@@ -52,11 +48,7 @@ pub fn owners<'a>(
     owners: &'a SortedMap<Addr, Owner>,
     changed: &'a BTreeSet<Addr>,
 ) -> impl Iterator<Item = Op> + 'a {
-    changed.iter().map(|ip| {
-        owners
-            .get(ip)
-            .map_or(Op::RemoveOwner(*ip), |owner| Op::PutOwner(*ip, *owner))
-    })
+    changed.iter().map(|ip| owners.get(ip).map_or(Op::RemoveOwner(*ip), |owner| Op::PutOwner(*ip, *owner)))
 }
 
 fn gone<'a, K: Ord + Copy, V>(
@@ -74,10 +66,7 @@ fn other<'a, K: Ord + Copy, V: PartialEq>(
     desired: &'a BTreeMap<K, V>,
 ) -> impl Iterator<Item = K> + 'a {
     let stays = |key: &K, value: &V| desired.get(key) == Some(value);
-    installed
-        .iter()
-        .filter(move |(key, value)| !stays(key, value))
-        .map(|(key, _)| *key)
+    installed.iter().filter(move |(key, value)| !stays(key, value)).map(|(key, _)| *key)
 }
 
 fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
@@ -99,12 +88,7 @@ mod tests {
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SHOP: ServiceNumber = ServiceNumber { number: 1 };
-    const VIP: Vip = Vip {
-        addr: Addr::v4([10, 96, 0, 1]),
-        port: 80,
-        protocol: 6,
-        reserved: 0,
-    };
+    const VIP: Vip = Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 };
     const TARGET: DenialKey = DenialKey::new(X, SHOP, 8080, 6);
 
     fn denying(reason: Reason) -> Tables {
@@ -119,13 +103,7 @@ mod tests {
             action: Action::Unset,
         };
         Tables {
-            suspects: BTreeMap::from([(
-                X,
-                Suspect {
-                    flags: Suspect::DENIED,
-                    ..Suspect::default()
-                },
-            )]),
+            suspects: BTreeMap::from([(X, Suspect { flags: Suspect::DENIED, ..Suspect::default() })]),
             services: BTreeMap::from([(VIP, SHOP)]),
             denied: BTreeMap::from([(TARGET, denial)]),
             ..Tables::default()
@@ -141,10 +119,7 @@ mod tests {
     fn a_suspect_is_written_after_its_denial_and_its_service() {
         let ops = tables(&Tables::default(), &denying(Reason::Reused));
         assert!(
-            matches!(
-                ops.as_slice(),
-                [Op::PutDenial(..), Op::PutService(..), Op::PutSuspect(..)]
-            ),
+            matches!(ops.as_slice(), [Op::PutDenial(..), Op::PutService(..), Op::PutSuspect(..)]),
             "{ops:?}"
         );
     }
@@ -153,10 +128,7 @@ mod tests {
     fn a_denial_is_removed_before_anything_else() {
         let ops = tables(&denying(Reason::Reused), &Tables::default());
         assert!(
-            matches!(
-                ops.as_slice(),
-                [Op::RemoveDenial(_), Op::RemoveSuspect(_), Op::RemoveService(_)]
-            ),
+            matches!(ops.as_slice(), [Op::RemoveDenial(_), Op::RemoveSuspect(_), Op::RemoveService(_)]),
             "{ops:?}"
         );
     }
@@ -178,11 +150,7 @@ mod tests {
         for port in first..first + count {
             let target = DenialKey { port, ..TARGET };
             tables.denied.insert(target, denial);
-            let backends = Backends {
-                count: 1,
-                sticky: first.into(),
-                ..Backends::default()
-            };
+            let backends = Backends { count: 1, sticky: first.into(), ..Backends::default() };
             tables.backends.insert(target, backends);
         }
         tables
@@ -195,13 +163,8 @@ mod tests {
         for denial in not_redirected.denied.values_mut() {
             denial.action = Action::Reject;
         }
-        let all = [
-            redirecting(1, 3),
-            redirecting(3, 3),
-            redirecting(10, 3),
-            not_redirected,
-            Tables::default(),
-        ];
+        let all =
+            [redirecting(1, 3), redirecting(3, 3), redirecting(10, 3), not_redirected, Tables::default()];
         for (installed, desired) in all.iter().flat_map(|from| all.iter().map(move |to| (from, to))) {
             let (mut denied, mut backends) = (installed.denied.clone(), installed.backends.clone());
             for op in tables(installed, desired) {
@@ -213,14 +176,8 @@ mod tests {
                     _ => {}
                 }
                 assert!(denied.len() <= 3 && backends.len() <= 3);
-                let redirected = denied
-                    .iter()
-                    .filter(|(_, denial)| denial.action == Action::Redirect);
-                assert!(
-                    redirected
-                        .map(|(key, _)| key)
-                        .all(|key| backends.contains_key(key))
-                );
+                let redirected = denied.iter().filter(|(_, denial)| denial.action == Action::Redirect);
+                assert!(redirected.map(|(key, _)| key).all(|key| backends.contains_key(key)));
             }
             assert_eq!((&denied, &backends), (&desired.denied, &desired.backends));
         }
@@ -228,21 +185,11 @@ mod tests {
 
     #[test]
     fn an_entry_for_another_dead_pod_is_a_new_entry() {
-        let by = |text| OrphanIp {
-            dead: Uid::parse(text).unwrap(),
-            mode: Mode::Enforce,
-            lifted: None,
-        };
-        let orphan_ip = |text| Tables {
-            terminated: BTreeMap::from([(X, by(text))]),
-            ..Tables::default()
-        };
+        let by = |text| OrphanIp { dead: Uid::parse(text).unwrap(), mode: Mode::Enforce, lifted: None };
+        let orphan_ip = |text| Tables { terminated: BTreeMap::from([(X, by(text))]), ..Tables::default() };
         let (a, b) = (orphan_ip("a"), orphan_ip("b"));
         assert_eq!(tables(&a, &a), []);
-        assert_eq!(
-            tables(&a, &b),
-            [Op::RemoveTerminated(X), Op::PutTerminated(X, by("b"))]
-        );
+        assert_eq!(tables(&a, &b), [Op::RemoveTerminated(X), Op::PutTerminated(X, by("b"))]);
         assert_eq!(tables(&b, &Tables::default()), [Op::RemoveTerminated(X)]);
     }
 }

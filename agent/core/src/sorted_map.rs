@@ -25,11 +25,7 @@ pub struct SortedMap<K, V> {
 
 impl<K, V> Default for SortedMap<K, V> {
     fn default() -> Self {
-        Self {
-            array: Vec::new(),
-            changes: BTreeMap::new(),
-            gone: 0,
-        }
+        Self { array: Vec::new(), changes: BTreeMap::new(), gone: 0 }
     }
 }
 

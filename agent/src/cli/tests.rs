@@ -15,10 +15,7 @@ fn agent(args: &[&str]) -> Result<AgentArgs, String> {
     let args = ["epguard", "agent"].iter().chain(args);
     let cli = Cli::command().mut_subcommand("agent", |agent| agent.mut_arg("node_name", |arg| arg.env(None)));
     let matches = cli.try_get_matches_from(args).map_err(|e| e.to_string())?;
-    match Cli::from_arg_matches(&matches)
-        .map_err(|e| e.to_string())?
-        .command
-    {
+    match Cli::from_arg_matches(&matches).map_err(|e| e.to_string())?.command {
         Command::Agent(agent) => Ok(*agent),
         other => panic!("{other:?}"),
     }
@@ -49,10 +46,7 @@ fn a_missing_empty_or_unsubstituted_node_name_is_refused_in_one_line_with_its_re
         let error = agent(args).unwrap_err();
         let line = error.lines().next().unwrap();
         assert!(line.contains("--node-name <NAME>"), "{error}");
-        assert!(
-            line.contains("set NODE_NAME from the pod's spec.nodeName"),
-            "{error}"
-        );
+        assert!(line.contains("set NODE_NAME from the pod's spec.nodeName"), "{error}");
     }
 }
 
@@ -71,14 +65,7 @@ fn a_lease_out_of_range_names_the_range() {
 
 #[test]
 fn interfaces_may_be_given_with_commas_and_repeatedly() {
-    let args = [
-        "--pod-interfaces",
-        "cali*,tap*",
-        "--pod-interfaces=veth*",
-        "--uplinks",
-        "eth0",
-        "eth1",
-    ];
+    let args = ["--pod-interfaces", "cali*,tap*", "--pod-interfaces=veth*", "--uplinks", "eth0", "eth1"];
     let agent = agent(&[&["--node-name", "n"], &args[..]].concat()).unwrap();
     let globs = |globs: &[Glob]| globs.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(globs(&agent.pod_interfaces), ["cali*", "tap*", "veth*"]);
@@ -90,20 +77,14 @@ fn the_mode_command_takes_a_mode_and_the_pins() {
     let cli = Cli::try_parse_from(["epguard", "mode", "enforce", "--pin-dir", "/p"]).unwrap();
     match cli.command {
         Command::Mode(args) => {
-            assert_eq!(
-                (args.mode, args.reason, args.pins.pin_dir),
-                (Some(Mode::Enforce), None, "/p".into())
-            );
+            assert_eq!((args.mode, args.reason, args.pins.pin_dir), (Some(Mode::Enforce), None, "/p".into()));
         }
         other => panic!("{other:?}"),
     }
     let cli = Cli::try_parse_from(["epguard", "mode", "--reason", "terminated", "observe"]).unwrap();
     match cli.command {
         Command::Mode(args) => {
-            assert_eq!(
-                (args.mode, args.reason),
-                (Some(Mode::Observe), Some(Reason::Terminated))
-            );
+            assert_eq!((args.mode, args.reason), (Some(Mode::Observe), Some(Reason::Terminated)));
         }
         other => panic!("{other:?}"),
     }

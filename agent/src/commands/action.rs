@@ -33,10 +33,7 @@ impl ActionArgs {
             let (reason, other) = (reason.as_str(), other.as_str());
             bail!("--reason {reason} contradicts {other}=...: name the reason once");
         }
-        Ok(Choice {
-            reason: self.reason.or(self.action.reason),
-            ..self.action.clone()
-        })
+        Ok(Choice { reason: self.reason.or(self.action.reason), ..self.action.clone() })
     }
 }
 
@@ -64,20 +61,11 @@ mod tests {
     #[test]
     fn the_action_command_switches_all_reasons_or_one() {
         let switch = |args: &[&str]| {
-            let parsed = Switch::try_parse_from(["action"].iter().chain(args))
-                .ok()
-                .unwrap();
-            parsed
-                .switch
-                .choice()
-                .unwrap()
-                .applied_to(ReasonActions::default())
+            let parsed = Switch::try_parse_from(["action"].iter().chain(args)).ok().unwrap();
+            parsed.switch.choice().unwrap().applied_to(ReasonActions::default())
         };
         let all = switch(&["reject"]);
-        assert_eq!(
-            (all.terminated, all.dead_backend),
-            (Action::Reject, Action::Reject)
-        );
+        assert_eq!((all.terminated, all.dead_backend), (Action::Reject, Action::Reject));
         let one = switch(&["reject", "--reason", "reused"]);
         assert_eq!((one.reused, one.dead_backend), (Action::Reject, Action::Unset));
         assert!(Switch::try_parse_from(["action", "drop", "--reason", "none"]).is_err());
@@ -88,9 +76,6 @@ mod tests {
         let both = ["action", "reused=drop", "--reason", "terminated"];
         let parsed = Switch::try_parse_from(both).ok().unwrap();
         let error = parsed.switch.choice().unwrap_err().to_string();
-        assert!(
-            error.contains("--reason terminated contradicts reused=..."),
-            "{error}"
-        );
+        assert!(error.contains("--reason terminated contradicts reused=..."), "{error}");
     }
 }

@@ -73,11 +73,8 @@ pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let node = status.as_ref().map_or("node", |status| &status.node);
     let path = args.file.clone().unwrap_or_else(|| file_of(Some(node)));
     let shown = path.display().to_string();
-    let mut archive = Archive::new(if shown == STDOUT {
-        Box::new(io::stdout())
-    } else {
-        Box::new(new_file(&path)?)
-    });
+    let mut archive =
+        Archive::new(if shown == STDOUT { Box::new(io::stdout()) } else { Box::new(new_file(&path)?) });
     let nothing = status::Status::default();
     let dump = Dump::read(&args.pins.pin_dir, status.as_ref().unwrap_or(&nothing));
     archive.add("status.json", status.and_then(|status| json(&status)))?;
@@ -119,11 +116,7 @@ struct Archive {
 
 impl Archive {
     fn new(to: Box<dyn Write>) -> Self {
-        Self {
-            tar: tar::Builder::new(to),
-            parts: 0,
-            missing: Vec::new(),
-        }
+        Self { tar: tar::Builder::new(to), parts: 0, missing: Vec::new() }
     }
 
     fn add(&mut self, name: &str, content: Result<Vec<u8>>) -> Result<()> {
@@ -165,9 +158,7 @@ pub(crate) fn file_of(node: Option<&str>) -> PathBuf {
 
 /// The IPs that packets are, or were, denied to.
 fn suspects(dump: &Value) -> BTreeSet<IpAddr> {
-    let rows = ["suspects", "terminated"]
-        .into_iter()
-        .filter_map(|table| dump[table].as_array());
+    let rows = ["suspects", "terminated"].into_iter().filter_map(|table| dump[table].as_array());
     let ips = rows.flatten().filter_map(|row| row["ip"].as_str()?.parse().ok());
     ips.collect()
 }
@@ -228,11 +219,7 @@ mod tests {
         let part = |name: &str, content: &str| (format!("epguard-sysdump/{name}"), content.to_owned());
         assert_eq!(
             parts,
-            [
-                part("a.txt", "here"),
-                part("c.txt", "out\n"),
-                part("missing.txt", "b.txt: `false` failed: \n")
-            ]
+            [part("a.txt", "here"), part("c.txt", "out\n"), part("missing.txt", "b.txt: `false` failed: \n")]
         );
     }
 
@@ -247,12 +234,8 @@ mod tests {
         let sysdump = |name: &str| {
             let args = SysdumpArgs {
                 file: Some(path(name)),
-                pins: PinArgs {
-                    pin_dir: path("none"),
-                },
-                run: RunArgs {
-                    run_dir: path("none"),
-                },
+                pins: PinArgs { pin_dir: path("none") },
+                run: RunArgs { run_dir: path("none") },
             };
             async move { run(&args).await.map_err(|error| format!("{error:#}")) }
         };

@@ -108,10 +108,7 @@ impl Agent {
             announcer,
             node_modes,
             translators,
-            watches: Watched::ALWAYS
-                .into_iter()
-                .map(|id| (id, Watch::default()))
-                .collect(),
+            watches: Watched::ALWAYS.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
@@ -128,8 +125,7 @@ impl Agent {
         self.state.tick(now());
         self.writer.sweep_flows()?;
         let (state, writer, announcer) = (&mut self.state, &mut self.writer, &mut self.announcer);
-        self.confirmation
-            .tick(now(), state, writer, &self.api, announcer)?;
+        self.confirmation.tick(now(), state, writer, &self.api, announcer)?;
         self.report_denied()?;
         self.announcer.tick(now());
         self.write()?;
@@ -138,8 +134,7 @@ impl Agent {
         self.show_roles();
         self.translators.follow(&mut self.writer)?;
         let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
-        self.writer
-            .judge_by_socket(in_force, everywhere && self.settled)?;
+        self.writer.judge_by_socket(in_force, everywhere && self.settled)?;
         self.vouch()?;
         let denies = self.denies();
         self.lease.log(now(), denies);
@@ -164,8 +159,7 @@ impl Agent {
     /// lease, or a restart would let packets through.
     fn install(&mut self) -> Result<()> {
         let asks = self.state.asks_for_presence();
-        self.ask_for_presence
-            .send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
+        self.ask_for_presence.send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
         if !self.state.is_synced() {
             return Ok(());
         }

@@ -171,10 +171,7 @@ impl Attachments {
         }
         self.retried = Instant::now();
         if let Err(error) = self.datapath.detach_leaving() {
-            warn_of(
-                &error,
-                "an interface that is no longer selected stays hooked; trying again",
-            );
+            warn_of(&error, "an interface that is no longer selected stays hooked; trying again");
         }
         if !self.due.is_empty() {
             self.reattach();
@@ -211,10 +208,7 @@ impl Attachments {
         if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
             && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
         {
-            warn_of(
-                &error,
-                "cannot detach XDP from an interface that is no uplink; trying again",
-            );
+            warn_of(&error, "cannot detach XDP from an interface that is no uplink; trying again");
         }
         let hooked = match self.datapath.find(attachment.ifindex) {
             Ok(Some(chain)) => Ok(chain),
@@ -232,9 +226,7 @@ impl Attachments {
 
     /// Removes all programs, links and maps of epguard from the kernel.
     pub fn detach(self) -> Result<Vec<String>> {
-        self.datapath
-            .detach()
-            .context("cannot detach; `epguard detach` tries again")
+        self.datapath.detach().context("cannot detach; `epguard detach` tries again")
     }
 
     /// Records the result of hooking an interface. A failure at one interface does not end the agent: it is tried

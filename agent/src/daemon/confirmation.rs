@@ -36,10 +36,7 @@ impl Confirmation {
     /// Without alarms.
     #[must_use]
     pub const fn new(on_wrong_deny: OnWrongDeny) -> Self {
-        Self {
-            tripped: BTreeMap::new(),
-            on_wrong_deny,
-        }
+        Self { tripped: BTreeMap::new(), on_wrong_deny }
     }
 
     /// Asks for the wanted second lists, raises alarms, and handles wrong denials. Errors: CONFIG cannot be written.
@@ -82,11 +79,7 @@ impl Confirmation {
         self.tripped.retain(|name, trip| {
             let still = trips.remove(name);
             if still.is_none() {
-                tracing::error!(
-                    service = named(name),
-                    held_ms = ms(now, trip.since),
-                    "breaker released"
-                );
+                tracing::error!(service = named(name), held_ms = ms(now, trip.since), "breaker released");
             }
             still.is_some()
         });
@@ -106,11 +99,7 @@ impl Confirmation {
     }
 
     fn convict(&self, state: &State, writer: &mut Writer, finding: &Finding) -> Result<()> {
-        let Finding {
-            case,
-            packets,
-            evidence,
-        } = finding;
+        let Finding { case, packets, evidence } = finding;
         let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !packets.held;
         let evidence = match evidence {
             Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(state, *uid)),
@@ -134,11 +123,7 @@ impl Confirmation {
             "wrong deny{}",
             if demotes { ": this reason is only observed from now on" } else { "" }
         );
-        if demotes {
-            writer.demote(case.reason)
-        } else {
-            Ok(())
-        }
+        if demotes { writer.demote(case.reason) } else { Ok(()) }
     }
 }
 

@@ -22,13 +22,7 @@ impl Lease {
     /// No lease yet. `length` is how long denials outlive the agent.
     #[must_use]
     pub fn new(view: Freshness, length: Duration, clocks: Clocks) -> Self {
-        Self {
-            view,
-            length,
-            deadline: Duration::ZERO,
-            clocks,
-            missed: 0,
-        }
+        Self { view, length, deadline: Duration::ZERO, clocks, missed: 0 }
     }
 
     /// The end of the lease: after it nothing is denied.
@@ -104,11 +98,7 @@ mod tests {
     }
 
     fn at(seconds: u64) -> Clocks {
-        Clocks {
-            boot: s(seconds),
-            monotonic: s(seconds),
-            real: s(1_000_000 + seconds),
-        }
+        Clocks { boot: s(seconds), monotonic: s(seconds), real: s(1_000_000 + seconds) }
     }
 
     /// A lease of 15 s on a view that may be 30 s old and was listed at second 100.
@@ -157,15 +147,9 @@ mod tests {
     fn a_clock_jump_ends_the_lease_at_once_and_only_fresh_proofs_restore_it() {
         let mut lease = lease();
         lease.renew(at(100), true);
-        let paused = Clocks {
-            real: s(1_000_200),
-            ..at(101)
-        };
+        let paused = Clocks { real: s(1_000_200), ..at(101) };
         assert_eq!(lease.renew(paused, true), Some(s(0)));
-        let later = |seconds: u64| Clocks {
-            real: s(1_000_099 + seconds),
-            ..at(seconds)
-        };
+        let later = |seconds: u64| Clocks { real: s(1_000_099 + seconds), ..at(seconds) };
         lease.view.proven(Pods, s(102), Confirmation);
         assert_eq!(lease.renew(later(102), true), None);
         lease.view.proven(Nodes, s(102), Confirmation);

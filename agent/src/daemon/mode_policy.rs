@@ -50,31 +50,14 @@ impl NodeModes {
         flags: (Mode, ReasonModes),
         pinned: Option<(Mode, ReasonModes, bool)>,
     ) -> Self {
-        let flags = Modes {
-            mode: flags.0,
-            reasons: flags.1,
-            source: ModeSource::Flags,
-        };
+        let flags = Modes { mode: flags.0, reasons: flags.1, source: ModeSource::Flags };
         let pinned = pinned.filter(|_| config_map.is_some());
         let in_force = pinned.map(|(mode, reasons, from_config_map)| {
             let source = ModeSource::Pinned;
-            let pinned = Modes {
-                mode,
-                reasons,
-                source,
-            };
-            if from_config_map {
-                pinned
-            } else {
-                flags.lower(pinned)
-            }
+            let pinned = Modes { mode, reasons, source };
+            if from_config_map { pinned } else { flags.lower(pinned) }
         });
-        Self {
-            flags,
-            config_map,
-            answer: Answer::None,
-            in_force: in_force.unwrap_or(flags),
-        }
+        Self { flags, config_map, answer: Answer::None, in_force: in_force.unwrap_or(flags) }
     }
 
     /// Takes in the content of the `ConfigMap`, or its deletion.
@@ -115,10 +98,9 @@ impl NodeModes {
     pub fn problem(&self) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
         match &self.answer {
-            Answer::None | Answer::Doubt => Some(format!(
-                "ConfigMap {name} was not read yet; modes until then: {}",
-                self.in_force.source
-            )),
+            Answer::None | Answer::Doubt => {
+                Some(format!("ConfigMap {name} was not read yet; modes until then: {}", self.in_force.source))
+            }
             Answer::Refused => Some(format!(
                 "the API server refuses ConfigMap {name}; modes until it can be read: {}",
                 self.in_force.source
@@ -132,10 +114,7 @@ impl NodeModes {
 
     fn wanted(&self, canary: bool) -> Modes {
         let lowest = match self.in_force.source {
-            ModeSource::Pinned => Modes {
-                source: ModeSource::Lower,
-                ..self.in_force.lower(self.flags)
-            },
+            ModeSource::Pinned => Modes { source: ModeSource::Lower, ..self.in_force.lower(self.flags) },
             _ => self.in_force,
         };
         let read = match &self.answer {
@@ -156,22 +135,14 @@ impl NodeModes {
                     *own = *mode;
                 }
             }
-            Modes {
-                mode,
-                reasons,
-                source,
-            }
+            Modes { mode, reasons, source }
         };
         if read.errors.is_empty() {
             return asked(self.flags);
         }
         let asked = asked(lowest);
         let lowered = lowest.lower(asked);
-        let source = if lowered == lowest {
-            lowest.source
-        } else {
-            asked.source
-        };
+        let source = if lowered == lowest { lowest.source } else { asked.source };
         Modes { source, ..lowered }
     }
 }

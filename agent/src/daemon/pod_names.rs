@@ -36,11 +36,7 @@ impl Names {
             .name("names".into())
             .spawn(move || write_each(&path, &contents))
             .context("cannot start the thread that writes names")?;
-        Ok(Self {
-            known: known.unwrap_or_default(),
-            write: Some(write),
-            writer: Some(writer),
-        })
+        Ok(Self { known: known.unwrap_or_default(), write: Some(write), writer: Some(writer) })
     }
 
     /// The stored names.
@@ -108,11 +104,7 @@ fn write(path: &Path, names: &BTreeMap<Uid, Name>) -> Result<()> {
 fn parse(text: &[u8]) -> Option<BTreeMap<Uid, Name>> {
     let names: BTreeMap<String, Name> = serde_json::from_slice(text).ok()?;
     let names = names.into_iter().take(MOST);
-    Some(
-        names
-            .filter_map(|(uid, name)| Some((Uid::parse(&uid)?, name)))
-            .collect(),
-    )
+    Some(names.filter_map(|(uid, name)| Some((Uid::parse(&uid)?, name))).collect())
 }
 
 #[cfg(test)]

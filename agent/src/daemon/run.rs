@@ -60,11 +60,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     translators.follow(&mut writer)?;
     let flags = (args.mode, args.reasons.modes());
     let node_modes = NodeModes::new(args.fleet_config.clone(), flags, writer.configured()?);
-    let Modes {
-        mode,
-        reasons,
-        source,
-    } = node_modes.in_force();
+    let Modes { mode, reasons, source } = node_modes.in_force();
     writer.configure(mode, reasons, source.is_config_map())?;
     writer.debug(args.debug_datapath)?;
     writer.choose(args.actions.actions(), args.actions.limits())?;
@@ -80,11 +76,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut follow = node.spawn(netlink::follow(announce.clone()));
     let (ask, questions) = mpsc::channel(1);
     let (probe, probes) = mpsc::channel(1);
-    let metrics = metrics::serve(
-        metrics_listener,
-        Pages::Metrics(args.pins.pin_dir.clone()),
-        ask.clone(),
-    );
+    let metrics = metrics::serve(metrics_listener, Pages::Metrics(args.pins.pin_dir.clone()), ask.clone());
     let health = metrics::serve(health_listener, Pages::Health, probe);
     let serve = status::serve(&args.run.run_dir, ask);
     tokio::pin!(metrics, health, serve);
@@ -107,15 +99,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
-    let mut inbox = Inbox {
-        tick,
-        probes,
-        interfaces,
-        messages,
-        gather: Gather::default(),
-        questions,
-        reports,
-    };
+    let mut inbox =
+        Inbox { tick, probes, interfaces, messages, gather: Gather::default(), questions, reports };
     loop {
         let turn = tokio::select! {
             biased;
@@ -143,9 +128,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 /// The client, made on the thread that its requests are sent from.
 async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Result<Client> {
     let client = async move { Ok(pace.client(client::client(kubeconfig.as_deref(), None).await?)) };
-    api.spawn(client)
-        .await
-        .context("the thread of the watches ended")?
+    api.spawn(client).await.context("the thread of the watches ended")?
 }
 
 /// Starts what uses the API, on its thread.
@@ -153,10 +136,7 @@ fn use_api(api: &Handle, client: Client, args: &AgentArgs, sender: &Sender<Messa
     let _on_its_thread = api.enter();
     let own = (args.node_name.as_str(), args.fleet_config.as_ref());
     let watches = watch::start((&client, boot), own, sender);
-    (
-        watches,
-        Announcer::start(client, args.node_name.clone(), args.api.events),
-    )
+    (watches, Announcer::start(client, args.node_name.clone(), args.api.events))
 }
 
 fn warn_of_old_flags(args: &AgentArgs) {
@@ -193,11 +173,7 @@ fn cgroup(given: Option<&Path>) -> Result<Option<PathBuf>> {
 
 /// The state at the start, restored from the pinned maps; it holds until everything is listed.
 fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
-    let settings = Settings {
-        node: args.node_name.clone(),
-        ipam: args.ipam,
-        ranges: args.ranges.ranges(),
-    };
+    let settings = Settings { node: args.node_name.clone(), ipam: args.ipam, ranges: args.ranges.ranges() };
     let mut state = State::with_numbers(settings, Numbers::after(writer.last_service()));
     state.restore(writer.restored().clone());
     state.know_names(names.known().clone());
@@ -224,19 +200,10 @@ fn lock(directory: &Path) -> Result<File> {
     let path = directory.join(run_dir::LOCK);
     // Not through a link, and of another file nothing is removed.
     let mut options = File::options();
-    let options = options
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .custom_flags(libc::O_NOFOLLOW);
-    let file = options
-        .open(&path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let options = options.write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(&path).with_context(|| format!("cannot write {}", path.display()))?;
     file.try_lock().with_context(|| {
-        format!(
-            "another epguard agent holds {}: stop it, or give another --run-dir",
-            path.display()
-        )
+        format!("another epguard agent holds {}: stop it, or give another --run-dir", path.display())
     })?;
     Ok(file)
 }

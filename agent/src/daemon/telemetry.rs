@@ -34,20 +34,12 @@ pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
 fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     // The watches already report the client's errors, once and with the remedy.
-    let directives = if directives.is_empty() {
-        "info,kube_client=off"
-    } else {
-        directives
-    };
+    let directives = if directives.is_empty() { "info,kube_client=off" } else { directives };
     let filter = builder.parse(directives).map_err(|e| {
         anyhow!("RUST_LOG={directives:?} is not a filter: {e}; write for example RUST_LOG=info,epguard=debug")
     })?;
     Ok(if datapath {
-        filter.add_directive(
-            "epguard_ebpf=trace"
-                .parse()
-                .context("the datapath's log filter")?,
-        )
+        filter.add_directive("epguard_ebpf=trace".parse().context("the datapath's log filter")?)
     } else {
         filter
     })
@@ -62,10 +54,7 @@ fn subscriber<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(writer)
-        .with_ansi(ansi);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi);
     match format {
         LogFormat::Text => Box::new(builder.finish()),
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),
@@ -132,9 +121,6 @@ mod tests {
     #[test]
     fn a_bad_filter_names_the_variable_and_an_example() {
         let error = filter("epguard=loud", false).unwrap_err().to_string();
-        assert!(
-            error.contains("RUST_LOG=\"epguard=loud\"") && error.contains("RUST_LOG=info"),
-            "{error}"
-        );
+        assert!(error.contains("RUST_LOG=\"epguard=loud\"") && error.contains("RUST_LOG=info"), "{error}");
     }
 }

@@ -92,8 +92,7 @@ impl Translators {
     }
 
     fn shows_unreadable(&self, now: Instant) -> bool {
-        self.last_unreadable
-            .is_some_and(|last| now.duration_since(last) < SHOWN)
+        self.last_unreadable.is_some_and(|last| now.duration_since(last) < SHOWN)
     }
 
     /// Errors: this kernel shows no record of any translator, so that no denial of a Service could be enforced.
@@ -121,19 +120,13 @@ impl Translators {
         } else if !conntrack && !has_other {
             add(Cause::NotLoaded, "the module nf_conntrack is not loaded");
         }
-        self.cilium
-            .problems()
-            .for_each(|problem| add(Cause::Cilium, problem));
+        self.cilium.problems().for_each(|problem| add(Cause::Cilium, problem));
         if self.shows_unreadable(Instant::now()) {
             let count = self.unreadable.unwrap_or_default();
             add(Cause::Unreadable, &format!("{count} packets"));
         }
         gaps.extend(self.settings.iter().cloned());
-        Shown {
-            conntrack,
-            cilium: self.cilium.names().map(Into::into).collect(),
-            gaps,
-        }
+        Shown { conntrack, cilium: self.cilium.names().map(Into::into).collect(), gaps }
     }
 }
 
@@ -143,10 +136,8 @@ fn settings() -> Vec<Gap> {
         cause: Cause::Ipvs,
         detail: "IPVS has Services, and net.ipv4.vs.conntrack is 0".to_owned(),
     });
-    let flowtables = offload::flowtables().into_iter().map(|name| Gap {
-        cause: Cause::Flowtable,
-        detail: name,
-    });
+    let flowtables =
+        offload::flowtables().into_iter().map(|name| Gap { cause: Cause::Flowtable, detail: name });
     ipvs.into_iter().chain(flowtables).collect()
 }
 
@@ -163,10 +154,7 @@ mod tests {
     fn a_kernel_that_shows_no_entry_keeps_from_enforcing_unless_a_socket_load_balancer_does() {
         let shows_none = with(&Err(anyhow::anyhow!("no BTF")));
         let refused = shows_none.require_one(false).unwrap_err().to_string();
-        assert!(
-            refused.ends_with("no packet shows its Service: no BTF"),
-            "{refused}"
-        );
+        assert!(refused.ends_with("no packet shows its Service: no BTF"), "{refused}");
         shows_none.require_one(true).unwrap();
         // The module may still come.
         with(&Ok(104)).require_one(false).unwrap();

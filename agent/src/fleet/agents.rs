@@ -71,12 +71,7 @@ impl Fleet {
         agents.sort_by_key(|agent| (agent.node.clone(), agent.obstacle.is_some(), !agent.ready));
         agents.dedup_by(|other, first| other.node == first.node);
         agents.sort_by_key(|agent| !agent.ready);
-        let mut fleet = Self {
-            client,
-            scope: scope.clone(),
-            agents,
-            without: Vec::new(),
-        };
+        let mut fleet = Self { client, scope: scope.clone(), agents, without: Vec::new() };
         if let Some(selector) = &scope.selector {
             let labels = ListParams::default().labels(selector);
             let nodes: Vec<Node> = all(Api::all(fleet.client.clone()), labels, scope.output).await?;
@@ -186,11 +181,7 @@ fn obstacle(pod: &Pod, container: &str) -> Option<String> {
 fn flags(container: &Container) -> Vec<String> {
     let variables = container.env.iter().flatten();
     let variables = variables.filter_map(|one| Some(format!("{}={}", one.name, one.value.as_ref()?)));
-    let flags = container
-        .image
-        .iter()
-        .chain(container.args.iter().flatten())
-        .cloned();
+    let flags = container.image.iter().chain(container.args.iter().flatten()).cloned();
     flags.chain(variables).collect()
 }
 

@@ -143,15 +143,8 @@ pub async fn each<T>(
     let (mut answers, mut missing) = (Vec::new(), fleet.without.clone());
     while let Some((agent, answer)) = all.next().await {
         match answer {
-            Ok((value, code)) => answers.push(Answer {
-                agent,
-                value,
-                code: code.min(UNKNOWN),
-            }),
-            Err(why) => missing.push(Missing {
-                node: agent.node,
-                why,
-            }),
+            Ok((value, code)) => answers.push(Answer { agent, value, code: code.min(UNKNOWN) }),
+            Err(why) => missing.push(Missing { node: agent.node, why }),
         }
     }
     answers.sort_by(|a, b| a.agent.node.cmp(&b.agent.node));

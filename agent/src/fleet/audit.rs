@@ -50,9 +50,8 @@ pub async fn run(scope: &Scope, _: &AuditArgs) -> Result<ExitCode> {
 /// Nodes with findings one after the other, as their own command shows them; the others share a line.
 fn text(answers: &[Answer<Document<Report>>], is_wide: bool) -> String {
     let is_clean = |report: &Report| report.findings.is_empty() && report.not_looked_at.is_empty();
-    let (clean, others): (Vec<_>, Vec<_>) = answers
-        .iter()
-        .partition(|answer| !is_wide && is_clean(&answer.value.known));
+    let (clean, others): (Vec<_>, Vec<_>) =
+        answers.iter().partition(|answer| !is_wide && is_clean(&answer.value.known));
     let mut parts: Vec<String> = others.iter().map(|answer| answer.value.known.text()).collect();
     let nodes: Vec<&str> = clean.iter().map(|answer| answer.node()).collect();
     if !nodes.is_empty() {

@@ -46,13 +46,7 @@ impl Cluster {
     /// Reads what the account may read.
     pub async fn read(fleet: &Fleet) -> Self {
         let mut cluster = Self::default();
-        match all(
-            Api::all(fleet.client.clone()),
-            ListParams::default(),
-            fleet.scope.output,
-        )
-        .await
-        {
+        match all(Api::all(fleet.client.clone()), ListParams::default(), fleet.scope.output).await {
             Ok(nodes) => {
                 let nodes = Nodes::of(&nodes);
                 if fleet.scope.is_whole() {
@@ -61,9 +55,7 @@ impl Cluster {
                 }
                 cluster.nodes = Some(nodes);
             }
-            Err(why) => cluster
-                .unread
-                .push(format!("nodes without an agent, canaries, and kernels: {why}")),
+            Err(why) => cluster.unread.push(format!("nodes without an agent, canaries, and kernels: {why}")),
         }
         if let Some(name) = fleet.config_map() {
             match read_modes(&fleet.client, &name).await {
@@ -98,9 +90,8 @@ impl Nodes {
 
 /// The `ConfigMap` of modes, if it exists. Errors: the cause and the remedy, in one line.
 pub async fn read_modes(client: &Client, name: &str) -> Result<Option<(ConfigMap, ModePolicy)>, String> {
-    let (namespace, name) = name
-        .split_once('/')
-        .ok_or_else(|| format!("{name} is no NAMESPACE/NAME (--fleet-config)"))?;
+    let (namespace, name) =
+        name.split_once('/').ok_or_else(|| format!("{name} is no NAMESPACE/NAME (--fleet-config)"))?;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let read = timeout(PATIENCE, maps.get_opt(name)).await;
     let read = read

@@ -113,9 +113,7 @@ fn print(node: &str, dropped: &Dropped, scope: &Scope) -> Result<()> {
 /// The entries that this version knows.
 fn known(answer: &Answer<Drops>) -> Vec<Dropped> {
     let entries = answer.value.known.iter();
-    entries
-        .filter_map(|entry| serde_json::from_value(entry.clone()).ok())
-        .collect()
+    entries.filter_map(|entry| serde_json::from_value(entry.clone()).ok()).collect()
 }
 
 /// How many entries are not shown; none if all are.
@@ -151,10 +149,8 @@ fn text(answers: &[Answer<Drops>], narrowed: bool) -> String {
     }
     let mut rows: Vec<_> = kinds.into_values().collect();
     rows.sort_by_key(|(dropped, _)| dropped.last_ms_ago);
-    let (drops, nodes): (Vec<Dropped>, Vec<String>) = rows
-        .into_iter()
-        .map(|(dropped, nodes)| (dropped, names(&nodes)))
-        .unzip();
+    let (drops, nodes): (Vec<Dropped>, Vec<String>) =
+        rows.into_iter().map(|(dropped, nodes)| (dropped, names(&nodes))).unzip();
     let others = left_out(answers);
     let table = (others.is_none() || !drops.is_empty()).then(|| table(&drops, Some(&nodes), narrowed));
     table.into_iter().chain(others).collect::<Vec<_>>().join("\n\n")

@@ -36,10 +36,7 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str]) -> Result<Done,
     }
     let namespace = &fleet.scope.agents_namespace;
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
-    let params = AttachParams::default()
-        .container(&agent.container)
-        .stdin(false)
-        .max_stdout_buf_size(BUFFER);
+    let params = AttachParams::default().container(&agent.container).stdin(false).max_stdout_buf_size(BUFFER);
     let started = pods.exec(&agent.pod, command.iter().copied(), &params).await;
     let mut process = started.map_err(|error| refused(error, namespace))?;
     let (stdout, stderr) = (process.stdout(), process.stderr());

@@ -18,11 +18,8 @@ fn seeds() -> Vec<Vec<u8>> {
     let kind = json!({"service": "shop/web", "endpoint": "10.244.1.10:8080", "protocol": "TCP", "reason": "reused", "outcome": "dropped",
         "meant": "shop/a", "hit": "other/b", "packets": 7, "bytes": 420, "openings": 3, "clients": ["10.244.2.5"],
         "firstMsAgo": 9, "lastMsAgo": 5});
-    let status = serde_json::to_value(Status {
-        version: "0.1.0".into(),
-        node: "a".into(),
-        ..Status::default()
-    });
+    let status =
+        serde_json::to_value(Status { version: "0.1.0".into(), node: "a".into(), ..Status::default() });
     let status = status.unwrap();
     let verdict = json!({"service": "shop/web", "port": 80, "protocol": "TCP", "verdict": "deny", "reason": "reused", "because": "b",
         "change": "c"});
@@ -82,9 +79,7 @@ fn archives_of_nodes() {
         let mut header = tar::Header::new_gnu();
         header.set_size(4);
         header.set_mode(0o644);
-        archive
-            .append_data(&mut header, format!("epguard-sysdump/{name}"), &b"here"[..])
-            .unwrap();
+        archive.append_data(&mut header, format!("epguard-sysdump/{name}"), &b"here"[..]).unwrap();
     }
     run(
         "archive",
@@ -93,11 +88,7 @@ fn archives_of_nodes() {
         |archive| {
             let parts = parts::read(archive).unwrap_or_default();
             assert!(parts.values().map(|part| part.len()).sum::<usize>() <= archive.len());
-            assert!(
-                parts
-                    .keys()
-                    .all(|name| !name.contains('/') && !name.starts_with('.'))
-            );
+            assert!(parts.keys().all(|name| !name.contains('/') && !name.starts_with('.')));
         },
     );
 }

@@ -55,13 +55,8 @@ mod tests {
 
     #[test]
     fn nodes_with_the_same_cause_share_a_line() {
-        let missing = |node: usize, why: &str| Missing {
-            node: format!("n{node}"),
-            why: why.into(),
-        };
-        let mut all: Vec<Missing> = (1..=6)
-            .map(|node| missing(node, "no answer within 5 s"))
-            .collect();
+        let missing = |node: usize, why: &str| Missing { node: format!("n{node}"), why: why.into() };
+        let mut all: Vec<Missing> = (1..=6).map(|node| missing(node, "no answer within 5 s")).collect();
         all.push(missing(7, "its pod has gone"));
         assert_eq!(
             text(&all),

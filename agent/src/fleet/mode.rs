@@ -102,9 +102,7 @@ async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCode> 
         "nothing is changed: no agent runs on {}",
         without().collect::<Vec<_>>().join(", ")
     );
-    show(&format!(
-        "{mode}{what} on {nodes}, until the agent restarts or the ConfigMap changes"
-    ))?;
+    show(&format!("{mode}{what} on {nodes}, until the agent restarts or the ConfigMap changes"))?;
     confirm(args.yes)?;
     let mut command = vec!["mode", mode.as_str()];
     if let Some(reason) = args.reason {
@@ -154,11 +152,7 @@ fn confirm(yes: bool) -> Result<()> {
 
 /// The key of the `ConfigMap` that the flags mean.
 fn key(args: &ModeArgs) -> &'static str {
-    if args.canary {
-        "canary-mode"
-    } else {
-        args.reason.map_or("mode", Reason::as_str)
-    }
+    if args.canary { "canary-mode" } else { args.reason.map_or("mode", Reason::as_str) }
 }
 
 /// `2 in enforce (by configmap): a, b`, a line for each mode and source, and the nodes that did not answer. Nodes that do not watch
@@ -175,9 +169,7 @@ fn counts(asked: &Conditions, config_map: Option<&str>) -> String {
         let mode = format!("{} (by {}{other})", status.mode_name(), status.mode_source);
         modes.entry(mode).or_default().push(&agent.node);
     }
-    let lines = modes
-        .iter()
-        .map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
+    let lines = modes.iter().map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
     let missing = missing::text(&asked.missing);
     let lines = lines.chain((!missing.is_empty()).then_some(missing));
     lines.collect::<Vec<_>>().join("\n")
@@ -197,9 +189,7 @@ impl Policy {
         let name = fleet.config_map().context(
             "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
         )?;
-        let map = read_modes(&fleet.client, &name)
-            .await
-            .map_err(|why| anyhow!(why))?;
+        let map = read_modes(&fleet.client, &name).await.map_err(|why| anyhow!(why))?;
         Ok(Self { name, map })
     }
 
@@ -210,9 +200,7 @@ impl Policy {
 
     /// Its keys for people.
     fn text(&self) -> String {
-        let keys = self
-            .data()
-            .map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
+        let keys = self.data().map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
         let keys = keys.collect::<Vec<_>>().join(", ");
         let name = &self.name;
         match (&self.map, keys.is_empty()) {
@@ -257,14 +245,10 @@ impl Policy {
             if let Some((map, _)) = &self.map {
                 let patch =
                     json!({"metadata": {"resourceVersion": map.metadata.resource_version}, "data": data});
-                maps.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-                    .await
+                maps.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
             } else {
                 let data = value.map(|value| BTreeMap::from([(key.to_owned(), value.to_string())]));
-                let mut map = ConfigMap {
-                    data,
-                    ..ConfigMap::default()
-                };
+                let mut map = ConfigMap { data, ..ConfigMap::default() };
                 map.metadata.name = Some(name.to_owned());
                 maps.create(&PostParams::default(), &map).await
             }

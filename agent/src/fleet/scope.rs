@@ -14,13 +14,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Args)]
 pub struct Scope {
     /// Credentials for the API server [default: ~/.kube/config, else the pod's service account]
-    #[arg(
-        long,
-        value_name = "PATH",
-        env = "KUBECONFIG",
-        global = true,
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "PATH", env = "KUBECONFIG", global = true, hide_env_values = true)]
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context [default: its current one]
     #[arg(long, value_name = "NAME", global = true)]
@@ -35,13 +29,7 @@ pub struct Scope {
     #[arg(long = "node", value_name = "NAME", value_delimiter = ',', global = true)]
     pub nodes: Vec<String>,
     /// Only nodes with these labels, as kubectl's --selector
-    #[arg(
-        short = 'l',
-        long,
-        value_name = "LABELS",
-        conflicts_with = "nodes",
-        global = true
-    )]
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "nodes", global = true)]
     pub selector: Option<String>,
     /// Longest wait for a node, 1 to 600
     #[arg(long, value_name = "SECONDS", global = true, value_parser = seconds(1..=600))]

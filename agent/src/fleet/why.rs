@@ -98,10 +98,7 @@ async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
     }
     let nodes: Vec<Node> = all(Api::all(client.clone()), ListParams::default(), form).await?;
     let has = |node: &&Node| {
-        let addresses = node
-            .status
-            .iter()
-            .flat_map(|status| status.addresses.iter().flatten());
+        let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
         addresses.into_iter().any(|one| one.address.parse() == Ok(ip))
     };
     Ok(nodes.iter().find(has).map(Node::name_any))
@@ -117,9 +114,8 @@ fn text(answers: &[Answer<Document<Explanation>>]) -> String {
         }
     }
     groups.sort_by_key(|(explanation, _)| severity(explanation));
-    let parts = groups
-        .iter()
-        .map(|(explanation, nodes)| format!("{}:\n{}", names(nodes), explanation.text()));
+    let parts =
+        groups.iter().map(|(explanation, nodes)| format!("{}:\n{}", names(nodes), explanation.text()));
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -130,9 +126,7 @@ fn agree(a: &Explanation, b: &Explanation) -> bool {
 
 fn severity(explanation: &Explanation) -> usize {
     let verdicts = || explanation.verdicts.iter();
-    let first = ["deny", "hold"]
-        .iter()
-        .position(|verdict| verdicts().any(|one| one.verdict == *verdict));
+    let first = ["deny", "hold"].iter().position(|verdict| verdicts().any(|one| one.verdict == *verdict));
     first.unwrap_or(usize::MAX)
 }
 

@@ -62,11 +62,8 @@ const WORDS: &[&str] = &[
 
 /// A state that has listed everything, and then was shown the corpus.
 fn state() -> State {
-    let mut state = State::new(Settings {
-        node: "node-a".into(),
-        ipam: Ipam::Auto,
-        ranges: Ranges::default(),
-    });
+    let mut state =
+        State::new(Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
     let now = Duration::from_secs(1);
     let lists = [
         Fact::Presence(Presence::Held(vec![])),
@@ -83,10 +80,7 @@ fn state() -> State {
 }
 
 fn read<O: Object>(target: &str) -> Vec<O> {
-    corpus(target)
-        .iter()
-        .map(|json| O::parse(json).unwrap())
-        .collect()
+    corpus(target).iter().map(|json| O::parse(json).unwrap()).collect()
 }
 
 /// Each way in which a watch can show the object.
@@ -154,10 +148,7 @@ fn the_config_map_of_the_modes() {
             assert!(modes.mode <= flags.0, "a map with an error raised the mode");
             for reason in Reason::ALL {
                 let mut before = flags.1;
-                assert!(
-                    modes.reasons.of(reason) <= before.of(reason),
-                    "{reason:?} was raised"
-                );
+                assert!(modes.reasons.of(reason) <= before.of(reason), "{reason:?} was raised");
             }
         }
     });

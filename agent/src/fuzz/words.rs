@@ -55,25 +55,12 @@ fn command_lines() {
 
 #[test]
 fn requests_at_the_status_socket() {
-    let words = &[
-        "release-breaker",
-        "history",
-        "figures",
-        "drops",
-        "shop/web",
-        "::",
-        " ",
-        "\n",
-        "\0",
-        "\u{2028}",
-    ];
+    let words =
+        &["release-breaker", "history", "figures", "drops", "shop/web", "::", " ", "\n", "\0", "\u{2028}"];
     run("request", corpus("request"), words, |input| {
         // The socket's reader takes one line.
         let line = String::from_utf8_lossy(
-            input
-                .split_inclusive(|octet| *octet == b'\n')
-                .next()
-                .unwrap_or_default(),
+            input.split_inclusive(|octet| *octet == b'\n').next().unwrap_or_default(),
         );
         let request = Request::parse(&line);
         // What was understood is understood again.
@@ -84,11 +71,7 @@ fn requests_at_the_status_socket() {
 
 #[test]
 fn records_of_the_ring_buffer() {
-    let seeds = vec![
-        vec![0; size_of::<Event>()],
-        vec![0xff; size_of::<Event>()],
-        (0..=255).collect(),
-    ];
+    let seeds = vec![vec![0; size_of::<Event>()], vec![0xff; size_of::<Event>()], (0..=255).collect()];
     run("event", seeds, &[], |octets| {
         if let Some(event) = ring_buffer::parse(octets) {
             let _ = (ring_buffer::words(&event), format!("{event:?}"));

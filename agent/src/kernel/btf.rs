@@ -120,11 +120,7 @@ impl<'a> Btf<'a> {
     pub fn element(&self, type_id: u32) -> Option<u32> {
         let (owner, at) = self.locate(self.resolve(type_id)?)?;
         let (kind, _) = owner.kind_at(at)?;
-        if kind == ARRAY {
-            word(&owner.octets, at + 12)
-        } else {
-            None
-        }
+        if kind == ARRAY { word(&owner.octets, at + 12) } else { None }
     }
 
     /// The size of a type in octets.
@@ -132,9 +128,7 @@ impl<'a> Btf<'a> {
     pub fn size(&self, type_id: u32) -> Option<u32> {
         let (owner, at) = self.locate(self.resolve(type_id)?)?;
         let (kind, _) = owner.kind_at(at)?;
-        matches!(kind, INT | STRUCT | UNION | ENUM | ENUM64)
-            .then(|| word(&owner.octets, at + 8))
-            .flatten()
+        matches!(kind, INT | STRUCT | UNION | ENUM | ENUM64).then(|| word(&owner.octets, at + 8)).flatten()
     }
 
     /// Follows typedefs and qualifiers.
@@ -151,9 +145,7 @@ impl<'a> Btf<'a> {
 
     /// Id of the first type here; 0 is no type.
     fn first(&self) -> u32 {
-        self.base.map_or(1, |base| {
-            base.first() + u32::try_from(base.types.len()).unwrap_or(u32::MAX)
-        })
+        self.base.map_or(1, |base| base.first() + u32::try_from(base.types.len()).unwrap_or(u32::MAX))
     }
 
     fn locate(&self, type_id: u32) -> Option<(&Btf<'a>, usize)> {
@@ -173,9 +165,7 @@ impl<'a> Btf<'a> {
         let Some(own) = (offset as usize).checked_sub(before) else {
             return self.base?.text(offset);
         };
-        let strings = self
-            .octets
-            .get(self.strings..self.strings + self.strings_length)?;
+        let strings = self.octets.get(self.strings..self.strings + self.strings_length)?;
         strings.get(own..)?.split(|octet| *octet == 0).next()
     }
 }
@@ -203,13 +193,8 @@ mod tests {
     /// A BTF with these types, as words, and these strings.
     fn btf(types: &[u32], strings: &str) -> Vec<u8> {
         let length = |octets: usize| u32::try_from(octets).unwrap();
-        let header = [
-            length(HEADER),
-            0,
-            length(types.len() * 4),
-            length(types.len() * 4),
-            length(strings.len()),
-        ];
+        let header =
+            [length(HEADER), 0, length(types.len() * 4), length(types.len() * 4), length(strings.len())];
         let mut octets = vec![0x9f, 0xeb, 1, 0];
         octets.extend(header.iter().chain(types).flat_map(|word| word.to_ne_bytes()));
         octets.extend(strings.bytes());
@@ -237,10 +222,7 @@ mod tests {
         let a = btf.find_struct("a").unwrap();
         assert_eq!(btf.size(a), Some(12));
         let offset = |name| btf.member(a, name).map(|member| member.offset);
-        assert_eq!(
-            [offset("x"), offset("y"), offset("z")],
-            [Some(0), Some(4), Some(4)]
-        );
+        assert_eq!([offset("x"), offset("y"), offset("z")], [Some(0), Some(4), Some(4)]);
         assert_eq!(offset("int"), None);
         let element = btf.element(btf.member(a, "z").unwrap().type_id).unwrap();
         assert_eq!(btf.size(element), Some(4));
@@ -250,19 +232,13 @@ mod tests {
     fn a_modules_types_and_strings_continue_those_of_the_kernel() {
         let kernel = Btf::parse(vmlinux(), None).unwrap();
         // typedef struct a t; struct b { int first; t second; };
-        let types = [
-            vec![13, info(TYPEDEF, 0), 2],
-            vec![15, info(STRUCT, 2), 16, 7, 1, 0, 17, 5, 32],
-        ];
+        let types = [vec![13, info(TYPEDEF, 0), 2], vec![15, info(STRUCT, 2), 16, 7, 1, 0, 17, 5, 32]];
         let module = Btf::parse(btf(&types.concat(), "t\0b\0second\0"), Some(&kernel)).unwrap();
         let b = module.find_struct("b").unwrap();
         assert_eq!(module.member(b, "x").map(|member| member.offset), Some(0));
         let second = module.member(b, "second").unwrap();
         assert_eq!((second.offset, module.size(second.type_id)), (4, Some(12)));
-        assert_eq!(
-            module.member(second.type_id, "y").map(|member| member.offset),
-            Some(4)
-        );
+        assert_eq!(module.member(second.type_id, "y").map(|member| member.offset), Some(4));
         assert_eq!(module.find_struct("a"), kernel.find_struct("a"));
     }
 
@@ -270,10 +246,7 @@ mod tests {
     fn octets_that_are_no_btf_are_an_error() {
         let whole = vmlinux();
         for length in 0..whole.len() {
-            assert!(
-                Btf::parse(whole[..length].to_vec(), None).is_err(),
-                "{length} octets"
-            );
+            assert!(Btf::parse(whole[..length].to_vec(), None).is_err(), "{length} octets");
         }
         let mut unknown = whole;
         unknown[HEADER + 7] = 31;

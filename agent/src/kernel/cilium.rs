@@ -32,14 +32,7 @@ struct Shape {
 }
 
 const fn lru(pin: &'static str, outer: &'static str, place: u32, key: u32, value: u32) -> Shape {
-    Shape {
-        pin,
-        outer,
-        place,
-        kind: BPF_MAP_TYPE_LRU_HASH,
-        key,
-        value,
-    }
+    Shape { pin, outer, place, kind: BPF_MAP_TYPE_LRU_HASH, key, value }
 }
 
 const SHAPES: [Shape; 8] = [
@@ -47,14 +40,8 @@ const SHAPES: [Shape; 8] = [
     lru("cilium_ct_any4_global", "CILIUM_CT4", 2, 14, 56),
     lru("cilium_ct6_global", "CILIUM_CT6", 0, 38, 56),
     lru("cilium_ct_any6_global", "CILIUM_CT6", 2, 38, 56),
-    Shape {
-        kind: BPF_MAP_TYPE_HASH,
-        ..lru("cilium_lb4_reverse_nat", "CILIUM_NAT4", 0, 2, 6)
-    },
-    Shape {
-        kind: BPF_MAP_TYPE_HASH,
-        ..lru("cilium_lb6_reverse_nat", "CILIUM_NAT6", 0, 2, 18)
-    },
+    Shape { kind: BPF_MAP_TYPE_HASH, ..lru("cilium_lb4_reverse_nat", "CILIUM_NAT4", 0, 2, 6) },
+    Shape { kind: BPF_MAP_TYPE_HASH, ..lru("cilium_lb6_reverse_nat", "CILIUM_NAT6", 0, 2, 18) },
     lru("cilium_lb4_reverse_sk", "CILIUM_SK4", 0, 16, 8),
     lru("cilium_lb6_reverse_sk", "CILIUM_SK6", 0, 32, 20),
 ];
@@ -92,12 +79,8 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
             _ => {}
         }
         let own: Vec<_> = SHAPES.iter().filter(|shape| shape.outer == outer).collect();
-        let mut opened = own
-            .iter()
-            .filter_map(|shape| shape.open(directory).ok().flatten());
-        let inner = opened
-            .next()
-            .map_or_else(|| first.sample(), |(pinned, _)| Ok(pinned))?;
+        let mut opened = own.iter().filter_map(|shape| shape.open(directory).ok().flatten());
+        let inner = opened.next().map_or_else(|| first.sample(), |(pinned, _)| Ok(pinned))?;
         let made = map_of_maps::make(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
         let made = made.with_context(|| format!("cannot make {outer}"))?;
         bpf::pin(made.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
@@ -109,11 +92,7 @@ impl Cilium {
     /// Looks up none yet. `directory`: where Cilium pins its maps.
     #[must_use]
     pub fn new(directory: &Path, pin_dir: &Path) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            pin_dir: pin_dir.to_owned(),
-            known: Default::default(),
-        }
+        Self { directory: directory.to_owned(), pin_dir: pin_dir.to_owned(), known: Default::default() }
     }
 
     /// Hands maps that Cilium has pinned since the last call to the programs, and takes back those that it no longer uses. True if
@@ -138,10 +117,7 @@ impl Cilium {
             }
             known.forget(shape, &self.pin_dir, now)?;
         }
-        Ok(self
-            .known
-            .iter()
-            .any(|known| known.map.is_some() || known.replaced.is_some()))
+        Ok(self.known.iter().any(|known| known.map.is_some() || known.replaced.is_some()))
     }
 
     /// Names of the maps that are looked up.
@@ -225,9 +201,7 @@ impl Shape {
         let Some(map) = opened else { return Ok(None) };
         // What is pinned there may be a program or a link.
         let map = MapData::from_fd(map).with_context(|| format!("cannot read {}", path.display()))?;
-        let info = map
-            .info()
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let info = map.info().with_context(|| format!("cannot read {}", path.display()))?;
         let kind = info.map_type().ok().map(|kind| kind as u32);
         if (kind, info.key_size(), info.value_size()) != (Some(self.kind as u32), self.key, self.value) {
             bail!(

@@ -21,13 +21,9 @@ pub fn nfct_at() -> Result<u32> {
          `lockdown=integrity`"
     );
     let kernel = Btf::read(Path::new(VMLINUX), None)?;
-    let sk_buff = kernel
-        .find_struct("sk_buff")
-        .context("the kernel's BTF has no sk_buff")?;
+    let sk_buff = kernel.find_struct("sk_buff").context("the kernel's BTF has no sk_buff")?;
     let nfct = kernel.member(sk_buff, "_nfct");
-    Ok(nfct
-        .context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?
-        .offset)
+    Ok(nfct.context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?.offset)
 }
 
 /// Whether netfilter's conntrack is in the kernel by now.
@@ -45,10 +41,7 @@ pub fn entry_at() -> Result<Option<u32>> {
     if module.exists() {
         return read_layout(&Btf::read(module, Some(&kernel))?).map(Some);
     }
-    if kernel
-        .find_struct("nf_conn")
-        .is_some_and(|conn| kernel.member(conn, "tuplehash").is_some())
-    {
+    if kernel.find_struct("nf_conn").is_some_and(|conn| kernel.member(conn, "tuplehash").is_some()) {
         return read_layout(&kernel).map(Some);
     }
     ensure!(
@@ -59,15 +52,9 @@ pub fn entry_at() -> Result<Option<u32>> {
 }
 
 fn read_layout(btf: &Btf<'_>) -> Result<u32> {
-    let named = |name| {
-        btf.find_struct(name)
-            .with_context(|| format!("the kernel's BTF has no {name}"))
-    };
-    let [conn, hash, tuple] = [
-        named("nf_conn")?,
-        named("nf_conntrack_tuple_hash")?,
-        named("nf_conntrack_tuple")?,
-    ];
+    let named = |name| btf.find_struct(name).with_context(|| format!("the kernel's BTF has no {name}"));
+    let [conn, hash, tuple] =
+        [named("nf_conn")?, named("nf_conntrack_tuple_hash")?, named("nf_conntrack_tuple")?];
     let at = |type_id, path: &[&str]| {
         path.iter().try_fold((0, type_id), |(offset, type_id), name| {
             let member = btf.member(type_id, name)?;
@@ -99,8 +86,7 @@ fn read_layout(btf: &Btf<'_>) -> Result<u32> {
         "nf_conntrack_tuple_hash has another size than epguard expects: update epguard"
     );
     ensure!(
-        btf.size(tuple)
-            .is_some_and(|size| size as usize == size_of::<Tuple>()),
+        btf.size(tuple).is_some_and(|size| size as usize == size_of::<Tuple>()),
         "nf_conntrack_tuple has another size than epguard expects: update epguard"
     );
     let (inside, _) = at(hash, &["tuple"]).context("nf_conntrack_tuple_hash has no tuple")?;
@@ -108,25 +94,13 @@ fn read_layout(btf: &Btf<'_>) -> Result<u32> {
 }
 
 /// `mov r1, r10` · `add r1, -8` · `mov r2, 0` · `mov r3, 0` · `call bpf_probe_read_kernel` · `mov r0, 0` · `exit`.
-const INSTRUCTIONS: [u64; 7] = [
-    0xa1bf,
-    0xffff_fff8_0000_0107,
-    0x02b7,
-    0x03b7,
-    0x0000_0071_0000_0085,
-    0xb7,
-    0x95,
-];
+const INSTRUCTIONS: [u64; 7] =
+    [0xa1bf, 0xffff_fff8_0000_0107, 0x02b7, 0x03b7, 0x0000_0071_0000_0085, 0xb7, 0x95];
 
 /// Whether TC programs may read the kernel's memory. Loads a program of seven instructions, and attaches it nowhere.
 fn can_read_kernel() -> bool {
     let instructions = INSTRUCTIONS.map(u64::to_ne_bytes);
-    load(
-        bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS,
-        None,
-        instructions.as_flattened(),
-    )
-    .is_ok()
+    load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, None, instructions.as_flattened()).is_ok()
 }
 
 #[cfg(test)]
@@ -138,10 +112,6 @@ mod tests {
     fn this_kernels_conntrack_entries_are_found() {
         assert!(can_read_kernel());
         assert!(nfct_at().unwrap() > 0);
-        assert_eq!(
-            entry_at().unwrap().map(|at| at % 8),
-            Some(0),
-            "nf_conntrack is built in here"
-        );
+        assert_eq!(entry_at().unwrap().map(|at| at % 8), Some(0), "nf_conntrack is built in here");
     }
 }

@@ -54,10 +54,7 @@ pub fn directory(pin_dir: &Path) -> PathBuf {
 pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
     let path = directory(pin_dir).join(name);
     MapData::from_pin(&path).with_context(|| {
-        format!(
-            "no map at {}: is `epguard agent` running with this --pin-dir?",
-            path.display()
-        )
+        format!("no map at {}: is `epguard agent` running with this --pin-dir?", path.display())
     })
 }
 
@@ -121,9 +118,7 @@ impl Writer {
         };
         writer.vouch()?;
         for target in std::mem::take(&mut writer.restored.unreadable) {
-            writer
-                .write(&Op::RemoveDenial(target))
-                .context("cannot write DENIED")?;
+            writer.write(&Op::RemoveDenial(target)).context("cannot write DENIED")?;
         }
         Ok(writer)
     }
@@ -162,8 +157,7 @@ impl Writer {
             self.announce_flows(!desired.backends.is_empty())?;
         }
         for op in &ops {
-            self.write_or_leave_out(op)
-                .with_context(|| format!("cannot write {op:?}"))?;
+            self.write_or_leave_out(op).with_context(|| format!("cannot write {op:?}"))?;
         }
         if ops.iter().any(|op| matches!(op, Op::RemoveBackends(_))) {
             // The programs may have redirected flows there since the last sweep.

@@ -44,8 +44,6 @@ mod tests {
         let headings = "IP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n  \
                         -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n";
         assert!(!has_services(headings.as_bytes()));
-        assert!(has_services(
-            format!("{headings}TCP  0A600001:0050 rr\n").as_bytes()
-        ));
+        assert!(has_services(format!("{headings}TCP  0A600001:0050 rr\n").as_bytes()));
     }
 }

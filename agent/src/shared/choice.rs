@@ -77,11 +77,7 @@ fn of_action(text: &str) -> Option<Choice> {
         None => (text, None),
     };
     let is_old = interface.is_some() && name == Action::Redirect.as_str();
-    let action = if is_old {
-        Action::Capture
-    } else {
-        Action::named(name)?
-    };
+    let action = if is_old { Action::Capture } else { Action::named(name)? };
     let choosers = action.choosers();
     (choosers.operator && choosers.interface == interface.is_some()).then(|| Choice {
         action,
@@ -92,9 +88,7 @@ fn of_action(text: &str) -> Option<Choice> {
 }
 
 fn by_operator() -> impl Iterator<Item = Action> + Clone {
-    Action::ALL
-        .into_iter()
-        .filter(|action| action.choosers().operator)
+    Action::ALL.into_iter().filter(|action| action.choosers().operator)
 }
 
 fn written(action: Action) -> String {

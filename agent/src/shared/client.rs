@@ -52,9 +52,7 @@ fn user_agent() -> anyhow::Result<HeaderValue> {
 /// Reads a file, or several as `$KUBECONFIG` lists them. As for kubectl, the first file that sets a value counts, and
 /// files that do not exist are skipped.
 fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
-    let files: Vec<PathBuf> = split_paths(paths)
-        .filter(|path| !path.as_os_str().is_empty())
-        .collect();
+    let files: Vec<PathBuf> = split_paths(paths).filter(|path| !path.as_os_str().is_empty()).collect();
     let there = files.iter().filter(|path| files.len() == 1 || path.exists());
     let mut file = Kubeconfig::default();
     for path in there {
@@ -90,10 +88,7 @@ async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Confi
          --kubeconfig out",
         paths.display()
     );
-    let options = KubeConfigOptions {
-        context: context.map(str::to_owned),
-        ..KubeConfigOptions::default()
-    };
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     Config::from_custom_kubeconfig(file, &options)
         .await
         .map_err(|error| anyhow!("names no usable cluster: {}", one_line(&error)))
@@ -112,20 +107,14 @@ mod tests {
     async fn error_for(content: &str) -> String {
         let path = std::env::temp_dir().join(format!("epguard-kubeconfig-{}", fastrand::u64(..)));
         std::fs::write(&path, content).unwrap();
-        let error = client(Some(&path), None)
-            .await
-            .err()
-            .map(|error| format!("{error:#}"));
+        let error = client(Some(&path), None).await.err().map(|error| format!("{error:#}"));
         std::fs::remove_file(&path).unwrap();
         error.expect("no client from this")
     }
 
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named_with_its_cause() {
-        let error = client(Some(Path::new("/nonexistent/kc")), None)
-            .await
-            .err()
-            .unwrap();
+        let error = client(Some(Path::new("/nonexistent/kc")), None).await.err().unwrap();
         assert_eq!(
             format!("{error:#}"),
             "kubeconfig /nonexistent/kc: cannot be read: No such file or directory (os error 2)"
@@ -145,10 +134,7 @@ mod tests {
         );
         let absent = Path::new("/nonexistent/kubeconfig");
         let list = std::env::join_paths([&*cluster, absent, &user]).unwrap();
-        let (both, one) = (
-            from_files(Path::new(&list), None).await,
-            from_files(&user, None).await,
-        );
+        let (both, one) = (from_files(Path::new(&list), None).await, from_files(&user, None).await);
         for path in [cluster, user] {
             std::fs::remove_file(path).unwrap();
         }
@@ -184,10 +170,7 @@ mod tests {
                 format!("users: [{{name: a, user: {{}}}}, {{name: u, user: {{tokenFile: '{token}'}}}}]");
             uses(&Kubeconfig::from_yaml(&text).unwrap(), &path("own"))
         };
-        assert_eq!(
-            ["own", "link", "./own", "other", "none"].map(with),
-            [true, true, true, false, false]
-        );
+        assert_eq!(["own", "link", "./own", "other", "none"].map(with), [true, true, true, false, false]);
         assert!(!uses(&Kubeconfig::default(), &path("own")));
         std::fs::remove_dir_all(&folder).unwrap();
     }

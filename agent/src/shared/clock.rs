@@ -46,11 +46,7 @@ impl Clocks {
     /// Reads the three clocks.
     #[must_use]
     pub fn now() -> Self {
-        Self {
-            boot: boot(),
-            monotonic: read(ClockId::CLOCK_MONOTONIC),
-            real: read(ClockId::CLOCK_REALTIME),
-        }
+        Self { boot: boot(), monotonic: read(ClockId::CLOCK_MONOTONIC), real: read(ClockId::CLOCK_REALTIME) }
     }
 
     /// By how much one of the other clocks jumped against `CLOCK_BOOTTIME` since `before`; none if within 2 s.
@@ -90,10 +86,7 @@ mod tests {
 
     #[test]
     fn time_that_passes_on_all_clocks_is_no_jump_after_any_delay() {
-        assert_eq!(
-            clocks(3_700_000, 3_690_000, 8_600_000).jumped_since(&BEFORE),
-            None
-        );
+        assert_eq!(clocks(3_700_000, 3_690_000, 8_600_000).jumped_since(&BEFORE), None);
     }
 
     #[test]

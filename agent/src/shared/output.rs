@@ -123,16 +123,9 @@ mod tests {
     #[test]
     fn every_output_form_has_the_same_content() {
         let value = BTreeMap::from([("address", vec!["10.0.0.1", "yes"])]);
-        let text = |output: Output| {
-            output
-                .text(&value, |value| format!("{} rows", value.len()))
-                .unwrap()
-        };
+        let text = |output: Output| output.text(&value, |value| format!("{} rows", value.len())).unwrap();
         assert_eq!(text(Output::Table), "1 rows");
-        assert_eq!(
-            text(Output::Json),
-            "{\n  \"address\": [\n    \"10.0.0.1\",\n    \"yes\"\n  ]\n}"
-        );
+        assert_eq!(text(Output::Json), "{\n  \"address\": [\n    \"10.0.0.1\",\n    \"yes\"\n  ]\n}");
         assert_eq!(text(Output::Yaml), "address:\n- \"10.0.0.1\"\n- \"yes\"");
     }
 }

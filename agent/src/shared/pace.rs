@@ -66,10 +66,7 @@ impl Pace {
     /// The number of requests and their waits since the agent's start.
     #[must_use]
     pub fn figures(&self) -> ApiFigures {
-        ApiFigures {
-            requests: self.0.requests.load(Relaxed),
-            throttled_us: self.0.waited_us.load(Relaxed),
-        }
+        ApiFigures { requests: self.0.requests.load(Relaxed), throttled_us: self.0.waited_us.load(Relaxed) }
     }
 
     /// Returns when it is the caller's turn. A caller that is cancelled while it waits has used no request.

@@ -33,9 +33,7 @@ pub fn all(document: &mut Value) -> bool {
         },
         Value::Array(items) => items.iter_mut().fold(false, |changed, item| all(item) | changed),
         Value::Object(entries) => {
-            let mut changed = entries
-                .values_mut()
-                .fold(false, |changed, value| all(value) | changed);
+            let mut changed = entries.values_mut().fold(false, |changed, value| all(value) | changed);
             if entries.keys().any(|key| key.contains(is_hidden)) {
                 let old = std::mem::take(entries).into_iter();
                 entries.extend(old.map(|(key, value)| (plain(&key).into_owned(), value)));

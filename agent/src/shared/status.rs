@@ -120,11 +120,7 @@ pub struct Status {
     /// Counts and measurements.
     pub figures: Figures,
     /// The denied packets. Only on request; then all other fields are empty.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "lenient::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional")]
     pub drops: Option<Vec<Dropped>>,
     /// The last lines of the agent's log. Only on request; then all other fields are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]

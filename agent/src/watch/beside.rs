@@ -64,27 +64,15 @@ impl<O: Object> Session<O> {
         let one = shown.fields.is_some().then_some(1);
         let objects = self.protocol.objects.and_then(|objects| objects.try_into().ok());
         let few = objects.filter(|few| *few <= FEW).or(one);
-        let asked = Asked {
-            selection: None,
-            of_all: few.is_some(),
-            patience: patience(within),
-            seen: self.seen(),
-        };
-        let limits = Limits {
-            page: Some(few.map_or(1, |few| few + 1)),
-            pages: 1,
-            ..NARROW
-        };
+        let asked =
+            Asked { selection: None, of_all: few.is_some(), patience: patience(within), seen: self.seen() };
+        let limits = Limits { page: Some(few.map_or(1, |few| few + 1)), pages: 1, ..NARROW };
         let collection = few.map_or_else(Collection::nothing::<O>, |_| shown);
         self.ask(asked, collection, limits);
     }
 
     fn list_part(&mut self, selection: Selection) {
-        self.open.beside.push(Beside {
-            selection: selection.clone(),
-            changed: HashMap::new(),
-            listed: None,
-        });
+        self.open.beside.push(Beside { selection: selection.clone(), changed: HashMap::new(), listed: None });
         let limits = match selection {
             Selection::OnNode(_) => OF_NODE,
             _ => NARROW,
@@ -104,11 +92,7 @@ impl<O: Object> Session<O> {
         let turns = Arc::clone(&self.open.turns);
         let list = async move {
             let is_narrow = asked.selection.is_some();
-            let _turn = if is_narrow {
-                turns.acquire().await.ok()
-            } else {
-                None
-            };
+            let _turn = if is_narrow { turns.acquire().await.ok() } else { None };
             let (step, path) = (Step::List, path.as_str());
             let request = Request { step, path };
             let mut listed = list(&client, request, &collection, &limits, clock()).await;
@@ -222,10 +206,8 @@ impl<O: Object> Session<O> {
 async fn probe<O: Object>(client: Client, shown: Collection, after: u64) -> Result<Probe, Failure> {
     let (step, path) = (Step::Watch(after), shown.path.as_str());
     let request = Request { step, path };
-    let params = WatchParams {
-        field_selector: shown.fields.clone(),
-        ..WatchParams::default().timeout(PROBE)
-    };
+    let params =
+        WatchParams { field_selector: shown.fields.clone(), ..WatchParams::default().timeout(PROBE) };
     let http = core::Request::new(path).watch(&params, &after.to_string());
     let http = http.map_err(|error| request.broken(error))?;
     let read = async {

@@ -19,11 +19,7 @@ pub(super) struct Collection {
 impl Collection {
     /// All objects of a kind.
     pub(super) fn all<O: Object>() -> Self {
-        Self {
-            path: O::PATH.to_owned(),
-            fields: None,
-            labels: None,
-        }
+        Self { path: O::PATH.to_owned(), fields: None, labels: None }
     }
 
     /// Those in one namespace; all of them, if the kind has no namespaces.
@@ -56,27 +52,17 @@ impl Collection {
     pub(super) fn selected<O: Object>(selection: &Selection) -> Self {
         let on_node = |node: &str| format!("spec.nodeName={node}");
         match selection {
-            Selection::Labelled {
-                namespace,
-                selector,
-                node,
-            } => Self {
+            Selection::Labelled { namespace, selector, node } => Self {
                 fields: node.as_deref().map(on_node),
                 labels: Some(selector.as_str().to_owned()).filter(|labels| !labels.is_empty()),
                 ..Self::in_namespace::<O>(namespace)
             },
             Selection::Named(name) => Self::one::<O>(name),
-            Selection::OnNode(node) => Self {
-                fields: Some(on_node(node)),
-                ..Self::all::<O>()
-            },
+            Selection::OnNode(node) => Self { fields: Some(on_node(node)), ..Self::all::<O>() },
             Selection::SlicesOf { namespace, services } => {
                 let services: Vec<&str> = services.iter().map(|name| &**name).collect();
                 let label = format!("kubernetes.io/service-name in ({})", services.join(","));
-                Self {
-                    labels: Some(label),
-                    ..Self::in_namespace::<O>(namespace)
-                }
+                Self { labels: Some(label), ..Self::in_namespace::<O>(namespace) }
             }
         }
     }
@@ -95,17 +81,11 @@ mod tests {
             selector: [("app", "web"), ("tier", "front")].into_iter().collect(),
             node: Some("n1".into()),
         };
-        let all_of_shop = Selection::Labelled {
-            namespace: "shop".into(),
-            selector: Selector::default(),
-            node: None,
-        };
+        let all_of_shop =
+            Selection::Labelled { namespace: "shop".into(), selector: Selector::default(), node: None };
         let mut both = Selection::slices_of(&name);
         assert!(both.join(&Selection::slices_of(&("shop".into(), "api".into()))));
-        let (pods, nothing) = (
-            "/api/v1/namespaces/shop/pods",
-            "metadata.name=epguard-confirmation",
-        );
+        let (pods, nothing) = ("/api/v1/namespaces/shop/pods", "metadata.name=epguard-confirmation");
         for (collection, path, fields, labels) in [
             (
                 Collection::one::<ModePolicy>(&("epguard".into(), "fleet".into())),
@@ -120,19 +100,9 @@ mod tests {
                 "",
             ),
             (Collection::nothing::<Node>(), "/api/v1/nodes", nothing, ""),
-            (
-                Collection::selected::<Pod>(&labelled),
-                pods,
-                "spec.nodeName=n1",
-                "app=web,tier=front",
-            ),
+            (Collection::selected::<Pod>(&labelled), pods, "spec.nodeName=n1", "app=web,tier=front"),
             (Collection::selected::<Pod>(&all_of_shop), pods, "", ""),
-            (
-                Collection::selected::<Pod>(&Selection::Named(name)),
-                pods,
-                "metadata.name=web",
-                "",
-            ),
+            (Collection::selected::<Pod>(&Selection::Named(name)), pods, "metadata.name=web", ""),
             (
                 Collection::selected::<Pod>(&Selection::OnNode("n1".into())),
                 "/api/v1/pods",

@@ -113,8 +113,7 @@ impl Confirmations {
     pub(super) fn answered(&mut self, answer: Answer, at: Instant) {
         self.seen_elsewhere(answer.newest, at);
         let is_older = |other: &Answer| other.version <= answer.version;
-        self.answers
-            .insert(self.answers.partition_point(is_older), answer);
+        self.answers.insert(self.answers.partition_point(is_older), answer);
         if self.answers.len() > ANSWERS {
             self.answers.remove(0);
         }

@@ -42,10 +42,7 @@ impl Request<'_> {
     pub(super) fn refused(self, status: &Status) -> Failure {
         let message = status.message.lines().next().unwrap_or_default();
         let (end, cause) = match (status.code, self.step) {
-            (410, Step::Once) => (
-                End::Expired,
-                format!("the list expired ({message}); run it again"),
-            ),
+            (410, Step::Once) => (End::Expired, format!("the list expired ({message}); run it again")),
             (410, _) => {
                 let cause = format!("the server's history is gone ({message}); listing again");
                 (End::Expired, cause)
@@ -169,20 +166,13 @@ mod tests {
             "cannot watch endpointslices: forbidden (because); bind the agent's account to a ClusterRole with \
              apiGroups [\"discovery.k8s.io\"], resources [\"endpointslices\"], verbs [\"list\", \"watch\"]"
         );
-        assert!(
-            refusal(Step::List, 401)
-                .error
-                .starts_with("cannot list endpointslices: ")
-        );
+        assert!(refusal(Step::List, 401).error.starts_with("cannot list endpointslices: "));
     }
 
     #[test]
     fn for_a_namespaced_request_the_remedy_names_a_role() {
         let path = "/api/v1/namespaces/epguard/configmaps";
-        let request = Request {
-            step: Step::List,
-            path,
-        };
+        let request = Request { step: Step::List, path };
         let refused = request.refused(&Status::failure("because", "Reason").with_code(403));
         assert_eq!(
             refused.error,
@@ -213,9 +203,6 @@ mod tests {
         let inner = anyhow::anyhow!("connection refused\nby somebody");
         let middle = inner.context("tcp: connection refused\nby somebody");
         let error = middle.context("no connection");
-        assert_eq!(
-            causes(&error),
-            "no connection: tcp: connection refused by somebody"
-        );
+        assert_eq!(causes(&error), "no connection: tcp: connection refused by somebody");
     }
 }

@@ -112,12 +112,7 @@ impl<O: Object> Entry<O> {
         let (name, version) = (raw.as_ref().name(), version(raw.as_ref().version())?);
         let mut ignored = Ignored::new();
         let object = O::of(raw, &mut ignored);
-        Ok(Self {
-            name,
-            version,
-            object,
-            ignored,
-        })
+        Ok(Self { name, version, object, ignored })
     }
 }
 
@@ -170,9 +165,7 @@ mod tests {
                 format!(r#"{{ "type" : "ADDED", "object" : {object} }}"#),
                 format!(r#"{{"object":{object},"type":"ADDED"}}"#),
             ] {
-                let Ok(Line::Object(Kind::Added, entry)) = read(&line) else {
-                    panic!("{line}")
-                };
+                let Ok(Line::Object(Kind::Added, entry)) = read(&line) else { panic!("{line}") };
                 assert_eq!((entry.name, entry.version), (("shop".into(), "a".into()), 7));
             }
         }
@@ -198,13 +191,8 @@ mod tests {
     fn an_object_that_cannot_be_read_keeps_its_name_but_a_broken_line_has_none() {
         let line =
             r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
-        let Ok(Line::Object(Kind::Modified, entry)) = read(line) else {
-            panic!("{line}")
-        };
-        assert_eq!(
-            (&*entry.name.1, entry.version, entry.object.is_err()),
-            ("a", 7, true)
-        );
+        let Ok(Line::Object(Kind::Modified, entry)) = read(line) else { panic!("{line}") };
+        assert_eq!((&*entry.name.1, entry.version, entry.object.is_err()), ("a", 7, true));
         assert!(read(&line[..line.len() - 1]).is_err(), "without its end");
         assert!(read(&format!("{line}}}")).is_err(), "with more behind it");
     }

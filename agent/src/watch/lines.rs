@@ -119,10 +119,7 @@ mod tests {
         let (mut reader, mut line) = (Lines::default(), Vec::new());
         sender.unbounded_send("ab".into()).unwrap();
         for _ in 0..3 {
-            let read = timeout(
-                Duration::from_millis(1),
-                reader.read(&mut stream, &mut line, true),
-            );
+            let read = timeout(Duration::from_millis(1), reader.read(&mut stream, &mut line, true));
             assert!(read.await.is_err());
         }
         sender.unbounded_send("c\nd".into()).unwrap();
@@ -130,9 +127,6 @@ mod tests {
         assert_eq!(line, b"abc");
         drop(sender);
         line.clear();
-        assert!(
-            !reader.read(&mut stream, &mut line, true).await.unwrap(),
-            "incomplete"
-        );
+        assert!(!reader.read(&mut stream, &mut line, true).await.unwrap(), "incomplete");
     }
 }

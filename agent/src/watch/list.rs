@@ -30,27 +30,16 @@ pub(super) struct Limits {
 }
 
 /// Pages of all objects have 500, as in client-go.
-pub(super) const WHOLE: Limits = Limits {
-    page: Some(500),
-    pages: usize::MAX,
-    octets: u64::MAX,
-    patience: SILENCE,
-};
+pub(super) const WHOLE: Limits =
+    Limits { page: Some(500), pages: usize::MAX, octets: u64::MAX, patience: SILENCE };
 /// All objects in one answer, which no later request can miss.
 pub(super) const UNPAGED: Limits = Limits { page: None, ..WHOLE };
 /// A narrow list of more stays unanswered: any tenant can cause it in all agents at once. A later answer is worthless, or is
 /// requested again.
-pub(super) const NARROW: Limits = Limits {
-    page: Some(100),
-    pages: 20,
-    octets: 16 << 20,
-    patience: Duration::from_secs(20),
-};
+pub(super) const NARROW: Limits =
+    Limits { page: Some(100), pages: 20, octets: 16 << 20, patience: Duration::from_secs(20) };
 /// All pods of this node, which no other agent asks for.
-pub(super) const OF_NODE: Limits = Limits {
-    octets: u64::MAX,
-    ..NARROW
-};
+pub(super) const OF_NODE: Limits = Limits { octets: u64::MAX, ..NARROW };
 
 /// What a list has shown.
 #[derive(Debug)]
@@ -69,13 +58,12 @@ impl<O: Object> Listed<O> {
         let unreadable = self.entries.iter().find(|entry| entry.object.is_err());
         match (self.whole, unreadable, self.entries.len()) {
             (true, None, _) => Ok(self),
-            (true, Some(entry), _) => Err(anyhow!(
-                "{} cannot be read, so the list proves nothing",
-                entry.describe()
-            )),
-            (false, _, count) => Err(anyhow!(
-                "{count} objects are not all: the denials that wait for this list stay pending"
-            )),
+            (true, Some(entry), _) => {
+                Err(anyhow!("{} cannot be read, so the list proves nothing", entry.describe()))
+            }
+            (false, _, count) => {
+                Err(anyhow!("{count} objects are not all: the denials that wait for this list stay pending"))
+            }
         }
     }
 }
@@ -108,12 +96,7 @@ pub(super) async fn list<O: Object>(
         let whole = head.next.is_empty();
         pages += 1;
         if whole || pages == limits.pages {
-            return Ok(Listed {
-                version,
-                sent,
-                entries,
-                whole,
-            });
+            return Ok(Listed { version, sent, entries, whole });
         }
         params.continue_token = Some(head.next);
     }
@@ -195,11 +178,7 @@ impl Items {
         match (octet, replace(&mut self.escaped, escapes)) {
             (b'"', false) => self.quoted = !self.quoted,
             (b'{' | b'[', _) if !self.quoted => {
-                self.array = if self.depth == 1 {
-                    octet == b'['
-                } else {
-                    self.array
-                };
+                self.array = if self.depth == 1 { octet == b'[' } else { self.array };
                 self.depth += 1;
             }
             (b'}' | b']', _) if !self.quoted => self.depth = self.depth.saturating_sub(1),

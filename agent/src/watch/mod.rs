@@ -101,9 +101,7 @@ pub fn start(
 ) -> Watches {
     let server = &Server::default();
     let mut watches = Watches::default();
-    let ids = Watched::ALWAYS
-        .into_iter()
-        .chain(mode_policy.map(|_| Watched::ModePolicy));
+    let ids = Watched::ALWAYS.into_iter().chain(mode_policy.map(|_| Watched::ModePolicy));
     for id in ids {
         let one = mode_policy.filter(|_| id == Watched::ModePolicy);
         id.visit(Start {

@@ -145,11 +145,7 @@ impl Protocol {
             _ => {}
         }
         self.failures = self.failures.saturating_add(1);
-        wait.min(if end == End::Unanswered {
-            LONGEST_WAIT_UNANSWERED
-        } else {
-            LONGEST_WAIT
-        })
+        wait.min(if end == End::Unanswered { LONGEST_WAIT_UNANSWERED } else { LONGEST_WAIT })
     }
 }
 

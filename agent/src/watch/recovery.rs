@@ -31,11 +31,7 @@ pub(super) struct Recovery {
 impl Recovery {
     /// For a watch of the same server as all others that share `server`.
     pub(super) fn new(server: &Server) -> Self {
-        Self {
-            down: None,
-            server: server.clone(),
-            answers: server.0.answers.subscribe(),
-        }
+        Self { down: None, server: server.clone(), answers: server.0.answers.subscribe() }
     }
 
     /// Begins a request: earlier signals of other watches do not apply to it.
@@ -158,11 +154,7 @@ mod tests {
         all.sort();
         let median = all[250];
         assert!(median < Duration::from_secs(3), "{median:?}");
-        let close = |at: &Duration| {
-            all.iter()
-                .filter(|other| at.abs_diff(**other) < FIRST_WAIT)
-                .count()
-        };
+        let close = |at: &Duration| all.iter().filter(|other| at.abs_diff(**other) < FIRST_WAIT).count();
         let late = all.iter().filter(|at| **at > Duration::from_secs(2));
         let busiest = late.map(close).max().unwrap();
         assert!(busiest < 200, "{busiest} of 501 within a second");

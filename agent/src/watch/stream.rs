@@ -124,10 +124,7 @@ impl<O: Object> Session<O> {
     }
 
     pub(super) fn shown(&self) -> Shown {
-        Shown {
-            version: self.protocol.highest,
-            objects: self.protocol.objects,
-        }
+        Shown { version: self.protocol.highest, objects: self.protocol.objects }
     }
 
     /// The objects that the stream shows.

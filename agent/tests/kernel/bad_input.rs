@@ -25,11 +25,7 @@ impl Scratch {
 
     /// Mounts a bpffs on it, for agents that start so far.
     fn with_bpffs(self) -> Self {
-        let mounted = Command::new("mount")
-            .args(["-t", "bpf", "bpf"])
-            .arg(self.bpffs())
-            .status()
-            .unwrap();
+        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(self.bpffs()).status().unwrap();
         assert!(mounted.success(), "mounting a bpffs needs root");
         self
     }
@@ -49,10 +45,7 @@ impl Scratch {
             pin_dir: &self.bpffs().join("epguard"),
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
-        command
-            .args(place.arguments().unwrap())
-            .args(["--metrics-listen", "0.0.0.0:0"])
-            .args(more);
+        command.args(place.arguments().unwrap()).args(["--metrics-listen", "0.0.0.0:0"]).args(more);
         if alone {
             // SAFETY: unshare is async-signal-safe and touches only the child.
             unsafe {
@@ -75,17 +68,10 @@ impl Drop for Scratch {
 
 /// The one line that a failing command says.
 fn complaint(command: &mut Command) -> String {
-    let output = command
-        .stdin(Stdio::null())
-        .env_remove("NODE_NAME")
-        .output()
-        .unwrap();
+    let output = command.stdin(Stdio::null()).env_remove("NODE_NAME").output().unwrap();
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
-    let lines: Vec<&str> = said
-        .lines()
-        .filter(|line| line.starts_with("epguard: "))
-        .collect();
+    let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("epguard: ")).collect();
     assert_eq!(lines.len(), 1, "{said}");
     assert!(!said.contains("panicked"), "{said}");
     lines[0].to_owned()
@@ -125,10 +111,7 @@ fn a_missing_node_name_or_an_invalid_flag_is_a_usage_error_with_its_remedy() {
 fn a_kubeconfig_that_is_missing_or_no_yaml_is_named() {
     let scratch = Scratch::new("kubeconfig");
     let broken = scratch.file("broken", "clusters: [}");
-    for (path, part) in [
-        (Path::new("/no/such/config"), "No such file"),
-        (&*broken, "broken"),
-    ] {
+    for (path, part) in [(Path::new("/no/such/config"), "No such file"), (&*broken, "broken")] {
         let mut command = epguard(&["agent", "--node-name", "n", "--run-dir"]);
         command.arg(&scratch.0).arg("--kubeconfig").arg(path);
         assert_says(&complaint(&mut command), &[&path.display().to_string(), part]);
@@ -140,10 +123,7 @@ fn a_removed_flag_is_only_a_warning() {
     let scratch = Scratch::new("gone");
     let mut command = epguard(&["agent", "--node-name", "n", "--pod-scope", "node", "--run-dir"]);
     command.arg(&scratch.0);
-    let said = command
-        .args(["--kubeconfig", "/no/such/config"])
-        .output()
-        .unwrap();
+    let said = command.args(["--kubeconfig", "/no/such/config"]).output().unwrap();
     let said = String::from_utf8(said.stderr).unwrap();
     assert_says(&said, &["WARN", "--pod-scope has no effect", "/no/such/config"]);
 }
@@ -154,14 +134,7 @@ fn an_address_for_metrics_that_is_taken_is_named_before_anything_is_attached() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let kubeconfig = scratch.file("kubeconfig", UNREACHABLE);
-    let mut command = epguard(&[
-        "agent",
-        "--node-name",
-        "n",
-        "--metrics-listen",
-        &address,
-        "--run-dir",
-    ]);
+    let mut command = epguard(&["agent", "--node-name", "n", "--metrics-listen", &address, "--run-dir"]);
     command.arg(&scratch.0).arg("--kubeconfig").arg(kubeconfig);
     let parts = [&*address, "in use", "choose another --metrics-listen"];
     assert_says(&complaint(&mut command), &parts);
@@ -172,10 +145,7 @@ fn a_second_agent_on_the_same_run_directory_is_refused() {
     let scratch = Scratch::new("second");
     let held = std::fs::File::create(scratch.0.join("lock")).unwrap();
     held.lock().unwrap();
-    assert_says(
-        &complaint(&mut scratch.agent(&[], false)),
-        &["another epguard agent", "lock", "--run-dir"],
-    );
+    assert_says(&complaint(&mut scratch.agent(&[], false)), &["another epguard agent", "lock", "--run-dir"]);
 }
 
 #[test]
@@ -205,20 +175,14 @@ fn without_privileges_the_remedy_is_named() {
     let mut command = scratch.agent(&[], false);
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&scratch.0, everybody).unwrap();
-    assert_says(
-        &complaint(command.uid(65534).gid(65534)),
-        &["privileges", "root", "CAP_BPF"],
-    );
+    assert_says(&complaint(command.uid(65534).gid(65534)), &["privileges", "root", "CAP_BPF"]);
 }
 
 #[test]
 #[ignore = "needs root: gets as far as the kernel"]
 fn a_pin_directory_that_is_no_bpffs_is_refused() {
     let scratch = Scratch::new("pins");
-    assert_says(
-        &complaint(&mut scratch.agent(&[], true)),
-        &["bpf file system", "mount -t bpf", "--pin-dir"],
-    );
+    assert_says(&complaint(&mut scratch.agent(&[], true)), &["bpf file system", "mount -t bpf", "--pin-dir"]);
 }
 
 #[test]
@@ -242,11 +206,7 @@ fn a_selection_that_matches_no_interface_is_refused() {
 fn an_unreachable_api_is_reported_in_one_line_and_tried_again() {
     let scratch = Scratch::new("unreachable").with_bpffs();
     let mut command = Command::new("sh");
-    command.args([
-        "-c",
-        "ip link set lo up && ip link add va type veth peer name vb && exec \"$@\"",
-        "sh",
-    ]);
+    command.args(["-c", "ip link set lo up && ip link add va type veth peer name vb && exec \"$@\"", "sh"]);
     let agent = scratch.agent(&[], false);
     command.arg(agent.get_program()).args(agent.get_args());
     // SAFETY: as in `agent`.
@@ -269,9 +229,5 @@ fn an_unreachable_api_is_reported_in_one_line_and_tried_again() {
         assert!(Instant::now() < deadline, "{log}");
         std::thread::sleep(Duration::from_millis(5));
     };
-    assert!(
-        lost.iter()
-            .all(|line| line.contains("cannot watch") && line.contains("retrying")),
-        "{lost:?}"
-    );
+    assert!(lost.iter().all(|line| line.contains("cannot watch") && line.contains("retrying")), "{lost:?}");
 }

@@ -68,11 +68,7 @@ pub struct Agent {
 impl Agent {
     pub fn start(client: &kube::Client, kernel: &Kernel) -> Self {
         let (tx, messages) = mpsc::channel(4096);
-        let settings = Settings {
-            node: NODE_NAMES[0].into(),
-            ipam: Ipam::Auto,
-            ranges: Ranges::default(),
-        };
+        let settings = Settings { node: NODE_NAMES[0].into(), ipam: Ipam::Auto, ranges: Ranges::default() };
         let mut state = State::with_numbers(settings, Numbers::after(kernel.last_service));
         state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
@@ -129,9 +125,8 @@ impl Agent {
     /// As `Agent::on_tick`; `routes` is what netlink would show.
     pub fn on_tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
         let now = boot();
-        let presence = routes.map_or(Presence::Unknown, |ips| {
-            Presence::Held(ips.iter().map(|ip| addr(*ip)).collect())
-        });
+        let presence =
+            routes.map_or(Presence::Unknown, |ips| Presence::Held(ips.iter().map(|ip| addr(*ip)).collect()));
         if self.told.as_ref() != Some(&presence) {
             self.told = Some(presence.clone());
             self.state.apply(now, Fact::Presence(presence));
@@ -192,10 +187,7 @@ impl Kernel {
         let installed = &self.installed;
         let mut denied = Vec::new();
         for (vip, number) in &installed.services {
-            let of = installed
-                .denied
-                .iter()
-                .filter(|(target, _)| target.service == *number);
+            let of = installed.denied.iter().filter(|(target, _)| target.service == *number);
             for (target, denial) in of {
                 let suspect = installed.suspects.get(&target.addr);
                 let judged = suspect.is_some_and(|suspect| suspect.flags & Suspect::DENIED != 0);
@@ -240,9 +232,5 @@ fn addr(ip: Ip) -> Addr {
 /// The model's clocks never jump.
 fn clocks() -> Clocks {
     let boot = boot();
-    Clocks {
-        boot,
-        monotonic: boot,
-        real: boot,
-    }
+    Clocks { boot, monotonic: boot, real: boot }
 }

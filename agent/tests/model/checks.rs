@@ -82,10 +82,7 @@ fn called(world: &World, vip: Ip) -> impl Iterator<Item = &Service> {
 fn is_wrong(world: &World, denied: &Denied, excused: &impl Fn(&[(usize, String)]) -> bool) -> Option<String> {
     let mut addresses = world.objects.addresses.iter().filter(|(_, ip)| **ip == denied.ip);
     let owner = addresses.find_map(|(owner, _)| match world.services.get(*owner) {
-        Some(service) => denied
-            .vip
-            .is_none()
-            .then(|| (SERVICES, key(service.namespace, service.name))),
+        Some(service) => denied.vip.is_none().then(|| (SERVICES, key(service.namespace, service.name))),
         None => world.cluster.ranges[owner - 4].map(|_| (NODES, NODE_NAMES[owner - 4].to_owned())),
     });
     if let Some(object) = owner.filter(|object| !excused(std::slice::from_ref(object))) {
@@ -121,27 +118,15 @@ fn is_wrong_for(
         "retired-backend" => false,
         "reused" if denied.dead.is_none() && object.is_terminal() => {
             let mut listed = world.objects.listed(service, denied.ip);
-            listed.any(|endpoint| {
-                endpoint
-                    .target
-                    .as_ref()
-                    .is_some_and(|(_, uid)| *uid == holder.uid)
-            })
+            listed.any(|endpoint| endpoint.target.as_ref().is_some_and(|(_, uid)| *uid == holder.uid))
         }
         _ => !object.is_terminal() && is_own(world, service, holder, object, denied.ip),
     };
-    let slices = service
-        .slices()
-        .map(|slice| (SLICES, key(service.namespace, &slice)));
-    let concerned: Vec<(usize, String)> = slices
-        .chain([(PODS, id), (SERVICES, key(service.namespace, service.name))])
-        .collect();
-    (rightful && !excused(&concerned)).then(|| {
-        format!(
-            "{} holds it, and is who {} may reach there",
-            holder.uid, service.name
-        )
-    })
+    let slices = service.slices().map(|slice| (SLICES, key(service.namespace, &slice)));
+    let concerned: Vec<(usize, String)> =
+        slices.chain([(PODS, id), (SERVICES, key(service.namespace, service.name))]).collect();
+    (rightful && !excused(&concerned))
+        .then(|| format!("{} holds it, and is who {} may reach there", holder.uid, service.name))
 }
 
 /// Whether a pod is who the Service's clients shall reach at an IP.
@@ -174,9 +159,7 @@ fn is_excused(world: &World, blind: Blind, kinds: &[(usize, String)]) -> bool {
     kinds.iter().any(|(kind, object)| {
         let unsent = store.pending(*kind, |changed| changed == object);
         let young = unsent.is_some_and(|at| now < at + MAX_VIEW_AGE + Duration::from_secs(1));
-        let unaware = store
-            .behind_since(*kind)
-            .is_none_or(|since| now < since + KNOWN_BEHIND);
+        let unaware = store.behind_since(*kind).is_none_or(|since| now < since + KNOWN_BEHIND);
         young && unaware
     })
 }
@@ -207,9 +190,7 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
     };
     let in_force = kernel.in_force();
     let dead = in_force.iter().filter(|denied| denied.dead.is_some());
-    dead.filter(is_plain)
-        .filter_map(|denied| Some((denied.vip?, denied.ip, denied.reason)))
-        .collect()
+    dead.filter(is_plain).filter_map(|denied| Some((denied.vip?, denied.ip, denied.reason))).collect()
 }
 
 /// The endpoints of which the ground truth and the API prove that no rightful receiver is there.
@@ -232,9 +213,8 @@ fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, S
         namespace != service.namespace && shows(pod, ip) && is_settled(world, pod)
     };
     let mut pods = world.objects.pods.iter();
-    let strangers = pods
-        .clone()
-        .filter(|((namespace, _), pod)| !pod.is_terminal() && is_stranger(namespace, pod));
+    let strangers =
+        pods.clone().filter(|((namespace, _), pod)| !pod.is_terminal() && is_stranger(namespace, pod));
     by_controller
         && strangers.count() < 2
         && meant.all(|(_, _, uid)| is_proven_dead(world, service, uid, ip))
@@ -262,10 +242,7 @@ fn is_proven_dead(world: &World, service: &Service, uid: &str, ip: Ip) -> bool {
 }
 
 fn is_shown_over(pod: &PodObject) -> bool {
-    matches!(
-        (pod.sandbox, pod.container),
-        (Some((false, _)), Container::Ended(..))
-    )
+    matches!((pod.sandbox, pod.container), (Some((false, _)), Container::Ended(..)))
 }
 
 fn shows(pod: &PodObject, ip: Ip) -> bool {

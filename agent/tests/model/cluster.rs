@@ -169,9 +169,8 @@ impl Cluster {
     pub fn routes(&self, node: usize) -> Vec<Ip> {
         let pods = self.pods.iter().filter(|pod| pod.node == node);
         let held = pods.filter_map(|pod| Some((pod.sandbox?, pod.families)));
-        let mut ips: Vec<Ip> = held
-            .flat_map(|(own, families)| families.iter().map(move |six| own.of(*six)))
-            .collect();
+        let mut ips: Vec<Ip> =
+            held.flat_map(|(own, families)| families.iter().map(move |six| own.of(*six))).collect();
         ips.sort_unstable();
         ips
     }

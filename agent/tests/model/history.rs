@@ -135,10 +135,7 @@ fn setups() -> impl Strategy<Value = Setup> {
     let families = || prop_oneof![6 => Just(0usize), 1 => Just(1), 3 => Just(2)];
     let families = prop_oneof![4 => Just([0; 3]), 1 => [families(), families(), families()]];
     let networks = prop_oneof![5 => Just(0usize), 1 => Just(1), 1 => 2usize..4];
-    let writers = (
-        prop::bool::weighted(0.2),
-        prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)],
-    );
+    let writers = (prop::bool::weighted(0.2), prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)]);
     let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
     let ends = (linger, prop::bool::weighted(0.25), prop::bool::weighted(0.05));
     let pods = (families, networks, 0usize..4);

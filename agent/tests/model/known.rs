@@ -47,10 +47,7 @@ pub fn next_replica_under_a_kept_target() -> History {
 /// etcd is restored with a higher revision, and a pod that was dead runs again under its UID.
 pub fn dead_pod_that_runs_again() -> History {
     History {
-        setup: Setup {
-            follow: false,
-            ..SETUP
-        },
+        setup: Setup { follow: false, ..SETUP },
         ops: vec![
             (0, Op::Run(API, 0, 0, 0)),
             (0, Op::Backup),
@@ -66,10 +63,7 @@ pub fn dead_pod_that_runs_again() -> History {
 /// The same, but it is force-deleted before the agent has listed anew, and runs on for a while.
 pub fn runs_again_unseen() -> History {
     History {
-        setup: Setup {
-            converge: false,
-            ..SETUP
-        },
+        setup: Setup { converge: false, ..SETUP },
         ops: vec![
             (0, Op::Run(WEB, 0, 0, 0)),
             (0, Op::Backup),

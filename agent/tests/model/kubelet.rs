@@ -84,11 +84,7 @@ impl World {
         }
         self.story_step(index, "failed-by-podgc");
         object.phase = "Failed";
-        object.phase_by = if object.kubelet == "k3s" {
-            "k3s"
-        } else {
-            "kube-controller-manager"
-        };
+        object.phase_by = if object.kubelet == "k3s" { "k3s" } else { "kube-controller-manager" };
         self.show(id, object);
     }
 
@@ -113,9 +109,7 @@ impl World {
     /// A kubelet that has restarted refuses a pod that has ended, and its status shows that alone (kubernetes#117955).
     pub fn rewrite(&mut self, index: usize) {
         let cut = self.cluster.cut[self.cluster.pods[index].node];
-        let Some((id, mut object)) = self
-            .object(index)
-            .filter(|(_, object)| object.is_terminal() && !cut)
+        let Some((id, mut object)) = self.object(index).filter(|(_, object)| object.is_terminal() && !cut)
         else {
             return;
         };
@@ -177,10 +171,7 @@ impl World {
         let attached = pod.attached.filter(|_| self.setup.networks > 1);
         // More than an agent reads, and the last one is right.
         let many = (0..if self.setup.networks > 2 { 40 } else { 0 }).map(|last| Ip::four([10, 250, 1, last]));
-        object.attached = attached
-            .into_iter()
-            .flat_map(|ip| many.clone().chain([ip]))
-            .collect();
+        object.attached = attached.into_iter().flat_map(|ip| many.clone().chain([ip])).collect();
         object.phase = "Running";
         object.phase_by = object.kubelet;
         object.ready = true;

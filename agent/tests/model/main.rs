@@ -44,23 +44,15 @@ static SEEN: Mutex<BTreeMap<&str, u64>> = Mutex::new(BTreeMap::new());
 fn no_history_ends_in_a_wrong_denial() {
     let cases = number("CASES", 20_000);
     let seed = number("SEED", 1);
-    let threads = std::thread::available_parallelism()
-        .map_or(1, |threads| threads.get() as u64)
-        .min(cases);
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64).min(cases);
     let began = Instant::now();
     let found = std::thread::scope(|scope| {
         let searches: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(move || search(seed * 1_000 + thread, cases / threads, cases)))
             .collect();
-        searches
-            .into_iter()
-            .find_map(|search| search.join().expect("no search panics"))
+        searches.into_iter().find_map(|search| search.join().expect("no search panics"))
     });
-    eprintln!(
-        "{} histories in {:.0} s",
-        PLAYED.load(Relaxed),
-        began.elapsed().as_secs_f64()
-    );
+    eprintln!("{} histories in {:.0} s", PLAYED.load(Relaxed), began.elapsed().as_secs_f64());
     eprintln!("histories with: {:?}", SEEN.lock().unwrap());
     if let Some((why, history, yaml)) = found {
         let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/model.yaml");
@@ -69,10 +61,7 @@ fn no_history_ends_in_a_wrong_denial() {
         for (after, op) in &history.ops {
             let _ = writeln!(ops, "  +{after} ms {op:?}");
         }
-        panic!(
-            "{why}\n{:?}\n{ops}{yaml}\nplay it: cargo xtask scenario {file}\nseed {seed}",
-            history.setup
-        );
+        panic!("{why}\n{:?}\n{ops}{yaml}\nplay it: cargo xtask scenario {file}\nseed {seed}", history.setup);
     }
 }
 
@@ -161,8 +150,5 @@ fn search(seed: u64, cases: u64, all: u64) -> Option<(String, History, String)> 
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -71,10 +71,7 @@ impl PodObject {
     pub fn json(&self, (namespace, name): (&str, &str)) -> Value {
         let condition = |kind: &str, status: bool, at: u64| json!({"type": kind, "status": if status { "True" } else { "False" }, "lastTransitionTime": time(at)});
         let mut conditions = vec![condition("Ready", self.ready, 0)];
-        conditions.extend(
-            self.sandbox
-                .map(|(up, at)| condition("PodReadyToStartContainers", up, at)),
-        );
+        conditions.extend(self.sandbox.map(|(up, at)| condition("PodReadyToStartContainers", up, at)));
         let state = match self.container {
             Container::Waiting => json!({"waiting": {"reason": "ContainerCreating"}}),
             Container::Running(start) => json!({"running": {"startedAt": time(start)}}),
@@ -141,11 +138,7 @@ impl Slice {
         let shown = |ip: Ip| {
             let [a, b, c, d] = ip.last;
             let zeros = self.zeros && !ip.six;
-            if zeros {
-                format!("{a:03}.{b:03}.{c:03}.{d:03}")
-            } else {
-                ip.to_string()
-            }
+            if zeros { format!("{a:03}.{b:03}.{c:03}.{d:03}") } else { ip.to_string() }
         };
         let endpoints: Vec<Value> = self
             .endpoints
@@ -216,9 +209,7 @@ impl Service {
     /// The slices that its writers keep.
     pub fn slices(&self) -> impl Iterator<Item = String> {
         let suffixes = ["auto", "auto6", "leader", "leader6", "custom", "custom6"];
-        suffixes
-            .into_iter()
-            .map(move |suffix| format!("{}-{suffix}", self.name))
+        suffixes.into_iter().map(move |suffix| format!("{}-{suffix}", self.name))
     }
 }
 
@@ -226,11 +217,8 @@ impl Service {
 pub fn services(front: usize, pg: usize) -> [Service; 4] {
     let front = [(Some("web"), Writer::Controller), (None, Writer::Copy)][front];
     // The second one's selector means something to its own controller alone.
-    let selectors = [
-        (None, Writer::Leader),
-        (Some("its-leader"), Writer::Leader),
-        (Some("pg"), Writer::Both),
-    ];
+    let selectors =
+        [(None, Writer::Leader), (Some("its-leader"), Writer::Leader), (Some("pg"), Writer::Both)];
     let service = |namespace, name, (selects, writer), number, publishes_unready| Service {
         namespace,
         name,
@@ -269,9 +257,7 @@ impl Objects {
         let slices = self.slices.iter().filter(|((namespace, _), slice)| {
             *namespace == service.namespace && slice.service == service.name
         });
-        slices
-            .flat_map(|(_, slice)| &slice.endpoints)
-            .filter(move |endpoint| endpoint.ip == ip)
+        slices.flat_map(|(_, slice)| &slice.endpoints).filter(move |endpoint| endpoint.ip == ip)
     }
 }
 
@@ -296,11 +282,7 @@ pub fn node(cluster: &Cluster, number: usize, more: &[Ip]) -> Option<Value> {
     };
     let own = format!("192.168.250.{}", 11 + number);
     let addresses = more.iter().map(ToString::to_string).chain([own]);
-    let kind = if cluster.kubelets[number] == Kubelet::Virtual {
-        "virtual-kubelet"
-    } else {
-        ""
-    };
+    let kind = if cluster.kubelets[number] == Kubelet::Virtual { "virtual-kubelet" } else { "" };
     Some(json!({
         "metadata": {"name": NODE_NAMES[number], "uid": format!("node-{number}-{range}"), "labels": {"type": kind}},
         "spec": {"podCIDRs": cidrs},

@@ -21,10 +21,7 @@ impl World {
         (0..3).for_each(|number| self.write_node(number));
         for index in 0..self.cluster.pods.len() {
             let pod = self.cluster.pods[index].clone();
-            let known = self
-                .objects
-                .pod_of(&pod.uid)
-                .map(|(id, object)| (id.clone(), object.clone()));
+            let known = self.objects.pod_of(&pod.uid).map(|(id, object)| (id.clone(), object.clone()));
             match known {
                 None => {
                     self.cluster.sandbox_down(index, now);
@@ -54,9 +51,7 @@ impl World {
         object.container = Container::Waiting;
         (object.ip, object.ready, object.phase) = (None, false, "Pending");
         let of = key(id.0, &id.1);
-        self.story.step(&format!(
-            "patch: {{of: Pod {of}, merge: {{status: {{phase: Running}}}}}}"
-        ));
+        self.story.step(&format!("patch: {{of: Pod {of}, merge: {{status: {{phase: Running}}}}}}"));
         self.show(id, object);
     }
 }

@@ -63,10 +63,9 @@ pub fn play(history: &History, seed: u64) -> Result<Seen, Failure> {
         let mut run = Run::new(history);
         match run.play(history).await {
             Ok(()) => Ok(run.seen),
-            Err(Wrong { why, check }) => Err(Failure {
-                yaml: run.world.story.yaml(&run.world.services, &why, &check),
-                why,
-            }),
+            Err(Wrong { why, check }) => {
+                Err(Failure { yaml: run.world.story.yaml(&run.world.services, &why, &check), why })
+            }
         }
     })
 }
@@ -118,25 +117,17 @@ impl Run {
             self.note_aims();
             self.check()?;
         }
-        self.wait(Duration::from_secs(history.setup.linger.into()))
-            .await?;
+        self.wait(Duration::from_secs(history.setup.linger.into())).await?;
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
-        let quiet = if history.is_faultless() {
-            QUIET
-        } else {
-            QUIET_AFTER_FAULTS
-        };
+        let quiet = if history.is_faultless() { QUIET } else { QUIET_AFTER_FAULTS };
         self.quiet(quiet, history.setup).await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
             self.seen.insert("provable at the end");
         }
         match checks::missing(&self.world, &self.kernel, &self.aimed) {
-            Some(why) => Err(Wrong {
-                why,
-                check: String::new(),
-            }),
+            Some(why) => Err(Wrong { why, check: String::new() }),
             None if history.setup.converge => self.converge().await,
             None => Ok(()),
         }
@@ -227,16 +218,11 @@ impl Run {
     /// Whether the agent has listed everything.
     fn look(&mut self) {
         let sees = self.agent.as_ref().is_some_and(Agent::is_synced);
-        self.blind = if sees {
-            None
-        } else {
-            self.blind.or_else(|| Some(Instant::now()))
-        };
+        self.blind = if sees { None } else { self.blind.or_else(|| Some(Instant::now())) };
     }
 
     fn check(&mut self) -> Result<(), Wrong> {
-        self.seen
-            .extend(self.kernel.in_force().iter().map(|denied| denied.reason));
+        self.seen.extend(self.kernel.in_force().iter().map(|denied| denied.reason));
         self.suspicions.check(&self.world, &self.kernel, self.blind)
     }
 
@@ -247,11 +233,7 @@ impl Run {
                 *namespace == service.namespace && slice.service == service.name
             });
             for endpoint in own.flat_map(|(_, slice)| &slice.endpoints) {
-                let uid = endpoint
-                    .target
-                    .as_ref()
-                    .map(|(_, uid)| uid.clone())
-                    .unwrap_or_default();
+                let uid = endpoint.target.as_ref().map(|(_, uid)| uid.clone()).unwrap_or_default();
                 let aim = (service, endpoint.ip, uid);
                 if !self.aimed.contains(&aim) {
                     self.aimed.push(aim);

@@ -77,10 +77,7 @@ impl Api {
         let version = store.revision;
         let kind = &mut store.kinds[kind];
         let limit = usize::try_from(limit).unwrap_or(500);
-        let all = kind
-            .objects
-            .values()
-            .filter(|object| selector.matches(&object.json));
+        let all = kind.objects.values().filter(|object| selector.matches(&object.json));
         let shown: Vec<_> = all.take(limit).cloned().collect();
         if limit >= 500 && selector.is_all() {
             let last = kind.last();
@@ -127,8 +124,7 @@ impl Stream {
             for event in events {
                 (sent, version) = (event.number, event.version);
                 let change = event.change.unwrap_or("MODIFIED");
-                self.send(format!("{{\"type\":\"{change}\",\"object\":{}}}\n", event.json))
-                    .await?;
+                self.send(format!("{{\"type\":\"{change}\",\"object\":{}}}\n", event.json)).await?;
                 let mut store = self.api.store();
                 if self.probe {
                     store.kinds[self.kind].show_elsewhere(event.number);
@@ -183,11 +179,8 @@ impl Stream {
         }
         let lag = if self.probe { Duration::ZERO } else { kind.lag };
         let new = |event: &&Event| event.number > sent && event.version > version && event.change.is_some();
-        let (due, late): (Vec<&Event>, Vec<&Event>) = kind
-            .log
-            .iter()
-            .filter(new)
-            .partition(|event| event.at + lag <= Instant::now());
+        let (due, late): (Vec<&Event>, Vec<&Event>) =
+            kind.log.iter().filter(new).partition(|event| event.at + lag <= Instant::now());
         let next = late.first().map(|event| event.at + lag);
         Some((due.into_iter().cloned().collect(), next))
     }
@@ -212,11 +205,7 @@ impl Stream {
     fn next_bookmark(&self) -> Instant {
         let before_end = self.end.checked_sub(Duration::from_secs(2)).unwrap_or(self.end);
         let soon = Instant::now() + BOOKMARKS;
-        if before_end > Instant::now() {
-            soon.min(before_end)
-        } else {
-            self.end
-        }
+        if before_end > Instant::now() { soon.min(before_end) } else { self.end }
     }
 
     async fn send(&mut self, lines: String) -> Option<()> {

@@ -101,9 +101,7 @@ impl Store {
         let known = self.kinds[kind].objects.contains_key(key);
         let change = if known { "MODIFIED" } else { "ADDED" };
         let (number, json) = self.note(kind, change, key, object);
-        self.kinds[kind]
-            .objects
-            .insert(key.to_owned(), Stored { number, json });
+        self.kinds[kind].objects.insert(key.to_owned(), Stored { number, json });
     }
 
     /// Removes an object; this is its last state.
@@ -196,18 +194,13 @@ impl Store {
     pub fn pending(&self, kind: usize, matches: impl Fn(&str) -> bool) -> Option<Instant> {
         let kind = &self.kinds[kind];
         let unsent = kind.log.iter().filter(|event| event.number > kind.delivered);
-        unsent
-            .filter(|event| event.change.is_none() || matches(&event.key))
-            .map(|event| event.at)
-            .min()
+        unsent.filter(|event| event.change.is_none() || matches(&event.key)).map(|event| event.at).min()
     }
 
     /// Since when the agent was shown something that its stream lacks.
     pub fn behind_since(&self, kind: usize) -> Option<Instant> {
         let kind = &self.kinds[kind];
-        let (_, since) = kind
-            .shown_elsewhere
-            .filter(|(number, _)| *number > kind.delivered)?;
+        let (_, since) = kind.shown_elsewhere.filter(|(number, _)| *number > kind.delivered)?;
         Some(since)
     }
 }

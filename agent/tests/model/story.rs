@@ -85,12 +85,7 @@ impl Story {
                 }
             }
         }
-        self.step(&format!(
-            "slices: {{{}/{}: {{{}}}}}",
-            service.namespace,
-            service.name,
-            listed.join(", ")
-        ));
+        self.step(&format!("slices: {{{}/{}: {{{}}}}}", service.namespace, service.name, listed.join(", ")));
     }
 
     pub fn step(&mut self, step: &str) {
@@ -111,10 +106,7 @@ impl Story {
         for pod in &self.pods {
             let ip = pod.ip.map(name).unwrap_or_default();
             let ip = if ip.is_empty() { ip } else { format!(", ip: {ip}") };
-            let next = pod
-                .next
-                .map(|ip| format!(", next-ip: {}", name(ip)))
-                .unwrap_or_default();
+            let next = pod.next.map(|ip| format!(", next-ip: {}", name(ip))).unwrap_or_default();
             let kubelet = match pod.kubelet {
                 Kubelet::Current | Kubelet::OneBinary | Kubelet::Virtual => "",
                 Kubelet::Old => ", kubelet: \"1.26\"",

@@ -159,10 +159,7 @@ impl World {
             self.cluster.ranges[number] = Some(if taken { range + 2 } else { range });
         }
         self.cluster.cut[number] = self.cluster.ranges[number].is_none();
-        self.story.note(&format!(
-            "range of {}: {:?}",
-            NODE_NAMES[number], self.cluster.ranges[number]
-        ));
+        self.story.note(&format!("range of {}: {:?}", NODE_NAMES[number], self.cluster.ranges[number]));
         self.write_node(number);
     }
 
@@ -172,8 +169,7 @@ impl World {
             self.objects.addresses.insert(owner, ip);
             self.spared.insert(ip);
         }
-        self.story
-            .note(&format!("further addresses: {:?}", self.objects.addresses));
+        self.story.note(&format!("further addresses: {:?}", self.objects.addresses));
         match owner.checked_sub(4) {
             None => self.write_service(owner),
             Some(node) => self.write_node(node),
@@ -188,13 +184,7 @@ impl World {
     }
 
     pub fn write_node(&self, number: usize) {
-        let more: Vec<Ip> = self
-            .objects
-            .addresses
-            .get(&(4 + number))
-            .copied()
-            .into_iter()
-            .collect();
+        let more: Vec<Ip> = self.objects.addresses.get(&(4 + number)).copied().into_iter().collect();
         let (name, mut store) = (NODE_NAMES[number], self.api.store());
         match node(&self.cluster, number, &more) {
             Some(object) => store.put(NODES, name, object),
@@ -243,8 +233,7 @@ impl World {
         }
         self.uids += 1;
         let uid = format!("uid-{}", self.uids);
-        self.story
-            .pod(&uid, namespace, &name, app, node, self.cluster.kubelets[node]);
+        self.story.pod(&uid, namespace, &name, app, node, self.cluster.kubelets[node]);
         self.story.pod_step(&uid, "scheduled");
         Some(self.add(namespace, name, uid, app, node))
     }
@@ -317,8 +306,7 @@ impl World {
             None => self.objects.modes.remove(name),
         };
         self.api.store().put(NAMESPACES, name, namespace(name, mode));
-        self.story
-            .note(&format!("namespace {name}: epguard.io/mode {mode:?}"));
+        self.story.note(&format!("namespace {name}: epguard.io/mode {mode:?}"));
     }
 
     /// Writes a pod's object; writers of slices that keep up follow.
@@ -343,11 +331,8 @@ impl World {
     pub fn follow(&mut self, namespace: &str, app: &str) {
         if self.setup.follow {
             let concerned = |service: &Service| {
-                let of = if service.writer == Writer::Controller {
-                    service.selects
-                } else {
-                    Some(service.name)
-                };
+                let of =
+                    if service.writer == Writer::Controller { service.selects } else { Some(service.name) };
                 service.namespace == namespace && of == Some(app)
             };
             let services = self.services.into_iter().filter(concerned);

@@ -38,11 +38,7 @@ impl World {
                 self.put_slice(&service, "leader", false, &endpoints);
             }
             Writer::Copy => {
-                let of = self
-                    .objects
-                    .slices
-                    .iter()
-                    .filter(|(id, _)| id.1.starts_with("web-auto"));
+                let of = self.objects.slices.iter().filter(|(id, _)| id.1.starts_with("web-auto"));
                 let endpoints: Vec<Endpoint> = of.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
                 self.put_slice(&service, "auto", false, &endpoints);
             }
@@ -53,12 +49,10 @@ impl World {
     fn selected(&self, service: &Service, app: &str) -> Vec<Endpoint> {
         let pods = self.objects.pods.iter();
         let selected = pods.filter(|((namespace, _), pod)| *namespace == service.namespace && pod.app == app);
-        let listed = selected
-            .filter(|(_, pod)| !pod.is_terminal())
-            .map(|((_, name), pod)| {
-                let ready = (pod.ready && !pod.deleting) || service.publishes_unready;
-                endpoints(name, pod, ready)
-            });
+        let listed = selected.filter(|(_, pod)| !pod.is_terminal()).map(|((_, name), pod)| {
+            let ready = (pod.ready && !pod.deleting) || service.publishes_unready;
+            endpoints(name, pod, ready)
+        });
         listed.flatten().collect()
     }
 
@@ -85,10 +79,8 @@ impl World {
                 kept.ip == endpoint.ip && kept.target.as_ref().is_some_and(is_known)
             };
             endpoint.terminating = false;
-            endpoint.target = before
-                .iter()
-                .find(same)
-                .map_or(endpoint.target.take(), |kept| kept.target.clone());
+            endpoint.target =
+                before.iter().find(same).map_or(endpoint.target.take(), |kept| kept.target.clone());
         }
         now
     }
@@ -106,12 +98,7 @@ impl World {
             Named::Foreign => Some(("elsewhere".to_owned(), "uid-of-another-cluster".to_owned())),
             Named::Own => Some((pod.name.clone(), pod.uid.clone())),
         };
-        let endpoint = Endpoint {
-            ip,
-            target,
-            ready: true,
-            terminating: false,
-        };
+        let endpoint = Endpoint { ip, target, ready: true, terminating: false };
         self.put_slice(&service, "custom", zeros, &[endpoint]);
     }
 
@@ -119,9 +106,7 @@ impl World {
         for name in ["custom", "custom6"].map(|suffix| format!("{}-{suffix}", service.name)) {
             if let Some(slice) = self.objects.slices.remove(&(service.namespace, name.clone())) {
                 let json = slice.json((service.namespace, &name));
-                self.api
-                    .store()
-                    .remove(SLICES, &key(service.namespace, &name), json);
+                self.api.store().remove(SLICES, &key(service.namespace, &name), json);
             }
         }
     }
@@ -130,12 +115,7 @@ impl World {
     fn put_slice(&mut self, service: &Service, suffix: &str, zeros: bool, endpoints: &[Endpoint]) {
         for six in [false, true] {
             let of = endpoints.iter().filter(|endpoint| endpoint.ip.six == six);
-            let slice = Slice {
-                service: service.name,
-                six,
-                zeros,
-                endpoints: of.cloned().collect(),
-            };
+            let slice = Slice { service: service.name, six, zeros, endpoints: of.cloned().collect() };
             let name = format!("{}-{suffix}{}", service.name, if six { "6" } else { "" });
             let id = (service.namespace, name);
             let before = self.objects.slices.get(&id);
@@ -152,10 +132,7 @@ impl World {
 
 /// The endpoints of a pod, one for each of its families.
 fn endpoints(name: &str, pod: &PodObject, ready: bool) -> impl Iterator<Item = Endpoint> {
-    let ips = pod
-        .ip
-        .into_iter()
-        .flat_map(|ip| pod.families.iter().map(move |six| ip.of(*six)));
+    let ips = pod.ip.into_iter().flat_map(|ip| pod.families.iter().map(move |six| ip.of(*six)));
     ips.map(move |ip| Endpoint {
         ip,
         target: Some((name.to_owned(), pod.uid.clone())),

@@ -55,71 +55,39 @@ fn a_running_pod_is_live_even_if_its_containers_have_ended() {
 #[test]
 fn a_phase_of_another_writer_than_the_kubelet_proves_no_death() {
     assert_eq!(
-        uid_state(
-            "/metadata/managedFields/1/manager",
-            json!("kube-controller-manager")
-        ),
+        uid_state("/metadata/managedFields/1/manager", json!("kube-controller-manager")),
         UidState::Retired
     );
-    assert_eq!(
-        uid_state("/metadata/managedFields/1/subresource", json!("")),
-        UidState::Retired
-    );
+    assert_eq!(uid_state("/metadata/managedFields/1/subresource", json!("")), UidState::Retired);
     let shared = json!({"f:status": {"f:phase": {}}});
-    assert_eq!(
-        uid_state("/metadata/managedFields/0/fieldsV1", shared),
-        UidState::Retired
-    );
+    assert_eq!(uid_state("/metadata/managedFields/0/fieldsV1", shared), UidState::Retired);
     assert_eq!(uid_state("/metadata/managedFields", json!([])), UidState::Retired);
 }
 
 #[test]
 fn a_sandbox_that_is_not_reported_down_proves_no_death() {
-    assert_eq!(
-        uid_state("/status/conditions/0/status", json!("True")),
-        UidState::Retired
-    );
+    assert_eq!(uid_state("/status/conditions/0/status", json!("True")), UidState::Retired);
     assert_eq!(uid_state("/status/conditions", json!([])), UidState::Retired);
 }
 
 #[test]
 fn a_dead_pod_needs_all_containers_ended_and_one_that_ran() {
     let running = json!({"running": {"startedAt": "2026-11-21T01:16:27Z"}});
-    assert_eq!(
-        uid_state("/status/containerStatuses/0/state", running.clone()),
-        UidState::Retired
-    );
+    assert_eq!(uid_state("/status/containerStatuses/0/state", running.clone()), UidState::Retired);
     let waiting = json!({"waiting": {"reason": "PodInitializing"}});
-    assert_eq!(
-        uid_state("/status/containerStatuses/0/state", waiting.clone()),
-        UidState::Retired
-    );
-    assert_eq!(
-        uid_state("/status/containerStatuses", json!([])),
-        UidState::Retired
-    );
+    assert_eq!(uid_state("/status/containerStatuses/0/state", waiting.clone()), UidState::Retired);
+    assert_eq!(uid_state("/status/containerStatuses", json!([])), UidState::Retired);
 
     let mut object = failed();
     object["status"]["initContainerStatuses"] = json!([{"name": "i", "state": waiting}]);
-    assert_eq!(
-        pod(&object).uid_state,
-        UidState::Dead,
-        "an init container that never started"
-    );
+    assert_eq!(pod(&object).uid_state, UidState::Dead, "an init container that never started");
     object["status"]["ephemeralContainerStatuses"] = json!([{"name": "debug", "state": running}]);
-    assert_eq!(
-        pod(&object).uid_state,
-        UidState::Retired,
-        "a debug container still runs"
-    );
+    assert_eq!(pod(&object).uid_state, UidState::Retired, "a debug container still runs");
 }
 
 #[test]
 fn a_container_without_a_status_may_be_running() {
-    assert_eq!(
-        uid_state("/spec/containers", json!([{"name": "c"}, {"name": "d"}])),
-        UidState::Retired
-    );
+    assert_eq!(uid_state("/spec/containers", json!([{"name": "c"}, {"name": "d"}])), UidState::Retired);
 }
 
 #[test]
@@ -140,17 +108,9 @@ fn published_ips_count_once_a_container_was_started_in_the_sandbox_that_is_up() 
         json!({"running": {"startedAt": "2026-11-21T01:16:34Z"}});
     assert_eq!(pod(&object).sandbox, Sandbox::Published);
     object["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] = json!("2026-11-21T01:16:27Z");
-    assert_eq!(
-        pod(&object).sandbox,
-        Sandbox::FirstStarts,
-        "or the clock was set back"
-    );
+    assert_eq!(pod(&object).sandbox, Sandbox::FirstStarts, "or the clock was set back");
     object["status"]["containerStatuses"][0]["restartCount"] = json!(1);
-    assert_eq!(
-        pod(&object).sandbox,
-        Sandbox::Unsettled,
-        "the container of the sandbox before"
-    );
+    assert_eq!(pod(&object).sandbox, Sandbox::Unsettled, "the container of the sandbox before");
     object["status"]["conditions"][0]["status"] = json!("False");
     assert_eq!(pod(&object).sandbox, Sandbox::Unsettled);
 }
@@ -186,19 +146,8 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
     });
     let parsed = Slice::parse(slice.to_string().as_bytes()).unwrap();
     assert_eq!((parsed.endpoints.len(), parsed.partial), (3, true));
-    assert_eq!(
-        parsed
-            .endpoints
-            .iter()
-            .filter(|endpoint| endpoint.target.is_some())
-            .count(),
-        1
-    );
-    let names: Vec<_> = parsed
-        .endpoints
-        .iter()
-        .map(|endpoint| endpoint.target_name)
-        .collect();
+    assert_eq!(parsed.endpoints.iter().filter(|endpoint| endpoint.target.is_some()).count(), 1);
+    let names: Vec<_> = parsed.endpoints.iter().map(|endpoint| endpoint.target_name).collect();
     let name = |namespace| Some(PodName::new(namespace, "pg-0"));
     assert_eq!(names, [name("shop"), name("db"), None]);
     assert_eq!(parsed.ports.len(), 1);
@@ -217,9 +166,7 @@ fn a_slice_has_the_time_of_its_trigger_unless_it_is_malformed() {
         let annotations = json!({"endpoints.kubernetes.io/last-change-trigger-time": text});
         let slice = json!({"metadata": {"name": "web-1", "namespace": "shop", "annotations": annotations}});
         let slice = Slice::parse(slice.to_string().as_bytes()).unwrap();
-        slice
-            .triggered
-            .map(|at| at.duration_since(UNIX_EPOCH).unwrap().as_millis())
+        slice.triggered.map(|at| at.duration_since(UNIX_EPOCH).unwrap().as_millis())
     };
     assert_eq!(triggered("1970-01-01T00:00:07Z"), Some(7_000));
     assert_eq!(triggered("1970-01-01T02:00:07.5+02:00"), Some(7_500));
@@ -274,9 +221,8 @@ fn json_merge(object: &mut Value, extra: Value) {
 #[test]
 fn a_service_is_read_in_part_beyond_256_addresses_or_1024_ports() {
     for (addresses, ports, partial) in [(256, 1_024, false), (257, 1, true), (1, 1_025, true)] {
-        let ips: Vec<String> = (1..addresses)
-            .map(|number| format!("10.97.{}.{}", number / 256, number % 256))
-            .collect();
+        let ips: Vec<String> =
+            (1..addresses).map(|number| format!("10.97.{}.{}", number / 256, number % 256)).collect();
         let ports: Vec<_> = (1..=ports).map(|port| json!({"port": port})).collect();
         let service = json!({
             "metadata": {"namespace": "shop", "name": "web", "uid": "1"},

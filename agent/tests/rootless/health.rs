@@ -49,10 +49,7 @@ async fn silent_connections_to_either_address_keep_no_probe_and_no_reader_waitin
     assert_eq!(get(health, "/healthz").await, "HTTP/1.1 200 OK");
     assert_eq!(get(health, "/readyz").await, "HTTP/1.1 503 Service Unavailable");
     // There are no maps to read, but the reader gets an answer.
-    assert_eq!(
-        get(metrics, "/metrics").await,
-        "HTTP/1.1 500 Internal Server Error"
-    );
+    assert_eq!(get(metrics, "/metrics").await, "HTTP/1.1 500 Internal Server Error");
     drop(connections);
 }
 

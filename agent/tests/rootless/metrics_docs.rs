@@ -34,11 +34,7 @@ fn named(file: &str) -> BTreeSet<(String, Vec<String>)> {
 fn the_page_has_a_row_for_each_metric_with_its_labels_and_its_help_and_no_other() {
     let row = |metric: &Metric| {
         let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        vec![
-            format!("`{}`", metric.served()),
-            labels.join(", "),
-            metric.help.to_owned(),
-        ]
+        vec![format!("`{}`", metric.served()), labels.join(", "), metric.help.to_owned()]
     };
     for (heading, metrics) in METRICS {
         let rows: Vec<_> = metrics.iter().map(row).collect();
@@ -49,26 +45,13 @@ fn the_page_has_a_row_for_each_metric_with_its_labels_and_its_help_and_no_other(
 #[test]
 fn pages_alerts_their_test_and_the_dashboard_name_metrics_and_labels_of_the_table() {
     let served = served();
-    let pages = [
-        "actions",
-        "first-steps",
-        "metrics",
-        "operate",
-        "reference",
-        "threats",
-    ];
+    let pages = ["actions", "first-steps", "metrics", "operate", "reference", "threats"];
     let pages = pages.map(|page| format!("docs/{page}.md"));
-    let monitoring = [
-        "prometheusrule.yaml",
-        "prometheusrule_test.yaml",
-        "dashboard.json",
-    ];
+    let monitoring = ["prometheusrule.yaml", "prometheusrule_test.yaml", "dashboard.json"];
     let monitoring = monitoring.map(|file| format!("deploy/overlays/monitoring/{file}"));
     for file in pages.into_iter().chain(monitoring) {
         for (name, labels) in named(&file) {
-            let metric = served
-                .get(&name)
-                .unwrap_or_else(|| panic!("{file}: no metric {name}"));
+            let metric = served.get(&name).unwrap_or_else(|| panic!("{file}: no metric {name}"));
             for label in labels {
                 let is_known = ADDED.contains(&&*label) || metric.labels.contains(&&*label);
                 assert!(is_known, "{file}: {name} has no label {label}");

@@ -49,17 +49,9 @@ fn a_pod_that_the_kubelet_has_ended_is_dead_in_k3s_and_microk8s() {
 #[test]
 fn a_phase_that_podgc_may_have_written_proves_no_death() {
     let restarting = after(|pod| pod["status"]["conditions"][1]["reason"] = json!("ContainersNotReady"));
-    assert_eq!(
-        restarting,
-        (UidState::Retired, None),
-        "the kubelet meant to start it again"
-    );
+    assert_eq!(restarting, (UidState::Retired, None), "the kubelet meant to start it again");
     let other = after(|pod| pod["status"]["conditions"][1]["reason"] = json!("PodCompleted"));
-    assert_eq!(
-        other,
-        (UidState::Retired, None),
-        "the kubelet would have said Succeeded"
-    );
+    assert_eq!(other, (UidState::Retired, None), "the kubelet would have said Succeeded");
     let orphaned = after(|pod| {
         let conditions = pod["status"]["conditions"].as_array_mut().unwrap();
         conditions.push(json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}));
@@ -83,10 +75,7 @@ fn an_eviction_by_the_kubelet_or_the_api_is_no_podgc() {
 #[test]
 fn missing_evidence_is_named_once_the_containers_have_ended() {
     let unknown = after(|pod| pod["metadata"]["managedFields"][0]["manager"] = json!("microshift"));
-    assert_eq!(
-        unknown,
-        (UidState::Retired, Some(Doubt::Writer("microshift".into())))
-    );
+    assert_eq!(unknown, (UidState::Retired, Some(Doubt::Writer("microshift".into()))));
     let old = after(|pod| pod["status"]["conditions"] = json!([]));
     assert_eq!(old, (UidState::Retired, Some(Doubt::SandboxCondition)));
     let running = after(|pod| {

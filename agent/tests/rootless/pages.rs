@@ -19,9 +19,7 @@ pub fn assert_rows(page: &str, heading: &str, first: &str, rows: &[Vec<String>])
             row.join(" | ")
         );
     }
-    let only_there = written
-        .iter()
-        .find(|cells| !rows.iter().any(|row| agrees(cells, row)));
+    let only_there = written.iter().find(|cells| !rows.iter().any(|row| agrees(cells, row)));
     assert_eq!(only_there, None, "{page}, {heading}: the program has no such row");
 }
 
@@ -34,23 +32,14 @@ fn agrees(cells: &[String], row: &[String]) -> bool {
 /// The rows of the first table below a heading whose first column has this head, as trimmed cells.
 fn table_under(page: &str, heading: &str, first: &str) -> Vec<Vec<String>> {
     let text = repository(page);
-    let begin = text
-        .find(&format!("# {heading}\n"))
-        .unwrap_or_else(|| panic!("{page}: no heading {heading}"));
-    let below = text[begin..]
-        .lines()
-        .skip(1)
-        .take_while(|line| !line.starts_with("## "));
+    let begin =
+        text.find(&format!("# {heading}\n")).unwrap_or_else(|| panic!("{page}: no heading {heading}"));
+    let below = text[begin..].lines().skip(1).take_while(|line| !line.starts_with("## "));
     let head = format!("| {first} |");
     let table = below.skip_while(|line| !line.starts_with(&head)).skip(2);
     let rows: Vec<Vec<String>> = table
         .take_while(|line| line.starts_with('|'))
-        .map(|line| {
-            line.trim_matches('|')
-                .split('|')
-                .map(|cell| cell.trim().to_owned())
-                .collect()
-        })
+        .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
         .collect();
     assert!(!rows.is_empty(), "{page}: no table of {first} below {heading}");
     rows

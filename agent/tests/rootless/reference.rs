@@ -9,10 +9,7 @@ use epguard_core::facts::{STATIC_IPS, StaticIp};
 #[test]
 fn the_row_of_interfaces_has_the_number_and_name_of_each_role() {
     let page = repository("docs/reference.md");
-    let row = page
-        .lines()
-        .find(|line| line.starts_with("| `INTERFACES` |"))
-        .unwrap();
+    let row = page.lines().find(|line| line.starts_with("| `INTERFACES` |")).unwrap();
     for role in Role::ALL {
         let named = format!("{} `{}`", role as u32, role.as_str());
         assert!(row.contains(&named), "{named}");
@@ -23,12 +20,7 @@ fn the_row_of_interfaces_has_the_number_and_name_of_each_role() {
 fn the_table_of_ips_that_outlive_their_pods_has_each_workload_and_mark() {
     let row = |row: &StaticIp| vec![row.workload.to_owned(), row.marks()];
     let rows: Vec<_> = STATIC_IPS.iter().map(row).collect();
-    assert_rows(
-        "docs/reference.md",
-        "IPs that outlive their pods",
-        "workload",
-        &rows,
-    );
+    assert_rows("docs/reference.md", "IPs that outlive their pods", "workload", &rows);
 }
 
 #[test]
@@ -40,12 +32,7 @@ fn a_page_shows_each_verb() {
         .collect();
     for verb in Cli::command().get_subcommands() {
         let shown = format!("epguard {}", verb.get_name());
-        let mut followed = pages
-            .match_indices(&shown)
-            .map(|(at, _)| &pages[at + shown.len()..]);
-        assert!(
-            followed.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric())),
-            "{shown}"
-        );
+        let mut followed = pages.match_indices(&shown).map(|(at, _)| &pages[at + shown.len()..]);
+        assert!(followed.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric())), "{shown}");
     }
 }

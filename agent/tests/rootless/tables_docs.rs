@@ -7,19 +7,9 @@ use std::path::Path;
 fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
     let text = std::fs::read_to_string(path).unwrap();
-    let from = text
-        .find(heading)
-        .unwrap_or_else(|| panic!("{page} has no table {heading}"));
-    let rows = text[from..]
-        .lines()
-        .skip(2)
-        .take_while(|line| line.starts_with('|'));
-    let cells = |line: &str| {
-        line.trim_matches('|')
-            .split(" | ")
-            .map(|cell| cell.trim().to_owned())
-            .collect()
-    };
+    let from = text.find(heading).unwrap_or_else(|| panic!("{page} has no table {heading}"));
+    let rows = text[from..].lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
     rows.map(cells).collect()
 }
 
@@ -29,18 +19,9 @@ fn code(name: impl std::fmt::Display) -> String {
 
 #[test]
 fn the_pages_list_every_reason_with_its_packets_and_its_default() {
-    let verdicts = rows(
-        "docs/verdicts.md",
-        "| reason | packets | by default, in `enforce` |",
-    );
-    let readme = rows(
-        "README.md",
-        "| reason | the packet goes to a Service's endpoint whose pod |",
-    );
-    assert_eq!(
-        (verdicts.len(), readme.len()),
-        (Reason::TO_DENY.len(), Reason::TO_DENY.len())
-    );
+    let verdicts = rows("docs/verdicts.md", "| reason | packets | by default, in `enforce` |");
+    let readme = rows("README.md", "| reason | the packet goes to a Service's endpoint whose pod |");
+    assert_eq!((verdicts.len(), readme.len()), (Reason::TO_DENY.len(), Reason::TO_DENY.len()));
     for ((reason, row), short) in Reason::TO_DENY.into_iter().zip(&verdicts).zip(&readme) {
         let terms = reason.terms();
         assert_eq!((&row[0], &short[0]), (&code(reason), &code(reason)));
@@ -50,10 +31,7 @@ fn the_pages_list_every_reason_with_its_packets_and_its_default() {
             Mode::Observe => ("observed", "observed only"),
             Mode::Off => panic!("{reason} is off by default"),
         };
-        assert!(
-            row[2].starts_with(words) && short[3].starts_with(short_words),
-            "{reason}"
-        );
+        assert!(row[2].starts_with(words) && short[3].starts_with(short_words), "{reason}");
     }
 }
 

@@ -21,11 +21,7 @@ const ICMPV6: u8 = 58;
 pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     let at = packet.transport_at;
     let length = network::length(frame, packet)?;
-    let quoted = if length > MAX_QUOTE {
-        MAX_QUOTE
-    } else {
-        length & !3
-    };
+    let quoted = if length > MAX_QUOTE { MAX_QUOTE } else { length & !3 };
     if quoted < at - packet.network_at + LEAST {
         return None;
     }
@@ -33,11 +29,7 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     frame.resize(at + HEADER + MAX_QUOTE)?;
     let quote = move_up(frame, packet.network_at, at + HEADER)?;
     frame.resize(at + HEADER + quoted)?;
-    let (protocol, first) = if packet.dst.is_v4() {
-        (ICMP, [3, 3, 0, 0])
-    } else {
-        (ICMPV6, [1, 4, 0, 0])
-    };
+    let (protocol, first) = if packet.dst.is_v4() { (ICMP, [3, 3, 0, 0]) } else { (ICMPV6, [1, 4, 0, 0]) };
     frame.write(at, [u32::from_ne_bytes(first), 0])?;
     let pseudo = match protocol {
         ICMPV6 => network::pseudo_header(packet, ICMPV6, HEADER + quoted),

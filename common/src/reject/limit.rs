@@ -31,18 +31,12 @@ impl Bucket {
         if per_second == 0 {
             return None;
         }
-        let from = if self.spent_until_ns > now_ns {
-            self.spent_until_ns
-        } else {
-            now_ns
-        };
+        let from = if self.spent_until_ns > now_ns { self.spent_until_ns } else { now_ns };
         let ahead_ns = (from - now_ns).saturating_add(Self::SECOND_NS / per_second as u64);
         if ahead_ns > Self::SECOND_NS {
             return None;
         }
-        Some(Self {
-            spent_until_ns: now_ns + ahead_ns,
-        })
+        Some(Self { spent_until_ns: now_ns + ahead_ns })
     }
 }
 
@@ -76,10 +70,7 @@ mod tests {
         for per_second in [1, 7, 100, 1000] {
             let count = admitted(per_second, 100_000);
             let most = 11 * per_second as usize;
-            assert!(
-                count <= most && count + 1 >= most - per_second as usize / 100,
-                "{per_second}: {count}"
-            );
+            assert!(count <= most && count + 1 >= most - per_second as usize / 100, "{per_second}: {count}");
         }
     }
 

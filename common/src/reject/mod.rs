@@ -59,11 +59,7 @@ pub fn is_answerable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     let Some([kind]) = bytes.read(packet.transport_at + kind_at) else {
         return false;
     };
-    if packet.protocol == TCP {
-        kind & reset::RST == 0
-    } else {
-        kind != ABORT && kind != SHUTDOWN_COMPLETE
-    }
+    if packet.protocol == TCP { kind & reset::RST == 0 } else { kind != ABORT && kind != SHUTDOWN_COMPLETE }
 }
 
 /// Chunk types of RFC 9260.

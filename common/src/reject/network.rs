@@ -23,9 +23,7 @@ pub const fn options_length(packet: &Packet) -> u32 {
 #[allow(clippy::inline_always, reason = "as parse")]
 pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {
     if packet.dst.is_v4() {
-        frame
-            .read(packet.network_at + 2)
-            .map(|length| u16::from_be_bytes(length).into())
+        frame.read(packet.network_at + 2).map(|length| u16::from_be_bytes(length).into())
     } else {
         let payload = u16::from_be_bytes(frame.read(packet.network_at + 4)?);
         Some(u32::from(payload) + 40)
@@ -39,11 +37,7 @@ pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {
 pub const fn pseudo_header(packet: &Packet, protocol: u8, length: u32) -> Sum {
     let sum = Sum::new().with([length.to_be(), (protocol as u32).to_be()]);
     let (src, dst) = (packet.src.words(), packet.dst.words());
-    if packet.dst.is_v4() {
-        sum.with([src[3], dst[3]])
-    } else {
-        sum.with(src).with(dst)
-    }
+    if packet.dst.is_v4() { sum.with([src[3], dst[3]]) } else { sum.with(src).with(dst) }
 }
 
 /// Writes the header of the answer: `length` octets follow it. It is never fragmented, so it needs no id (RFC 6864).

@@ -34,11 +34,7 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     ];
     frame.write(at, header)?;
     let pseudo = network::pseudo_header(packet, TCP, HEADER);
-    let checksum = if frame.is_partial(at + 16)? {
-        pseudo.folded()
-    } else {
-        pseudo.with(header).checksum()
-    };
+    let checksum = if frame.is_partial(at + 16)? { pseudo.folded() } else { pseudo.with(header).checksum() };
     let [low, high] = checksum.to_ne_bytes();
     header[4] = u32::from_ne_bytes([low, high, 0, 0]);
     frame.write(at + 16, [header[4]])?;
@@ -69,11 +65,7 @@ impl Segment {
     fn numbers(&self) -> Option<Numbers> {
         let flags = self.control.to_be_bytes()[1];
         if flags & ACK != 0 {
-            return Some(Numbers {
-                sequence: self.acknowledged,
-                acknowledged: 0,
-                flags: RST,
-            });
+            return Some(Numbers { sequence: self.acknowledged, acknowledged: 0, flags: RST });
         }
         let header = (self.control >> 28) * 4;
         let payload = self.length.checked_sub(header)?;

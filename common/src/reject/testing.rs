@@ -25,9 +25,7 @@ impl Bytes for Frame {
 impl Rewrite for Frame {
     fn write<const N: usize>(&mut self, offset: u32, words: [u32; N]) -> Option<()> {
         for (word, at) in words.iter().zip((offset as usize..).step_by(4)) {
-            self.octets
-                .get_mut(at..at + 4)?
-                .copy_from_slice(&word.to_ne_bytes());
+            self.octets.get_mut(at..at + 4)?.copy_from_slice(&word.to_ne_bytes());
         }
         Some(())
     }
@@ -40,9 +38,7 @@ impl Rewrite for Frame {
     fn cut_options(&mut self, count: u32) -> Option<()> {
         let base = if self.octets[0] >> 4 == 4 { 20 } else { 40 };
         self.octets.drain(base..base + count as usize);
-        self.partial = self
-            .partial
-            .map(|(start, offset)| (start - count as usize, offset));
+        self.partial = self.partial.map(|(start, offset)| (start - count as usize, offset));
         Some(())
     }
 
@@ -132,10 +128,7 @@ pub fn udp(payload: &[u8]) -> Vec<u8> {
 
 pub fn answer_of(octets: &[u8], partial: Option<(usize, usize)>) -> Frame {
     let ether_type = if octets[0] >> 4 == 6 { 0x86dd } else { 0x0800 };
-    let mut frame = Frame {
-        octets: octets.to_vec(),
-        partial,
-    };
+    let mut frame = Frame { octets: octets.to_vec(), partial };
     let packet = parse(&frame, ether_type).unwrap();
     assert!(is_answerable(&frame, &packet));
     answer(&mut frame, &packet).unwrap();
@@ -147,30 +140,20 @@ pub fn opened(octets: &[u8]) -> (u8, &[u8]) {
     if octets[0] == 0x45 {
         let (header, body) = octets.split_at(20);
         assert_eq!(sum_of(header), 0xffff, "IP header checksum");
-        assert_eq!(
-            usize::from(u16::from_be_bytes([header[2], header[3]])),
-            octets.len()
-        );
+        assert_eq!(usize::from(u16::from_be_bytes([header[2], header[3]])), octets.len());
         assert_eq!((&header[12..16], &header[16..20]), (&DST_V4[..], &SRC_V4[..]));
         return (header[9], body);
     }
     let (header, body) = octets.split_at(40);
     assert_eq!(header[..4], [0x60, 0, 0, 0]);
-    assert_eq!(
-        usize::from(u16::from_be_bytes([header[4], header[5]])),
-        body.len()
-    );
+    assert_eq!(usize::from(u16::from_be_bytes([header[4], header[5]])), body.len());
     assert_eq!((&header[8..24], &header[24..40]), (&DST_V6[..], &SRC_V6[..]));
     (header[6], body)
 }
 
 /// The sum of a body with its pseudo-header: 0xffff if the checksum is right.
 pub fn covered(octets: &[u8], protocol: u8, body: &[u8]) -> u16 {
-    let addresses = if octets[0] == 0x45 {
-        &octets[12..20]
-    } else {
-        &octets[8..40]
-    };
+    let addresses = if octets[0] == 0x45 { &octets[12..20] } else { &octets[8..40] };
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     sum_of(&[addresses, &length, &[0, 0, 0, protocol], body].concat())
 }

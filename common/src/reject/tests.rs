@@ -9,12 +9,7 @@ use std::vec::Vec;
 
 fn families() -> [(bool, Vec<u8>); 4] {
     let options = vec![1, 1, 1, 1, 0x94, 4, 0, 0];
-    [
-        (false, vec![]),
-        (false, options),
-        (true, vec![]),
-        (true, extension(TCP).to_vec()),
-    ]
+    [(false, vec![]), (false, options), (true, vec![]), (true, extension(TCP).to_vec())]
 }
 
 #[test]
@@ -36,10 +31,7 @@ fn a_syn_is_refused_with_the_number_behind_it() {
 #[test]
 fn an_established_connection_is_reset_with_the_number_that_the_client_waits_for() {
     for (v6, options) in families() {
-        let frame = answer_of(
-            &ip(v6, &options, TCP, &tcp(77, 0xdead_beef, PSH_ACK, &[1; 1400])),
-            None,
-        );
+        let frame = answer_of(&ip(v6, &options, TCP, &tcp(77, 0xdead_beef, PSH_ACK, &[1; 1400])), None);
         let (_, body) = opened(&frame.octets);
         assert_eq!(body[4..16], [0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0, 0x50, RST, 0, 0]);
         assert_eq!(covered(&frame.octets, TCP, body), 0xffff);
@@ -56,11 +48,7 @@ fn an_offloaded_checksum_is_correct_once_the_device_completes_it() {
         let (_, body) = opened(&frame.octets);
         assert_eq!(covered(&frame.octets, TCP, body), 0xffff);
 
-        let options = if v6 && start > 40 {
-            extension(UDP).to_vec()
-        } else {
-            options
-        };
+        let options = if v6 && start > 40 { extension(UDP).to_vec() } else { options };
         let datagram = ip(v6, &options, UDP, &udp(b"a question"));
         let mut frame = answer_of(&datagram, Some((start, 6)));
         let complete = |frame: &Frame| match opened(&frame.octets) {
@@ -175,10 +163,7 @@ fn rst_icmp_and_later_fragments_are_never_rejected() {
 fn a_packet_whose_headers_leave_no_room_for_a_quote_is_not_answered() {
     let long = [&[UDP, 15, 1, 4][..], &[0; 124]].concat();
     let datagram = ip(true, &long, UDP, &udp(&[]));
-    let mut frame = Frame {
-        octets: datagram.clone(),
-        partial: None,
-    };
+    let mut frame = Frame { octets: datagram.clone(), partial: None };
     let packet = parse(&frame, 0x86dd).unwrap();
     assert_eq!(answer(&mut frame, &packet), None);
     assert_eq!(frame.octets, datagram);

@@ -91,10 +91,8 @@ pub fn choose(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool
     };
     // SAFETY: as in `of_key`; `choice` is below the length of `live`.
     let found = of_key(entry, target, |backends| unsafe {
-        let (count, sticky) = (
-            addr_of!((*backends).count).read_volatile(),
-            addr_of!((*backends).sticky).read_volatile(),
-        );
+        let (count, sticky) =
+            (addr_of!((*backends).count).read_volatile(), addr_of!((*backends).sticky).read_volatile());
         let Some(number) = Backends::choice(count, sticky, packet) else {
             return false;
         };

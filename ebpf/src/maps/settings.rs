@@ -87,7 +87,5 @@ pub fn limits(config: *const RawConfig) -> AnswerLimits {
 #[inline(always)]
 pub fn capture() -> u32 {
     // SAFETY: as in `config`.
-    CONFIG
-        .get_ptr(0)
-        .map_or(0, |config| unsafe { addr_of!((*config).capture).read_volatile() })
+    CONFIG.get_ptr(0).map_or(0, |config| unsafe { addr_of!((*config).capture).read_volatile() })
 }

@@ -26,10 +26,7 @@ pub fn take_of_node(config: *const RawConfig) -> bool {
 /// Whether both buckets have room for an answer.
 #[inline(always)]
 pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E, now_ns: u64) -> bool {
-    let AnswerLimits {
-        per_suspect,
-        per_node,
-    } = maps::limits(config);
+    let AnswerLimits { per_suspect, per_node } = maps::limits(config);
     // SAFETY: an entry that stays there for the run of the program; every bit pattern is a Bucket.
     let has = |bucket: *mut Bucket, rate| unsafe { bucket.read_volatile() }.after(now_ns, rate).is_some();
     let suspect = bucket(evidence).is_some_and(|bucket| has(bucket, per_suspect));

@@ -64,11 +64,7 @@ fn redirect(context: *mut __sk_buff) -> i32 {
     if redirect::admit() != 0 && names_its_sender(context) != 0 {
         return follow(context);
     }
-    if is_refusable(context) != 0 {
-        turn_round(context, BPF_F_INGRESS.into())
-    } else {
-        TC_ACT_SHOT
-    }
+    if is_refusable(context) != 0 { turn_round(context, BPF_F_INGRESS.into()) } else { TC_ACT_SHOT }
 }
 
 /// Sends a packet of a redirected flow to the live endpoint.

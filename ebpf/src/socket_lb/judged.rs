@@ -34,18 +34,10 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
     if mode == Mode::Off {
         return CallDecision::Pass;
     }
-    let Vip {
-        addr, port, protocol, ..
-    } = ends.endpoint;
-    let (packet, key) = (
-        packet_of(&ends.endpoint),
-        DenialKey::new(addr, service, port, protocol),
-    );
+    let Vip { addr, port, protocol, .. } = ends.endpoint;
+    let (packet, key) = (packet_of(&ends.endpoint), DenialKey::new(addr, service, port, protocol));
     let meant = Meant::default();
-    let origin = Call {
-        ctx,
-        clock: Clock::default(),
-    };
+    let origin = Call { ctx, clock: Clock::default() };
     let call = Judged {
         lookup: Lookup {
             frame: &origin,
@@ -71,14 +63,7 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
         maps::count_call(Reason::Nothing, Outcome::RefusedUnseen);
     }
     if let Some(as_of_packet) = decision.as_of_packet() {
-        telemetry::report(
-            &origin,
-            &packet,
-            verdict,
-            as_of_packet,
-            &call.lookup,
-            maps::is_logged(config),
-        );
+        telemetry::report(&origin, &packet, verdict, as_of_packet, &call.lookup, maps::is_logged(config));
     }
     decision
 }
@@ -142,12 +127,7 @@ impl CallModel for Judged<'_> {
     #[inline(always)]
     fn has_backend(&self, _: &Packet) -> bool {
         let Lookup { key, frame, .. } = self.lookup;
-        let endpoint = Vip {
-            addr: key.addr,
-            port: key.port,
-            protocol: key.protocol,
-            reserved: 0,
-        };
+        let endpoint = Vip { addr: key.addr, port: key.port, protocol: key.protocol, reserved: 0 };
         // SAFETY: takes the program's own context.
         let netns = unsafe { bpf_get_netns_cookie(frame.as_ptr()) };
         let packet = packet_from(&endpoint, netns, cookie(frame.ctx));

@@ -28,11 +28,7 @@ struct Maps {
 
 impl Agent {
     pub(crate) fn of(world: &World) -> Self {
-        Self {
-            pid: world.pid(),
-            run_dir: world.dir.clone(),
-            maps: None,
-        }
+        Self { pid: world.pid(), run_dir: world.dir.clone(), maps: None }
     }
 
     /// The status without names, whose cost grows with the cluster. None before the agent answers.
@@ -45,11 +41,7 @@ impl Agent {
         let begun = Instant::now();
         while !self.figures().is_some_and(|status| wanted(&status)) {
             let log = || fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default();
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "the agent is not {description}: {}",
-                log()
-            );
+            assert!(begun.elapsed() < PATIENCE, "the agent is not {description}: {}", log());
             assert!(self.is_alive(), "the agent ended: {}", log());
             sleep(pause);
         }
@@ -122,7 +114,5 @@ pub(crate) fn quantile(before: &Distribution, after: &Distribution, percent: u64
         up_to += count;
         up_to * 100 >= all * percent
     });
-    within.map_or(f64::INFINITY, |(bound, _)| {
-        Duration::from_micros(bound).as_secs_f64() * 1e3
-    })
+    within.map_or(f64::INFINITY, |(bound, _)| Duration::from_micros(bound).as_secs_f64() * 1e3)
 }

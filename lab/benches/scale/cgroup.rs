@@ -8,11 +8,7 @@ use std::process::Command;
 
 /// Of cgroup v1, then v2: the directory that cgroups are made in, the file of the current octets, and that of the most.
 const VERSIONS: [[&str; 3]; 2] = [
-    [
-        "/sys/fs/cgroup/memory",
-        "memory.usage_in_bytes",
-        "memory.max_usage_in_bytes",
-    ],
+    ["/sys/fs/cgroup/memory", "memory.usage_in_bytes", "memory.max_usage_in_bytes"],
     ["/sys/fs/cgroup", "memory.current", "memory.peak"],
 ];
 
@@ -36,10 +32,7 @@ impl Cgroup {
 
     /// Has the command's process start in it.
     pub(crate) fn hold(&self, command: &mut Command) {
-        let processes = File::options()
-            .write(true)
-            .open(self.path.join("cgroup.procs"))
-            .unwrap();
+        let processes = File::options().write(true).open(self.path.join("cgroup.procs")).unwrap();
         // SAFETY: the closure makes the system call write alone, on an open file; it allocates nothing.
         unsafe {
             command.pre_exec(move || io::Write::write_all(&mut &processes, b"0"));

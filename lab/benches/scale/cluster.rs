@@ -55,13 +55,7 @@ impl Cluster {
         let agent = Agent::of(&world);
         agent.until(LOOK, "synced", |status| status.synced);
         let synced = begun.elapsed();
-        let cluster = Self {
-            agent,
-            world,
-            cgroup,
-            size,
-            objects,
-        };
+        let cluster = Self { agent, world, cgroup, size, objects };
         let started = Started {
             synced,
             processor: cluster.agent.processor(),
@@ -96,9 +90,7 @@ impl Cluster {
         // The last pods: others die in other rows.
         let last = (1..=CHANGING).map(|back| self.size.pods - back);
         let pods = last.filter(|number| *number >= BIG);
-        let mut pods: Vec<Value> = pods
-            .map(|pod| self.objects.pod(self.own(pod), State::Running))
-            .collect();
+        let mut pods: Vec<Value> = pods.map(|pod| self.objects.pod(self.own(pod), State::Running)).collect();
         let store = self.store().clone();
         Changes::start(per_second, move |made| {
             let index = made as usize % pods.len();
@@ -109,10 +101,7 @@ impl Cluster {
 
     /// A pod of the beginning.
     pub(crate) fn own(&self, number: u32) -> Pod {
-        Pod {
-            number,
-            service: self.size.service_of(number),
-        }
+        Pod { number, service: self.size.service_of(number) }
     }
 
     /// A pod of a Service of Jobs.
@@ -122,16 +111,10 @@ impl Cluster {
 
     /// Waits until the agent has all changes so far in its maps.
     pub(crate) fn until_applied(&self) {
-        for (kind, watched) in [
-            (Kind::Pod, Watched::Pods),
-            (Kind::EndpointSlice, Watched::EndpointSlices),
-        ] {
+        for (kind, watched) in [(Kind::Pod, Watched::Pods), (Kind::EndpointSlice, Watched::EndpointSlices)] {
             let version = self.store().resource_version(kind);
             let wanted = |status: &epguard::shared::status::Status| {
-                status
-                    .applied
-                    .get(&watched)
-                    .is_some_and(|applied| *applied >= version)
+                status.applied.get(&watched).is_some_and(|applied| *applied >= version)
             };
             self.agent.until(LOOK, "up to date", wanted);
         }

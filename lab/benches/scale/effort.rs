@@ -19,22 +19,10 @@ pub(crate) struct Effort {
 
 impl Effort {
     pub(crate) fn full() -> Self {
-        Self {
-            period: Duration::from_mins(1),
-            deaths: 100,
-            nodes: 4,
-            watched: 500,
-            replaced: BIG - 500,
-        }
+        Self { period: Duration::from_mins(1), deaths: 100, nodes: 4, watched: 500, replaced: BIG - 500 }
     }
 
     pub(crate) fn quick() -> Self {
-        Self {
-            period: Duration::from_secs(5),
-            deaths: 5,
-            nodes: 1,
-            watched: 20,
-            replaced: 50,
-        }
+        Self { period: Duration::from_secs(5), deaths: 5, nodes: 1, watched: 20, replaced: 50 }
     }
 }

@@ -138,11 +138,9 @@ pub(crate) fn restart(rows: &mut Rows, cluster: &Cluster) {
             cluster.store().forget_history();
         }
         cluster.world.server.reset_connections();
-        cluster
-            .agent
-            .until(Duration::from_millis(100), "watching again", |status| {
-                restarts(status) > seen && status.synced && status.watches.values().all(|watch| watch.up)
-            });
+        cluster.agent.until(Duration::from_millis(100), "watching again", |status| {
+            restarts(status) > seen && status.synced && status.watches.values().all(|watch| watch.up)
+        });
         let took = begun.elapsed().as_secs_f64();
         sleep(Duration::from_secs(3));
         let cost = cluster.cost(&[]) - before;

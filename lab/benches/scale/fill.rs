@@ -37,8 +37,5 @@ pub(crate) fn fill(store: &Store, objects: &Objects, size: Size) {
 
 /// A pod of a Service of Jobs. Their numbers follow those of the pods that a rolling update makes.
 pub(crate) fn job(size: Size, round: u32, pod: u32) -> Pod {
-    Pod {
-        number: size.pods + size::BIG + round * JOB_PODS + pod,
-        service: size.services + round,
-    }
+    Pod { number: size.pods + size::BIG + round * JOB_PODS + pod, service: size.services + round }
 }

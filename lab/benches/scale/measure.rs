@@ -16,11 +16,7 @@ use std::time::{Duration, Instant};
 
 /// The budgets that depend on the size, in MB: resident in steady state, and at most.
 fn resident(size: Size) -> [f64; 2] {
-    if size.pods > 10_000 {
-        [100.0, 180.0]
-    } else {
-        [30.0, 180.0]
-    }
+    if size.pods > 10_000 { [100.0, 180.0] } else { [30.0, 180.0] }
 }
 
 pub(crate) fn measure(size: Size, effort: &Effort) -> (Rows, Vec<String>) {

@@ -59,13 +59,7 @@ impl Objects {
         let Pod { number, service } = pod;
         let ip = self.size.ip_of(number).to_string();
         let app = size::app(service);
-        let own = [
-            name(pod),
-            uid(1, number),
-            ip,
-            "192.168.0.1".into(),
-            format!("{app}-5d9"),
-        ];
+        let own = [name(pod), uid(1, number), ip, "192.168.0.1".into(), format!("{app}-5d9")];
         let replaced = POD.iter().zip(own);
         let text = replaced.fold(self.pod.clone(), |text, (from, to)| text.replace(from, &to));
         let mut pod: Value = serde_json::from_str(&text).unwrap();
@@ -118,10 +112,7 @@ impl Objects {
         meta["ownerReferences"][0]["name"] = app.into();
         meta["ownerReferences"][0]["uid"] = uid(4, service).into();
         let endpoints = pods.iter().map(|(number, state)| {
-            let pod = Pod {
-                number: *number,
-                service,
-            };
+            let pod = Pod { number: *number, service };
             self.endpoint(pod, *state)
         });
         object["endpoints"] = endpoints.collect();
@@ -166,10 +157,7 @@ fn set(pod: &mut Value, state: State) {
 /// proves no death.
 fn written_by_the_kubelet(pod: &mut Value) {
     let managers = pod["metadata"]["managedFields"].as_array_mut().unwrap();
-    let kubelet = managers
-        .iter_mut()
-        .find(|entry| entry["manager"] == "kubelet")
-        .unwrap();
+    let kubelet = managers.iter_mut().find(|entry| entry["manager"] == "kubelet").unwrap();
     kubelet["time"] = "2026-11-21T02:00:00Z".into();
 }
 
@@ -181,9 +169,7 @@ fn uid(kind: u32, number: u32) -> String {
 fn recorded(stream: &str, name: &str) -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("traces/t-drain/{stream}.jsonl"));
     let text = fs::read_to_string(file).unwrap();
-    let events = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut objects = events.map(|mut line| line["event"]["object"].take());
     let fits = |object: &Value| {
         let meta = &object["metadata"];

@@ -21,19 +21,13 @@ impl std::ops::Sub for Cost {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Self {
-            requests: self.requests - other.requests,
-            octets: self.octets - other.octets,
-        }
+        Self { requests: self.requests - other.requests, octets: self.octets - other.octets }
     }
 }
 
 /// The cost so far of these resources; of all if none is named.
 pub(crate) fn cost(audit: &Audit, resources: &[&str]) -> Cost {
-    let loads = audit
-        .loads()
-        .into_iter()
-        .filter(|load| load.client.starts_with(CLIENT));
+    let loads = audit.loads().into_iter().filter(|load| load.client.starts_with(CLIENT));
     let loads = loads.filter(|load| resources.is_empty() || resources.contains(&load.resource));
     loads.fold(Cost::default(), |cost, Load { requests, octets, .. }| Cost {
         requests: cost.requests + as_f64(requests),
@@ -52,9 +46,7 @@ pub(crate) fn opinions(audit: &Audit, since: Instant, namespace: &str) -> (Cost,
         requests: as_f64(opinions.len() as u64),
         octets: opinions.iter().map(|request| as_f64(request.octets)).sum(),
     };
-    let shown = opinions
-        .iter()
-        .map(|request| format!("{} {}?{}", request.verb, request.path, request.query));
+    let shown = opinions.iter().map(|request| format!("{} {}?{}", request.verb, request.path, request.query));
     (cost, shown.collect())
 }
 

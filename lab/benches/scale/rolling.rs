@@ -44,8 +44,5 @@ pub(crate) fn replace(cluster: &Cluster, pods: Range<u32>) {
 
 /// The pod that replaces one: on the same node, with another IP.
 fn successor(cluster: &Cluster, number: u32) -> Pod {
-    Pod {
-        number: cluster.size.pods + number,
-        service: 0,
-    }
+    Pod { number: cluster.size.pods + number, service: 0 }
 }

@@ -14,14 +14,8 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    const ALL: [Self; 6] = [
-        Self::Megabytes,
-        Self::Requests,
-        Self::Kilobytes,
-        Self::Milliseconds,
-        Self::Seconds,
-        Self::Share,
-    ];
+    const ALL: [Self; 6] =
+        [Self::Megabytes, Self::Requests, Self::Kilobytes, Self::Milliseconds, Self::Seconds, Self::Share];
 
     /// Name and title of the table, and what its figures count.
     fn table(self) -> [&'static str; 3] {
@@ -44,16 +38,12 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(series: &'static str) -> Self {
-        Self {
-            series,
-            rows: Vec::new(),
-        }
+        Self { series, rows: Vec::new() }
     }
 
     /// Adds figures without a budget.
     pub(crate) fn show(&mut self, unit: Unit, name: &str, samples: impl Into<Vec<f64>>) {
-        self.rows
-            .push((unit, Row::new(name, self.series, samples.into())));
+        self.rows.push((unit, Row::new(name, self.series, samples.into())));
     }
 
     /// Adds figures with a budget.
@@ -84,10 +74,7 @@ pub(crate) fn tables(all: &[Rows], notes: &[String]) -> Vec<Table> {
             name: name.to_owned(),
             title: title.to_owned(),
             unit: figures.to_owned(),
-            notes: notes
-                .iter()
-                .filter_map(|note| Some(note.strip_prefix(name)?.trim().to_owned()))
-                .collect(),
+            notes: notes.iter().filter_map(|note| Some(note.strip_prefix(name)?.trim().to_owned())).collect(),
             rows: rows.collect(),
         }
     };

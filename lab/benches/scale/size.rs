@@ -18,19 +18,9 @@ pub(crate) struct Size {
     pub(crate) nodes: u32,
 }
 
-pub(crate) const SMALL: Size = Size {
-    name: "10,000 pods",
-    pods: 10_000,
-    services: 1_000,
-    nodes: 100,
-};
+pub(crate) const SMALL: Size = Size { name: "10,000 pods", pods: 10_000, services: 1_000, nodes: 100 };
 
-pub(crate) const LARGE: Size = Size {
-    name: "100,000 pods",
-    pods: 100_000,
-    services: 10_000,
-    nodes: 1_000,
-};
+pub(crate) const LARGE: Size = Size { name: "100,000 pods", pods: 100_000, services: 10_000, nodes: 1_000 };
 
 impl Size {
     /// The Service of a pod of the beginning.

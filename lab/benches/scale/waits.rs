@@ -37,11 +37,7 @@ impl Waits {
                 thread::sleep(PAUSE);
             }
         });
-        Self {
-            stop,
-            longest,
-            thread: Some(thread),
-        }
+        Self { stop, longest, thread: Some(thread) }
     }
 
     /// The longest wait since the last call, in milliseconds; centuries if a probe failed.
@@ -61,9 +57,7 @@ impl Drop for Waits {
 /// None without a good answer.
 fn probe() -> Option<()> {
     let mut stream = TcpStream::connect(HEALTH).ok()?;
-    stream
-        .write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-        .ok()?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     answer.starts_with("HTTP/1.1 200").then_some(())

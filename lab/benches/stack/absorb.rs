@@ -28,18 +28,13 @@ const TO_ORPHANS: [(&str, Setup); 6] = [
     ("epguard, ingress hook", ENFORCE),
     ("epguard, XDP", Setup::Xdp),
     ("nftables set in prerouting", Setup::Filter(Filter::Nftables)),
-    (
-        "nftables set at netdev ingress",
-        Setup::Filter(Filter::NftablesNetdev),
-    ),
+    ("nftables set at netdev ingress", Setup::Filter(Filter::NftablesNetdev)),
     ("ipset in prerouting", Setup::Filter(Filter::Ipset)),
     ("the node's blackhole route", Setup::Nothing),
 ];
 /// To a Service that lists an IP which another pod has now: epguard drops at the egress hook.
-const TO_SERVICE: [(&str, Setup); 2] = [
-    ("epguard, egress hook", ENFORCE),
-    ("nftables set behind DNAT", Setup::Filter(Filter::NftablesForward)),
-];
+const TO_SERVICE: [(&str, Setup); 2] =
+    [("epguard, egress hook", ENFORCE), ("nftables set behind DNAT", Setup::Filter(Filter::NftablesForward))];
 
 /// Tables of packets a second by setup.
 pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
@@ -77,14 +72,9 @@ fn rows(stage: &mut Stage, setups: &[(&str, Setup)], generator: &mut Generator) 
     let rows = setups.iter().zip(samples).map(|((name, setup), samples)| {
         let row = Row::new(*name, "", samples);
         let is_ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
-        let peers = setups
-            .iter()
-            .filter(|(_, peer)| is_ours && matches!(peer, Setup::Filter(_)));
+        let peers = setups.iter().filter(|(_, peer)| is_ours && matches!(peer, Setup::Filter(_)));
         peers.fold(row, |row, (peer, _)| {
-            row.compare(Comparison {
-                at_least: Some(1.0),
-                ..Comparison::with(*peer)
-            })
+            row.compare(Comparison { at_least: Some(1.0), ..Comparison::with(*peer) })
         })
     });
     rows.collect()
@@ -94,11 +84,7 @@ fn rows(stage: &mut Stage, setups: &[(&str, Setup)], generator: &mut Generator) 
 fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing: &mut Passing) -> f64 {
     let mut request = requests(&stage.bed);
     let before = stage.epguard.dropped();
-    let program = if setup == Setup::Xdp {
-        stage.epguard.xdp()
-    } else {
-        passing.program()
-    };
+    let program = if setup == Setup::Xdp { stage.epguard.xdp() } else { passing.program() };
     let mut sent = 0;
     let mut good = |rate: u32| {
         let burst = rate / BURSTS;
@@ -127,9 +113,6 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing:
     let dropped = stage.epguard.dropped() - before;
     let ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
     // Packets of a new flow that come together may lose the race for their entry in conntrack.
-    assert!(
-        !ours || dropped * 100 > sent * 99,
-        "{setup:?}: {dropped} of {sent} dropped"
-    );
+    assert!(!ours || dropped * 100 > sent * 99, "{setup:?}: {dropped} of {sent} dropped");
     LOSS * squares / products
 }

@@ -14,11 +14,8 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 244, 1, 3);
 /// A Service that still lists a dead pod, and the dead pod's IP and port, which a live pod of another application has now.
 pub(crate) const STALE_SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 96, 0, 2), 80);
 pub(crate) const REUSED: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 244, 1, 5), 8080);
-const PODS: [(&str, Ipv4Addr); 3] = [
-    ("shop/client", Ipv4Addr::new(10, 244, 1, 2)),
-    ("shop/server", SERVER),
-    ("bank/owner", *REUSED.ip()),
-];
+const PODS: [(&str, Ipv4Addr); 3] =
+    [("shop/client", Ipv4Addr::new(10, 244, 1, 2)), ("shop/server", SERVER), ("bank/owner", *REUSED.ip())];
 /// Ports of the live Service, one for each load.
 const PORTS: std::ops::Range<u16> = 5001..5005;
 
@@ -84,9 +81,8 @@ fn services() -> Vec<ServiceRule> {
         ..ServiceRule::default()
     };
     let protocols = [Protocol::Tcp, Protocol::Udp];
-    let mut rules: Vec<_> = PORTS
-        .flat_map(|port| protocols.map(|protocol| rule(protocol, addresses(port))))
-        .collect();
+    let mut rules: Vec<_> =
+        PORTS.flat_map(|port| protocols.map(|protocol| rule(protocol, addresses(port)))).collect();
     rules.extend(protocols.map(|protocol| rule(protocol, [STALE_SERVICE, REUSED])));
     rules
 }

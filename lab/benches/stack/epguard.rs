@@ -32,9 +32,7 @@ impl Epguard {
             let mut datapath = datapath.with_xdp(Xdp::Driver).unwrap();
             let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
             let interfaces = bed.interfaces().into_iter();
-            let interfaces: Vec<_> = interfaces
-                .map(|name| (if_nametoindex(&*name).unwrap(), name))
-                .collect();
+            let interfaces: Vec<_> = interfaces.map(|name| (if_nametoindex(&*name).unwrap(), name)).collect();
             for (ifindex, name) in &interfaces {
                 let role = if name == "eth0" { Role::Uplink } else { Role::Pod };
                 writer.set_role(*ifindex, Some(role)).unwrap();
@@ -44,13 +42,7 @@ impl Epguard {
         let (datapath, mut writer, interfaces) = node.run(load).unwrap();
         writer.read_entries_at(entry_at().unwrap().unwrap()).unwrap();
         writer.renew_lease(u64::MAX).unwrap();
-        Self {
-            datapath,
-            writer,
-            node,
-            interfaces,
-            workdir,
-        }
+        Self { datapath, writer, node, interfaces, workdir }
     }
 
     /// Hooks all interfaces, in this mode and with these tables.

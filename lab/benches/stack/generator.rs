@@ -22,10 +22,7 @@ impl Passing {
     pub(crate) fn load() -> Self {
         let workdir = Workdir::new().unwrap();
         let datapath = Datapath::load(&workdir.pins().join("epguard"), Hooks::Auto, 0).unwrap();
-        Self {
-            datapath: datapath.with_xdp(Xdp::Driver).unwrap(),
-            _workdir: workdir,
-        }
+        Self { datapath: datapath.with_xdp(Xdp::Driver).unwrap(), _workdir: workdir }
     }
 
     pub(crate) fn program(&mut self) -> &mut Program {
@@ -54,12 +51,7 @@ impl Generator {
         let length = u32::try_from(frames[0].len()).unwrap();
         // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
         let context = [0, length, 0, if_nametoindex("eth0").unwrap(), 0, 0];
-        Self {
-            frames,
-            next: 0,
-            stays,
-            context: context.iter().flat_map(|word| word.to_ne_bytes()).collect(),
-        }
+        Self { frames, next: 0, stays, context: context.iter().flat_map(|word| word.to_ne_bytes()).collect() }
     }
 
     /// Sends this many packets to the next destination.
@@ -96,20 +88,13 @@ fn frame(mac: [u8; 6], to: SocketAddrV4) -> Vec<u8> {
     let mut header = vec![0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, UDP, 0, 0];
     header.extend(SENDER.octets());
     header.extend(to.ip().octets());
-    let sum: u32 = header
-        .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
+    let sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let folded = u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
     header[10..12].copy_from_slice(&(!folded).to_be_bytes());
     let mut frame = mac.to_vec();
     frame.extend([2, 0, 0, 0, 0, 9, 8, 0]);
     frame.extend(header);
-    frame.extend(
-        [4000u16, to.port(), 26, 0]
-            .iter()
-            .flat_map(|half| half.to_be_bytes()),
-    );
+    frame.extend([4000u16, to.port(), 26, 0].iter().flat_map(|half| half.to_be_bytes()));
     frame.resize(60, 0);
     frame
 }

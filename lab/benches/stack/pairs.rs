@@ -15,16 +15,8 @@ const SETUPS: [(&str, Setup, bool); 5] = [
     ("epguard, idle", Setup::Idle, false),
     ("epguard, observe, 2,000 stale IPs", Active(Mode::Observe), true),
     ("epguard, enforce, 2,000 stale IPs", Active(Mode::Enforce), true),
-    (
-        "nftables set in prerouting, same IPs",
-        Setup::Filter(Filter::Nftables),
-        false,
-    ),
-    (
-        "ipset in prerouting, same IPs",
-        Setup::Filter(Filter::Ipset),
-        false,
-    ),
+    ("nftables set in prerouting, same IPs", Setup::Filter(Filter::Nftables), false),
+    ("ipset in prerouting, same IPs", Setup::Filter(Filter::Ipset), false),
 ];
 /// Rates by load.
 type Rates = [f64; Load::ALL.len()];
@@ -55,16 +47,12 @@ fn table(load: Load, number: usize, seen: &[Vec<[Rates; 4]>]) -> Table {
     let (name, title, unit) = match load {
         Load::Stream => ("stack-stream", "TCP throughput", "Mbit/s"),
         Load::Datagrams => ("stack-datagrams", "UDP datagrams of 18 octets", "1/s"),
-        Load::Requests => (
-            "stack-requests",
-            "Requests and responses of an octet on one TCP connection",
-            "1/s",
-        ),
-        Load::Connections => (
-            "stack-connections",
-            "TCP connections, each with a request and a response",
-            "1/s",
-        ),
+        Load::Requests => {
+            ("stack-requests", "Requests and responses of an octet on one TCP connection", "1/s")
+        }
+        Load::Connections => {
+            ("stack-connections", "TCP connections, each with a request and a response", "1/s")
+        }
     };
     let mean =
         |turns: &[Rates; 4], pair: [usize; 2]| pair.map(|turn| turns[turn][number]).iter().sum::<f64>() / 2.0;
@@ -72,9 +60,7 @@ fn table(load: Load, number: usize, seen: &[Vec<[Rates; 4]>]) -> Table {
     let mut rows = vec![Row::new(WITHOUT, "", without.collect())];
     for ((name, _, limited), rounds) in SETUPS.into_iter().zip(seen) {
         let with = rounds.iter().map(|turns| mean(turns, [1, 2])).collect();
-        let ratios = rounds
-            .iter()
-            .map(|turns| mean(turns, [1, 2]) / mean(turns, [0, 3]));
+        let ratios = rounds.iter().map(|turns| mean(turns, [1, 2]) / mean(turns, [0, 3]));
         rows.push(Row::new(name, "", with).compare(Comparison {
             ratios: Some(ratios.collect()),
             at_least: limited.then_some(0.99),

@@ -22,20 +22,14 @@ fn suspect(number: u16) -> Ipv4Addr {
 
 /// All of them, for packet filters.
 pub(crate) fn all() -> Vec<Ipv4Addr> {
-    (0..1_000)
-        .flat_map(|number| [orphan(number), suspect(number)])
-        .collect()
+    (0..1_000).flat_map(|number| [orphan(number), suspect(number)]).collect()
 }
 
 /// The same addresses, for epguard. `more` are further denied pairs of a Service and an endpoint.
 pub(crate) fn tables(more: &[(SocketAddrV4, SocketAddrV4)]) -> Tables {
     let mut tables = Tables::default();
     for number in 0..1_000 {
-        let orphan_ip = OrphanIp {
-            dead: Uid { octets: [7; 16] },
-            mode: Mode::Enforce,
-            lifted: None,
-        };
+        let orphan_ip = OrphanIp { dead: Uid { octets: [7; 16] }, mode: Mode::Enforce, lifted: None };
         tables.terminated.insert(addr(orphan(number)), orphan_ip);
         let [_, of] = (number % 20).to_be_bytes();
         let vip = SocketAddrV4::new(Ipv4Addr::new(10, 96, 1, of), 80);

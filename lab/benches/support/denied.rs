@@ -15,20 +15,9 @@ pub(crate) fn deny(tables: &mut Tables, service: u32, vip: SocketAddrV4, endpoin
     let addr = Addr::v4(endpoint.ip().octets());
     tables.suspects.entry(addr).or_default().flags = Suspect::DENIED;
     for protocol in PROTOCOLS {
-        let of = Vip {
-            addr: Addr::v4(vip.ip().octets()),
-            port: vip.port(),
-            protocol,
-            reserved: 0,
-        };
+        let of = Vip { addr: Addr::v4(vip.ip().octets()), port: vip.port(), protocol, reserved: 0 };
         tables.services.insert(of, service);
-        let key = DenialKey {
-            addr,
-            service,
-            port: endpoint.port(),
-            protocol,
-            reserved: 0,
-        };
+        let key = DenialKey { addr, service, port: endpoint.port(), protocol, reserved: 0 };
         let denial = Denial {
             dead_uid: Uid { octets: [0xdd; 16] },
             owner_uid: Uid { octets: [0x0e; 16] },

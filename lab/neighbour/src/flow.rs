@@ -84,12 +84,7 @@ fn ipv6(ctx: &TcContext) -> Option<Flow> {
 
 #[inline(always)]
 fn address(ctx: &TcContext, at: usize) -> Option<[u32; 4]> {
-    Some([
-        ctx.load(at).ok()?,
-        ctx.load(at + 4).ok()?,
-        ctx.load(at + 8).ok()?,
-        ctx.load(at + 12).ok()?,
-    ])
+    Some([ctx.load(at).ok()?, ctx.load(at + 4).ok()?, ctx.load(at + 8).ok()?, ctx.load(at + 12).ok()?])
 }
 
 #[inline(always)]

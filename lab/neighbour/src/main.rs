@@ -8,18 +8,9 @@
 //! `socket_lb` and `packet_lb` are a load balancer, at sockets and per packet.
 #![no_std]
 #![no_main]
-#![allow(
-    missing_docs,
-    reason = "the program macros generate functions without a docstring"
-)]
-#![allow(
-    clippy::inline_always,
-    reason = "one function to the verifier, as Cilium's programs are"
-)]
-#![allow(
-    clippy::needless_pass_by_value,
-    reason = "the program macros hand the context over"
-)]
+#![allow(missing_docs, reason = "the program macros generate functions without a docstring")]
+#![allow(clippy::inline_always, reason = "one function to the verifier, as Cilium's programs are")]
+#![allow(clippy::needless_pass_by_value, reason = "the program macros hand the context over")]
 #![allow(
     clippy::cast_possible_truncation,
     reason = "kernel fields and helpers' results are wider than what they hold"
@@ -106,11 +97,7 @@ pub fn after(ctx: TcContext) -> i32 {
 fn finish(verdict: Option<Event>) -> i32 {
     let Some(verdict) = verdict else { return TC_ACT_OK };
     maps::count(verdict);
-    if verdict as u32 == Event::Forbidden as u32 {
-        TC_ACT_SHOT
-    } else {
-        TC_ACT_OK
-    }
+    if verdict as u32 == Event::Forbidden as u32 { TC_ACT_SHOT } else { TC_ACT_OK }
 }
 
 /// Some helpers need a GPL-compatible licence.

@@ -49,10 +49,7 @@ fn fields(ctx: &TcContext) -> [u32; FIELDS] {
     // SAFETY: fields of the program's own context, in Linux from 5.18.
     unsafe {
         let read = |field: *const u32| read_volatile(field);
-        let times = [
-            read_volatile(&raw const (*skb).tstamp),
-            read_volatile(&raw const (*skb).hwtstamp),
-        ];
+        let times = [read_volatile(&raw const (*skb).tstamp), read_volatile(&raw const (*skb).hwtstamp)];
         [
             read(&raw const (*skb).len),
             read(&raw const (*skb).pkt_type),

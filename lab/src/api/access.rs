@@ -52,10 +52,7 @@ impl Access {
             }
             other => bail!("{other:?} is no kind of role: ClusterRole or Role"),
         };
-        let granted = rules.into_iter().map(|rule| Granted {
-            rule,
-            namespace: namespace.clone(),
-        });
+        let granted = rules.into_iter().map(|rule| Granted { rule, namespace: namespace.clone() });
         self.state().granted.get_or_insert_default().extend(granted);
         Ok(())
     }
@@ -74,13 +71,7 @@ impl Access {
         if granted.iter().any(|granted| asked.is_allowed_by(granted)) {
             return Ok(());
         }
-        let Asked {
-            verb,
-            group,
-            resource,
-            namespace,
-            ..
-        } = &asked;
+        let Asked { verb, group, resource, namespace, .. } = &asked;
         let scope = match namespace {
             Some(namespace) => format!("in the namespace \"{namespace}\""),
             None => "at the cluster scope".to_owned(),
@@ -148,10 +139,7 @@ impl Asked {
             && rule.resources.contains(&self.resource)
             && rule.verbs.contains(&self.verb)
             && (rule.resource_names.is_empty()
-                || self
-                    .name
-                    .as_ref()
-                    .is_some_and(|name| rule.resource_names.contains(name)))
+                || self.name.as_ref().is_some_and(|name| rule.resource_names.contains(name)))
     }
 }
 
@@ -185,36 +173,16 @@ mod tests {
         for (method, path, watch, expected) in [
             (Method::GET, "/api/v1/pods", false, Some("list /pods")),
             (Method::GET, "/api/v1/pods", true, Some("watch /pods")),
-            (
-                Method::GET,
-                "/api/v1/namespaces/a/pods/p",
-                false,
-                Some("get /pods"),
-            ),
-            (
-                Method::PUT,
-                "/api/v1/namespaces/a/pods/p/status",
-                false,
-                Some("update /pods/status"),
-            ),
-            (
-                Method::GET,
-                "/api/v1/namespaces/a",
-                false,
-                Some("get /namespaces"),
-            ),
+            (Method::GET, "/api/v1/namespaces/a/pods/p", false, Some("get /pods")),
+            (Method::PUT, "/api/v1/namespaces/a/pods/p/status", false, Some("update /pods/status")),
+            (Method::GET, "/api/v1/namespaces/a", false, Some("get /namespaces")),
             (
                 Method::POST,
                 "/apis/events.k8s.io/v1/namespaces/a/events",
                 false,
                 Some("create events.k8s.io/events"),
             ),
-            (
-                Method::DELETE,
-                "/api/v1/namespaces/a/pods",
-                false,
-                Some("deletecollection /pods"),
-            ),
+            (Method::DELETE, "/api/v1/namespaces/a/pods", false, Some("deletecollection /pods")),
             (Method::GET, "/apis/discovery.k8s.io/v1", false, None),
             (Method::GET, "/version", false, None),
         ] {
@@ -228,9 +196,7 @@ mod tests {
         let check = |path, watch| access.check(&Method::GET, path, watch);
         assert_eq!(check("/api/v1/secrets", false), Ok(()));
         let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]);
-        access
-            .bind(&json!({"kind": "ClusterRole", "rules": rules}))
-            .unwrap();
+        access.bind(&json!({"kind": "ClusterRole", "rules": rules})).unwrap();
         assert_eq!(check("/api/v1/pods", false), Ok(()));
         assert_eq!(check("/api", false), Ok(()));
         assert_eq!(check("/api/v1/pods", true).unwrap_err().code, 403);
@@ -244,9 +210,7 @@ mod tests {
         let rules = |resource| json!([{"apiGroups": [""], "resources": [resource], "verbs": ["list"]}]);
         let role = json!({"kind": "Role", "metadata": {"namespace": "a"}, "rules": rules("configmaps")});
         access.bind(&role).unwrap();
-        access
-            .bind(&json!({"kind": "ClusterRole", "rules": rules("pods")}))
-            .unwrap();
+        access.bind(&json!({"kind": "ClusterRole", "rules": rules("pods")})).unwrap();
         for (path, allowed) in [
             ("/api/v1/namespaces/a/configmaps", true),
             ("/api/v1/namespaces/b/configmaps", false),
@@ -268,9 +232,7 @@ mod tests {
     fn a_rule_with_names_allows_no_other_object_and_no_list() {
         let access = Access::default();
         let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create"], "resourceNames": ["a"]});
-        access
-            .bind(&json!({"kind": "ClusterRole", "rules": [rule]}))
-            .unwrap();
+        access.bind(&json!({"kind": "ClusterRole", "rules": [rule]})).unwrap();
         let check = |method: &Method, path| access.check(method, path, false).is_ok();
         assert!(check(&Method::GET, "/api/v1/namespaces/n/configmaps/a"));
         assert!(!check(&Method::GET, "/api/v1/namespaces/n/configmaps/b"));

@@ -32,12 +32,8 @@ pub async fn run(args: &Args) -> Result<()> {
     for file in &args.load {
         load::objects(file, |object| Ok(store.apply(object).map(drop)?))?;
     }
-    let listener = std::net::TcpListener::bind(args.listen).with_context(|| {
-        format!(
-            "cannot listen on {}: choose another address with --listen",
-            args.listen
-        )
-    })?;
+    let listener = std::net::TcpListener::bind(args.listen)
+        .with_context(|| format!("cannot listen on {}: choose another address with --listen", args.listen))?;
     let server = ApiServer::start(listener, store)?;
     if let Some(file) = &args.role {
         for role in roles(file)? {
@@ -59,16 +55,8 @@ pub async fn run(args: &Args) -> Result<()> {
 fn roles(file: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut documents = yaml::documents(&text).with_context(|| format!("{} is not YAML", file.display()))?;
-    documents.retain(|document| {
-        ["ClusterRole", "Role"]
-            .iter()
-            .any(|kind| document["kind"] == *kind)
-    });
-    ensure!(
-        !documents.is_empty(),
-        "{} contains no ClusterRole or Role",
-        file.display()
-    );
+    documents.retain(|document| ["ClusterRole", "Role"].iter().any(|kind| document["kind"] == *kind));
+    ensure!(!documents.is_empty(), "{} contains no ClusterRole or Role", file.display());
     Ok(documents)
 }
 
@@ -87,10 +75,7 @@ mod tests {
         let error = load::objects(&file, |object| Ok(store.apply(object).map(drop)?)).unwrap_err();
         fs::remove_file(&file).unwrap();
         assert_eq!(store.list(Kind::Node).len(), 1);
-        assert_eq!(
-            store.get(&ObjectRef::pod("ns", "p")).unwrap()["status"]["phase"],
-            "Failed"
-        );
+        assert_eq!(store.get(&ObjectRef::pod("ns", "p")).unwrap()["status"]["phase"], "Failed");
         assert!(error.to_string().ends_with("object 3"), "{error:#}");
     }
 }

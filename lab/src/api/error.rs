@@ -49,20 +49,12 @@ impl ApiError {
     /// 504: a list or watch asked for a resourceVersion of the future.
     pub fn too_large(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
-        Self {
-            cause: Some("ResourceVersionTooLarge"),
-            ..Self::new(504, "Timeout", message)
-        }
+        Self { cause: Some("ResourceVersionTooLarge"), ..Self::new(504, "Timeout", message) }
     }
 
     /// Any other code.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            cause: None,
-        }
+        Self { code, reason, message: message.into(), cause: None }
     }
 
     /// The `Status` object clients get.

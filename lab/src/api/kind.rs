@@ -105,9 +105,7 @@ impl Kind {
 
     /// Every group but core, in discovery order.
     pub(super) fn groups() -> impl Iterator<Item = &'static str> {
-        [DISCOVERY, APPS, RBAC]
-            .into_iter()
-            .filter_map(|version| Some(version.split_once('/')?.0))
+        [DISCOVERY, APPS, RBAC].into_iter().filter_map(|version| Some(version.split_once('/')?.0))
     }
 
     /// False for kinds whose objects belong to no namespace.
@@ -117,9 +115,7 @@ impl Kind {
 
     /// The error for an object without a name.
     pub(super) fn unnamed(self) -> ApiError {
-        ApiError::invalid(format!(
-            "{self}: metadata.name: Required value: name or generateName is required"
-        ))
+        ApiError::invalid(format!("{self}: metadata.name: Required value: name or generateName is required"))
     }
 
     pub(super) fn has_status(self) -> bool {
@@ -132,11 +128,7 @@ impl Kind {
 
     pub(super) fn by_plural(group: &str, plural: &str) -> Option<Self> {
         // The same objects under two groups; discovery shows the older one.
-        let group = if group == "events.k8s.io" && plural == "events" {
-            ""
-        } else {
-            group
-        };
+        let group = if group == "events.k8s.io" && plural == "events" { "" } else { group };
         let mut all = Self::ALL.iter().copied();
         all.find(|kind| kind.group() == group && kind.plural() == plural)
     }
@@ -176,11 +168,7 @@ impl ObjectRef {
             (true, "") => "default",
             (true, given) => given,
         };
-        Self {
-            kind,
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { kind, namespace: namespace.into(), name: name.into() }
     }
 
     /// Names a Pod.
@@ -190,10 +178,8 @@ impl ObjectRef {
 
     /// Reads kind, namespace and name of an object.
     pub fn of(object: &Value) -> Result<Self, ApiError> {
-        let kind: Kind = object["kind"]
-            .as_str()
-            .ok_or_else(|| ApiError::bad_request("object has no kind"))?
-            .parse()?;
+        let kind: Kind =
+            object["kind"].as_str().ok_or_else(|| ApiError::bad_request("object has no kind"))?.parse()?;
         let meta = &object["metadata"];
         let name = meta["name"].as_str().filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| kind.unnamed())?;

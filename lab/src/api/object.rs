@@ -79,12 +79,7 @@ pub(crate) fn selectable(kind: Kind) -> &'static [&'static str] {
             "status.podIP",
             "status.nominatedNodeName",
         ],
-        Kind::Service => &[
-            "metadata.name",
-            "metadata.namespace",
-            "spec.clusterIP",
-            "spec.type",
-        ],
+        Kind::Service => &["metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"],
         Kind::Node => &["metadata.name", "spec.unschedulable"],
         Kind::Namespace => &["metadata.name", "status.phase"],
         Kind::Event => &[
@@ -139,10 +134,7 @@ mod tests {
         let object = Object::new(Kind::Pod, &value);
         assert_eq!(object.json(), value.to_string().as_bytes());
         assert_eq!(object.value(), value);
-        assert_eq!(
-            (object.namespace(), object.label("app"), object.label("odd")),
-            ("ns", Some("web"), None)
-        );
+        assert_eq!((object.namespace(), object.label("app"), object.label("odd")), ("ns", Some("web"), None));
         let fields = ["spec.nodeName", "spec.hostNetwork", "status.phase"].map(|path| {
             let position = selectable(Kind::Pod).iter().position(|own| *own == path);
             object.field(position.unwrap())

@@ -31,9 +31,7 @@ impl Poison {
     /// Counts one list off. True if that list is to be false.
     pub(super) fn take(&self) -> bool {
         let one_less = |left: u32| left.checked_sub(1);
-        let taken = self
-            .lists
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        let taken = self.lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
         taken.is_ok()
     }
 }

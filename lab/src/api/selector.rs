@@ -36,14 +36,8 @@ impl Selector {
         fields: &str,
     ) -> Result<Self, ApiError> {
         let labels = split(labels).map(label_requirement).collect::<Result<_, _>>()?;
-        let fields = split(fields)
-            .map(|term| field_requirement(kind, term))
-            .collect::<Result<_, _>>()?;
-        Ok(Self {
-            namespace: namespace.map(Into::into),
-            labels,
-            fields,
-        })
+        let fields = split(fields).map(|term| field_requirement(kind, term)).collect::<Result<_, _>>()?;
+        Ok(Self { namespace: namespace.map(Into::into), labels, fields })
     }
 
     /// The only namespace that is selected; none: all.
@@ -58,13 +52,9 @@ impl Selector {
 
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.namespace()
-            .is_none_or(|namespace| object.namespace() == namespace)
+        self.namespace().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.iter().all(|r| r.test.accepts(object.label(&r.key)))
-            && self
-                .fields
-                .iter()
-                .all(|(position, test)| test.accepts(object.field(*position)))
+            && self.fields.iter().all(|(position, test)| test.accepts(object.field(*position)))
     }
 }
 
@@ -107,10 +97,8 @@ fn label_requirement(term: &str) -> Result<Requirement, ApiError> {
         (Some(key), "") => (key, Test::Absent),
         (None, "") => (key, Test::Exists),
         (None, rest) => {
-            let (operator, values) = rest
-                .strip_suffix(')')
-                .and_then(|r| r.split_once('('))
-                .ok_or_else(wrong)?;
+            let (operator, values) =
+                rest.strip_suffix(')').and_then(|r| r.split_once('(')).ok_or_else(wrong)?;
             let values = values.split(',').map(|v| v.trim().to_owned()).collect();
             match operator.trim() {
                 "in" => (key, Test::In(values)),
@@ -120,14 +108,7 @@ fn label_requirement(term: &str) -> Result<Requirement, ApiError> {
         }
         (Some(_), _) => return Err(wrong()),
     };
-    if key.is_empty() || key.contains('=') {
-        Err(wrong())
-    } else {
-        Ok(Requirement {
-            key: key.into(),
-            test,
-        })
-    }
+    if key.is_empty() || key.contains('=') { Err(wrong()) } else { Ok(Requirement { key: key.into(), test }) }
 }
 
 fn field_requirement(kind: Kind, term: &str) -> Result<(usize, Test), ApiError> {
@@ -144,16 +125,9 @@ fn comparison(term: &str) -> Option<Requirement> {
     let (key, value) = term.split_once('=').filter(|(key, _)| !key.contains('('))?;
     let (key, test) = match key.strip_suffix('!') {
         Some(key) => (key, Test::NotIn(vec![value.trim().into()])),
-        None => (
-            key,
-            Test::In(vec![value.strip_prefix('=').unwrap_or(value).trim().into()]),
-        ),
+        None => (key, Test::In(vec![value.strip_prefix('=').unwrap_or(value).trim().into()])),
     };
-    Some(Requirement {
-        key: key.trim().into(),
-        test,
-    })
-    .filter(|r| !r.key.is_empty())
+    Some(Requirement { key: key.trim().into(), test }).filter(|r| !r.key.is_empty())
 }
 
 #[cfg(test)]

@@ -18,10 +18,7 @@ mod tests {
         let text = "---\n{name: n}\n---\n---\nname: on\nport: 80\nup: true\n";
         assert_eq!(
             documents(text).unwrap(),
-            [
-                json!({"name": "n"}),
-                json!({"name": "on", "port": 80, "up": true})
-            ]
+            [json!({"name": "n"}), json!({"name": "on", "port": 80, "up": true})]
         );
         assert!(documents("a: [").is_err());
     }

@@ -22,9 +22,7 @@ pub fn output(stage: &Stage, words: &str) -> Result<String> {
     cluster.store.ensure_namespace(NAMESPACE)?;
     // The other node of the lab runs no agent, and needs none.
     let unlabelled = json!({"metadata": {"labels": {"kubernetes.io/os": null}}});
-    cluster
-        .store
-        .patch(&ObjectRef::new(Kind::Node, "", "node-b"), &unlabelled)?;
+    cluster.store.patch(&ObjectRef::new(Kind::Node, "", "node-b"), &unlabelled)?;
     cluster.store.apply(json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": "epguard-x7k2p", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/name": "epguard"}},
@@ -42,10 +40,7 @@ pub fn output(stage: &Stage, words: &str) -> Result<String> {
     fs::write(&kubeconfig, cluster.kubeconfig()).context("cannot write a kubeconfig")?;
     let mut command = cluster.topology.node(NODE)?.netns.command(epguard);
     command.arg0("kubectl-epguard").env("KUBECONFIG", kubeconfig);
-    let output = command
-        .args(words.split(' '))
-        .output()
-        .context("cannot run kubectl-epguard")?;
+    let output = command.args(words.split(' ')).output().context("cannot run kubectl-epguard")?;
     let text = [output.stdout, output.stderr].concat();
     Ok(String::from_utf8_lossy(&text).trim_end().to_owned())
 }

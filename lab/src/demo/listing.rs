@@ -9,10 +9,7 @@ use crate::scenario::cluster::Cluster;
 pub fn listing(cluster: &Cluster) -> String {
     let pods = cluster.store.list(Kind::Pod);
     let slices = cluster.store.list(Kind::EndpointSlice);
-    pods.iter()
-        .filter_map(pod)
-        .chain(slices.iter().filter_map(endpoint))
-        .collect()
+    pods.iter().filter_map(pod).chain(slices.iter().filter_map(endpoint)).collect()
 }
 
 fn pod(pod: &Value) -> Option<String> {

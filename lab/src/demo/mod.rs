@@ -55,16 +55,11 @@ mod tests {
             versions.last().unwrap().1.clone()
         };
         let [a, b] = ["ok-h8tsd", "n3"].map(|name| at(Kind::Pod, name, 9000));
-        assert_eq!(
-            (&a["status"]["phase"], &b["status"]["phase"]),
-            (&"Succeeded".into(), &"Running".into())
-        );
+        assert_eq!((&a["status"]["phase"], &b["status"]["phase"]), (&"Succeeded".into(), &"Running".into()));
         assert_eq!(a["status"]["podIP"], b["status"]["podIP"]);
         let slice = at(Kind::EndpointSlice, "sp-w79hg", 9000);
         let endpoints = slice["endpoints"].as_array().unwrap();
-        let of_a = endpoints
-            .iter()
-            .find(|of| of["targetRef"]["uid"] == a["metadata"]["uid"]);
+        let of_a = endpoints.iter().find(|of| of["targetRef"]["uid"] == a["metadata"]["uid"]);
         let conditions = &of_a.unwrap()["conditions"];
         let flags = ["ready", "serving", "terminating"].map(|flag| conditions[flag] == true);
         assert_eq!(flags, Condition::Published.flags());
@@ -81,10 +76,7 @@ mod tests {
             _ => None,
         });
         let last = slices.next_back().unwrap();
-        assert_eq!(
-            last.iter().collect::<Vec<_>>(),
-            [(&"A-again".to_owned(), &Condition::Ready)]
-        );
+        assert_eq!(last.iter().collect::<Vec<_>>(), [(&"A-again".to_owned(), &Condition::Ready)]);
     }
 
     #[test]

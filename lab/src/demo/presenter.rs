@@ -26,22 +26,13 @@ impl OnScreen {
         let screen = Screen::new();
         screen.heading(&format!("epguard: {}", story.title));
         let (claims, broken) = (0, Vec::new());
-        Self {
-            screen,
-            claims,
-            broken,
-        }
+        Self { screen, claims, broken }
     }
 
     /// Shows that all claims held; an error if one did not.
     pub(super) fn end(self, story: &Scenario) -> Result<()> {
         let Self { claims, broken, .. } = &self;
-        ensure!(
-            broken.is_empty(),
-            "{} of {claims} claims did not hold: {}",
-            broken.len(),
-            broken.join("; ")
-        );
+        ensure!(broken.is_empty(), "{} of {claims} claims did not hold: {}", broken.len(), broken.join("; "));
         self.screen.heading(&format!("All {claims} claims held"));
         self.screen.pause();
         self.screen.say(&story.must);

@@ -44,10 +44,7 @@ impl Screen {
         self.line("");
         self.line(&self.paint(
             BOLD,
-            &format!(
-                "━━ {text} {}",
-                "━".repeat(WIDTH.saturating_sub(text.chars().count() + 4))
-            ),
+            &format!("━━ {text} {}", "━".repeat(WIDTH.saturating_sub(text.chars().count() + 4))),
         ));
     }
 
@@ -91,16 +88,9 @@ impl Screen {
         if !self.live && !complete {
             return;
         }
-        let up = if self.live && self.drawn > 0 {
-            format!("\x1b[{}A", self.drawn)
-        } else {
-            String::new()
-        };
+        let up = if self.live && self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
         let end = if self.live { "\x1b[K\n" } else { "\n" };
-        let lines = burst
-            .callers()
-            .zip(answers)
-            .map(|(caller, row)| self.answer_line(caller, row) + end);
+        let lines = burst.callers().zip(answers).map(|(caller, row)| self.answer_line(caller, row) + end);
         let text: String = std::iter::once(up).chain(lines).collect();
         print(&text);
         self.drawn = if complete { 0 } else { answers.len() };
@@ -131,11 +121,7 @@ impl Screen {
     }
 
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.colours {
-            format!("{style}{text}{style:#}")
-        } else {
-            text.into()
-        }
+        if self.colours { format!("{style}{text}{style:#}") } else { text.into() }
     }
 
     #[allow(clippy::unused_self, reason = "whoever prints has a screen")]
@@ -154,9 +140,7 @@ fn summary(row: &[Option<Answer>]) -> String {
         };
         *counts.entry(seen).or_default() += 1;
     }
-    let parts = counts
-        .into_iter()
-        .map(|(words, count)| format!("{count:>2} {words}"));
+    let parts = counts.into_iter().map(|(words, count)| format!("{count:>2} {words}"));
     let median = median(row.iter().flatten());
     parts
         .chain(median.map(|median| format!("median {}", milliseconds(median))))

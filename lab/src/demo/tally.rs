@@ -46,13 +46,7 @@ fn row(caller: &Caller, row: &[Option<Answer>]) -> Row {
     );
     let (a, b) = (by("A"), by("B"));
     let counts = [all, a, b, timed_out, refused, all - a - b - timed_out - refused];
-    let numbers = counts.map(|number| {
-        Cell::new(if number == 0 {
-            "·".into()
-        } else {
-            number.to_string()
-        })
-    });
+    let numbers = counts.map(|number| Cell::new(if number == 0 { "·".into() } else { number.to_string() }));
     let median = median(row.iter().flatten()).map_or_else(|| "·".into(), milliseconds);
     let mut cells = vec![Cell::new(format!("  {}", caller.who))];
     cells.extend(numbers);

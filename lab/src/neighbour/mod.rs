@@ -132,11 +132,9 @@ impl Neighbour {
     /// with its pinned links. Needs root.
     pub fn start(&mut self) -> Result<()> {
         let mut object = match self.plan.kind {
-            Kind::PacketLb => Object::load(
-                &self.pins,
-                &BALANCER_MAPS,
-                &["lb_from_container", "lb_to_container"],
-            )?,
+            Kind::PacketLb => {
+                Object::load(&self.pins, &BALANCER_MAPS, &["lb_from_container", "lb_to_container"])?
+            }
             _ => Object::load(&self.pins, &object::MAPS, &object::PROGRAMS)?,
         };
         let programs = self.plan.programs();
@@ -145,9 +143,7 @@ impl Neighbour {
             let link = object.take_over(programs[key.1].0, link)?;
             Ok((key, link))
         };
-        self.links = self
-            .node
-            .run(|| links.map(&mut take_over).collect::<Result<_>>())??;
+        self.links = self.node.run(|| links.map(&mut take_over).collect::<Result<_>>())??;
         self.object = Some(object);
         self.is_alive = true;
         Ok(())
@@ -167,9 +163,7 @@ impl Neighbour {
         };
         self.node.run(|| {
             let hooked: Vec<String> = links.into_keys().map(|(interface, _)| interface).collect();
-            hooked
-                .iter()
-                .try_for_each(|interface| object.await_detached(interface))
+            hooked.iter().try_for_each(|interface| object.await_detached(interface))
         })?
     }
 

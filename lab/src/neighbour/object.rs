@@ -15,14 +15,8 @@ use crate::wait;
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
 
 /// The programs of a CNI beside epguard.
-pub(super) const PROGRAMS: [&str; 6] = [
-    "to_container",
-    "from_container",
-    "from_container_routed",
-    "scramble",
-    "before",
-    "after",
-];
+pub(super) const PROGRAMS: [&str; 6] =
+    ["to_container", "from_container", "from_container_routed", "scramble", "before", "after"];
 
 /// Their maps by the names of their pins.
 pub(super) const MAPS: [(&str, &str); 5] = [
@@ -65,10 +59,7 @@ pub(crate) fn load_with<'a>(
     pins: &Path,
     maps: &[(&'a str, &str)],
 ) -> Result<Ebpf> {
-    ensure!(
-        !OBJECT.is_empty(),
-        "this lab was built without the neighbours' object: run `cargo xtask build`"
-    );
+    ensure!(!OBJECT.is_empty(), "this lab was built without the neighbours' object: run `cargo xtask build`");
     fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
     for (name, pin) in maps {
         loader.map_pin_path(name, pins.join(pin));
@@ -150,19 +141,16 @@ impl Object {
     pub(super) fn await_detached(&self, interface: &str) -> Result<()> {
         // Other programs are in the same object, and not loaded.
         let programs = self.1.iter().filter_map(|name| self.0.program(name));
-        let own: Vec<u32> = programs
-            .map(|program| Ok(program.info()?.id()))
-            .collect::<Result<_>>()?;
+        let own: Vec<u32> = programs.map(|program| Ok(program.info()?.id())).collect::<Result<_>>()?;
         // An interface that is gone has no programs, nor has a kernel without TCX.
         let has = |place| {
             SchedClassifier::query_tcx(interface, place)
                 .is_ok_and(|(_, attached)| attached.iter().any(|program| own.contains(&program.id())))
         };
         wait::until(Duration::from_millis(1), || {
-            Ok(wait::holds(
-                !has(TcAttachType::Ingress) && !has(TcAttachType::Egress),
-                || format!("{interface} has the neighbour's programs"),
-            ))
+            Ok(wait::holds(!has(TcAttachType::Ingress) && !has(TcAttachType::Egress), || {
+                format!("{interface} has the neighbour's programs")
+            }))
         })
     }
 

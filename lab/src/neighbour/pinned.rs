@@ -35,9 +35,7 @@ pub(crate) fn insert<K: Pod, V: Pod>(
     map: &mut HashMap<MapData, K, V>,
     wanted: &BTreeMap<K, V>,
 ) -> Result<()> {
-    wanted
-        .iter()
-        .try_for_each(|(key, value)| Ok(map.insert(key, value, 0)?))
+    wanted.iter().try_for_each(|(key, value)| Ok(map.insert(key, value, 0)?))
 }
 
 /// Removes all other entries.
@@ -46,9 +44,7 @@ pub(crate) fn retain<K: Pod + Ord, V: Pod>(
     wanted: &BTreeMap<K, V>,
 ) -> Result<()> {
     let keys: Vec<K> = map.keys().collect::<Result<_, _>>()?;
-    keys.iter()
-        .filter(|key| !wanted.contains_key(key))
-        .try_for_each(|key| Ok(map.remove(key)?))
+    keys.iter().filter(|key| !wanted.contains_key(key)).try_for_each(|key| Ok(map.remove(key)?))
 }
 
 /// Makes these the only entries.

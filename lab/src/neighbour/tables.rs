@@ -36,13 +36,7 @@ pub struct Counts {
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            skipped,
-            forbidden,
-            allowed,
-            scrambled,
-            same,
-        } = self;
+        let Self { skipped, forbidden, allowed, scrambled, same } = self;
         write!(
             f,
             "skipped {skipped}, forbidden {forbidden}, allowed {allowed}, scrambled {scrambled}, same {same}"
@@ -99,13 +93,7 @@ pub(super) fn route(pins: &Path, endpoints: &BTreeMap<SocketAddr, u32>) -> Resul
 /// All zero before the map exists.
 pub(super) fn counts(pins: &Path) -> Result<Counts> {
     let [skipped, forbidden, allowed, scrambled, same] = sums(pins, "COUNTS")?;
-    Ok(Counts {
-        skipped,
-        forbidden,
-        allowed,
-        scrambled,
-        same,
-    })
+    Ok(Counts { skipped, forbidden, allowed, scrambled, same })
 }
 
 /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Empty before the map

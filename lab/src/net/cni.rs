@@ -51,11 +51,7 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     let [_, b1, b2, b3] = serial.to_be_bytes();
     let mac = format!("0a:58:00:{b1:02x}:{b2:02x}:{b3:02x}");
     // A VXLAN header takes 50 bytes.
-    let mtu = if options.overlay == Overlay::Vxlan {
-        1450
-    } else {
-        1500
-    };
+    let mtu = if options.overlay == Overlay::Vxlan { 1450 } else { 1500 };
     let (link, peer) = (&pod.host_ifname, pod.netns.name());
     host.add(format!(
         "link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"
@@ -114,12 +110,8 @@ fn ptp(link: &str, interface: &str, ips: &[IpAddr], host: &mut Batch, sandbox: &
     }
     sandbox.add(format!("link set {interface} up"));
     for gateway in LINK_LOCAL_GATEWAYS {
-        sandbox.add(format!(
-            "neighbour add {gateway} lladdr {HOST_MAC} dev {interface} nud permanent"
-        ));
-        sandbox.add(format!(
-            "route add default via {gateway} dev {interface} onlink {table}"
-        ));
+        sandbox.add(format!("neighbour add {gateway} lladdr {HOST_MAC} dev {interface} nud permanent"));
+        sandbox.add(format!("route add default via {gateway} dev {interface} onlink {table}"));
     }
 }
 
@@ -128,9 +120,7 @@ fn bridge(pod: &PodNet, node: &Node, learns: bool, host: &mut Batch, sandbox: &m
     let learning = if learns { "on" } else { "off" };
     host.add(format!("link set {link} master {BRIDGE}"));
     // Without hairpin a pod could not reach itself through its own Service.
-    host.add(format!(
-        "link set {link} type bridge_slave hairpin on learning {learning}"
-    ));
+    host.add(format!("link set {link} type bridge_slave hairpin on learning {learning}"));
     host.add(format!("link set {link} up"));
     for ip in &pod.ips {
         let [(_, v4), (_, v6)] = node.pod_cidrs();
@@ -146,7 +136,5 @@ fn bridge(pod: &PodNet, node: &Node, learns: bool, host: &mut Batch, sandbox: &m
 /// Sends gratuitous ARP and an unsolicited neighbour advertisement: the kernel does so when a link address is set, even to
 /// the same value. Hosts with an old neighbour entry for the address then update it.
 fn announce(pod: &PodNet, mac: &str) -> Result<()> {
-    Batch::default()
-        .add(format!("link set eth0 address {mac}"))
-        .run(&pod.netns)
+    Batch::default().add(format!("link set eth0 address {mac}")).run(&pod.netns)
 }

@@ -17,14 +17,9 @@ pub(super) fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
     let fabric = NetNs::new("fabric")?;
     sysctl::host(&fabric)?;
     let mut batch = Batch::default();
-    batch
-        .add("link add fabric type bridge mcast_snooping 0")
-        .add("link set fabric up");
+    batch.add("link add fabric type bridge mcast_snooping 0").add("link set fabric up");
     for (port, host) in hosts {
-        batch.add(format!(
-            "link add {port} type veth peer name eth0 netns {}",
-            host.name()
-        ));
+        batch.add(format!("link add {port} type veth peer name eth0 netns {}", host.name()));
         batch.add(format!("link set {port} master fabric up"));
     }
     batch.run(&fabric)?;

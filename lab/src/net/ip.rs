@@ -54,17 +54,12 @@ pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
         let output = ip(netns, &["-json", "-details", "address", "show"], "")?;
         let states: Vec<Value> =
             serde_json::from_slice(&output.stdout).context("`ip -json address show` printed no JSON")?;
-        let unready = |name: &&&str| {
-            !states
-                .iter()
-                .any(|link| link["ifname"] == ***name && is_ready(link))
-        };
+        let unready = |name: &&&str| !states.iter().any(|link| link["ifname"] == ***name && is_ready(link));
         Ok(match links.iter().find(unready) {
             None => Ok(()),
-            Some(unready) => Err(format!(
-                "link {unready} of network namespace {} is not ready",
-                netns.name()
-            )),
+            Some(unready) => {
+                Err(format!("link {unready} of network namespace {} is not ready", netns.name()))
+            }
         })
     })
 }
@@ -77,10 +72,7 @@ fn is_ready(link: &Value) -> bool {
     // A VXLAN device has no carrier to watch.
     let up = link["operstate"] == "UP" || info["info_kind"] == "vxlan";
     let link_local = |address: &Value| address["family"] == "inet6" && address["scope"] == "link";
-    up && addresses
-        .into_iter()
-        .flatten()
-        .any(|address| link_local(address) && address["tentative"] != true)
+    up && addresses.into_iter().flatten().any(|address| link_local(address) && address["tentative"] != true)
 }
 
 fn ip(netns: &NetNs, arguments: &[&str], input: &str) -> Result<Output> {

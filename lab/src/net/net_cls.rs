@@ -31,9 +31,7 @@ impl NetCls {
     pub fn new() -> Result<Self> {
         let hierarchy = thread::scope(|scope| {
             let inside = scope.spawn(mounted);
-            inside
-                .join()
-                .map_err(|_| anyhow!("the thread that mounts it panicked"))?
+            inside.join().map_err(|_| anyhow!("the thread that mounts it panicked"))?
         });
         let made = Self {
             hierarchy: hierarchy.context("cannot mount the hierarchy net_cls")?,
@@ -70,13 +68,7 @@ fn mounted() -> Result<File> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
-    mount(
-        Some("net_cls"),
-        AT,
-        Some("cgroup"),
-        MsFlags::empty(),
-        Some("net_cls"),
-    )?;
+    mount(Some("net_cls"), AT, Some("cgroup"), MsFlags::empty(), Some("net_cls"))?;
     Ok(File::open(AT)?)
 }
 
@@ -94,16 +86,9 @@ mod tests {
         let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.id())).unwrap();
         process.kill().unwrap();
         process.wait().unwrap();
-        assert!(
-            cgroups.contains(&format!(":net_cls:/{}\n", net_cls.name)),
-            "{cgroups}"
-        );
+        assert!(cgroups.contains(&format!(":net_cls:/{}\n", net_cls.name)), "{cgroups}");
         assert!(cgroups.contains("0::/"), "{cgroups}");
-        assert!(
-            !fs::read_to_string("/proc/self/mountinfo")
-                .unwrap()
-                .contains("net_cls")
-        );
+        assert!(!fs::read_to_string("/proc/self/mountinfo").unwrap().contains("net_cls"));
         let path = net_cls.path();
         drop(net_cls);
         assert!(!path.exists());

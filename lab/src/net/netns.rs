@@ -59,9 +59,7 @@ impl NetNs {
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| self.enter().map(|()| work()));
-            inside
-                .join()
-                .map_err(|_| anyhow!("the work in network namespace {} panicked", self.name()))?
+            inside.join().map_err(|_| anyhow!("the work in network namespace {} panicked", self.name()))?
         })
     }
 
@@ -114,20 +112,11 @@ fn create(path: &Path) -> Result<File> {
         let unshared = scope.spawn(|| -> Result<()> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             let own = "/proc/thread-self/ns/net";
-            Ok(mount(
-                Some(own),
-                path,
-                None::<&str>,
-                MsFlags::MS_BIND,
-                None::<&str>,
-            )?)
+            Ok(mount(Some(own), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
         });
-        unshared
-            .join()
-            .map_err(|_| anyhow!("the thread that makes it panicked"))?
+        unshared.join().map_err(|_| anyhow!("the thread that makes it panicked"))?
     });
-    made.and_then(|()| Ok(File::open(path)?))
-        .inspect_err(|_| remove(path))
+    made.and_then(|()| Ok(File::open(path)?)).inspect_err(|_| remove(path))
 }
 
 /// Best effort: a name that is still in use is removed with the leftovers of the next start.
@@ -147,10 +136,4 @@ pub fn netns_cookie() -> Result<u64> {
 #[derive(Debug, Clone, Copy)]
 struct NetnsCookie;
 
-nix::getsockopt_impl!(
-    NetnsCookie,
-    libc::SOL_SOCKET,
-    libc::SO_NETNS_COOKIE,
-    u64,
-    GetStruct<u64>
-);
+nix::getsockopt_impl!(NetnsCookie, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, u64, GetStruct<u64>);

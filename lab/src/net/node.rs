@@ -33,13 +33,7 @@ impl Node {
         sysctl::node(&netns)?;
         let ipv4 = Ipv4Addr::new(192, 168, 250, 10 + number);
         let ipv6 = Ipv6Addr::new(0xfd00, 0x250, 0, 0, 0, 0, 0, 0x10 + u16::from(number));
-        Ok(Self {
-            name: name.to_owned(),
-            netns,
-            ipv4,
-            ipv6,
-            number,
-        })
+        Ok(Self { name: name.to_owned(), netns, ipv4, ipv6, number })
     }
 
     /// Its address of a family.
@@ -112,24 +106,16 @@ impl Node {
             batch.add(format!("address add {own}/{length} dev {VXLAN} {}", flags(own)));
         }
         for (base, length) in peer.pod_cidrs() {
-            batch.add(format!(
-                "neighbour add {base} lladdr {peer_mac} dev {VXLAN} nud permanent"
-            ));
+            batch.add(format!("neighbour add {base} lladdr {peer_mac} dev {VXLAN} nud permanent"));
             batch.add(format!("route add {base}/{length} via {base} dev {VXLAN} onlink"));
         }
     }
 
     /// Adds the bridge, with a fixed MAC address: else it would take that of its lowest port, and change it with every pod.
     fn add_bridge(&self, batch: &mut Batch) {
-        batch.add(format!(
-            "link add {BRIDGE} address 0a:58:0a:f4:{:02x}:01 type bridge",
-            self.number
-        ));
+        batch.add(format!("link add {BRIDGE} address 0a:58:0a:f4:{:02x}:01 type bridge", self.number));
         for (gateway, (_, length)) in self.gateways().into_iter().zip(self.pod_cidrs()) {
-            batch.add(format!(
-                "address add {gateway}/{length} dev {BRIDGE} {}",
-                flags(gateway)
-            ));
+            batch.add(format!("address add {gateway}/{length} dev {BRIDGE} {}", flags(gateway)));
         }
         batch.add(format!("link set {BRIDGE} up"));
     }
@@ -137,10 +123,7 @@ impl Node {
 
 fn route_over_uplink(peer: &Node, batch: &mut Batch) {
     for (base, length) in peer.pod_cidrs() {
-        batch.add(format!(
-            "route add {base}/{length} via {}",
-            peer.ip(base.is_ipv4())
-        ));
+        batch.add(format!("route add {base}/{length} via {}", peer.ip(base.is_ipv4())));
     }
 }
 

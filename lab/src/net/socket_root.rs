@@ -90,11 +90,7 @@ pub fn socket_in(cgroups: &[PathBuf], domain: Domain, kind: Type) -> io::Result<
 }
 
 fn check(result: isize) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Sends a descriptor in a message of one octet.
@@ -133,10 +129,7 @@ fn receive(channel: RawFd) -> io::Result<Socket> {
 /// A message of one octet with room for one descriptor. Allocates nothing.
 fn with_message<T>(work: impl FnOnce(&mut libc::msghdr) -> io::Result<T>) -> io::Result<T> {
     let mut octet = [0u8];
-    let mut part = libc::iovec {
-        iov_base: octet.as_mut_ptr().cast(),
-        iov_len: octet.len(),
-    };
+    let mut part = libc::iovec { iov_base: octet.as_mut_ptr().cast(), iov_len: octet.len() };
     // Aligned as a header is; CMSG_SPACE(4) is 24.
     let mut control = [0u64; 3];
     // SAFETY: an all-zero header is a valid one.

@@ -33,16 +33,12 @@ const NODE: &[(&str, &str)] = &[
 ];
 
 /// As where the module `br_netfilter` is not loaded.
-const WITHOUT_BRIDGE_NETFILTER: &[(&str, &str)] = &[
-    ("bridge/bridge-nf-call-iptables", "0"),
-    ("bridge/bridge-nf-call-ip6tables", "0"),
-];
+const WITHOUT_BRIDGE_NETFILTER: &[(&str, &str)] =
+    &[("bridge/bridge-nf-call-iptables", "0"), ("bridge/bridge-nf-call-ip6tables", "0")];
 
 /// A pod announces its addresses when its link's address is set, which updates stale neighbour entries.
-const POD: &[(&str, &str)] = &[
-    ("ipv4/conf/default/arp_notify", "1"),
-    ("ipv6/conf/default/ndisc_notify", "1"),
-];
+const POD: &[(&str, &str)] =
+    &[("ipv4/conf/default/arp_notify", "1"), ("ipv6/conf/default/ndisc_notify", "1")];
 
 /// Sets up a namespace that forwards nothing.
 pub(super) fn host(netns: &NetNs) -> Result<()> {

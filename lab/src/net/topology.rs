@@ -26,11 +26,7 @@ impl Topology {
     /// Needs root.
     pub fn new(options: TopologyOptions) -> Result<Self> {
         netns::remove_leftovers();
-        let nodes = [
-            Node::new(1, "node-a")?,
-            Node::new(2, "node-b")?,
-            Node::new(3, "node-c")?,
-        ];
+        let nodes = [Node::new(1, "node-a")?, Node::new(2, "node-b")?, Node::new(3, "node-c")?];
         let external = NetNs::new("external")?;
         sysctl::host(&external)?;
         let named = nodes.iter().map(|node| (&*node.name, &node.netns));
@@ -48,13 +44,7 @@ impl Topology {
             wait_until_ready(&b.netns, &[VXLAN])?;
         }
         let nodes = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
-        Ok(Self {
-            options,
-            nodes,
-            pods: BTreeMap::new(),
-            external,
-            _fabric: fabric,
-        })
+        Ok(Self { options, nodes, pods: BTreeMap::new(), external, _fabric: fabric })
     }
 
     /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns. On a bridge they must lie in
@@ -91,10 +81,7 @@ impl Topology {
 
     /// Detaches a pod: its veth pairs and routes are gone when this returns; sockets still open in it send nothing more.
     pub fn remove_pod(&mut self, name: &str) -> Result<()> {
-        let pod = self
-            .pods
-            .remove(name)
-            .with_context(|| format!("there is no pod {name} to remove"))?;
+        let pod = self.pods.remove(name).with_context(|| format!("there is no pod {name} to remove"))?;
         self.route_elsewhere(&pod.node, &pod.ips, "delete")?;
         let net1: Vec<IpAddr> = pod.net1.iter().map(|(ip, _)| *ip).collect();
         self.route_elsewhere(&pod.node, &net1, "delete")?;
@@ -115,9 +102,7 @@ impl Topology {
 
     /// The pod of this name.
     pub fn pod(&self, name: &str) -> Result<&PodNet> {
-        self.pods
-            .get(name)
-            .with_context(|| format!("there is no pod {name}; add it first"))
+        self.pods.get(name).with_context(|| format!("there is no pod {name}; add it first"))
     }
 
     /// The node of this name, `node-a`, `node-b` or `node-c`.
@@ -131,10 +116,7 @@ impl Topology {
     pub fn netns(&self, host: &str) -> Result<&NetNs> {
         match host {
             "external" => Ok(&self.external),
-            _ => self
-                .nodes
-                .get(host)
-                .map_or_else(|| Ok(&self.pod(host)?.netns), |node| Ok(&node.netns)),
+            _ => self.nodes.get(host).map_or_else(|| Ok(&self.pod(host)?.netns), |node| Ok(&node.netns)),
         }
     }
 
@@ -154,11 +136,7 @@ impl Topology {
 
     /// The external host's address of a family.
     pub fn external_ip(&self, ipv4: bool) -> Result<IpAddr> {
-        let text = if ipv4 {
-            fabric::GATEWAY_V4
-        } else {
-            fabric::GATEWAY_V6
-        };
+        let text = if ipv4 { fabric::GATEWAY_V4 } else { fabric::GATEWAY_V6 };
         Ok(text.parse()?)
     }
 }

@@ -29,12 +29,7 @@ struct Policy<'a> {
 
 impl Chains {
     pub(super) fn new(family: Family) -> Self {
-        Self {
-            family,
-            declared: String::new(),
-            rules: String::new(),
-            elements: Elements::new(),
-        }
+        Self { family, declared: String::new(), rules: String::new(), elements: Elements::new() }
     }
 
     pub(super) fn add(&mut self, service: &ServiceRule) {
@@ -48,14 +43,9 @@ impl Chains {
             let hairpin = format!("{0} . {0} . {protocol} . {1}", to.ip(), to.port());
             self.insert("hairpin-connections", hairpin);
         }
-        let cluster = Policy {
-            chain: format!("service-{name}"),
-            to: &all,
-        };
+        let cluster = Policy { chain: format!("service-{name}"), to: &all };
         let external = Policy {
-            chain: local
-                .as_ref()
-                .map_or_else(|| cluster.chain.clone(), |_| format!("local-{name}")),
+            chain: local.as_ref().map_or_else(|| cluster.chain.clone(), |_| format!("local-{name}")),
             to: local.as_deref().unwrap_or(&all),
         };
         if frontends.is_empty() {
@@ -83,11 +73,7 @@ impl Chains {
                 Frontend::ClusterIp(_) => (&cluster.chain, &cluster),
                 _ => (&outside, &external),
             };
-            let refused = if all.is_empty() {
-                "goto reject-chain"
-            } else {
-                "drop"
-            };
+            let refused = if all.is_empty() { "goto reject-chain" } else { "drop" };
             let (set, element) = match (policy.to.is_empty(), of_address) {
                 (false, true) => ("service-ips", format!("{key} : goto {chain}")),
                 (false, false) => ("service-nodeports", format!("{key} : goto {chain}")),
@@ -125,18 +111,13 @@ impl Chains {
         let (ip, address, protocol) = (self.family.name(), self.family.address(), protocol(service));
         let named = |to: &SocketAddr| format!("{name}__{}/{}", in_names(to.ip()), to.port());
         for to in *to {
-            let (endpoint, affinity) = (
-                format!("endpoint-{}", named(to)),
-                format!("affinity-{}", named(to)),
-            );
+            let (endpoint, affinity) = (format!("endpoint-{}", named(to)), format!("affinity-{}", named(to)));
             let timeout = "flags dynamic,timeout ; timeout 10800s ;";
             let _ = writeln!(
                 self.declared,
                 "add set {ip} kube-proxy {affinity} {{ type {address} ; {timeout} }}"
             );
-            let known = self
-                .declared
-                .contains(&format!("add chain {ip} kube-proxy {endpoint}\n"));
+            let known = self.declared.contains(&format!("add chain {ip} kube-proxy {endpoint}\n"));
             if !known {
                 self.declare(&endpoint);
                 self.rule(&endpoint, &format!("update @{affinity} {{ {ip} saddr }}"));
@@ -146,10 +127,7 @@ impl Chains {
         }
         let choice = |(index, to)| format!("{index} : goto endpoint-{}", named(to));
         let choices = to.iter().enumerate().map(choice).collect::<Vec<_>>().join(" , ");
-        self.rule(
-            chain,
-            &format!("numgen inc mod {} vmap {{ {choices} }}", to.len()),
-        );
+        self.rule(chain, &format!("numgen inc mod {} vmap {{ {choices} }}", to.len()));
     }
 
     /// Adds the chain for clients outside: masqueraded, unless only endpoints of this node serve them.
@@ -157,10 +135,7 @@ impl Chains {
         self.declare(chain);
         let mark = format!("meta mark set meta mark | {MASQUERADE}");
         if is_local {
-            self.rule(
-                chain,
-                &format!("fib saddr type local {mark} comment \"masquerade local traffic\""),
-            );
+            self.rule(chain, &format!("fib saddr type local {mark} comment \"masquerade local traffic\""));
             self.rule(
                 chain,
                 &format!("fib saddr type local goto {cluster} comment \"short-circuit local traffic\""),
@@ -172,19 +147,11 @@ impl Chains {
     }
 
     fn declare(&mut self, chain: &str) {
-        let _ = writeln!(
-            self.declared,
-            "add chain {} kube-proxy {chain}",
-            self.family.name()
-        );
+        let _ = writeln!(self.declared, "add chain {} kube-proxy {chain}", self.family.name());
     }
 
     fn rule(&mut self, chain: &str, rule: &str) {
-        let _ = writeln!(
-            self.rules,
-            "add rule {} kube-proxy {chain} {rule}",
-            self.family.name()
-        );
+        let _ = writeln!(self.rules, "add rule {} kube-proxy {chain} {rule}", self.family.name());
     }
 
     fn insert(&mut self, set: &'static str, element: String) {

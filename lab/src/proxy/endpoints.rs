@@ -15,36 +15,24 @@ use super::{Frontend, ServiceRule};
 /// `ready`. Fields that cannot be parsed are left out. `node` is the proxy's own.
 pub fn service_rules(services: &[Value], slices: &[Value], node: &str) -> Vec<ServiceRule> {
     let slices: Vec<Slice> = parse(slices);
-    parse::<Service>(services)
-        .iter()
-        .flat_map(|service| rules(service, &slices, node))
-        .collect()
+    parse::<Service>(services).iter().flat_map(|service| rules(service, &slices, node)).collect()
 }
 
 fn parse<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
-    objects
-        .iter()
-        .filter_map(|object| T::deserialize(object).ok())
-        .collect()
+    objects.iter().filter_map(|object| T::deserialize(object).ok()).collect()
 }
 
 fn rules(service: &Service, slices: &[Slice], node: &str) -> Vec<ServiceRule> {
     let (metadata, spec) = (&service.metadata, &service.spec);
     let one = std::slice::from_ref(&spec.cluster_ip);
-    let vips = addresses(if spec.cluster_ips.is_empty() {
-        one
-    } else {
-        &spec.cluster_ips
-    });
+    let vips = addresses(if spec.cluster_ips.is_empty() { one } else { &spec.cluster_ips });
     if spec.kind == "ExternalName" || vips.is_empty() {
         return Vec::new();
     }
     let own: Vec<&Slice> = slices.iter().filter(|slice| slice.belongs_to(metadata)).collect();
     let to = |port: &ServicePort, node: Option<&str>| {
         let families = [false, true].into_iter();
-        families
-            .flat_map(|ipv6| backends(&own, port, node, ipv6))
-            .collect()
+        families.flat_map(|ipv6| backends(&own, port, node, ipv6)).collect()
     };
     let is_local = spec.external_traffic_policy == "Local";
     let rule = |port: &ServicePort| ServiceRule {
@@ -65,22 +53,14 @@ fn addresses(texts: &[String]) -> Vec<IpAddr> {
 
 fn frontends(service: &Service, vips: &[IpAddr], port: &ServicePort) -> Vec<Frontend> {
     let at = |ip: &IpAddr| SocketAddr::new(*ip, port.port);
-    let ingress: Vec<_> = service
-        .status
-        .load_balancer
-        .ingress
-        .iter()
-        .map(|ingress| ingress.ip.clone())
-        .collect();
+    let ingress: Vec<_> =
+        service.status.load_balancer.ingress.iter().map(|ingress| ingress.ip.clone()).collect();
     let external = [addresses(&service.spec.external_ips), addresses(&ingress)].concat();
     let node_ports = vips.iter().filter(|_| port.node_port != 0);
     vips.iter()
         .map(|ip| Frontend::ClusterIp(at(ip)))
         .chain(external.iter().map(|ip| Frontend::External(at(ip))))
-        .chain(node_ports.map(|family| Frontend::NodePort {
-            family: *family,
-            port: port.node_port,
-        }))
+        .chain(node_ports.map(|family| Frontend::NodePort { family: *family, port: port.node_port }))
         .collect()
 }
 
@@ -111,9 +91,7 @@ fn backends(slices: &[&Slice], port: &ServicePort, node: Option<&str>, ipv6: boo
 fn target_ports(slice: &Slice, port: &ServicePort) -> impl Iterator<Item = u16> {
     let ports = slice.ports.iter().flatten();
     let named = ports.filter(|target| target.name.as_deref().unwrap_or_default() == port.name);
-    named
-        .filter(|target| target.protocol == port.protocol)
-        .filter_map(|target| target.port)
+    named.filter(|target| target.protocol == port.protocol).filter_map(|target| target.port)
 }
 
 /// kube-proxy, like the API, takes the addresses of an endpoint as interchangeable.
@@ -138,9 +116,7 @@ mod tests {
 
     fn backends_of(endpoints: &Value) -> Vec<SocketAddr> {
         let spec = json!({"clusterIP": "10.96.0.10", "ports": [{"name": "http", "port": 80}]});
-        service_rules(&[service(&spec)], &[slice(endpoints)], "node-a")
-            .remove(0)
-            .backends
+        service_rules(&[service(&spec)], &[slice(endpoints)], "node-a").remove(0).backends
     }
 
     #[test]
@@ -176,15 +152,9 @@ mod tests {
             Frontend::ClusterIp("10.96.0.10:80".parse().unwrap()),
             Frontend::External("192.0.2.7:80".parse().unwrap()),
             Frontend::External("192.0.2.8:80".parse().unwrap()),
-            Frontend::NodePort {
-                family: "10.96.0.10".parse().unwrap(),
-                port: 30080,
-            },
+            Frontend::NodePort { family: "10.96.0.10".parse().unwrap(), port: 30080 },
         ];
-        assert_eq!(
-            service_rules(&[object], &[], "node-a").remove(0).frontends,
-            expected
-        );
+        assert_eq!(service_rules(&[object], &[], "node-a").remove(0).frontends, expected);
     }
 
     #[test]
@@ -194,10 +164,7 @@ mod tests {
         let endpoints = json!([{"addresses": ["10.244.1.2"], "nodeName": "node-a"}, {"addresses": ["10.244.2.2"], "nodeName": "node-b"}]);
         let rule = service_rules(&[service(&spec)], &[slice(&endpoints)], "node-a").remove(0);
         assert!(rule.affinity);
-        assert_eq!(
-            (rule.backends.len(), rule.local),
-            (2, Some(vec!["10.244.1.2:8080".parse().unwrap()]))
-        );
+        assert_eq!((rule.backends.len(), rule.local), (2, Some(vec!["10.244.1.2:8080".parse().unwrap()])));
     }
 
     #[test]

@@ -17,11 +17,7 @@ impl Family {
     }
 
     pub(super) fn address(self) -> &'static str {
-        if self == Self::V4 {
-            "ipv4_addr"
-        } else {
-            "ipv6_addr"
-        }
+        if self == Self::V4 { "ipv4_addr" } else { "ipv6_addr" }
     }
 
     pub(super) fn loopback(self) -> &'static str {

@@ -33,10 +33,7 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy for the node whose namespace this is. It does nothing before [`Proxy::program`].
     pub fn new(netns: &NetNs, options: ProxyOptions) -> Self {
-        Self {
-            netns: netns.clone(),
-            options,
-        }
+        Self { netns: netns.clone(), options }
     }
 
     /// Replaces all rules by these, atomically. Established conntrack entries keep their backend, as with kube-proxy.

@@ -10,9 +10,7 @@ use super::{ProxyOptions, ServiceRule};
 /// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is never unhooked. Chains
 /// of removed Services stay too, empty and without a jump to them, as kube-proxy keeps them for a while.
 pub(super) fn script(services: &[ServiceRule], options: ProxyOptions) -> String {
-    [Family::V4, Family::V6]
-        .map(|family| table(family, services, options))
-        .concat()
+    [Family::V4, Family::V6].map(|family| table(family, services, options)).concat()
 }
 
 fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> String {
@@ -21,12 +19,7 @@ fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> Str
     for service in services {
         chains.add(service);
     }
-    let Chains {
-        declared,
-        rules,
-        elements,
-        ..
-    } = chains;
+    let Chains { declared, rules, elements, .. } = chains;
     let local = format!("fib daddr type local {ip} daddr != {loopback}");
     let masquerade_all = if options.masquerade_all {
         format!(

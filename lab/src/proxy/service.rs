@@ -25,9 +25,7 @@ pub struct ServiceRule {
 impl ServiceRule {
     /// `namespace/name` of the Service.
     pub fn service(&self) -> &str {
-        self.name
-            .rsplit_once(':')
-            .map_or(&*self.name, |(service, _)| service)
+        self.name.rsplit_once(':').map_or(&*self.name, |(service, _)| service)
     }
 }
 

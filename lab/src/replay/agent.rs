@@ -40,26 +40,16 @@ impl Agent {
             ipam: Ipam::Auto,
             ranges: Ranges::default(),
         };
-        let namespaces = recording.namespaces().into_iter().map(|name| Namespace {
-            name: name.into(),
-            bound: Mode::Enforce,
-        });
-        let mut state = State::new(settings);
-        for watched in Watched::ALWAYS
+        let namespaces = recording
+            .namespaces()
             .into_iter()
-            .filter(|watched| recorded(*watched).is_none())
-        {
+            .map(|name| Namespace { name: name.into(), bound: Mode::Enforce });
+        let mut state = State::new(settings);
+        for watched in Watched::ALWAYS.into_iter().filter(|watched| recorded(*watched).is_none()) {
             state.apply(Duration::ZERO, watched.empty());
         }
-        state.apply(
-            Duration::ZERO,
-            Fact::Namespace(facts::Change::Reset(namespaces.collect())),
-        );
-        Self {
-            state,
-            uids: Uids::of(recording),
-            listed: BTreeMap::new(),
-        }
+        state.apply(Duration::ZERO, Fact::Namespace(facts::Change::Reset(namespaces.collect())));
+        Self { state, uids: Uids::of(recording), listed: BTreeMap::new() }
     }
 
     /// The state machine itself.
@@ -95,12 +85,8 @@ impl Agent {
     }
 
     fn remember(&mut self, event: &ApiEvent) {
-        let key = |object: &Object| {
-            format!(
-                "{}/{}",
-                object["metadata"]["namespace"], object["metadata"]["name"]
-            )
-        };
+        let key =
+            |object: &Object| format!("{}/{}", object["metadata"]["namespace"], object["metadata"]["name"]);
         let listed = self.listed.entry(event.kind).or_default();
         match &event.change {
             Change::Reset(list) => *listed = list.iter().map(|o| (key(o), o.clone())).collect(),
@@ -122,10 +108,7 @@ impl Agent {
                     facts::Protocol::Sctp => Protocol::Sctp,
                 },
             },
-            shape: Shape {
-                reason: proven.reason,
-                openers_only: proven.state != UidState::Dead,
-            },
+            shape: Shape { reason: proven.reason, openers_only: proven.state != UidState::Dead },
             meant: self.uids.text(proven.meant),
             owner: proven.owner.map(|uid| self.uids.text(uid)),
         }

@@ -73,11 +73,8 @@ async fn whole(recording: &Recording, speed: f64) -> Result<Story> {
 
 fn report_on(stories: &[Story], output: Output) -> Result<()> {
     print(stories, output).context("writing the report")?;
-    let failed: Vec<&str> = stories
-        .iter()
-        .filter(|story| story.failed())
-        .map(|story| story.name.as_str())
-        .collect();
+    let failed: Vec<&str> =
+        stories.iter().filter(|story| story.failed()).map(|story| story.name.as_str()).collect();
     ensure!(
         failed.is_empty(),
         "{} of {} recordings failed: {}",
@@ -146,20 +143,8 @@ mod tests {
     #[tokio::test]
     async fn a_folder_without_recordings_is_an_error() {
         let folder = Folder::with(&[]);
-        assert!(
-            run_silent(folder.path())
-                .await
-                .unwrap_err()
-                .to_string()
-                .contains("no pods.jsonl")
-        );
+        assert!(run_silent(folder.path()).await.unwrap_err().to_string().contains("no pods.jsonl"));
         let nowhere = folder.path().join("nowhere");
-        assert!(
-            run_silent(&nowhere)
-                .await
-                .unwrap_err()
-                .to_string()
-                .contains("nowhere: no such recording")
-        );
+        assert!(run_silent(&nowhere).await.unwrap_err().to_string().contains("nowhere: no such recording"));
     }
 }

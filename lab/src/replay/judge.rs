@@ -63,23 +63,13 @@ pub struct Judge {
 impl Judge {
     /// A judge of one recording.
     pub fn new(truth: Truth) -> Self {
-        Self {
-            truth,
-            blind_since: None,
-            proofs: BTreeMap::new(),
-        }
+        Self { truth, blind_since: None, proofs: BTreeMap::new() }
     }
 
     /// Stores the denials that are provable after the latest API event.
     pub fn learn(&mut self, world: &World, now: Duration) {
-        self.proofs = oracle::proofs(world, now)
-            .map(|(key, proof)| (key.clone(), proof))
-            .collect();
-        self.blind_since = if world.is_watching() {
-            None
-        } else {
-            self.blind_since.or(Some(now))
-        };
+        self.proofs = oracle::proofs(world, now).map(|(key, proof)| (key.clone(), proof)).collect();
+        self.blind_since = if world.is_watching() { None } else { self.blind_since.or(Some(now)) };
     }
 
     /// The time at which the kernel stops denying because not all watches run. Before the first view there is no lease, and
@@ -94,10 +84,7 @@ impl Judge {
         if self.lease_ends().is_some_and(|end| now >= end) {
             return Vec::new();
         }
-        let mut all: Vec<_> = denials
-            .iter()
-            .map(|denial| self.denial(world, denial, now))
-            .collect();
+        let mut all: Vec<_> = denials.iter().map(|denial| self.denial(world, denial, now)).collect();
         let missing = self
             .proofs
             .iter()
@@ -117,12 +104,7 @@ impl Judge {
     fn denial(&self, world: &World, denial: &Denial, now: Duration) -> Judgement {
         let holders = self.truth.holders(denial.key.ip, now);
         let (verdict, why) = self.verdict(world, denial, &holders, now);
-        Judgement {
-            denial: denial.clone(),
-            verdict,
-            hit: names(&holders),
-            why,
-        }
+        Judgement { denial: denial.clone(), verdict, hit: names(&holders), why }
     }
 
     fn verdict(

@@ -14,9 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long an agent may take to agree with the judge before its denials count: as long as a pending denial waits for its
 /// confirmation, and a minute for a busy machine.
-const SETTLE: Duration = SPREAD
-    .saturating_add(DELAY)
-    .saturating_add(Duration::from_mins(1));
+const SETTLE: Duration = SPREAD.saturating_add(DELAY).saturating_add(Duration::from_mins(1));
 
 const POLL: Duration = Duration::from_millis(5);
 
@@ -101,12 +99,7 @@ mod tests {
     async fn performed(lag: usize) -> Result<Story> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/d-job-ip-reuse");
         let recording = Recording::read(&dir).unwrap();
-        let mut stage = Slow {
-            agent: Agent::new(&recording),
-            now: Duration::ZERO,
-            lag,
-            answers: Vec::new(),
-        };
+        let mut stage = Slow { agent: Agent::new(&recording), now: Duration::ZERO, lag, answers: Vec::new() };
         perform(&recording, &mut stage, 1000.0).await
     }
 

@@ -46,9 +46,7 @@ pub(super) fn ip(value: &Value) -> Option<IpAddr> {
 
 /// Whether a Service has a selector at all.
 pub(super) fn has_selector(service: &Value) -> bool {
-    service["spec"]["selector"]
-        .as_object()
-        .is_some_and(|map| !map.is_empty())
+    service["spec"]["selector"].as_object().is_some_and(|map| !map.is_empty())
 }
 
 /// Whether the Service's selector picks this pod.
@@ -58,19 +56,13 @@ pub(super) fn selects(service: &Value, pod: &Value) -> bool {
     };
     !selector.is_empty()
         && service["metadata"]["namespace"] == pod["metadata"]["namespace"]
-        && selector
-            .iter()
-            .all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
+        && selector.iter().all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
 }
 
 /// True if the slice lists a pod of this pod's namespace and name at the IP, under any UID.
 pub(super) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
     let mut there = each(&slice["endpoints"])
-        .filter(|endpoint| {
-            each(&endpoint["addresses"])
-                .filter_map(self::ip)
-                .any(|own| own == ip)
-        })
+        .filter(|endpoint| each(&endpoint["addresses"]).filter_map(self::ip).any(|own| own == ip))
         .map(|endpoint| &endpoint["targetRef"])
         .filter(|target| target["kind"] == "Pod" && non_empty(&target["name"]).is_some());
     there.any(|target| {
@@ -82,10 +74,7 @@ pub(super) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
 /// The `ClusterIPs` of a Service; none where it is headless or an `ExternalName`.
 pub(super) fn cluster_ips(service: &Value) -> Vec<IpAddr> {
     let spec = &service["spec"];
-    std::iter::once(&spec["clusterIP"])
-        .chain(each(&spec["clusterIPs"]))
-        .filter_map(ip)
-        .collect()
+    std::iter::once(&spec["clusterIP"]).chain(each(&spec["clusterIPs"])).filter_map(ip).collect()
 }
 
 /// One address of a slice with the UID of the pod that it names.
@@ -104,15 +93,11 @@ pub(super) fn slice_service(slice: &Value) -> Option<String> {
 /// The addresses of a slice that are IPs.
 pub(super) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
     let fqdn = slice["addressType"] == "FQDN";
-    each(&slice["endpoints"])
-        .filter(move |_| !fqdn)
-        .flat_map(|endpoint| {
-            let target = &endpoint["targetRef"];
-            let uid = non_empty(&target["uid"]).filter(|_| target["kind"] == "Pod");
-            each(&endpoint["addresses"])
-                .filter_map(ip)
-                .map(move |ip| Endpoint { ip, uid })
-        })
+    each(&slice["endpoints"]).filter(move |_| !fqdn).flat_map(|endpoint| {
+        let target = &endpoint["targetRef"];
+        let uid = non_empty(&target["uid"]).filter(|_| target["kind"] == "Pod");
+        each(&endpoint["addresses"]).filter_map(ip).map(move |ip| Endpoint { ip, uid })
+    })
 }
 
 /// The target ports of a slice that have a number.

@@ -114,12 +114,7 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     }
     // UDP has no opener, so a verdict about openers denies no packet of it.
     required &= key.protocol != Protocol::Udp || !shapes[0].openers_only;
-    Ok(Proof {
-        required,
-        shapes,
-        meant,
-        owner,
-    })
+    Ok(Proof { required, shapes, meant, owner })
 }
 
 /// The UIDs that were ever listed there. An error unless all of them are Retired or Dead.
@@ -189,17 +184,11 @@ fn still_lists(
         }
     }
     *required = false;
-    if elsewhere {
-        Ok(())
-    } else {
-        Err("the Service, without a selector, no longer lists it")
-    }
+    if elsewhere { Ok(()) } else { Err("the Service, without a selector, no longer lists it") }
 }
 
 fn no_candidate(world: &World, key: &Key, required: &mut bool) -> Result<(), &'static str> {
-    let own = world
-        .live_pods()
-        .filter(|(_, record)| world.is_own(key, &record.object));
+    let own = world.live_pods().filter(|(_, record)| world.is_own(key, &record.object));
     for (_, PodRecord { object, .. }) in own {
         match pod::may_hold_unpublished(object) {
             Answer::Yes => return Err("a pod of the Service may hold the IP unpublished"),

@@ -51,13 +51,7 @@ pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
     let networks = annotation(pod, "k8s.v1.cni.cncf.io/network-status")
         .and_then(|text| serde_json::from_str::<Value>(text).ok())
         .unwrap_or_default();
-    status_ips(pod)
-        .chain(
-            each(&networks)
-                .flat_map(|network| each(&network["ips"]))
-                .filter_map(ip),
-        )
-        .collect()
+    status_ips(pod).chain(each(&networks).flat_map(|network| each(&network["ips"])).filter_map(ip)).collect()
 }
 
 /// Addresses of the pod's node, as in the pod's status; the pod's own if it uses its node's network.
@@ -73,9 +67,7 @@ pub(super) fn node_ips(pod: &Value) -> Vec<IpAddr> {
 /// A new sandbox is first reported with the old IPs and the old containers; the IPs are current once a container
 /// was started after it. The kubelet writes both times in UTC and whole seconds, so they compare as text.
 pub(super) fn may_hold_unpublished(pod: &Value) -> Answer {
-    let bound = pod["spec"]["nodeName"]
-        .as_str()
-        .is_some_and(|node| !node.is_empty());
+    let bound = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
     if !bound || is_terminal(pod) || is_host_network(pod) {
         return Answer::No;
     }
@@ -105,13 +97,9 @@ fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
-    [
-        "containerStatuses",
-        "initContainerStatuses",
-        "ephemeralContainerStatuses",
-    ]
-    .into_iter()
-    .flat_map(|list| each(&pod["status"][list]))
+    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"]
+        .into_iter()
+        .flat_map(|list| each(&pod["status"][list]))
 }
 
 fn last_start(container: &Value) -> Option<&str> {
@@ -125,7 +113,5 @@ fn last_start(container: &Value) -> Option<&str> {
 
 fn status_ips(pod: &Value) -> impl Iterator<Item = IpAddr> {
     let status = &pod["status"];
-    std::iter::once(&status["podIP"])
-        .chain(each(&status["podIPs"]).map(|entry| &entry["ip"]))
-        .filter_map(ip)
+    std::iter::once(&status["podIP"]).chain(each(&status["podIPs"]).map(|entry| &entry["ip"])).filter_map(ip)
 }

@@ -65,20 +65,12 @@ impl Recording {
             .file_name()
             .map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into());
         let lives = lives(&dir.join("lives.json"))?;
-        Ok(Self {
-            name,
-            instants,
-            lives,
-        })
+        Ok(Self { name, instants, lives })
     }
 
     /// Whether the recording has events on the node, which show the holders of addresses.
     pub fn has_truth(&self) -> bool {
-        !self.lives.is_empty()
-            || self
-                .instants
-                .iter()
-                .any(|(_, what)| matches!(what, What::Node(_)))
+        !self.lives.is_empty() || self.instants.iter().any(|(_, what)| matches!(what, What::Node(_)))
     }
 
     /// The name of one of the nodes, for a subject that needs one.
@@ -106,9 +98,7 @@ impl Recording {
     /// The namespaces of all pods and Services. They were not recorded, and each must have existed.
     pub fn namespaces(&self) -> BTreeSet<&str> {
         let objects = self.objects(Kind::Pod).chain(self.objects(Kind::Service));
-        objects
-            .filter_map(|(_, object)| object["metadata"]["namespace"].as_str())
-            .collect()
+        objects.filter_map(|(_, object)| object["metadata"]["namespace"].as_str()).collect()
     }
 
     /// `namespace/name` of every pod, by UID.
@@ -138,9 +128,7 @@ fn each_line(path: &Path, mut take: impl FnMut(Duration, Value) -> Result<()>) -
 }
 
 fn time(line: &Value) -> Result<Duration> {
-    let millis = line["t_ms"]
-        .as_f64()
-        .context("a line without the number \"t_ms\"")?;
+    let millis = line["t_ms"].as_f64().context("a line without the number \"t_ms\"")?;
     Duration::try_from_secs_f64(millis / 1000.0)
         .with_context(|| format!("t_ms {millis} is no time since the recording began"))
 }
@@ -152,11 +140,7 @@ fn lives(path: &Path) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let lives: Value =
         serde_json::from_str(&text).with_context(|| format!("{}: not JSON", path.display()))?;
-    ensure!(
-        lives.is_array(),
-        "{}: not a list of address lives",
-        path.display()
-    );
+    ensure!(lives.is_array(), "{}: not a list of address lives", path.display());
     Ok(object::each(&lives).cloned().collect())
 }
 

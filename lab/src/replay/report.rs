@@ -7,9 +7,7 @@ use super::{
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use std::fmt::Write;
 
-const COLUMNS: [&str; 7] = [
-    "from ms", "to ms", "Service", "endpoint", "meant", "hit", "reason",
-];
+const COLUMNS: [&str; 7] = ["from ms", "to ms", "Service", "endpoint", "meant", "hit", "reason"];
 
 /// All stories as text, with colours if the reader is a terminal.
 pub fn text(stories: &[Story], colours: bool) -> String {
@@ -52,10 +50,7 @@ fn table(out: &mut String, story: &Story, colours: bool) {
 /// The cells of a finding, and its verdict.
 fn row(story: &Story, finding: &Finding) -> ([String; 7], String) {
     let denial = &finding.denial;
-    let why = finding
-        .why
-        .as_ref()
-        .map_or(String::new(), |why| format!(": {why}"));
+    let why = finding.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     let hit = match (finding.hit.is_empty(), story.has_truth) {
         (false, _) => finding.hit.join(", "),
         (true, true) => "nobody".into(),
@@ -83,16 +78,9 @@ fn pod(story: &Story, uid: &str) -> String {
 }
 
 fn summary(story: &Story, width: usize, colours: bool) -> String {
-    let verdict = if story.failed() {
-        paint(colours, "1;31", "FAILED")
-    } else {
-        paint(colours, "32", "ok    ")
-    };
-    let truth = if story.has_truth {
-        ""
-    } else {
-        ", nothing from the node's side: only proofs checked"
-    };
+    let verdict =
+        if story.failed() { paint(colours, "1;31", "FAILED") } else { paint(colours, "32", "ok    ") };
+    let truth = if story.has_truth { "" } else { ", nothing from the node's side: only proofs checked" };
     format!(
         "{verdict} {:<width$} {:>6.1} s, {:>4} events, {:>4} instants: {}{truth}",
         story.name,
@@ -105,11 +93,7 @@ fn summary(story: &Story, width: usize, colours: bool) -> String {
 
 fn total(stories: &[Story], colours: bool) -> String {
     let failed = stories.iter().filter(|story| story.failed()).count();
-    let (code, verdict) = if failed == 0 {
-        ("1;32", "ok")
-    } else {
-        ("1;31", "FAILED")
-    };
+    let (code, verdict) = if failed == 0 { ("1;32", "ok") } else { ("1;31", "FAILED") };
     let stories_are = format!("{} stories, {failed} failed: {}", stories.len(), counts(stories));
     format!("{} {stories_are}", paint(colours, code, verdict))
 }
@@ -142,11 +126,7 @@ const fn colour(verdict: Verdict) -> &'static str {
 }
 
 fn paint(colours: bool, code: &str, text: &str) -> String {
-    if colours {
-        format!("\x1b[{code}m{text}\x1b[0m")
-    } else {
-        text.into()
-    }
+    if colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
 }
 
 #[cfg(test)]
@@ -171,10 +151,7 @@ mod tests {
             "   3979.8  5920.0  rt/web   10.244.1.2:8080  rt/web-578bbb9668-wzsrs (cd70)  nobody  dead-backend  ok"
         );
         assert!(lines[4].starts_with("ok     t-drain    5.9 s,"), "{text}");
-        assert!(
-            lines[5].starts_with("ok 1 stories, 0 failed: 1 denied rightly, 0 wrongly"),
-            "{text}"
-        );
+        assert!(lines[5].starts_with("ok 1 stories, 0 failed: 1 denied rightly, 0 wrongly"), "{text}");
     }
 
     #[test]

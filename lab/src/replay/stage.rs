@@ -65,10 +65,7 @@ impl Theatre {
         }
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let lists = recording.instants.iter().filter_map(|(_, what)| match what {
-            What::Api(ApiEvent {
-                kind,
-                change: Change::Reset(_),
-            }) => Some(*kind),
+            What::Api(ApiEvent { kind, change: Change::Reset(_) }) => Some(*kind),
             _ => None,
         });
         Ok(Self {
@@ -100,8 +97,7 @@ impl Theatre {
         let annotations = json!({"k8s.io/initial-events-end": "true"});
         let meta = json!({"resourceVersion": version.to_string(), "annotations": annotations});
         let bookmark = json!({"kind": kind.name(), "apiVersion": kind.api_version(), "metadata": meta});
-        self.store
-            .ingest(&json!({"type": "BOOKMARK", "object": bookmark}))?;
+        self.store.ingest(&json!({"type": "BOOKMARK", "object": bookmark}))?;
         self.awaited.remove(&kind);
         if self.awaited.is_empty() && self.agent.is_none() {
             let flags = format::Agent {
@@ -140,10 +136,7 @@ impl Theatre {
         let deadline = Instant::now() + PATIENCE;
         let watches = |status: Status| status.synced && status.watches.values().all(|watch| watch.up);
         while !self.status().is_ok_and(watches) {
-            ensure!(
-                Instant::now() < deadline,
-                "the agent does not watch everything after {PATIENCE:?}"
-            );
+            ensure!(Instant::now() < deadline, "the agent does not watch everything after {PATIENCE:?}");
             sleep(Duration::from_millis(5)).await;
         }
         Ok(())
@@ -176,10 +169,7 @@ impl Theatre {
                     other => bail!("a denial for IP protocol {other}"),
                 },
             },
-            shape: Shape {
-                reason: entry.reason,
-                openers_only: entry.uid_state == UidState::Retired,
-            },
+            shape: Shape { reason: entry.reason, openers_only: entry.uid_state == UidState::Retired },
             meant: self.uids.text(entry.dead_uid),
             owner: (entry.owner_uid != Uid::NONE).then(|| self.uids.text(entry.owner_uid)),
         })
@@ -193,12 +183,8 @@ impl Stage for Theatre {
                 self.show_list(event.kind, objects).await?;
                 self.resume(event.kind).await?;
             }
-            Change::Applied(object) => self
-                .store
-                .ingest(&json!({"type": "MODIFIED", "object": **object}))?,
-            Change::Deleted(object) => self
-                .store
-                .ingest(&json!({"type": "DELETED", "object": **object}))?,
+            Change::Applied(object) => self.store.ingest(&json!({"type": "MODIFIED", "object": **object}))?,
+            Change::Deleted(object) => self.store.ingest(&json!({"type": "DELETED", "object": **object}))?,
             Change::Closed => {
                 self.closed.insert(event.kind);
                 self.server.faults(|faults| faults.outage = true);
@@ -226,8 +212,5 @@ impl Stage for Theatre {
 }
 
 fn version_of(object: &Object) -> u64 {
-    object["metadata"]["resourceVersion"]
-        .as_str()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0)
+    object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -41,10 +41,7 @@ impl Story {
     /// How many findings have this verdict.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.findings
-            .iter()
-            .filter(|finding| finding.verdict == verdict)
-            .count()
+        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
     }
 
     /// Whether anything was denied wrongly or without proof, or not denied.

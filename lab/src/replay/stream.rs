@@ -67,10 +67,7 @@ impl Stream {
                 _ => bail!("a watch is \"opened\" or \"closed\", not {watch}"),
             }
         } else {
-            self.event(
-                line.get("event")
-                    .context("neither an \"event\" nor a \"watch\" line")?,
-            )?
+            self.event(line.get("event").context("neither an \"event\" nor a \"watch\" line")?)?
         };
         let kind = self.kind;
         Ok(change.map(|change| ApiEvent { kind, change }))
@@ -83,9 +80,7 @@ impl Stream {
         let url = line["url"].as_str().unwrap_or("?sendInitialEvents=true");
         let parameter = |name: &str| {
             let query = url.split_once('?').map_or("", |(_, query)| query);
-            query
-                .split('&')
-                .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
         };
         if parameter("sendInitialEvents") == Some("true") {
             let was_open = self.closed();
@@ -108,9 +103,7 @@ impl Stream {
 
     fn event(&mut self, event: &Value) -> Result<Option<Change>> {
         let kind = event["type"].as_str().context("an event without a \"type\"")?;
-        let object = event
-            .get("object")
-            .with_context(|| format!("a {kind} event without an \"object\""))?;
+        let object = event.get("object").with_context(|| format!("a {kind} event without an \"object\""))?;
         let deleted = match kind {
             "ERROR" => return Ok(self.closed()),
             "BOOKMARK" => return Ok(self.bookmark(object)),
@@ -118,10 +111,7 @@ impl Stream {
             "DELETED" => true,
             _ => bail!("{kind:?} is no type of a watch event"),
         };
-        ensure!(
-            object["metadata"]["name"].is_string(),
-            "a {kind} event whose object has no metadata.name"
-        );
+        ensure!(object["metadata"]["name"].is_string(), "a {kind} event whose object has no metadata.name");
         let object = Arc::new(object.clone());
         match &mut self.state {
             State::Closed => bail!("a {kind} event on a closed watch"),
@@ -155,9 +145,7 @@ mod tests {
 
     fn changes(lines: &[Value]) -> Vec<String> {
         let mut stream = Stream::new(Kind::Pod);
-        let changes = lines
-            .iter()
-            .filter_map(|line| stream.line(line).expect("a line of the recorder"));
+        let changes = lines.iter().filter_map(|line| stream.line(line).expect("a line of the recorder"));
         changes
             .map(|event| match event.change {
                 Change::Reset(list) => format!("reset {}", list.len()),
@@ -209,10 +197,7 @@ mod tests {
             event("ADDED"),
             end(),
         ];
-        assert_eq!(
-            changes(&lines),
-            ["reset 0", "closed", "resumed", "closed", "reset 1"]
-        );
+        assert_eq!(changes(&lines), ["reset 0", "closed", "resumed", "closed", "reset 1"]);
     }
 
     #[test]
@@ -227,9 +212,7 @@ mod tests {
 
     #[test]
     fn a_watch_from_nowhere_is_an_error() {
-        let error = Stream::new(Kind::Pod)
-            .line(&opened("resourceVersion=0"))
-            .unwrap_err();
+        let error = Stream::new(Kind::Pod).line(&opened("resourceVersion=0")).unwrap_err();
         assert!(error.to_string().contains("sendInitialEvents"), "{error}");
     }
 }

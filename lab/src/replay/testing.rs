@@ -63,12 +63,7 @@ impl Small {
     }
 
     pub(super) fn prove_at(&self, now: Duration, protocol: Protocol) -> Result<Proof, &'static str> {
-        let key = Key {
-            service: "ns/s".into(),
-            ip: X.parse().expect("an IP"),
-            port: 8080,
-            protocol,
-        };
+        let key = Key { service: "ns/s".into(), ip: X.parse().expect("an IP"), port: 8080, protocol };
         oracle::prove(&self.0, &key, now)
     }
 

@@ -37,13 +37,7 @@ pub(super) struct Timeline {
 impl Timeline {
     pub(super) fn at(&mut self, now: Duration, judgements: Vec<Judgement>) {
         let mut before = std::mem::take(&mut self.open);
-        for Judgement {
-            denial,
-            verdict,
-            hit,
-            why,
-        } in judgements
-        {
+        for Judgement { denial, verdict, hit, why } in judgements {
             let key = (denial.clone(), verdict);
             let mut finding = before.remove(&key).unwrap_or(Finding {
                 denial,
@@ -67,14 +61,12 @@ impl Timeline {
     pub(super) fn finish(mut self, now: Duration) -> Vec<Finding> {
         let open = std::mem::take(&mut self.open);
         self.close(now, open);
-        self.closed
-            .sort_by_key(|finding| (finding.from, finding.denial.clone()));
+        self.closed.sort_by_key(|finding| (finding.from, finding.denial.clone()));
         self.closed
     }
 
     fn close(&mut self, now: Duration, ended: BTreeMap<(Denial, Verdict), Finding>) {
-        self.closed
-            .extend(ended.into_values().map(|finding| Finding { to: now, ..finding }));
+        self.closed.extend(ended.into_values().map(|finding| Finding { to: now, ..finding }));
     }
 }
 

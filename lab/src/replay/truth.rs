@@ -51,11 +51,7 @@ impl Truth {
         let mut truth = Self::default();
         for (at, pod) in recording.objects(Kind::Pod) {
             if let Some(uid) = uid(pod) {
-                truth
-                    .versions
-                    .entry(uid.into())
-                    .or_default()
-                    .push((at, Object::clone(pod)));
+                truth.versions.entry(uid.into()).or_default().push((at, Object::clone(pod)));
             }
         }
         for (at, what) in &recording.instants {
@@ -77,11 +73,7 @@ impl Truth {
     #[must_use]
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
         let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
-        self.leases
-            .iter()
-            .filter(held)
-            .map(|lease| self.pod_of(lease))
-            .collect()
+        self.leases.iter().filter(held).map(|lease| self.pod_of(lease)).collect()
     }
 
     /// The latest API object of a pod at this time, or the first one after it.
@@ -89,26 +81,17 @@ impl Truth {
         let versions = pod.uids.iter().filter_map(|uid| self.versions.get(uid)).flatten();
         let (past, future): (Vec<_>, Vec<_>) = versions.partition(|(time, _)| *time <= at);
         let latest = past.into_iter().max_by_key(|(time, _)| *time);
-        latest
-            .or_else(|| future.into_iter().min_by_key(|(time, _)| *time))
-            .map(|(_, object)| object)
+        latest.or_else(|| future.into_iter().min_by_key(|(time, _)| *time)).map(|(_, object)| object)
     }
 
     fn pod_of(&self, lease: &Lease) -> PodIdentity {
         let known = lease.sandbox.as_ref().and_then(|sandbox| self.pods.get(sandbox));
-        known.cloned().unwrap_or_else(|| PodIdentity {
-            name: String::new(),
-            uids: BTreeSet::new(),
-        })
+        known.cloned().unwrap_or_else(|| PodIdentity { name: String::new(), uids: BTreeSet::new() })
     }
 
     fn identify(&mut self, sandbox: &Value) {
         if let (Some(namespace), Some(pod)) = (sandbox["ns"].as_str(), sandbox["pod"].as_str()) {
-            self.name_sandbox(
-                &sandbox["id"],
-                Some(&format!("{namespace}/{pod}")),
-                &sandbox["uid"],
-            );
+            self.name_sandbox(&sandbox["id"], Some(&format!("{namespace}/{pod}")), &sandbox["uid"]);
         }
     }
 
@@ -126,12 +109,7 @@ impl Truth {
             let mirrors = annotation(object, "kubernetes.io/config.mirror");
             api.starts_with(uid) || (mirrors.is_some() && name(object) == pod)
         };
-        let uids = self
-            .versions
-            .iter()
-            .filter(is_it)
-            .map(|(api, _)| api.clone())
-            .collect();
+        let uids = self.versions.iter().filter(is_it).map(|(api, _)| api.clone()).collect();
         let name = pod.to_owned();
         self.pods.insert(sandbox.into(), PodIdentity { name, uids });
     }
@@ -154,11 +132,7 @@ impl Truth {
         self.end(at, |lease| lease.node == node && lease.ip == ip);
         if op == "alloc" {
             let sandbox = non_empty(&line["sandbox"]).map(str::to_owned);
-            self.leases.push(Lease {
-                managed: true,
-                sandbox,
-                ..Lease::new(node, ip, at)
-            });
+            self.leases.push(Lease { managed: true, sandbox, ..Lease::new(node, ip, at) });
         }
     }
 
@@ -185,9 +159,7 @@ impl Truth {
     fn link_gone(&mut self, at: Duration, node: &str, notice: &Value) {
         let mut parts = notice.as_str().unwrap_or_default().split(": ");
         let link = parts.nth(1).map(|name| name.split('@').next().unwrap_or(name));
-        self.end(at, |lease| {
-            link.is_some() && lease.node == node && lease.link.as_deref() == link
-        });
+        self.end(at, |lease| link.is_some() && lease.node == node && lease.link.as_deref() == link);
     }
 
     fn sandbox(&mut self, at: Duration, node: &str, line: &Value) {
@@ -197,9 +169,7 @@ impl Truth {
         };
         if sandbox["state"] != "SANDBOX_READY" {
             let removed = sandbox.is_object() || line["kind"] == "sandbox-poll-removed";
-            return self.end(at, |lease| {
-                removed && !lease.managed && lease.sandbox.as_deref() == Some(id)
-            });
+            return self.end(at, |lease| removed && !lease.managed && lease.sandbox.as_deref() == Some(id));
         }
         let age = line["wall_us"].as_u64().zip(sandbox["created_us"].as_u64());
         let age = age.map_or(0, |(now, created)| now.saturating_sub(created));
@@ -210,10 +180,7 @@ impl Truth {
             if let Some(lease) = self.open(node, ip) {
                 lease.sandbox.get_or_insert_with(|| id.into());
             } else if !over {
-                self.leases.push(Lease {
-                    sandbox: Some(id.into()),
-                    ..Lease::new(node, ip, from)
-                });
+                self.leases.push(Lease { sandbox: Some(id.into()), ..Lease::new(node, ip, from) });
             }
         }
     }
@@ -233,15 +200,7 @@ impl Truth {
 
 impl Lease {
     fn new(node: &str, ip: IpAddr, from: Duration) -> Self {
-        Self {
-            node: node.into(),
-            ip,
-            from,
-            to: None,
-            sandbox: None,
-            link: None,
-            managed: false,
-        }
+        Self { node: node.into(), ip, from, to: None, sandbox: None, link: None, managed: false }
     }
 
     fn of_life(life: &Value) -> Option<Self> {
@@ -250,11 +209,7 @@ impl Lease {
         Some(Self {
             to: ends.min(),
             sandbox: non_empty(&life["sandbox"]).map(str::to_owned),
-            ..Self::new(
-                "",
-                life["ip"].as_str()?.parse().ok()?,
-                time("alloc").or(time("route"))?,
-            )
+            ..Self::new("", life["ip"].as_str()?.parse().ok()?, time("alloc").or(time("route"))?)
         })
     }
 }

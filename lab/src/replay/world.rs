@@ -123,11 +123,7 @@ impl World {
             return false;
         };
         let slices = || self.slices(&key.service);
-        let listed = || {
-            slices()
-                .flat_map(|slice| endpoints(slice))
-                .filter_map(|endpoint| endpoint.uid)
-        };
+        let listed = || slices().flat_map(|slice| endpoints(slice)).filter_map(|endpoint| endpoint.uid);
         let selects_all = || {
             let mut live = listed().filter(|uid| self.standing(uid) == Standing::Live);
             has_selector(service) && live.all(|uid| selects(service, &self.pods[uid].object))
@@ -145,9 +141,7 @@ impl World {
         };
         let there = |listed: &Key| listed.service == key.service && listed.ip == key.ip;
         let uids = self.listings.iter().filter(|(listed, _)| there(listed));
-        let mut meant = uids
-            .flat_map(|(_, uids)| uids.keys().flatten())
-            .filter_map(|uid| self.pods.get(uid));
+        let mut meant = uids.flat_map(|(_, uids)| uids.keys().flatten()).filter_map(|uid| self.pods.get(uid));
         workload(pod).is_some() && meant.any(|record| same(&record.object))
     }
 
@@ -158,10 +152,7 @@ impl World {
     }
 
     pub(super) fn standing(&self, uid: &str) -> Standing {
-        let Some(PodRecord {
-            object, gone, dead, ..
-        }) = self.pods.get(uid)
-        else {
+        let Some(PodRecord { object, gone, dead, .. }) = self.pods.get(uid) else {
             return Standing::Unknown;
         };
         let retired = match gone {
@@ -220,10 +211,7 @@ impl World {
 
     fn put_pod(&mut self, object: &Object, gone: Gone) {
         let Some(uid) = object::uid(object) else { return };
-        let seen = Seen {
-            epoch: self.epoch,
-            sequence: self.sequence,
-        };
+        let seen = Seen { epoch: self.epoch, sequence: self.sequence };
         self.infrastructure.extend(pod::node_ips(object));
         let ips = pod::ips(object);
         let record = self.pods.entry(uid.to_owned()).or_insert_with(|| PodRecord {
@@ -250,12 +238,7 @@ impl World {
             };
             for endpoint in endpoints(slice) {
                 for (port, protocol) in ports(slice) {
-                    let key = Key {
-                        service: service.clone(),
-                        ip: endpoint.ip,
-                        port,
-                        protocol,
-                    };
+                    let key = Key { service: service.clone(), ip: endpoint.ip, port, protocol };
                     let uids = self.listings.entry(key).or_default();
                     uids.insert(endpoint.uid.map(str::to_owned), now);
                 }

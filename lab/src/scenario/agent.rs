@@ -49,12 +49,7 @@ impl Agent {
     ) -> Result<Self> {
         let run_dir = workdir.path().to_owned();
         let pin_dir = workdir.pins().join("epguard");
-        let place = Place {
-            node: options.node,
-            kubeconfig,
-            run_dir: &run_dir,
-            pin_dir: &pin_dir,
-        };
+        let place = Place { node: options.node, kubeconfig, run_dir: &run_dir, pin_dir: &pin_dir };
         let mut arguments = place.arguments()?;
         arguments.extend(options.arguments().into_iter().map(OsString::from));
         Ok(Self {
@@ -177,11 +172,8 @@ impl Agent {
 
     /// `epguard dump -o json`.
     pub fn dump(&self) -> Result<Value> {
-        let text = process::output(
-            self.command("dump")
-                .args(["-o", "json", "--run-dir"])
-                .arg(&self.run_dir),
-        )?;
+        let text =
+            process::output(self.command("dump").args(["-o", "json", "--run-dir"]).arg(&self.run_dir))?;
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 
@@ -224,17 +216,11 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
     for (resource, version) in wanted {
         let applied = status.applied.get(resource).copied().unwrap_or_default();
         if applied < *version {
-            return Some(format!(
-                "{resource} are applied up to {applied}, and the API is at {version}"
-            ));
+            return Some(format!("{resource} are applied up to {applied}, and the API is at {version}"));
         }
     }
-    let attached = |link: &&&str| {
-        status
-            .interfaces
-            .iter()
-            .any(|hooked| hooked.name == **link && hooked.attached)
-    };
+    let attached =
+        |link: &&&str| status.interfaces.iter().any(|hooked| hooked.name == **link && hooked.attached);
     match links.iter().find(|link| !attached(link)) {
         Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
         None if !status.synced => Some("it is not synced".into()),

@@ -39,9 +39,7 @@ pub(super) fn summary(seen: &[String]) -> String {
     for word in seen {
         *counts.entry(word).or_default() += 1;
     }
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(word, count)| format!("{word} ({count} of {})", seen.len()))
-        .collect();
+    let counts: Vec<String> =
+        counts.iter().map(|(word, count)| format!("{word} ({count} of {})", seen.len())).collect();
     format!("clients saw {}", counts.join(", "))
 }

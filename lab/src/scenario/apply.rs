@@ -15,10 +15,8 @@ use crate::api::{Kind, ObjectRef};
 impl Cluster {
     /// Sets the endpoints of a Service's slice, or slices: pods, with the addresses that the API shows.
     pub fn set_slice(&mut self, service: &str, conditions: &BTreeMap<String, Condition>) -> Result<()> {
-        let declared = self
-            .services
-            .get(service)
-            .with_context(|| format!("there is no Service {service}"))?;
+        let declared =
+            self.services.get(service).with_context(|| format!("there is no Service {service}"))?;
         let (mut primary, mut other) = (Vec::new(), Vec::new());
         for (alias, condition) in conditions {
             let pod = self.names.pod(alias)?;
@@ -36,9 +34,7 @@ impl Cluster {
         let slices = [(("lab", is_ipv4), primary), (("lab-2", !is_ipv4), other)];
         for (id, endpoints) in slices.into_iter().take(1 + usize::from(declared.dual_stack)) {
             let slice = objects::slice(names::split(service), id, declared, &endpoints);
-            self.store
-                .apply(slice)
-                .with_context(|| format!("slice of {service}"))?;
+            self.store.apply(slice).with_context(|| format!("slice of {service}"))?;
         }
         Ok(())
     }
@@ -110,9 +106,8 @@ impl Cluster {
 
 /// Reads `Kind namespace/name`, or `Kind name` for kinds without namespace.
 fn object_ref(what: &str) -> Result<ObjectRef> {
-    let (kind, name) = what
-        .split_once(' ')
-        .with_context(|| format!("{what:?} is not `Kind namespace/name`"))?;
+    let (kind, name) =
+        what.split_once(' ').with_context(|| format!("{what:?} is not `Kind namespace/name`"))?;
     let kind: Kind = kind.parse()?;
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     Ok(ObjectRef::new(kind, namespace, name))

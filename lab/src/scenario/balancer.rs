@@ -38,11 +38,7 @@ impl Balancer {
         for cgroup in CGROUPS {
             root.make(cgroup)?;
         }
-        let plan = Plan {
-            kind: Kind::PacketLb,
-            place: Place::Behind,
-            clsact,
-        };
+        let plan = Plan { kind: Kind::PacketLb, place: Place::Behind, clsact };
         Ok(Self {
             lb: SocketLb::new(root.path(), pins),
             packets: caller.is_per_packet().then(|| Neighbour::new(plan, node, pins)),
@@ -136,17 +132,11 @@ impl Balancer {
             let status = &document["status"];
             let (seen, interfaces) = (&status["socketLb"], &status["interfaces"]);
             let is_attached = self.lb.is_attached();
-            let unread: Vec<_> = self
-                .lb
-                .pinned()?
-                .into_iter()
-                .filter(|map| !agent.reads(*map))
-                .collect();
+            let unread: Vec<_> = self.lb.pinned()?.into_iter().filter(|map| !agent.reads(*map)).collect();
             let found = has_some(&seen["programs"]);
-            let everywhere = interfaces.as_array().is_some_and(|all| {
-                all.iter()
-                    .all(|at| at["attached"] == true && !has_some(&at["before"]))
-            });
+            let everywhere = interfaces
+                .as_array()
+                .is_some_and(|all| all.iter().all(|at| at["attached"] == true && !has_some(&at["before"])));
             let judges = agent.judges_by_socket()?;
             Ok(wait::holds(
                 found == is_attached

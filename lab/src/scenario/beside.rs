@@ -101,10 +101,7 @@ pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, befo
         }))
     })?;
     let (changed, seen) = (neighbour.changed()?, neighbour.counts()?);
-    ensure!(
-        changed.is_empty(),
-        "epguard has changed fields of packets that it let pass: {changed:?}"
-    );
+    ensure!(changed.is_empty(), "epguard has changed fields of packets that it let pass: {changed:?}");
     ensure!(
         !neighbour.is_attached() || !neighbour.kind().is_everywhere() || seen.scrambled + seen.same > 0,
         "the neighbour's programs have seen no packet"
@@ -115,15 +112,9 @@ pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, befo
 fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
     let to = match cluster.service(&forbidden.to) {
         Some(service) => SocketAddr::new(cluster.names.service(&forbidden.to)?.vip, service.port),
-        None => SocketAddr::new(
-            cluster.names.address(&forbidden.to)?,
-            forbidden.port.unwrap_or(8080),
-        ),
+        None => SocketAddr::new(cluster.names.address(&forbidden.to)?, forbidden.port.unwrap_or(8080)),
     };
-    Ok(Flow {
-        from: sender(&forbidden.from, to.is_ipv4(), cluster)?,
-        to,
-    })
+    Ok(Flow { from: sender(&forbidden.from, to.is_ipv4(), cluster)?, to })
 }
 
 /// The source address of packets from a host to a pod of node-a.

@@ -50,10 +50,7 @@ pub(super) fn play<'a>(
     let now = stage.counters()?.since(&before);
     presenter.counted(&played);
     for group in &burst.groups {
-        let saw = played
-            .of(group)
-            .filter(|answer| word(answer) == group.sees)
-            .count() as u64;
+        let saw = played.of(group).filter(|answer| word(answer) == group.sees).count() as u64;
         let text = format!("all {} {}", played.calls(group), group.claim);
         claim(presenter, saw == played.calls(group), text, format!("{saw} were"))?;
     }
@@ -64,10 +61,7 @@ pub(super) fn play<'a>(
         let others = burst.groups.iter().zip(&received);
         for (other, before) in others.filter(|(other, _)| other.denied.is_none()) {
             let (own, got) = (played.calls(other), requests(other) - before);
-            let text = format!(
-                "{}'s process received those {own} requests and not one more",
-                other.means
-            );
+            let text = format!("{}'s process received those {own} requests and not one more", other.means);
             claim(presenter, own == got, text, format!("it received {got}"))?;
         }
         stopped(group, calls, &now, presenter)?;
@@ -149,10 +143,7 @@ fn make(calls: &[Vec<(Client, Call)>], played: &mut Played<'_>, presenter: &mut 
 fn named(played: &Played<'_>, group: &Group, stage: &Stage) -> Result<(u64, u64)> {
     let names = &stage.cluster.names;
     let full = |pod: &str| names.expand_text(&format!("${{{pod}}}"));
-    let (meant, hit) = (
-        full(&group.means)?,
-        full(group.hit.as_deref().unwrap_or_default())?,
-    );
+    let (meant, hit) = (full(&group.means)?, full(group.hit.as_deref().unwrap_or_default())?);
     let right = |report: &&Report| {
         let kind = &report.kind;
         kind.outcome == outcome(group)
@@ -161,8 +152,5 @@ fn named(played: &Played<'_>, group: &Group, stage: &Stage) -> Result<(u64, u64)
             && (&kind.meant, &kind.hit) == (&meant, &hit)
     };
     let opened = |report: &Report| report.opened;
-    Ok((
-        played.reports.iter().filter(right).map(opened).sum(),
-        played.reports.iter().map(opened).sum(),
-    ))
+    Ok((played.reports.iter().filter(right).map(opened).sum(), played.reports.iter().map(opened).sum()))
 }

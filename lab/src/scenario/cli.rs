@@ -52,18 +52,10 @@ impl Args {
             let runs = [own.clone()].into_iter().chain(others);
             return runs.flat_map(|runs| Variant::all(&runs)).collect();
         }
-        let Some(runs) = (if self.socket_lb {
-            at_sockets
-        } else {
-            Some(own.clone())
-        }) else {
+        let Some(runs) = (if self.socket_lb { at_sockets } else { Some(own.clone()) }) else {
             return Vec::new();
         };
-        let mut variants = if runs.sample {
-            Variant::sample(&runs)
-        } else {
-            Variant::all(&runs)
-        };
+        let mut variants = if runs.sample { Variant::sample(&runs) } else { Variant::all(&runs) };
         if self.sample {
             variants = vec![variants.remove(index % variants.len())];
         }
@@ -81,28 +73,15 @@ struct Job<'a> {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let every = ["scenarios", "scenarios-at-sockets"]
         .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
-    let named = if args.files.is_empty() {
-        &every[..]
-    } else {
-        &args.files
-    };
+    let named = if args.files.is_empty() { &every[..] } else { &args.files };
     let is_yaml = |file: &Path| file.extension().is_some_and(|extension| extension == "yaml");
     let files = files::named(named, "scenario", |path| !path.is_dir(), is_yaml)?;
-    let scenarios = files
-        .iter()
-        .map(|file| load(file).map(|scenario| (file, scenario)));
+    let scenarios = files.iter().map(|file| load(file).map(|scenario| (file, scenario)));
     let scenarios: Vec<(&PathBuf, Scenario)> = scenarios.collect::<Result<_>>()?;
-    let runs = scenarios
-        .iter()
-        .enumerate()
-        .flat_map(|(index, (file, scenario))| {
-            let variants = args.variants(&scenario.runs, index).into_iter();
-            variants.map(move |variant| Job {
-                file,
-                scenario,
-                variant,
-            })
-        });
+    let runs = scenarios.iter().enumerate().flat_map(|(index, (file, scenario))| {
+        let variants = args.variants(&scenario.runs, index).into_iter();
+        variants.map(move |variant| Job { file, scenario, variant })
+    });
     let jobs: Mutex<VecDeque<Job<'_>>> = Mutex::new(runs.collect());
     // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -129,11 +108,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     });
     println!("{passed} passed, {failed} failed");
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn report(job: &Job<'_>, told: &Result<(), Box<Failure>>, took: Duration) {
@@ -142,11 +117,7 @@ fn report(job: &Job<'_>, told: &Result<(), Box<Failure>>, took: Duration) {
     println!("{mark} {name:<58} {:5.1} s", took.as_secs_f64());
     let Err(failure) = told else { return };
     match failure.line {
-        Some(line) => println!(
-            "    {}:{line}: {}",
-            job.file.display(),
-            source_line(job.file, line)
-        ),
+        Some(line) => println!("    {}:{line}: {}", job.file.display(), source_line(job.file, line)),
         None => println!("    {}: before the first step", job.file.display()),
     }
     for line in format!("{:#}\n{}", failure.error, failure.evidence).lines() {
@@ -178,35 +149,16 @@ mod tests {
 
     #[test]
     fn with_all_a_story_runs_with_its_own_callers_and_with_those_at_sockets() {
-        let runs = Runs {
-            sample: true,
-            ..Runs::default()
-        };
+        let runs = Runs { sample: true, ..Runs::default() };
         assert_eq!(names(&["f"], &runs), ["ipv4", "ipv6"]);
         assert_eq!(names(&["f", "--sample"], &runs), ["ipv6"]);
-        let at_sockets = [
-            "ipv4 socket-lb-pod",
-            "ipv6 socket-lb-pod",
-            "ipv4 socket-lb-node",
-            "ipv6 socket-lb-node",
-        ];
-        assert_eq!(
-            names(&["f", "--socket-lb"], &runs),
-            [at_sockets[0], at_sockets[3]]
-        );
-        assert_eq!(
-            names(&["--all"], &runs),
-            [&["ipv4", "ipv6"], &at_sockets[..]].concat()
-        );
-        let not_there = Runs {
-            socket_lb: false,
-            ..runs.clone()
-        };
+        let at_sockets =
+            ["ipv4 socket-lb-pod", "ipv6 socket-lb-pod", "ipv4 socket-lb-node", "ipv6 socket-lb-node"];
+        assert_eq!(names(&["f", "--socket-lb"], &runs), [at_sockets[0], at_sockets[3]]);
+        assert_eq!(names(&["--all"], &runs), [&["ipv4", "ipv6"], &at_sockets[..]].concat());
+        let not_there = Runs { socket_lb: false, ..runs.clone() };
         assert_eq!(names(&["--all"], &not_there), ["ipv4", "ipv6"]);
-        let only_there = Runs {
-            caller: vec![Caller::SocketLbPod],
-            ..runs
-        };
+        let only_there = Runs { caller: vec![Caller::SocketLbPod], ..runs };
         assert_eq!(names(&["--all"], &only_there), at_sockets[..2]);
     }
 }

@@ -85,9 +85,8 @@ impl Cluster {
     pub(super) fn serve_pods(&mut self) -> Result<()> {
         let node = self.topology.node("node-a")?.netns.clone();
         let pods = self.local_pods().into_iter();
-        let pods: Vec<(NetNs, String)> = pods
-            .map(|(_, pod)| (pod.netns.clone(), pod.host_ifname.clone()))
-            .collect();
+        let pods: Vec<(NetNs, String)> =
+            pods.map(|(_, pod)| (pod.netns.clone(), pod.host_ifname.clone())).collect();
         let balancer = self.balancer.as_mut();
         balancer.map_or(Ok(()), |balancer| balancer.serve(&node, &pods))
     }
@@ -154,10 +153,7 @@ impl Cluster {
             let backends = vec![SocketAddr::new(ip, *first)];
             Ok(ServiceRule {
                 name: format!("hostPort/{port}:"),
-                frontends: vec![Frontend::NodePort {
-                    family: ip,
-                    port: *port,
-                }],
+                frontends: vec![Frontend::NodePort { family: ip, port: *port }],
                 local: Some(backends.clone()),
                 backends,
                 ..ServiceRule::default()
@@ -189,10 +185,7 @@ impl Cluster {
 
     /// Pods that are on node-a now, by their names in the story.
     pub fn local_pods(&self) -> Vec<(&str, &PodNet)> {
-        let pods = self
-            .cast
-            .keys()
-            .filter_map(|alias| Some((&**alias, self.topology.pod(alias).ok()?)));
+        let pods = self.cast.keys().filter_map(|alias| Some((&**alias, self.topology.pod(alias).ok()?)));
         pods.filter(|(_, pod)| pod.node == "node-a").collect()
     }
 
@@ -204,11 +197,7 @@ impl Cluster {
     }
 
     fn wanted_rules(&self) -> Vec<ServiceRule> {
-        service_rules(
-            &self.store.list(Kind::Service),
-            &self.store.list(Kind::EndpointSlice),
-            "node-a",
-        )
+        service_rules(&self.store.list(Kind::Service), &self.store.list(Kind::EndpointSlice), "node-a")
     }
 
     fn program(&mut self, rules: Vec<ServiceRule>) -> Result<()> {

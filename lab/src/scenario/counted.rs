@@ -21,16 +21,8 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, opened } = self;
-        writeln!(
-            f,
-            "{} {} service={} opened={opened}",
-            kind.outcome, kind.reason, kind.service
-        )?;
-        write!(
-            f,
-            "meant={} hit={} endpoint={}",
-            kind.meant, kind.hit, kind.endpoint
-        )
+        writeln!(f, "{} {} service={} opened={opened}", kind.outcome, kind.reason, kind.service)?;
+        write!(f, "meant={} hit={} endpoint={}", kind.meant, kind.hit, kind.endpoint)
     }
 }
 
@@ -56,10 +48,7 @@ impl Counted {
     fn since(&self, rows: &[Dropped]) -> Vec<Report> {
         let news = rows.iter().map(|row| {
             let before = self.0.get(&row.kind).copied().unwrap_or_default();
-            Report {
-                kind: row.kind.clone(),
-                opened: row.openings.saturating_sub(before),
-            }
+            Report { kind: row.kind.clone(), opened: row.openings.saturating_sub(before) }
         });
         news.filter(|report| report.opened > 0).collect()
     }

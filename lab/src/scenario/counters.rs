@@ -21,12 +21,7 @@ impl Counters {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |key| earlier.0.get(key).copied().unwrap_or_default();
-        Self(
-            self.0
-                .iter()
-                .map(|(key, count)| (*key, count.saturating_sub(before(key))))
-                .collect(),
-        )
+        Self(self.0.iter().map(|(key, count)| (*key, count.saturating_sub(before(key)))).collect())
     }
 
     /// Packets with this reason and outcome.
@@ -38,10 +33,7 @@ impl Counters {
     /// Packets with this outcome, for all reasons.
     #[must_use]
     pub fn with_outcome(&self, outcome: Outcome) -> u64 {
-        Reason::ALL
-            .into_iter()
-            .map(|reason| self.of(reason, outcome))
-            .sum()
+        Reason::ALL.into_iter().map(|reason| self.of(reason, outcome)).sum()
     }
 
     /// Packets that were, or would have been, denied for this reason.

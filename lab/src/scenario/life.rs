@@ -36,10 +36,9 @@ impl Cluster {
                 self.scheduled(alias)?;
                 self.edit(alias, Cluster::show_running)
             }
-            PodEvent::Starts => self.each(
-                alias,
-                &[PodEvent::Scheduled, PodEvent::SandboxUp, PodEvent::Published],
-            ),
+            PodEvent::Starts => {
+                self.each(alias, &[PodEvent::Scheduled, PodEvent::SandboxUp, PodEvent::Published])
+            }
             PodEvent::Unready => self.edit(alias, |pod, now, _| pod.ready = (false, now.into())),
             PodEvent::Exits => {
                 self.servers.remove(alias);
@@ -104,11 +103,7 @@ impl Cluster {
             pod.report_sandbox(false, now);
             exit(pod, now, 137);
         })?;
-        let next = self
-            .names
-            .pod(alias)?
-            .next_ip
-            .context("its story gives it no `next-ip`")?;
+        let next = self.names.pod(alias)?.next_ip.context("its story gives it no `next-ip`")?;
         self.attach(alias, next)?;
         self.clock.tick();
         self.edit(alias, |pod, now, _| pod.report_sandbox(true, now))
@@ -153,35 +148,22 @@ impl Cluster {
             self.topology.add_interface(alias, ip)?;
         }
         let pod = self.topology.pod(alias)?;
-        let server = Server::start(
-            &pod.netns,
-            declared.answers.as_deref().unwrap_or(alias),
-            &ports(&declared.ports),
-        )?;
+        let server =
+            Server::start(&pod.netns, declared.answers.as_deref().unwrap_or(alias), &ports(&declared.ports))?;
         self.servers.insert(alias.into(), server);
         Ok(())
     }
 
     fn detach(&mut self, alias: &str) -> Result<()> {
-        if self.topology.pod(alias).is_ok() {
-            self.topology.remove_pod(alias)
-        } else {
-            Ok(())
-        }
+        if self.topology.pod(alias).is_ok() { self.topology.remove_pod(alias) } else { Ok(()) }
     }
 
     /// Changes the object, given the time and the address that the pod holds, and writes it to the API.
     fn edit(&mut self, alias: &str, edit: impl FnOnce(&mut PodObject, &str, Option<IpAddr>)) -> Result<()> {
-        let held = self
-            .topology
-            .pod(alias)
-            .ok()
-            .and_then(|pod| pod.ips.first().copied());
+        let held = self.topology.pod(alias).ok().and_then(|pod| pod.ips.first().copied());
         let held = held.or_else(|| self.names.pod(alias).ok().map(|pod| pod.ip));
-        let object = self
-            .objects
-            .get_mut(alias)
-            .context("nothing has happened to it yet: let it be `scheduled`")?;
+        let object =
+            self.objects.get_mut(alias).context("nothing has happened to it yet: let it be `scheduled`")?;
         edit(object, &self.clock.text(), held);
         self.publish(alias)
     }

@@ -41,16 +41,8 @@ pub fn parse(text: &str, file: &str) -> Result<Scenario> {
 
 fn check_cast(scenario: &Scenario) -> Result<()> {
     let runs = &scenario.runs;
-    let variants = [
-        runs.family.len(),
-        runs.caller.len(),
-        runs.cni.len(),
-        runs.overlay.len(),
-    ];
-    ensure!(
-        !variants.contains(&0),
-        "`runs` has an empty list, so that the story would never run"
-    );
+    let variants = [runs.family.len(), runs.caller.len(), runs.cni.len(), runs.overlay.len()];
+    ensure!(!variants.contains(&0), "`runs` has an empty list, so that the story would never run");
     ensure!(!scenario.steps.is_empty(), "the story has no steps");
     check_neighbour(scenario)?;
     ensure!(
@@ -77,10 +69,7 @@ fn check_cast(scenario: &Scenario) -> Result<()> {
             );
         }
     }
-    scenario
-        .services
-        .keys()
-        .try_for_each(|service| check_name(service))
+    scenario.services.keys().try_for_each(|service| check_name(service))
 }
 
 fn check_neighbour(scenario: &Scenario) -> Result<()> {
@@ -102,18 +91,13 @@ fn check_neighbour(scenario: &Scenario) -> Result<()> {
 
 fn check_name(name: &str) -> Result<()> {
     let parts: Vec<_> = name.split('/').collect();
-    ensure!(
-        parts.len() == 2 && !parts.contains(&""),
-        "{name:?} is not namespace/name"
-    );
+    ensure!(parts.len() == 2 && !parts.contains(&""), "{name:?} is not namespace/name");
     Ok(())
 }
 
 fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
     match step {
-        Step::Pods(steps) => steps
-            .iter()
-            .try_for_each(|PodStep { pod: name, .. }| pod(scenario, name)),
+        Step::Pods(steps) => steps.iter().try_for_each(|PodStep { pod: name, .. }| pod(scenario, name)),
         Step::Slices(slices) => slices.iter().try_for_each(|(of, endpoints)| {
             service(scenario, of)?;
             endpoints.keys().try_for_each(|name| pod(scenario, name))
@@ -145,12 +129,7 @@ fn check_call(scenario: &Scenario, call: &Call) -> Result<()> {
         call.forbidden.is_none() || scenario.neighbour.is_some(),
         "the call is forbidden, and the story has no `neighbour` whose policy could do that"
     );
-    for outcome in call
-        .sees
-        .allowed()
-        .iter()
-        .chain(call.enforced.iter().flat_map(Sees::allowed))
-    {
+    for outcome in call.sees.allowed().iter().chain(call.enforced.iter().flat_map(Sees::allowed)) {
         ensure!(
             scenario.pods.contains_key(outcome) || OUTCOMES.contains(&&**outcome),
             "a client cannot see {outcome:?}; it sees the name of a pod of the story, {}",
@@ -199,10 +178,7 @@ steps:
     #[test]
     fn entries_that_must_be_absent_must_stay_absent_for_a_second() {
         let hold = |entries: &str| {
-            let story = STORY.replace(
-                "  - check:",
-                &format!("  - maps: {{DENIED: {entries}}}\n  - check:"),
-            );
+            let story = STORY.replace("  - check:", &format!("  - maps: {{DENIED: {entries}}}\n  - check:"));
             match &parse(&story, "story.yaml").unwrap().steps[1].value {
                 Step::Maps(maps) => maps["DENIED"].hold().as_secs_f32(),
                 other => panic!("{other:?}"),
@@ -223,13 +199,7 @@ steps:
     #[test]
     fn an_unknown_key_is_named_with_file_line_and_the_keys_there_are() {
         let error = error("ns/s: {}", "ns/s: {selektor: {app: a}}");
-        for part in [
-            "story.yaml",
-            "selektor",
-            "story.yaml:8:10",
-            "selector",
-            "publish-not-ready-addresses",
-        ] {
+        for part in ["story.yaml", "selektor", "story.yaml:8:10", "selector", "publish-not-ready-addresses"] {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
     }
@@ -245,19 +215,13 @@ steps:
     #[test]
     fn an_unknown_pod_is_named_with_the_line() {
         let error = error("[A starts]", "[Z starts]");
-        assert!(
-            error.contains("story.yaml:10: there is no pod \"Z\" in this story; there are A"),
-            "{error}"
-        );
+        assert!(error.contains("story.yaml:10: there is no pod \"Z\" in this story; there are A"), "{error}");
     }
 
     #[test]
     fn a_reason_that_does_not_exist_is_refused() {
         let error = error("sees: A}", "sees: A, denied: reusd}");
-        assert!(
-            error.contains("story.yaml:12: no denial has the reason \"reusd\""),
-            "{error}"
-        );
+        assert!(error.contains("story.yaml:12: no denial has the reason \"reusd\""), "{error}");
     }
 
     #[test]

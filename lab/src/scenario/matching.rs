@@ -26,9 +26,9 @@ pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
 /// address or UID as text matches its 16 octets (IPv4 mapped into IPv6).
 fn matches(expected: &Value, seen: &Value) -> bool {
     match (expected, seen) {
-        (Value::Object(wanted), Value::Object(fields)) => wanted
-            .iter()
-            .all(|(name, value)| fields.get(name).is_some_and(|seen| matches(value, seen))),
+        (Value::Object(wanted), Value::Object(fields)) => {
+            wanted.iter().all(|(name, value)| fields.get(name).is_some_and(|seen| matches(value, seen)))
+        }
         (_, Value::Object(fields)) if fields.len() == 1 => {
             fields.values().all(|inner| matches(expected, inner))
         }
@@ -38,10 +38,7 @@ fn matches(expected: &Value, seen: &Value) -> bool {
         }
         (Value::Array(wanted), Value::Array(items)) => {
             wanted.len() == items.len()
-                && wanted
-                    .iter()
-                    .zip(items)
-                    .all(|(wanted, item)| matches(wanted, item))
+                && wanted.iter().zip(items).all(|(wanted, item)| matches(wanted, item))
         }
         _ => expected == seen,
     }
@@ -76,34 +73,19 @@ mod tests {
     fn a_uid_is_found_in_hexadecimal_octets() {
         let mut octets = vec![json!("0x00"); 16];
         octets[15] = json!("0x2a");
-        assert!(matches(
-            &json!("00000000-0000-0000-0000-00000000002a"),
-            &json!(octets)
-        ));
+        assert!(matches(&json!("00000000-0000-0000-0000-00000000002a"), &json!(octets)));
     }
 
     #[test]
     fn a_field_that_must_be_absent_is_named() {
-        let expected = Entries {
-            lacks: vec![json!({"a": 1})],
-            ..Entries::default()
-        };
+        let expected = Entries { lacks: vec![json!({"a": 1})], ..Entries::default() };
         assert_eq!(mismatch(&expected, &[json!({"a": 2})]), None);
-        assert_eq!(
-            mismatch(&expected, &[json!({"a": 1})]).unwrap(),
-            "there is an entry with {\"a\":1}"
-        );
+        assert_eq!(mismatch(&expected, &[json!({"a": 1})]).unwrap(), "there is an entry with {\"a\":1}");
     }
 
     #[test]
     fn a_wrong_number_is_named() {
-        let expected = Entries {
-            count: Some(0),
-            ..Entries::default()
-        };
-        assert_eq!(
-            mismatch(&expected, &[json!(1)]).unwrap(),
-            "1 entries instead of 0"
-        );
+        let expected = Entries { count: Some(0), ..Entries::default() };
+        assert_eq!(mismatch(&expected, &[json!(1)]).unwrap(), "1 entries instead of 0");
     }
 }

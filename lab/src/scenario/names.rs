@@ -34,11 +34,7 @@ impl Names {
         let cast: Vec<_> = cast.chain([(CLIENT.to_owned(), &client)]).collect();
         let mut addresses = BTreeMap::new();
         for (alias, pod) in &cast {
-            let own = pod
-                .ip
-                .iter()
-                .chain(pod.ip.is_none().then_some(alias))
-                .chain(&pod.next_ip);
+            let own = pod.ip.iter().chain(pod.ip.is_none().then_some(alias)).chain(&pod.next_ip);
             let own = own
                 .map(|symbol| (symbol, is_ipv4))
                 .chain(pod.other_family.iter().map(|symbol| (symbol, !is_ipv4)));
@@ -82,11 +78,7 @@ impl Names {
             let has_node_ports = variant.caller == Caller::Nodeport;
             let of_caller = has_node_ports.then_some(30000 + 10 * u16::from(number));
             let node_port = service.node_port.or(of_caller);
-            let frontends = Frontends {
-                vip,
-                other_family,
-                node_port,
-            };
+            let frontends = Frontends { vip, other_family, node_port };
             (name.clone(), frontends)
         });
         let services = services.collect();
@@ -107,17 +99,12 @@ impl Names {
 
     /// A pod of the story, or the client.
     pub fn pod(&self, alias: &str) -> Result<&PodName> {
-        self.pods
-            .get(alias)
-            .with_context(|| format!("there is no pod {alias}"))
+        self.pods.get(alias).with_context(|| format!("there is no pod {alias}"))
     }
 
     /// The addresses of a Service.
     pub fn service(&self, name: &str) -> Result<Frontends> {
-        self.services
-            .get(name)
-            .copied()
-            .with_context(|| format!("there is no Service {name}"))
+        self.services.get(name).copied().with_context(|| format!("there is no Service {name}"))
     }
 
     /// An address by its own name, or by the name of the pod that has it.
@@ -138,10 +125,7 @@ impl Names {
     pub fn expand(&self, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::String(text) => self.expand_text(text)?.into(),
-            Value::Array(items) => items
-                .iter()
-                .map(|item| self.expand(item))
-                .collect::<Result<_>>()?,
+            Value::Array(items) => items.iter().map(|item| self.expand(item)).collect::<Result<_>>()?,
             Value::Object(fields) => fields
                 .iter()
                 .map(|(key, value)| Ok((key.clone(), self.expand(value)?)))
@@ -155,9 +139,8 @@ impl Names {
         let mut expanded = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
-            let (name, after) = after
-                .split_once('}')
-                .with_context(|| format!("{text:?} has ${{ without }}"))?;
+            let (name, after) =
+                after.split_once('}').with_context(|| format!("{text:?} has ${{ without }}"))?;
             expanded.push_str(before);
             expanded.push_str(&self.meaning(name)?);
             rest = after;

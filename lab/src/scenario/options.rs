@@ -24,11 +24,7 @@ impl AgentOptions<'_> {
     /// The command line, but for what every agent gets.
     pub(super) fn arguments(&self) -> Vec<String> {
         let flags = self.flags;
-        let retired = if flags.enforce_retired {
-            "enforce"
-        } else {
-            "observe"
-        };
+        let retired = if flags.enforce_retired { "enforce" } else { "observe" };
         let shown = |path: Option<&Path>| path.map(|path| path.display().to_string());
         let seconds = |seconds: Option<u32>| seconds.map(|seconds| seconds.to_string());
         let all = [
@@ -46,8 +42,6 @@ impl AgentOptions<'_> {
             ("cilium-maps", shown(self.cilium_maps)),
         ];
         let given = all.into_iter();
-        given
-            .filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)))
-            .collect()
+        given.filter_map(|(flag, value)| Some(format!("--{flag}={}", value?))).collect()
     }
 }

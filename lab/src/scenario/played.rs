@@ -25,8 +25,7 @@ impl Played<'_> {
 
     pub(super) fn of(&self, group: &Group) -> impl Iterator<Item = &Answer> {
         let rows = self.burst.callers().zip(&self.answers);
-        rows.filter(move |((of, _), _)| std::ptr::eq(*of, group))
-            .flat_map(|(_, row)| row.iter().flatten())
+        rows.filter(move |((of, _), _)| std::ptr::eq(*of, group)).flat_map(|(_, row)| row.iter().flatten())
     }
 
     pub(super) fn calls(&self, group: &Group) -> u64 {

@@ -29,9 +29,6 @@ pub(super) fn sniffer(call: &Call, host: &str, cluster: &Cluster) -> Result<Snif
 /// An error if there was a packet.
 pub(super) fn check(mut sniffer: Sniffer) -> Result<()> {
     let packets = sniffer.packets()?;
-    ensure!(
-        packets == 0,
-        "expected that the refused call sends no packet, seen: {packets} to its backend"
-    );
+    ensure!(packets == 0, "expected that the refused call sends no packet, seen: {packets} to its backend");
     Ok(())
 }

@@ -27,21 +27,13 @@ impl Serving {
     /// Serves the store on the loopback of `netns`.
     pub fn start(netns: &NetNs, store: Store) -> Result<Self> {
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("api")
-            .enable_all()
-            .build()?;
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("api").enable_all().build()?;
         let context = runtime.enter();
         let server = ApiServer::start(listener, store.clone())?;
         drop(context);
         server.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
-        Ok(Self {
-            kubeconfig: server.kubeconfig(),
-            server,
-            store,
-            _runtime: runtime,
-        })
+        Ok(Self { kubeconfig: server.kubeconfig(), server, store, _runtime: runtime })
     }
 
     /// Kubeconfig for clients in the same network namespace.

@@ -52,11 +52,7 @@ impl Stage {
         let action = variant.action.or(scenario.agent.action);
         if action == Some(Action::Capture) {
             // Packets that are sent there go no further.
-            let links = [
-                "link add cap0 type veth peer name cap1",
-                "link set cap1 up",
-                "link set cap0 up",
-            ];
+            let links = ["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"];
             netns.ip(&links)?;
         }
         let options = AgentOptions {
@@ -71,13 +67,7 @@ impl Stage {
         if !scenario.agent.later {
             agent.start_again()?;
         }
-        let mut stage = Self {
-            agent,
-            neighbour,
-            forbids,
-            cluster,
-            workdir,
-        };
+        let mut stage = Self { agent, neighbour, forbids, cluster, workdir };
         if first == First::Epguard {
             stage.catch_up()?;
             if stage.neighbour.is_some() {
@@ -134,9 +124,7 @@ impl Stage {
 
     fn hook_neighbour(&mut self, epguard_is_there: bool) -> Result<()> {
         let neighbour = self.neighbour.as_mut();
-        neighbour.map_or(Ok(()), |neighbour| {
-            beside::hook(neighbour, &self.cluster, epguard_is_there)
-        })
+        neighbour.map_or(Ok(()), |neighbour| beside::hook(neighbour, &self.cluster, epguard_is_there))
     }
 
     /// Reads the datapath's counters.

@@ -71,13 +71,7 @@ fn tell_to(
     hooks: Option<&str>,
     keep: bool,
 ) -> Result<(), Box<Failure>> {
-    let unprepared = |error| {
-        Box::new(Failure {
-            line: None,
-            error,
-            evidence: String::new(),
-        })
-    };
+    let unprepared = |error| Box::new(Failure { line: None, error, evidence: String::new() });
     let mut run = Run {
         scenario,
         variant,
@@ -89,21 +83,15 @@ fn tell_to(
     };
     let mut told = run.stage.catch_up().map_err(|error| (None, error));
     for step in &scenario.steps {
-        told = told.and_then(|()| {
-            run.step(&step.value)
-                .map_err(|error| (Some(step.referenced.line()), error))
-        });
+        told =
+            told.and_then(|()| run.step(&step.value).map_err(|error| (Some(step.referenced.line()), error)));
     }
     told.map_err(|(line, error)| {
         let evidence = run.evidence();
         if keep {
             run.stage.workdir.keep();
         }
-        Box::new(Failure {
-            line,
-            error,
-            evidence,
-        })
+        Box::new(Failure { line, error, evidence })
     })
 }
 
@@ -111,9 +99,9 @@ impl<'a> Run<'a> {
     fn step(&mut self, step: &'a Step) -> Result<()> {
         self.presenter.step(&self.stage, &self.played, step)?;
         match step {
-            Step::Pods(steps) => steps
-                .iter()
-                .try_for_each(|step| self.stage.pod_event(&step.pod, step.event)),
+            Step::Pods(steps) => {
+                steps.iter().try_for_each(|step| self.stage.pod_event(&step.pod, step.event))
+            }
             Step::Slices(slices) => slices
                 .iter()
                 .try_for_each(|(service, endpoints)| self.stage.cluster.set_slice(service, endpoints)),
@@ -146,16 +134,14 @@ impl<'a> Run<'a> {
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
             Step::Maps(maps) => {
                 self.stage.catch_up()?;
-                maps.iter().try_for_each(
-                    |(map, expected)| match (&expected.claim, self.map(map, expected)) {
-                        (None, seen) => seen,
-                        (Some(text), seen) => self.presenter.claim(Claim {
-                            holds: seen.is_ok(),
-                            text: text.clone(),
-                            seen: seen.err().map_or_else(String::new, |error| format!("{error:#}")),
-                        }),
-                    },
-                )
+                maps.iter().try_for_each(|(map, expected)| match (&expected.claim, self.map(map, expected)) {
+                    (None, seen) => seen,
+                    (Some(text), seen) => self.presenter.claim(Claim {
+                        holds: seen.is_ok(),
+                        text: text.clone(),
+                        seen: seen.err().map_or_else(String::new, |error| format!("{error:#}")),
+                    }),
+                })
             }
             Step::Dump(tables) => {
                 self.stage.catch_up()?;
@@ -217,16 +203,10 @@ impl<'a> Run<'a> {
     /// Waits for the expected entries: those that depend on the node's routes follow them after a moment. Then they must hold.
     fn entries(&self, expected: &Entries, read: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
         let expand = |values: &[Value]| {
-            values
-                .iter()
-                .map(|value| self.stage.cluster.names.expand(value))
-                .collect::<Result<_>>()
+            values.iter().map(|value| self.stage.cluster.names.expand(value)).collect::<Result<_>>()
         };
-        let expanded = Entries {
-            has: expand(&expected.has)?,
-            lacks: expand(&expected.lacks)?,
-            ..expected.clone()
-        };
+        let expanded =
+            Entries { has: expand(&expected.has)?, lacks: expand(&expected.lacks)?, ..expected.clone() };
         let compare = || -> Result<Result<(), String>> {
             let seen = read()?;
             let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
@@ -246,18 +226,15 @@ impl<'a> Run<'a> {
     }
 
     fn logged(&self, texts: &[String]) -> Result<()> {
-        let texts: Vec<String> = texts
-            .iter()
-            .map(|text| self.stage.cluster.names.expand_text(text))
-            .collect::<Result<_>>()?;
+        let texts: Vec<String> =
+            texts.iter().map(|text| self.stage.cluster.names.expand_text(text)).collect::<Result<_>>()?;
         // Log lines come through a ring buffer, a little after the verdict.
         wait::until(Duration::from_millis(5), || {
             let log = self.stage.agent.log();
             let mut lines = log.lines();
-            Ok(wait::holds(
-                lines.any(|line| texts.iter().all(|text| line.contains(text))),
-                || format!("no line of the agent's log has {}", texts.join(" and ")),
-            ))
+            Ok(wait::holds(lines.any(|line| texts.iter().all(|text| line.contains(text))), || {
+                format!("no line of the agent's log has {}", texts.join(" and "))
+            }))
         })
     }
 

@@ -42,11 +42,7 @@ pub struct Clients {
 
 impl Default for Clients {
     fn default() -> Self {
-        Self {
-            flows: BTreeMap::new(),
-            sockets: BTreeMap::new(),
-            ports: PORTS.cycle(),
-        }
+        Self { flows: BTreeMap::new(), sockets: BTreeMap::new(), ports: PORTS.cycle() }
     }
 }
 
@@ -135,8 +131,7 @@ impl Clients {
         let any = any(to);
         if let Some(name) = &call.socket {
             if !self.sockets.contains_key(name) {
-                self.sockets
-                    .insert(name.clone(), client.udp(SocketAddr::new(any, 0))?);
+                self.sockets.insert(name.clone(), client.udp(SocketAddr::new(any, 0))?);
             }
             return Ok(self.sockets[name].ask(to, timeout));
         }
@@ -157,11 +152,7 @@ impl Clients {
         Ok(match client.open(request) {
             Ok(mut flow) => {
                 let answer = flow.ask(timeout);
-                let kept = Kept {
-                    protocol: call.protocol,
-                    flow,
-                    opened: Instant::now(),
-                };
+                let kept = Kept { protocol: call.protocol, flow, opened: Instant::now() };
                 self.flows.insert(name.clone(), kept);
                 answer
             }
@@ -181,11 +172,7 @@ fn mapped(to: SocketAddr) -> Result<SocketAddr> {
 }
 
 fn any(to: SocketAddr) -> IpAddr {
-    if to.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        Ipv6Addr::UNSPECIFIED.into()
-    }
+    if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
 fn destination(
@@ -203,16 +190,11 @@ fn destination(
         return Ok(SocketAddr::new(ip, port.unwrap_or(8080)));
     };
     let frontends = cluster.names.service(to)?;
-    let vip = frontends
-        .other_family
-        .filter(|_| other_family)
-        .unwrap_or(frontends.vip);
+    let vip = frontends.other_family.filter(|_| other_family).unwrap_or(frontends.vip);
     if host != "external" {
         return Ok(SocketAddr::new(vip, service.port));
     }
-    let index = (0..)
-        .zip(&service.protocols)
-        .find(|(_, served)| **served == protocol);
+    let index = (0..).zip(&service.protocols).find(|(_, served)| **served == protocol);
     let (Some(first), Some((index, _))) = (frontends.node_port, index) else {
         bail!("{to} has no NodePort for {protocol:?}: give it a `node-port`, or run with `caller: nodeport`");
     };

@@ -81,16 +81,11 @@ impl Variant {
     }
 
     pub(super) fn topology(self) -> TopologyOptions {
-        TopologyOptions {
-            cni: self.cni,
-            overlay: self.overlay,
-        }
+        TopologyOptions { cni: self.cni, overlay: self.overlay }
     }
 
     pub(super) fn proxy(self) -> ProxyOptions {
-        ProxyOptions {
-            masquerade_all: self.caller == Caller::Masquerade,
-        }
+        ProxyOptions { masquerade_all: self.caller == Caller::Masquerade }
     }
 
     /// The origin of calls without `from`.
@@ -146,11 +141,7 @@ fn each<T: Copy>(variants: &[Variant], values: &[T], set: impl Fn(&mut Variant, 
 
 /// The values of a list; `None` alone for an empty one, which leaves the choice to the story.
 fn some<T: Copy>(values: &[T]) -> Vec<Option<T>> {
-    if values.is_empty() {
-        vec![None]
-    } else {
-        values.iter().copied().map(Some).collect()
-    }
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 
 #[cfg(test)]
@@ -159,10 +150,7 @@ mod tests {
 
     #[test]
     fn a_scenario_runs_once_for_each_combination() {
-        let runs = Runs {
-            caller: vec![Caller::Pod, Caller::Node],
-            ..Runs::default()
-        };
+        let runs = Runs { caller: vec![Caller::Pod, Caller::Node], ..Runs::default() };
         let names: Vec<String> = Variant::all(&runs).iter().map(ToString::to_string).collect();
         assert_eq!(names, ["ipv4", "ipv6", "ipv4 node", "ipv6 node"]);
     }
@@ -176,9 +164,6 @@ mod tests {
         };
         assert_eq!(Variant::all(&runs).len(), 12);
         let names: Vec<String> = Variant::sample(&runs).iter().map(ToString::to_string).collect();
-        assert_eq!(
-            names,
-            ["ipv4 before drop", "ipv6 behind reject", "ipv4 between drop"]
-        );
+        assert_eq!(names, ["ipv4 before drop", "ipv6 behind reject", "ipv4 between drop"]);
     }
 }

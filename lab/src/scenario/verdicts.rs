@@ -161,11 +161,7 @@ impl<'a> Series<'a> {
                 } else {
                     format!("only {}", words(denied))
                 };
-                anyhow::bail!(
-                    "expected {what}, seen {}: counted {now}; {}",
-                    reason.as_str(),
-                    summary(seen)
-                );
+                anyhow::bail!("expected {what}, seen {}: counted {now}; {}", reason.as_str(), summary(seen));
             }
             ensure!(
                 self.mode == Mode::Enforce
@@ -176,10 +172,9 @@ impl<'a> Series<'a> {
             self.more(call, denied, &now)?;
             Ok(match self.missing(call, denied, least, &now) {
                 None => Ok(()),
-                Some(missing) => Err(format!(
-                    "expected {missing} counted, seen: counted {now}; {}",
-                    summary(seen)
-                )),
+                Some(missing) => {
+                    Err(format!("expected {missing} counted, seen: counted {now}; {}", summary(seen)))
+                }
             })
         })
     }
@@ -187,10 +182,7 @@ impl<'a> Series<'a> {
     /// The expected action.
     fn by(&self, call: &Call) -> Action {
         let by = call.by.unwrap_or(self.action);
-        let is_to_ip = call
-            .call
-            .as_ref()
-            .is_some_and(|to| self.cluster.service(to).is_none());
+        let is_to_ip = call.call.as_ref().is_some_and(|to| self.cluster.service(to).is_none());
         if self.variant.caller.is_at_sockets() && !is_to_ip {
             refusals::action(call, by, self.judges_by_socket)
         } else {
@@ -250,11 +242,7 @@ impl<'a> Series<'a> {
     fn missing(&self, call: &Call, denied: Option<Reason>, least: u64, now: &Counters) -> Option<String> {
         if let Some(reason) = denied {
             let enforced = self.mode == Mode::Enforce && !self.only_observes(call, reason);
-            let outcome = if enforced {
-                self.by(call).outcome()
-            } else {
-                Outcome::Observed
-            };
+            let outcome = if enforced { self.by(call).outcome() } else { Outcome::Observed };
             // Refused instead of what the story expects: counted beside.
             let declared = call.by.unwrap_or(self.action);
             if self.refuses(call, reason)
@@ -271,11 +259,7 @@ impl<'a> Series<'a> {
             let (counted, once) = (now.of(reason, outcome), self.refuses(call, reason));
             if counted < least || (once && counted > least) {
                 let bound = if once { "exactly" } else { "at least" };
-                return Some(format!(
-                    "{bound} {least} {}/{}",
-                    reason.as_str(),
-                    outcome.as_str()
-                ));
+                return Some(format!("{bound} {least} {}/{}", reason.as_str(), outcome.as_str()));
             }
         }
         if self.mode == Mode::Off {

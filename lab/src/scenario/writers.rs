@@ -17,21 +17,15 @@ pub(super) fn write(stage: &Stage, map: Option<&str>, writers: &Writers) -> Resu
     store.ensure_namespace(namespace)?;
     for _ in 0..writers.rounds {
         thread::scope(|scope| -> Result<()> {
-            let commands = scope.spawn(|| {
-                writers
-                    .commands
-                    .iter()
-                    .try_for_each(|words| stage.agent.run(words))
-            });
+            let commands =
+                scope.spawn(|| writers.commands.iter().try_for_each(|words| stage.agent.run(words)));
             for data in &writers.config_map {
                 let metadata = json!({"name": name, "namespace": namespace});
                 store.apply(json!({
                     "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data,
                 }))?;
             }
-            commands
-                .join()
-                .map_err(|_| anyhow::anyhow!("a command's thread panicked"))?
+            commands.join().map_err(|_| anyhow::anyhow!("a command's thread panicked"))?
         })?;
     }
     Ok(())

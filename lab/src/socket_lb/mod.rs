@@ -111,11 +111,7 @@ impl SocketLb {
             cookies.insert(name.to_owned(), cookie);
         }
         self.namespaces = cookies;
-        if self.is_attached() {
-            self.write_namespaces()
-        } else {
-            Ok(())
-        }
+        if self.is_attached() { self.write_namespaces() } else { Ok(()) }
     }
 
     fn write_namespaces(&self) -> Result<()> {

@@ -141,29 +141,18 @@ mod tests {
     fn a_backend_keeps_its_number_while_it_is_listed_and_gets_a_new_one_after_that() {
         let mut tables = Tables::default();
         let mut numbers = |backends: &[&str]| -> Vec<u32> {
-            tables
-                .wanted(&[rule(backends)])
-                .backends
-                .keys()
-                .copied()
-                .collect()
+            tables.wanted(&[rule(backends)]).backends.keys().copied().collect()
         };
         let first = numbers(&["10.244.1.3:80", "10.244.1.4:80"]);
         assert_eq!(numbers(&["10.244.1.4:80"]), first[1..]);
         let again = numbers(&["10.244.1.3:80", "10.244.1.4:80"]);
-        assert!(
-            again.contains(&first[1]) && !again.contains(&first[0]),
-            "{again:?}"
-        );
+        assert!(again.contains(&first[1]) && !again.contains(&first[0]), "{again:?}");
     }
 
     #[test]
     fn a_reversal_is_in_network_order() {
         let wanted = Tables::default().wanted(&[rule(&[])]);
-        assert_eq!(
-            wanted.reversals4,
-            BTreeMap::from([([0, 1], [10, 96, 0, 10, 0, 80])])
-        );
+        assert_eq!(wanted.reversals4, BTreeMap::from([([0, 1], [10, 96, 0, 10, 0, 80])]));
     }
 
     #[test]

@@ -10,10 +10,7 @@ pub fn abort(socket: &impl AsFd) {
     const LENGTH: socklen_t = 16;
     const { assert!(size_of::<sockaddr>() == LENGTH as usize) };
     // Connecting to AF_UNSPEC disconnects a socket (connect(2)).
-    let nothing = sockaddr {
-        sa_family: 0,
-        sa_data: [0; 14],
-    };
+    let nothing = sockaddr { sa_family: 0, sa_data: [0; 14] };
     // SAFETY: the descriptor is open while it is borrowed, and `nothing` has LENGTH octets.
     let _ = unsafe { libc::connect(socket.as_fd().as_raw_fd(), &raw const nothing, LENGTH) };
 }
@@ -32,9 +29,6 @@ mod tests {
         let _copy = stream.try_clone().unwrap();
         peer.set_nonblocking(true).unwrap();
         abort(&stream);
-        assert_eq!(
-            peer.read(&mut [0]).unwrap_err().kind(),
-            ErrorKind::ConnectionReset
-        );
+        assert_eq!(peer.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     }
 }

@@ -24,11 +24,7 @@ pub struct Client {
 impl Client {
     /// Clients in this namespace.
     pub fn new(netns: &NetNs) -> Self {
-        Self {
-            netns: netns.clone(),
-            cgroups: Vec::new(),
-            size: 0,
-        }
+        Self { netns: netns.clone(), cgroups: Vec::new(), size: 0 }
     }
 
     /// The same, and their TCP and UDP sockets are made in these cgroups, one of each hierarchy.
@@ -58,10 +54,7 @@ impl Client {
             |unopened| unopened,
             |mut flow| flow.ask(call.timeout.saturating_sub(start.elapsed())),
         );
-        Answer {
-            latency: start.elapsed(),
-            ..answer
-        }
+        Answer { latency: start.elapsed(), ..answer }
     }
 
     /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is the result that prevented it.
@@ -97,9 +90,7 @@ impl Client {
             Protocol::Tcp => Type::STREAM,
             Protocol::Udp => Type::DGRAM,
             Protocol::Sctp => {
-                return Err(io::Error::other(
-                    "an SCTP flow cannot stay open here; call instead",
-                ));
+                return Err(io::Error::other("an SCTP flow cannot stay open here; call instead"));
             }
         };
         let socket = self.socket(Domain::for_address(call.to), kind)?;

@@ -19,10 +19,7 @@ pub struct Flow {
 
 #[derive(Debug)]
 enum Connection {
-    Tcp {
-        stream: BufReader<TcpStream>,
-        line: Vec<u8>,
-    },
+    Tcp { stream: BufReader<TcpStream>, line: Vec<u8> },
     Udp(UdpSocket),
 }
 
@@ -31,16 +28,11 @@ impl Flow {
     pub(super) fn new(protocol: Protocol, local: Option<SocketAddr>, socket: Socket, size: usize) -> Self {
         let connection = match protocol {
             Protocol::Udp => Connection::Udp(socket.into()),
-            Protocol::Tcp | Protocol::Sctp => Connection::Tcp {
-                stream: BufReader::new(socket.into()),
-                line: Vec::new(),
-            },
+            Protocol::Tcp | Protocol::Sctp => {
+                Connection::Tcp { stream: BufReader::new(socket.into()), line: Vec::new() }
+            }
         };
-        Self {
-            local,
-            connection,
-            size,
-        }
+        Self { local, connection, size }
     }
 
     /// Makes a request on the flow and waits for the reply.
@@ -69,11 +61,7 @@ impl Drop for Flow {
 /// The time left until `deadline`, or an error after it.
 pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        Err(io::ErrorKind::TimedOut.into())
-    } else {
-        Ok(Some(left))
-    }
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
 }
 
 /// Receives a datagram before the deadline. A signal does not end the wait: the kernel restarts no call that has a timeout (signal(7)).
@@ -90,11 +78,7 @@ pub(super) fn receive(socket: &UdpSocket, datagram: &mut [u8], deadline: Instant
 /// Ignores the error of a datagram that the sender's own host dropped, in a filter (`EPERM`) or at egress (`ENOBUFS`). A
 /// drop at a remote host gives no such error; in both cases the caller waits for a reply or an ICMP error.
 pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
-    if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)) {
-        Ok(())
-    } else {
-        Err(error)
-    }
+    if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)) { Ok(()) } else { Err(error) }
 }
 
 /// `line` keeps the part of a reply that had arrived at a deadline.
@@ -159,10 +143,7 @@ mod tests {
             // SAFETY: the thread waits for the datagram, so it exists.
             assert_eq!(unsafe { libc::pthread_kill(waiting, libc::SIGUSR2) }, 0);
             sleep(Duration::from_millis(100));
-            UdpSocket::bind("127.0.0.1:0")
-                .unwrap()
-                .send_to(b"late", to)
-                .unwrap();
+            UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"late", to).unwrap();
         });
         let mut datagram = [0; 8];
         let received = receive(&socket, &mut datagram, Instant::now() + Duration::from_mins(1));

@@ -38,9 +38,6 @@ mod tests {
         assert_eq!(replier(b"banana", 7), None);
         let long = encode(7, 4000);
         assert_eq!(long.len(), 4000);
-        assert_eq!(
-            replier(&reply(&long[..2048], "shop/a-1"), 7),
-            Some("shop/a-1".to_owned())
-        );
+        assert_eq!(replier(&reply(&long[..2048], "shop/a-1"), 7), Some("shop/a-1".to_owned()));
     }
 }

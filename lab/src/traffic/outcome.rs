@@ -53,11 +53,7 @@ impl Answer {
     /// The answer to a request that began then and ends now.
     pub(super) fn now(outcome: Outcome, start: Instant, local: Option<SocketAddr>) -> Self {
         let latency = start.elapsed();
-        Self {
-            outcome,
-            latency,
-            local,
-        }
+        Self { outcome, latency, local }
     }
 }
 

@@ -28,24 +28,14 @@ pub(super) fn ask(call: Call) -> io::Result<(SocketAddr, Outcome)> {
     let request = message::request();
     // A tag must not be zero; requests are counted from one.
     let tag = u32::try_from(request).map_err(io::Error::other)?;
-    let port = call
-        .from
-        .map(|from| from.port())
-        .filter(|port| *port != 0)
-        .unwrap_or(ephemeral_port(request));
+    let port = call.from.map(|from| from.port()).filter(|port| *port != 0).unwrap_or(ephemeral_port(request));
     let socket = socket(Domain::for_address(call.to))?;
     if let Some(from) = call.from {
         SockRef::from(&socket).bind(&SocketAddr::new(from.ip(), 0).into())?;
     }
     socket.connect(SocketAddr::new(call.to.ip(), 0))?;
     let local = SocketAddr::new(socket.local_addr()?.ip(), port);
-    let init = Packet {
-        ports: [port, call.to.port()],
-        tag: 0,
-        chunk: INIT,
-        initiate: tag,
-        cookie: &[],
-    };
+    let init = Packet { ports: [port, call.to.port()], tag: 0, chunk: INIT, initiate: tag, cookie: &[] };
     let deadline = Instant::now() + call.timeout;
     let sent = socket.send(&init.encode()).map(drop).or_else(lost_on_the_way);
     let replied = sent.and_then(|()| await_reply(&socket, call.to.is_ipv4(), request, tag, deadline));
@@ -64,11 +54,7 @@ fn await_reply(
         let length = receive(socket, &mut buffer, deadline)?;
         match Packet::decode(&buffer[..length], ipv4).filter(|packet| packet.tag == tag) {
             Some(Packet { chunk: ABORT, .. }) => return Err(io::ErrorKind::ConnectionRefused.into()),
-            Some(Packet {
-                chunk: INIT_ACK,
-                cookie,
-                ..
-            }) => {
+            Some(Packet { chunk: INIT_ACK, cookie, .. }) => {
                 let name = message::replier(cookie, request);
                 return name.ok_or_else(|| io::Error::other("INIT ACK of another sender"));
             }
@@ -94,14 +80,8 @@ pub(super) fn answer(
     let cookie = reply(&message::encode(init.initiate.into(), 0));
     let ports = [port, init.ports[0]];
     Some(
-        Packet {
-            ports,
-            tag: init.initiate,
-            chunk: INIT_ACK,
-            initiate: init.initiate,
-            cookie: &cookie,
-        }
-        .encode(),
+        Packet { ports, tag: init.initiate, chunk: INIT_ACK, initiate: init.initiate, cookie: &cookie }
+            .encode(),
     )
 }
 
@@ -122,12 +102,7 @@ impl<'a> Packet<'a> {
         let size = |octets: usize| u16::try_from(octets).unwrap_or(u16::MAX).to_be_bytes();
         let mut parameter = Vec::new();
         if !self.cookie.is_empty() {
-            parameter = [
-                &STATE_COOKIE.to_be_bytes()[..],
-                &size(4 + self.cookie.len()),
-                self.cookie,
-            ]
-            .concat();
+            parameter = [&STATE_COOKIE.to_be_bytes()[..], &size(4 + self.cookie.len()), self.cookie].concat();
         }
         let mut packet = self.ports.map(u16::to_be_bytes).concat();
         packet.extend([self.tag.to_be_bytes(), [0; 4]].concat());
@@ -145,11 +120,7 @@ impl<'a> Packet<'a> {
 
     /// A raw IPv4 socket delivers the IP header, too.
     fn decode(received: &'a [u8], ipv4: bool) -> Option<Self> {
-        let header = if ipv4 {
-            usize::from(received.first()? & 0xf) * 4
-        } else {
-            0
-        };
+        let header = if ipv4 { usize::from(received.first()? & 0xf) * 4 } else { 0 };
         let packet = received.get(header..)?;
         let short = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
         let long = |at: usize| Some(u32::from_be_bytes(*packet.get(at..)?.first_chunk()?));
@@ -168,9 +139,7 @@ impl<'a> Packet<'a> {
 /// The checksum that conntrack requires (RFC 9260 appendix A), over a packet whose checksum field is zero.
 fn crc32c(packet: &[u8]) -> u32 {
     let step = |crc: u32| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
-    !packet.iter().fold(u32::MAX, |crc, octet| {
-        (0..8).fold(crc ^ u32::from(*octet), |crc, _| step(crc))
-    })
+    !packet.iter().fold(u32::MAX, |crc, octet| (0..8).fold(crc ^ u32::from(*octet), |crc, _| step(crc)))
 }
 
 #[cfg(test)]
@@ -184,23 +153,11 @@ mod tests {
 
     #[test]
     fn an_init_is_answered_on_its_own_port_only() {
-        let init = Packet {
-            ports: [40000, 80],
-            tag: 0,
-            chunk: INIT,
-            initiate: 7,
-            cookie: &[],
-        }
-        .encode();
+        let init = Packet { ports: [40000, 80], tag: 0, chunk: INIT, initiate: 7, cookie: &[] }.encode();
         let reply = |request: &[u8]| message::reply(request, "shop/a-1");
         let ack = answer(&init, false, 80, reply).unwrap();
-        let expected = Packet {
-            ports: [80, 40000],
-            tag: 7,
-            chunk: INIT_ACK,
-            initiate: 7,
-            cookie: b"7 shop/a-1\n",
-        };
+        let expected =
+            Packet { ports: [80, 40000], tag: 7, chunk: INIT_ACK, initiate: 7, cookie: b"7 shop/a-1\n" };
         assert_eq!(Packet::decode(&ack, false), Some(expected));
         assert_eq!(answer(&init, false, 81, reply), None);
         assert_eq!(answer(&ack, false, 40000, reply), None);

@@ -51,10 +51,7 @@ impl Server {
     pub fn start(netns: &NetNs, name: &str, ports: &[Port]) -> Result<Self> {
         let bound = netns.run(|| ports.iter().map(|port| bind(*port)).collect::<Result<Vec<_>>>())?;
         let bound = bound.with_context(|| format!("cannot start the server of {name}"))?;
-        let service = Arc::new(Service {
-            name: name.to_owned(),
-            requests: AtomicU64::new(0),
-        });
+        let service = Arc::new(Service { name: name.to_owned(), requests: AtomicU64::new(0) });
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name(format!("server {name}"))
@@ -63,10 +60,7 @@ impl Server {
         for socket in bound.into_iter().flatten() {
             runtime.spawn(serve(socket, Arc::clone(&service)));
         }
-        Ok(Self {
-            service,
-            _runtime: runtime,
-        })
+        Ok(Self { service, _runtime: runtime })
     }
 
     /// How many requests have arrived, answered or not.
@@ -80,10 +74,7 @@ fn bind(Port { protocol, port }: Port) -> Result<Vec<Bound>> {
     let bound = match protocol {
         Protocol::Tcp => dual_stack(Type::STREAM, port).map(|socket| vec![Bound::Tcp(socket.into())]),
         Protocol::Udp => dual_stack(Type::DGRAM, port).map(|socket| vec![Bound::Udp(socket.into())]),
-        Protocol::Sctp => [Domain::IPV4, Domain::IPV6]
-            .into_iter()
-            .map(|domain| raw(domain, port))
-            .collect(),
+        Protocol::Sctp => [Domain::IPV4, Domain::IPV6].into_iter().map(|domain| raw(domain, port)).collect(),
     };
     bound.with_context(|| format!("cannot bind port {port}/{protocol}"))
 }

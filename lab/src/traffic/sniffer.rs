@@ -56,11 +56,7 @@ fn destination(packet: &[u8]) -> Option<SocketAddr> {
     let (protocol, ip, transport_at) = match packet.first()? >> 4 {
         4 => {
             let ip: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
-            (
-                packet[9],
-                IpAddr::from(Ipv4Addr::from(ip)),
-                usize::from(packet[0] & 0xf) * 4,
-            )
+            (packet[9], IpAddr::from(Ipv4Addr::from(ip)), usize::from(packet[0] & 0xf) * 4)
         }
         6 => {
             let ip: [u8; 16] = packet.get(24..40)?.try_into().ok()?;

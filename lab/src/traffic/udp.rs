@@ -44,10 +44,7 @@ impl UdpPeer {
         let mut datagram = [0; 2048];
         // An error about an earlier destination would be returned instead of sending.
         while self.next_error().is_ok() {}
-        self.socket
-            .send_to(&message::encode(request, self.size), to)
-            .map(drop)
-            .or_else(lost_on_the_way)?;
+        self.socket.send_to(&message::encode(request, self.size), to).map(drop).or_else(lost_on_the_way)?;
         loop {
             self.socket.set_read_timeout(left(deadline)?)?;
             match self.socket.recv_from(&mut datagram) {

@@ -18,29 +18,14 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
     world.store.apply(service("odd", "banana")).unwrap();
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
     let uid = &dead["metadata"]["uid"];
-    world
-        .store
-        .apply(slice("web-1", "web", "10.244.1.10", uid, &ports))
-        .unwrap();
-    world
-        .store
-        .apply(slice("odd-4", "odd", "banana", uid, &ports))
-        .unwrap();
-    world
-        .store
-        .apply(slice("odd-1", "odd", "10.244.1.10", &json!(""), &ports))
-        .unwrap();
+    world.store.apply(slice("web-1", "web", "10.244.1.10", uid, &ports)).unwrap();
+    world.store.apply(slice("odd-4", "odd", "banana", uid, &ports)).unwrap();
+    world.store.apply(slice("odd-1", "odd", "10.244.1.10", &json!(""), &ports)).unwrap();
     let many: Vec<Value> = (1..=10_000).map(|port| json!({"port": port})).collect();
-    world
-        .store
-        .apply(slice("odd-2", "odd", "10.244.1.10", uid, &json!(many)))
-        .unwrap();
+    world.store.apply(slice("odd-2", "odd", "10.244.1.10", uid, &json!(many))).unwrap();
     let strange =
         json!([{"port": 0}, {"port": 70000}, {"port": -1}, {"port": 80, "protocol": "QUIC"}, {"port": null}]);
-    world
-        .store
-        .apply(slice("odd-3", "odd", "10.244.1.10", uid, &strange))
-        .unwrap();
+    world.store.apply(slice("odd-3", "odd", "10.244.1.10", uid, &strange)).unwrap();
     let mut named = slice("web-2", "web", "example.com", uid, &ports);
     named["addressType"] = json!("FQDN");
     world.store.apply(named).unwrap();
@@ -67,17 +52,10 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
         .iter()
         .map(|row| (&row["service"], &row["ip"], &row["port"]))
         .collect();
-    assert_eq!(
-        denied,
-        [(&json!("shop/web"), &json!("10.244.1.10"), &json!(8080))]
-    );
+    assert_eq!(denied, [(&json!("shop/web"), &json!("10.244.1.10"), &json!(8080))]);
     let log = world.log();
     assert!(!log.contains("panicked"), "{log}");
-    assert_eq!(
-        log.lines().filter(|line| line.contains("object skipped")).count(),
-        1,
-        "{log}"
-    );
+    assert_eq!(log.lines().filter(|line| line.contains("object skipped")).count(), 1, "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,19 +84,8 @@ async fn a_wrong_token_is_reported_for_each_watch() {
     let mut config: Value = serde_json::from_str(&world.server.kubeconfig()).unwrap();
     config["users"][0]["user"]["token"] = json!("wrong");
     world.start(&config.to_string(), &[]);
-    let status = world.until("refused", |status| {
-        status.watches.values().all(|watch| watch.error.is_some())
-    });
-    let errors: Vec<&String> = status
-        .watches
-        .values()
-        .filter_map(|watch| watch.error.as_ref())
-        .collect();
-    assert!(
-        errors
-            .iter()
-            .all(|error| error.contains("401") || error.contains("nauthorized")),
-        "{errors:?}"
-    );
+    let status = world.until("refused", |status| status.watches.values().all(|watch| watch.error.is_some()));
+    let errors: Vec<&String> = status.watches.values().filter_map(|watch| watch.error.as_ref()).collect();
+    assert!(errors.iter().all(|error| error.contains("401") || error.contains("nauthorized")), "{errors:?}");
     assert!(!status.synced);
 }

@@ -43,12 +43,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     world.store.ensure_namespace("shop").unwrap();
     world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
     let kubeconfig = world.server.kubeconfig();
-    let options = [
-        "--uplinks=up0",
-        "--pod-interfaces=va",
-        "--xdp=driver",
-        "--action=reject",
-    ];
+    let options = ["--uplinks=up0", "--pod-interfaces=va", "--xdp=driver", "--action=reject"];
     world.start(&kubeconfig, &options);
     world.until("denying", |status| {
         let is_early = status.interfaces.iter().any(|at| at.xdp.is_some());
@@ -68,21 +63,10 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
             let interfaces = world.status().interfaces;
             panic!("no answer: {counted:?} {interfaces:?} {}", world.log())
         });
-        assert_eq!(
-            (&rst[..6], &rst[6..12]),
-            (&ROUTER[..], &own[..]),
-            "back to who sent it"
-        );
+        assert_eq!((&rst[..6], &rst[6..12]), (&ROUTER[..], &own[..]), "back to who sent it");
         assert_eq!((&rst[26..30], &rst[30..34]), (&DEAD[..], &CLIENT[..]));
-        assert_eq!(
-            &rst[34..38],
-            [8080_u16.to_be_bytes(), port.to_be_bytes()].as_flattened()
-        );
-        assert_eq!(
-            rst[42..48],
-            [0, 0, 0, 8, 0x50, 0x14],
-            "RST and ACK of the SYN's number 7"
-        );
+        assert_eq!(&rst[34..38], [8080_u16.to_be_bytes(), port.to_be_bytes()].as_flattened());
+        assert_eq!(rst[42..48], [0, 0, 0, 8, 0x50, 0x14], "RST and ACK of the SYN's number 7");
     }
     // A packet that only TC can answer proves that the sniffer works: it comes in, and its RST goes out.
     tap.write_all(&with_option(&syn(own, FRAMES + 1))).unwrap();
@@ -100,12 +84,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
 fn tap(world: &World, name: &str) -> File {
     let make = || {
         let mut options = File::options();
-        let tap = options
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open("/dev/net/tun")
-            .unwrap();
+        let tap = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun").unwrap();
         // SAFETY: an all-zero ifreq is one.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
@@ -125,9 +104,7 @@ fn mac(world: &World) -> [u8; 6] {
     let shown = ip.args(["-j", "link", "show", "up0"]).output().unwrap().stdout;
     let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
     let octets = shown[0]["address"].as_str().unwrap().split(':');
-    let octets: Vec<u8> = octets
-        .map(|octet| u8::from_str_radix(octet, 16).unwrap())
-        .collect();
+    let octets: Vec<u8> = octets.map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
     octets.try_into().unwrap()
 }
 

@@ -19,10 +19,7 @@ fn named() -> Vec<(String, u32)> {
     let context = &daemon_set["spec"]["template"]["spec"]["containers"][0]["securityContext"];
     let names = context["capabilities"]["add"].as_array().unwrap().iter();
     let number = |name: &str| KNOWN.iter().find(|known| known.0 == name).unwrap().1;
-    names
-        .map(|name| name.as_str().unwrap())
-        .map(|name| (name.to_owned(), number(name)))
-        .collect()
+    names.map(|name| name.as_str().unwrap()).map(|name| (name.to_owned(), number(name))).collect()
 }
 
 /// Drops all other capabilities, and the ways to get them back, as a container runtime does.
@@ -34,11 +31,7 @@ fn confine(command: &mut Command, kept: Vec<u32>) {
         }
         // SAFETY: changes only this process.
         let failed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-        if failed == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
     // SAFETY: the closure only makes system calls and reads memory that was allocated before.
     unsafe { command.pre_exec(confine) };
@@ -65,16 +58,9 @@ async fn the_named_capabilities_are_enough_to_deny_a_packet() {
         assert!(process.contains(&format!("CapEff:\t{mask:016x}\n")), "{process}");
         connect_to_the_service(&world);
         let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
-        assert_eq!(
-            counters[&(Reason::DeadBackend, Outcome::Dropped)].packets,
-            1,
-            "{hooks}"
-        );
+        assert_eq!(counters[&(Reason::DeadBackend, Outcome::Dropped)].packets, 1, "{hooks}");
         let status = world.status();
-        assert!(
-            status.interfaces.iter().all(|interface| interface.attached),
-            "{status:?}"
-        );
+        assert!(status.interfaces.iter().all(|interface| interface.attached), "{status:?}");
     }
 }
 
@@ -89,9 +75,6 @@ async fn without_any_one_capability_the_agent_ends_and_names_the_failed_step() {
             outcome.contains("needs Linux 5.14, CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"),
             "without {missing}: {outcome}"
         );
-        println!(
-            "without {missing}: {}",
-            outcome.lines().last().unwrap_or_default()
-        );
+        println!("without {missing}: {}", outcome.lines().last().unwrap_or_default());
     }
 }

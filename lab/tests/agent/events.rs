@@ -44,14 +44,8 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
             "reportingController": "epguard", "reportingInstance": "n",
         })
     };
-    let seen: Vec<Value> = events(&world)
-        .into_iter()
-        .map(|event| masked(&world, event))
-        .collect();
-    assert_eq!(
-        seen,
-        [expected("Service", "shop", "web"), expected("Pod", "team-b", "b")]
-    );
+    let seen: Vec<Value> = events(&world).into_iter().map(|event| masked(&world, event)).collect();
+    assert_eq!(seen, [expected("Service", "shop", "web"), expected("Pod", "team-b", "b")]);
     let audit = world.server.audit();
     let [created, patched] = ["create", "patch"].map(|verb| audit.count(verb, "/events"));
     // On a slow machine a second minute begins.
@@ -63,25 +57,14 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
 async fn forbidden_events_are_logged_once_and_everything_else_goes_on() {
     let mut world = denying("events-forbidden", &["create", "patch"]);
     call(&world, 1);
-    until(&world, "refused", |world| {
-        world.log().contains("cannot create Events")
-    });
+    until(&world, "refused", |world| world.log().contains("cannot create Events"));
     reuse(&mut world);
     call(&world, 1);
-    until(&world, "reported", |world| {
-        world.log().contains("hit=\"team-b/b\"")
-    });
+    until(&world, "reported", |world| world.log().contains("hit=\"team-b/b\""));
     // Long enough for another attempt.
     let confirmed = world.server.audit().count("list", "/pods");
-    until(&world, "confirmed", |world| {
-        world.server.audit().count("list", "/pods") > confirmed + 2
-    });
-    assert_eq!(
-        world.server.access().refused(),
-        ["create events.k8s.io/events"],
-        "{}",
-        world.log()
-    );
+    until(&world, "confirmed", |world| world.server.audit().count("list", "/pods") > confirmed + 2);
+    assert_eq!(world.server.access().refused(), ["create events.k8s.io/events"], "{}", world.log());
     let log = world.log();
     let said: Vec<&str> = log.lines().filter(|line| line.contains("Events")).collect();
     assert!(
@@ -102,9 +85,7 @@ async fn no_events_are_written_if_the_operator_switches_them_off() {
         call(&world, 1);
         until(&world, "reported", |world| world.log().contains("dead-backend"));
         let confirmed = world.server.audit().count("list", "/pods");
-        until(&world, "confirmed", |world| {
-            world.server.audit().count("list", "/pods") > confirmed + 2
-        });
+        until(&world, "confirmed", |world| world.server.audit().count("list", "/pods") > confirmed + 2);
         assert_eq!(world.server.audit().count("create", "/events"), 0, "{what}");
     }
 }
@@ -151,16 +132,9 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
 fn open(client: Ipv4Addr) {
     let family = AddressFamily::Inet;
     let opened = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).unwrap();
-    bind(
-        opened.as_raw_fd(),
-        &SockaddrIn::from(SocketAddrV4::new(client, 0)),
-    )
-    .unwrap();
+    bind(opened.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(client, 0))).unwrap();
     let service = SockaddrIn::new(10, 96, 0, 1, 80);
-    assert_eq!(
-        connect(opened.as_raw_fd(), &service),
-        Err(nix::errno::Errno::EINPROGRESS)
-    );
+    assert_eq!(connect(opened.as_raw_fd(), &service), Err(nix::errno::Errno::EINPROGRESS));
 }
 
 fn counters(world: &World) -> maps::Counters {
@@ -171,10 +145,7 @@ fn counters(world: &World) -> maps::Counters {
 fn kernel(world: &World) -> Count {
     let counters = counters(world);
     let of = |reason| counters[&(reason, Outcome::Dropped)];
-    Reason::ALL
-        .map(of)
-        .into_iter()
-        .fold(Count::default(), Count::plus)
+    Reason::ALL.map(of).into_iter().fold(Count::default(), Count::plus)
 }
 
 fn drops(world: &World) -> Vec<Dropped> {
@@ -184,27 +155,21 @@ fn drops(world: &World) -> Vec<Dropped> {
 /// The sum over all labels.
 fn metric(text: &str, name: &str) -> u64 {
     let samples = text.lines().filter(|line| line.starts_with(name));
-    samples
-        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
-        .sum()
+    samples.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
 /// The counts in the Events on the Service.
 fn series(world: &World) -> u64 {
     let all = events(world).into_iter();
     let service = all.filter(|event| event["regarding"]["kind"] == "Service");
-    service
-        .map(|event| event["series"]["count"].as_u64().unwrap_or(1))
-        .sum()
+    service.map(|event| event["series"]["count"].as_u64().unwrap_or(1)).sum()
 }
 
 /// The counts in the log lines about denied packets.
 fn logged(world: &World) -> Vec<u64> {
     let log = world.log();
     let counts = log.lines().filter_map(|line| line.split_once(" packets="));
-    counts
-        .map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap())
-        .collect()
+    counts.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
 /// An agent under its role, without these verbs on Events, on a node with a denial.
@@ -243,9 +208,7 @@ fn reuse(world: &mut World) {
         "status": {"phase": "Running", "podIPs": [{"ip": "10.244.1.10"}]},
     });
     world.store.apply(pod).unwrap();
-    world.until("reused", |status| {
-        status.pods.values().any(|name| name == "team-b/b")
-    });
+    world.until("reused", |status| status.pods.values().any(|name| name == "team-b/b"));
 }
 
 /// Sends SYNs to the Service, from a process on the node.
@@ -287,11 +250,7 @@ fn until(world: &World, description: &str, wanted: impl Fn(&World) -> bool) {
     let begun = Instant::now();
     while !wanted(world) {
         let seen = events(world);
-        assert!(
-            begun.elapsed() < Duration::from_secs(90),
-            "not {description}: {seen:#?}\n{}",
-            world.log()
-        );
+        assert!(begun.elapsed() < Duration::from_secs(90), "not {description}: {seen:#?}\n{}", world.log());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -48,11 +48,7 @@ fn deny(world: &mut World) {
         world.store.apply(slice).unwrap();
     }
     let mut command = world.netns.command("ip");
-    let mut ip = command
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut ip = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     ip.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     assert!(ip.wait().unwrap().success());
     let lists = [Kind::Service, Kind::EndpointSlice].map(|kind| world.store.list(kind));
@@ -104,10 +100,7 @@ async fn a_flood_over_300_suspects_ends_no_lease_and_skipped_reports_are_counted
             println!("{skipped} reports skipped, {renewals} renewals");
             break;
         }
-        assert!(
-            Instant::now() < deadline,
-            "{renewals} renewals, {skipped} reports skipped"
-        );
+        assert!(Instant::now() < deadline, "{renewals} renewals, {skipped} reports skipped");
         thread::sleep(Duration::from_millis(50));
     }
     stop.store(true, Ordering::Relaxed);

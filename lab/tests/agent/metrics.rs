@@ -19,27 +19,17 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     let short = ["--max-view-age", "10", "--lease", "10"];
     world.start(
         &kubeconfig,
-        &[
-            &short[..],
-            &["--metrics-listen", METRICS, "--health-listen", HEALTH],
-        ]
-        .concat(),
+        &[&short[..], &["--metrics-listen", METRICS, "--health-listen", HEALTH]].concat(),
     );
     world.until("started", |_| true);
     assert_eq!(get(&world, HEALTH, "/healthz"), (200, "ok\n".into()));
     let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(code, 503, "{checks}");
-    assert!(
-        checks.contains("[-]sync failed: not listed yet: pods, endpointslices, "),
-        "{checks}"
-    );
+    assert!(checks.contains("[-]sync failed: not listed yet: pods, endpointslices, "), "{checks}");
 
     deny(&mut world);
     let (code, checks) = get(&world, HEALTH, "/readyz");
-    assert_eq!(
-        (code, checks.as_str()),
-        (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n")
-    );
+    assert_eq!((code, checks.as_str()), (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n"));
     connect_to_the_service(&world);
     let (code, text) = get(&world, METRICS, "/metrics");
     assert_eq!(code, 200, "{text}");
@@ -50,19 +40,11 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     world.until("past the lease", |status| status.lease_ms < 0);
     let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(code, 503);
-    assert!(
-        checks.contains("[-]lease failed: the view is too old (10 s)"),
-        "{checks}"
-    );
+    assert!(checks.contains("[-]lease failed: the view is too old (10 s)"), "{checks}");
     for (listen, path) in [(METRICS, "/healthz"), (HEALTH, "/metrics"), (HEALTH, "/other")] {
         assert_eq!(get(&world, listen, path).0, 404, "{path}");
     }
-    let agents = world
-        .server
-        .audit()
-        .requests()
-        .into_iter()
-        .map(|request| request.user_agent);
+    let agents = world.server.audit().requests().into_iter().map(|request| request.user_agent);
     let unnamed: Vec<String> = agents.filter(|agent| !agent.starts_with(USER_AGENT)).collect();
     assert!(unnamed.is_empty(), "{unnamed:?}");
 }

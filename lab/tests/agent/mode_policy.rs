@@ -36,15 +36,10 @@ async fn the_mode_policy_raises_canaries_first_and_lowers_all_with_one_change_ea
 
     let canaries = json!({"mode": "observe", "canary-mode": "enforce", "terminated": "off"});
     world.store.apply(wish(&canaries)).unwrap();
-    world.until("told of terminated", |status| {
-        status.reasons[&Reason::Terminated] == Mode::Off
-    });
+    world.until("told of terminated", |status| status.reasons[&Reason::Terminated] == Mode::Off);
     assert_eq!(world.status().mode, Some(Mode::Observe), "this node is no canary");
     let begun = Instant::now();
-    world
-        .store
-        .apply(node(&json!({"epguard.io/canary": "true"})))
-        .unwrap();
+    world.store.apply(node(&json!({"epguard.io/canary": "true"}))).unwrap();
     until(&mut world, Mode::Enforce, "configmap, canary");
     println!("a label puts a node into enforce within {:?}", begun.elapsed());
     assert_eq!(world.status().reasons[&Reason::Terminated], Mode::Off);
@@ -55,22 +50,12 @@ async fn the_mode_policy_raises_canaries_first_and_lowers_all_with_one_change_ea
     let status = world.until("told of the mistake", |status| status.config_map.is_some());
     let reasons = [Reason::Terminated, Reason::Reused].map(|reason| status.reasons[&reason]);
     assert_eq!((status.mode, reasons), (Some(Mode::Enforce), [Mode::Off; 2]));
-    assert!(
-        world
-            .log()
-            .contains("mode: \"of\" is not a mode: off, observe or enforce"),
-        "{}",
-        world.log()
-    );
+    assert!(world.log().contains("mode: \"of\" is not a mode: off, observe or enforce"), "{}", world.log());
 
     let map = ObjectRef::new(Kind::ConfigMap, "epguard", "epguard");
     world.store.delete(&map, None).unwrap();
     until(&mut world, Mode::Enforce, "flags");
-    assert_eq!(
-        world.status().reasons[&Reason::Terminated],
-        Mode::Enforce,
-        "as by its flags"
-    );
+    assert_eq!(world.status().reasons[&Reason::Terminated], Mode::Enforce, "as by its flags");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,17 +71,10 @@ async fn an_unreadable_config_map_never_raises_the_mode_over_the_flags() {
     until(&mut world, Mode::Enforce, "configmap");
 
     world.stop();
-    world
-        .server
-        .faults(|faults| faults.forbidden = [Kind::ConfigMap].into());
+    world.server.faults(|faults| faults.forbidden = [Kind::ConfigMap].into());
     world.start(&kubeconfig, &options);
     let status = world.until("refused", |status| {
-        let refused = |watch: &Watch| {
-            watch
-                .error
-                .as_ref()
-                .is_some_and(|error| error.contains("forbidden"))
-        };
+        let refused = |watch: &Watch| watch.error.as_ref().is_some_and(|error| error.contains("forbidden"));
         let is_refused = status.watches.get(&Watched::ModePolicy).is_some_and(refused);
         status.synced && is_refused && status.mode == Some(Mode::Observe)
     });
@@ -129,8 +107,5 @@ async fn an_agent_without_a_hook_ends_when_the_config_map_enforces() {
     });
     world.store.apply(wish(&json!({"mode": "enforce"}))).unwrap();
     let said = world.outcome();
-    assert!(
-        said.contains("no interface can be hooked, so nothing would be enforced"),
-        "{said}"
-    );
+    assert!(said.contains("no interface can be hooked, so nothing would be enforced"), "{said}");
 }

@@ -13,10 +13,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     let none = epguard(&world, &["status"]);
     assert_eq!(none.status.code(), Some(2));
     let error = String::from_utf8(none.stderr).unwrap();
-    assert!(
-        error.starts_with("epguard: no agent answers at ") && error.lines().count() == 1,
-        "{error}"
-    );
+    assert!(error.starts_with("epguard: no agent answers at ") && error.lines().count() == 1, "{error}");
 
     let kubeconfig = world.server.kubeconfig();
     world.start(&kubeconfig, &["--max-view-age", "10", "--lease", "10"]);
@@ -26,23 +23,14 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     let text = text(&well);
     assert_eq!(well.status.code(), Some(0), "{text}");
     println!("{text}");
-    assert!(
-        text.ends_with('\n') && text.contains(" on n: enforce (by flags), all is well\n"),
-        "{text}"
-    );
+    assert!(text.ends_with('\n') && text.contains(" on n: enforce (by flags), all is well\n"), "{text}");
     assert!(!text.contains('\x1b'), "a pipe gets no colours: {text}");
 
     let archive = world.dir.join("sysdump.tar");
     let (file, pins) = (archive.to_str().unwrap(), world.dir.join("bpf/epguard"));
-    let dumped = epguard(
-        &world,
-        &["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()],
-    );
+    let dumped = epguard(&world, &["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()]);
     assert!(dumped.status.success(), "{dumped:?}");
-    let list = std::process::Command::new("tar")
-        .args(["tf", file])
-        .output()
-        .unwrap();
+    let list = std::process::Command::new("tar").args(["tf", file]).output().unwrap();
     let json = ["status", "drops", "maps", "audit", "why"].map(|part| format!("{part}.json"));
     let texts = [
         "log",
@@ -61,9 +49,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     }
     let content = |part: &str| {
         let mut tar = std::process::Command::new("tar");
-        let output = tar
-            .args(["xOf", file, &format!("epguard-sysdump/{part}")])
-            .output();
+        let output = tar.args(["xOf", file, &format!("epguard-sysdump/{part}")]).output();
         self::text(&output.unwrap())
     };
     for (part, words) in [
@@ -73,20 +59,11 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
         ("bpf-maps.txt", "name DENIED"),
         ("missing.txt", ""),
     ] {
-        assert!(
-            content(part).contains(words),
-            "{words} in {part}: {}",
-            content(part)
-        );
+        assert!(content(part).contains(words), "{words} in {part}: {}", content(part));
     }
     // This sysctl belongs to the first network namespace only.
     let missing = content("missing.txt");
-    assert!(
-        missing
-            .lines()
-            .all(|line| line.starts_with("proc-sys-net-core-bpf_jit_enable")),
-        "{missing}"
-    );
+    assert!(missing.lines().all(|line| line.starts_with("proc-sys-net-core-bpf_jit_enable")), "{missing}");
 
     world.server.faults(|faults| faults.outage = true);
     world.until("past the lease", |status| status.lease_ms < 0);
@@ -96,12 +73,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     let problems = document["problems"].as_array().unwrap();
     let first = problems[0]["what"].as_str().unwrap();
     assert!(first.starts_with("no watch is up: cannot watch "), "{first}");
-    let lease = |problem: &Value| {
-        problem["what"]
-            .as_str()
-            .unwrap()
-            .starts_with("the lease has ended")
-    };
+    let lease = |problem: &Value| problem["what"].as_str().unwrap().starts_with("the lease has ended");
     assert!(problems.iter().any(lease), "{problems:?}");
     println!("{}", self::text(&epguard(&world, &["status"])));
 }
@@ -115,10 +87,7 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
     world.until("synced", |status| status.synced);
     deny(&mut world);
     let nothing = epguard(&world, &["drops"]);
-    assert_eq!(
-        text(&nothing),
-        "nothing was denied, and nothing would have been\n"
-    );
+    assert_eq!(text(&nothing), "nothing was denied, and nothing would have been\n");
 
     connect_to_the_service(&world);
     let rows = |arguments: &[&str]| {
@@ -130,13 +99,7 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
     println!("{}", text(&epguard(&world, &["drops"])));
     let [row] = all.as_slice() else { panic!("{all:?}") };
     assert_eq!(
-        [
-            &row["service"],
-            &row["meant"],
-            &row["hit"],
-            &row["reason"],
-            &row["outcome"]
-        ],
+        [&row["service"], &row["meant"], &row["hit"], &row["reason"], &row["outcome"]],
         ["shop/web", "shop/a", "nobody", "dead-backend", "dropped"]
     );
     assert!(row["packets"].as_u64().unwrap() >= 1, "{row}");

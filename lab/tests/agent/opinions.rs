@@ -32,13 +32,7 @@ fn running() -> World {
     for number in 1..=4 {
         let pod = world.store.apply(job(number, "web", false)).unwrap();
         let (name, ip) = (format!("web-{number}"), format!("10.244.1.{number}"));
-        let listed = slice(
-            &name,
-            "web",
-            &ip,
-            &pod["metadata"]["uid"],
-            &json!([{"port": 8080}]),
-        );
+        let listed = slice(&name, "web", &ip, &pod["metadata"]["uid"], &json!([{"port": 8080}]));
         world.store.apply(listed).unwrap();
     }
     for number in 100..150 {
@@ -71,12 +65,7 @@ async fn three_finished_jobs_of_four_take_two_narrow_lists() {
         labels["app"] == "web" || labels["kubernetes.io/service-name"] == "web"
     };
     let listed = [Kind::Pod, Kind::EndpointSlice].map(|kind| world.store.list(kind));
-    let octets: usize = listed
-        .iter()
-        .flatten()
-        .filter(of_web)
-        .map(|object| object.to_string().len())
-        .sum();
+    let octets: usize = listed.iter().flatten().filter(of_web).map(|object| object.to_string().len()).sum();
     println!(
         "{narrow} narrow lists of {octets} octets and {probes} short watches, of {} requests: {requests:#?}",
         requests.len()

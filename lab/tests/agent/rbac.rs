@@ -35,13 +35,7 @@ fn mass(name: &str) -> World {
         let (name, ip) = (format!("a{number}"), format!("10.244.1.1{number}"));
         let dead = world.store.apply(dead_pod(&name, &ip)).unwrap();
         let uid = &dead["metadata"]["uid"];
-        let slice = slice(
-            &format!("web-{number}"),
-            "web",
-            &ip,
-            uid,
-            &json!([{"port": 8080}]),
-        );
+        let slice = slice(&format!("web-{number}"), "web", &ip, uid, &json!([{"port": 8080}]));
         world.store.apply(slice).unwrap();
     }
     world
@@ -56,9 +50,7 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
     world.start(&kubeconfig, &FLEET);
     world.until("synced", |status| status.synced);
     // Delays the second list, so that the breaker raises its alarm, which is an Event.
-    world
-        .server
-        .faults(|faults| faults.delay = Duration::from_secs(2));
+    world.server.faults(|faults| faults.delay = Duration::from_secs(2));
     let begun = Instant::now();
     while world.store.list(Kind::Event).is_empty() {
         assert!(begun.elapsed() < Duration::from_mins(1), "{}", world.log());
@@ -72,12 +64,7 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
     // A lost watch is resumed; an expired one is listed again.
     world.server.faults(|faults| faults.delay = Duration::ZERO);
     world.server.reset_connections();
-    world.until("back", |status| {
-        status
-            .watches
-            .values()
-            .all(|watch| watch.up && watch.restarts == 1)
-    });
+    world.until("back", |status| status.watches.values().all(|watch| watch.up && watch.restarts == 1));
     assert_eq!(world.server.access().refused(), [""; 0]);
 }
 
@@ -94,16 +81,10 @@ async fn the_role_grants_only_rights_that_the_agent_needs() {
         world.start(&kubeconfig, &FLEET);
         let resource = match missing.rsplit('/').next().unwrap() {
             "configmaps" => Watched::ModePolicy,
-            resource => *Watched::ALWAYS
-                .iter()
-                .find(|watched| watched.as_str() == resource)
-                .unwrap(),
+            resource => *Watched::ALWAYS.iter().find(|watched| watched.as_str() == resource).unwrap(),
         };
         world.until("told of the refusal", |status| {
-            status
-                .watches
-                .get(&resource)
-                .is_some_and(|watch| watch.error.is_some())
+            status.watches.get(&resource).is_some_and(|watch| watch.error.is_some())
         });
         let refused = world.server.access().refused();
         let all = refused.iter().all(|other| *other == missing);

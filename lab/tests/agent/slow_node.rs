@@ -23,10 +23,7 @@ fn thread_of(pid: u32, name: &str) -> i32 {
     let mut threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let thread = threads.find_map(|thread| {
         let thread = thread.unwrap();
-        let is_it = std::fs::read_to_string(thread.path().join("comm"))
-            .unwrap()
-            .trim()
-            == name;
+        let is_it = std::fs::read_to_string(thread.path().join("comm")).unwrap().trim() == name;
         is_it.then(|| thread.file_name().into_string().unwrap().parse().unwrap())
     });
     thread.unwrap_or_else(|| panic!("no thread of the agent is called {name}"))

@@ -30,14 +30,9 @@ pub fn deny(world: &mut World) {
     let ports = json!([{"port": 8080}]);
     let slice = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
     world.store.apply(slice).unwrap();
-    let (services, slices) = (
-        world.store.list(Kind::Service),
-        world.store.list(Kind::EndpointSlice),
-    );
+    let (services, slices) = (world.store.list(Kind::Service), world.store.list(Kind::EndpointSlice));
     let proxy = Proxy::new(&world.netns, ProxyOptions::default());
-    proxy
-        .program(&service_rules(&services, &slices, "node-a"))
-        .unwrap();
+    proxy.program(&service_rules(&services, &slices, "node-a")).unwrap();
     world.server.faults(|faults| faults.hang = false);
     world.until("denying", |status| {
         !status.services.is_empty() && status.lease_ms > 0 && status.breaker.is_empty()
@@ -47,9 +42,7 @@ pub fn deny(world: &mut World) {
 /// Sends one SYN; the kernel would repeat it after a second.
 pub fn connect_to_the_service(world: &World) {
     let service: SocketAddr = "10.96.0.1:80".parse().unwrap();
-    let connected = world
-        .netns
-        .run(|| TcpStream::connect_timeout(&service, Duration::from_millis(200)))
-        .unwrap();
+    let connected =
+        world.netns.run(|| TcpStream::connect_timeout(&service, Duration::from_millis(200))).unwrap();
     assert!(connected.is_err());
 }

@@ -60,10 +60,7 @@ fn confirmations(world: &World) -> u32 {
 fn outlive(world: &mut World) -> Status {
     world.until("past the lease", |status| {
         let (age, lease) = (status.view_age_ms.unwrap(), status.lease_ms);
-        assert!(
-            lease <= 0 || age + u64::try_from(lease).unwrap() <= 3001,
-            "{status:?}"
-        );
+        assert!(lease <= 0 || age + u64::try_from(lease).unwrap() <= 3001, "{status:?}");
         lease < 0
     })
 }
@@ -134,28 +131,17 @@ async fn events_and_bookmarks_alone_renew_no_lease() {
         let is_down = |watch: &Watch| watch.error.is_some() && !watch.up;
         status.watches.values().all(is_down)
     });
-    assert!(
-        status.watches[&Watched::Pods]
-            .error
-            .as_ref()
-            .unwrap()
-            .contains("500")
-    );
+    assert!(status.watches[&Watched::Pods].error.as_ref().unwrap().contains("500"));
     world.server.faults(|faults| faults.failing = None);
     let status = world.until("back", |status| status.lease_ms > 0);
-    assert_eq!(
-        status.watches[&Watched::Pods].proven_by,
-        Some(Proof::Confirmation)
-    );
+    assert_eq!(status.watches[&Watched::Pods].proven_by, Some(Proof::Confirmation));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn a_large_collection_in_which_nothing_changes_is_confirmed_by_a_short_watch() {
     let mut world = synced("large");
-    world
-        .server
-        .faults(|faults| faults.bookmark_period = Some(Duration::from_mins(1)));
+    world.server.faults(|faults| faults.bookmark_period = Some(Duration::from_mins(1)));
     for i in 0..60 {
         let idle = service(&format!("idle-{i}"), &format!("10.96.1.{i}"));
         world.store.apply(idle).unwrap();
@@ -164,18 +150,12 @@ async fn a_large_collection_in_which_nothing_changes_is_confirmed_by_a_short_wat
     world.server.audit().clear();
     deny(&mut world);
     let requests = world.server.audit().requests();
-    let short = requests
-        .iter()
-        .filter(|request| request.query.contains("timeoutSeconds=3"));
+    let short = requests.iter().filter(|request| request.query.contains("timeoutSeconds=3"));
     let mut paths: Vec<&str> = short.map(|request| request.path.as_str()).collect();
     paths.dedup();
     assert_eq!(paths, ["/api/v1/services"], "{requests:?}");
     let key = |request: &&Request| request.query.contains("epguard-confirmation");
-    let mut keys: Vec<&str> = requests
-        .iter()
-        .filter(key)
-        .map(|request| request.path.as_str())
-        .collect();
+    let mut keys: Vec<&str> = requests.iter().filter(key).map(|request| request.path.as_str()).collect();
     keys.dedup();
     assert_eq!(keys, ["/api/v1/namespaces/default/services"], "{requests:?}");
 }
@@ -201,22 +181,12 @@ async fn a_quiet_cluster_keeps_its_denial_by_confirmations_alone() {
          and may be 30000"
     );
     let requests = world.server.audit().requests();
-    assert_eq!(
-        usize::try_from(asked).unwrap(),
-        requests.len(),
-        "nothing else is asked"
-    );
+    assert_eq!(usize::try_from(asked).unwrap(), requests.len(), "nothing else is asked");
     assert!(minutely <= 12.0 && minutely > 6.0, "{minutely}");
     let status = world.status();
     let by = |watched| status.watches[&watched].proven_by;
     assert_eq!(
-        [
-            Watched::Pods,
-            Watched::EndpointSlices,
-            Watched::Services,
-            Watched::Nodes
-        ]
-        .map(by),
+        [Watched::Pods, Watched::EndpointSlices, Watched::Services, Watched::Nodes].map(by),
         [Some(Proof::Confirmation); 4]
     );
 }
@@ -249,14 +219,9 @@ async fn a_watch_that_shows_less_than_the_lists_is_closed() {
             .as_ref()
             .is_some_and(|error| error.contains("the watch has stopped at"))
     });
-    assert!(
-        !status.watches[&Watched::Pods].up && status.lease_ms < 0,
-        "{status:?}"
-    );
+    assert!(!status.watches[&Watched::Pods].up && status.lease_ms < 0, "{status:?}");
     await_log(&world, "lacks changes that the API server has shown");
     world.until("past the lease", |status| status.lease_ms < 0);
     world.server.faults(|faults| faults.mute = false);
-    world.until("back", |status| {
-        status.lease_ms > 0 && status.watches[&Watched::Pods].up
-    });
+    world.until("back", |status| status.lease_ms > 0 && status.watches[&Watched::Pods].up);
 }

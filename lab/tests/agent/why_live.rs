@@ -16,9 +16,7 @@ async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
     world.start(&kubeconfig, &[]);
     world.until("synced", |status| status.synced);
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    world.until("told of the pod", |status| {
-        status.figures.pods[&PodState::Dead] == 1
-    });
+    world.until("told of the pod", |status| status.figures.pods[&PodState::Dead] == 1);
     let ports = json!([{"port": 8080}]);
     let listed = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
     world.store.apply(listed).unwrap();
@@ -32,19 +30,10 @@ async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
         at: None,
     };
     let explanation = explain(&answer.history.unwrap(), &question);
-    let [verdict] = explanation.verdicts.as_slice() else {
-        panic!("{explanation:?}")
-    };
-    assert_eq!(
-        (&*verdict.verdict, verdict.reason),
-        ("deny", Some(Reason::DeadBackend))
-    );
+    let [verdict] = explanation.verdicts.as_slice() else { panic!("{explanation:?}") };
+    assert_eq!((&*verdict.verdict, verdict.reason), ("deny", Some(Reason::DeadBackend)));
     assert_eq!((explanation.mode.as_str(), explanation.now), ("enforce", true));
-    let evidence: Vec<&str> = explanation
-        .evidence
-        .iter()
-        .map(|event| event.what.as_str())
-        .collect();
+    let evidence: Vec<&str> = explanation.evidence.iter().map(|event| event.what.as_str()).collect();
     let uid = dead["metadata"]["uid"].as_str().unwrap();
     assert_eq!(
         evidence,

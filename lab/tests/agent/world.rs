@@ -1,9 +1,5 @@
 //! The real agent on a node of its own, against an embedded API server. Needs root.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "the benchmark uses its own part, and may panic"
-)]
+#![allow(dead_code, clippy::unwrap_used, reason = "the benchmark uses its own part, and may panic")]
 
 use epguard::shared::status::{self, Status};
 use epguard_lab::agent::{AgentProcess, Place};
@@ -31,9 +27,7 @@ pub struct World {
 impl World {
     pub fn new(name: &str) -> Self {
         let netns = NetNs::new(name).unwrap();
-        netns
-            .ip(&["link set lo up", "link add va type veth peer name vb"])
-            .unwrap();
+        netns.ip(&["link set lo up", "link add va type veth peer name vb"]).unwrap();
         let workdir = Workdir::new().unwrap();
         let store = Store::new();
         // The end of a pod on a Node that no list has shown proves nothing.
@@ -42,14 +36,7 @@ impl World {
         store.apply(node).unwrap();
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
-        Self {
-            agent: None,
-            netns,
-            store,
-            server,
-            dir: workdir.path().to_owned(),
-            workdir,
-        }
+        Self { agent: None, netns, store, server, dir: workdir.path().to_owned(), workdir }
     }
 
     /// Starts `epguard agent` with more options; in enforce mode, unless they contain `--mode`.
@@ -111,12 +98,10 @@ impl World {
     pub fn until(&mut self, description: &str, wanted: impl Fn(&Status) -> bool) -> Status {
         let agent = self.agent.as_mut().unwrap();
         let failing = format!("is not {description}");
-        agent
-            .until(&failing, |status| (!wanted(status)).then(String::new))
-            .unwrap_or_else(|error| {
-                let seen = status::read(&self.dir);
-                panic!("{error:#}: {seen:?}\n{}", self.log())
-            })
+        agent.until(&failing, |status| (!wanted(status)).then(String::new)).unwrap_or_else(|error| {
+            let seen = status::read(&self.dir);
+            panic!("{error:#}: {seen:?}\n{}", self.log())
+        })
     }
 }
 

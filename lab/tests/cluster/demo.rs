@@ -22,11 +22,7 @@ fn epguard() -> std::path::PathBuf {
 fn every_claim_holds_and_the_output_is_plain_text() {
     let output = demo(&epguard());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        output.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(!text.contains('\x1b'), "{text}");
     for map in ["OWNERS", "SUSPECTS", "SERVICES", "DENIED"] {
         assert!(text.contains(&format!("/v3/{map}\n")), "{text}");
@@ -43,24 +39,14 @@ fn an_epguard_that_enforces_nothing_fails_the_demo() {
     let folder = std::env::temp_dir().join(format!("epguard-demo-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let lazy = folder.join("epguard");
-    let script = format!(
-        "#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n",
-        epguard().display()
-    );
+    let script = format!("#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n", epguard().display());
     fs::write(&lazy, script).unwrap();
     fs::set_permissions(&lazy, fs::Permissions::from_mode(0o755)).unwrap();
     let output = demo(&lazy);
     fs::remove_dir_all(&folder).unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    for (calls, broken) in [
-        (36, "reached nobody"),
-        (36, "were refused"),
-        (24, "were answered by A"),
-    ] {
-        assert!(
-            error.contains(&format!("all {calls} calls to A {broken}")),
-            "{error}"
-        );
+    for (calls, broken) in [(36, "reached nobody"), (36, "were refused"), (24, "were answered by A")] {
+        assert!(error.contains(&format!("all {calls} calls to A {broken}")), "{error}");
     }
 }

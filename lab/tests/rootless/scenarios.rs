@@ -104,13 +104,7 @@ fn each_story_at_sockets_makes_a_call_that_is_denied_and_one_that_passes() {
 #[test]
 fn the_scenario_in_the_documentation_runs() {
     let text = fs::read_to_string(folder().parent().unwrap().join("SCENARIOS.md")).unwrap();
-    let story = text
-        .split("```yaml\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
+    let story = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     assert_eq!(parse(story, "SCENARIOS.md").unwrap().id, "reused");
 }
 
@@ -118,12 +112,7 @@ fn the_scenario_in_the_documentation_runs() {
 fn the_documentation_has_every_word_that_error_messages_list() {
     let text = fs::read_to_string(folder().parent().unwrap().join("SCENARIOS.md")).unwrap();
     let story = "id: s\ntitle: t\nmust: m\npods: {A: {is: a/b}}\nsteps:\n  - STEP\n";
-    let wrong = [
-        "pods: [A bogus]",
-        "slices: {a/b: {A: bogus}}",
-        "bogus: 1",
-        "check: [{bogus: 1}]",
-    ];
+    let wrong = ["pods: [A bogus]", "slices: {a/b: {A: bogus}}", "bogus: 1", "check: [{bogus: 1}]"];
     for step in wrong {
         let error = format!("{:#}", parse(&story.replace("STEP", step), "s.yaml").unwrap_err());
         let list = error.split_once("expected one of ").unwrap().1;

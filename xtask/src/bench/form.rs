@@ -65,13 +65,7 @@ pub(crate) struct Comparison {
 
 impl Row {
     pub(crate) fn new(name: impl Into<String>, series: impl Into<String>, samples: Vec<f64>) -> Self {
-        Self {
-            name: name.into(),
-            series: series.into(),
-            samples,
-            missing: None,
-            compare: Vec::new(),
-        }
+        Self { name: name.into(), series: series.into(), samples, missing: None, compare: Vec::new() }
     }
 
     pub(crate) fn missing(
@@ -79,10 +73,7 @@ impl Row {
         series: impl Into<String>,
         why: impl Into<String>,
     ) -> Self {
-        Self {
-            missing: Some(why.into()),
-            ..Self::new(name, series, Vec::new())
-        }
+        Self { missing: Some(why.into()), ..Self::new(name, series, Vec::new()) }
     }
 
     #[must_use]
@@ -95,13 +86,7 @@ impl Row {
 impl Comparison {
     /// Without limits.
     pub(crate) fn with(peer: impl Into<String>) -> Self {
-        Self {
-            peer: peer.into(),
-            ratios: None,
-            at_most: None,
-            at_least: None,
-            low_at_least: None,
-        }
+        Self { peer: peer.into(), ratios: None, at_most: None, at_least: None, low_at_least: None }
     }
 }
 
@@ -120,12 +105,7 @@ pub(crate) fn hand_over(tables: &[Table]) -> io::Result<()> {
         for row in &table.rows {
             let samples: Vec<String> = row.samples.iter().map(|sample| format!("{sample:.4}")).collect();
             let missing = row.missing.as_deref().unwrap_or_default();
-            println!(
-                "{:<60} {:<12} {}{missing}",
-                row.name,
-                row.series,
-                samples.join(" ")
-            );
+            println!("{:<60} {:<12} {}{missing}", row.name, row.series, samples.join(" "));
         }
     }
     Ok(())

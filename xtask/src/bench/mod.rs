@@ -103,16 +103,7 @@ impl Name {
 
 fn bench(package: &str, bench: &str, profile: &str) -> Command {
     let mut cargo = cargo();
-    cargo.args([
-        "bench",
-        "--quiet",
-        "--profile",
-        profile,
-        "--package",
-        package,
-        "--bench",
-        bench,
-    ]);
+    cargo.args(["bench", "--quiet", "--profile", profile, "--package", package, "--bench", bench]);
     cargo
 }
 
@@ -122,13 +113,7 @@ fn machine() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let fields = || processors.lines().filter_map(|line| line.split_once(':'));
-    let named = |name| {
-        fields()
-            .find(|(key, _)| key.trim() == name)
-            .map(|(_, value)| value.trim())
-    };
-    let model = named("model name")
-        .or_else(|| named("CPU part"))
-        .unwrap_or("unknown processor");
+    let named = |name| fields().find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
+    let model = named("model name").or_else(|| named("CPU part")).unwrap_or("unknown processor");
     format!("{model}, {cores} cores, Linux {}", kernel.trim())
 }

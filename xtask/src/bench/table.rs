@@ -15,11 +15,8 @@ impl Table {
     /// Title, rows and notes. Each series has a column of samples, minimum and median, and one of ratios.
     pub(super) fn markdown(&self) -> String {
         let series = self.series();
-        let figures = if self.rows.iter().any(|row| row.samples.len() > 1) {
-            "minimum / median in "
-        } else {
-            ""
-        };
+        let figures =
+            if self.rows.iter().any(|row| row.samples.len() > 1) { "minimum / median in " } else { "" };
         let mut heads = vec![format!("{}, {figures}{}", self.title, self.unit)];
         let has_peers = self.rows.iter().any(|row| !row.compare.is_empty());
         for name in &series {
@@ -28,11 +25,7 @@ impl Table {
         }
         heads.extend(has_peers.then(|| "to".to_owned()));
         let mut lines = vec![line(&heads), line(&vec!["---".to_owned(); heads.len()])];
-        lines.extend(
-            self.names()
-                .into_iter()
-                .map(|name| self.line(name, &series, has_peers)),
-        );
+        lines.extend(self.names().into_iter().map(|name| self.line(name, &series, has_peers)));
         let notes: Vec<String> = self.further().chain(self.notes.iter().cloned()).collect();
         for note in notes {
             lines.extend([String::new(), note]);
@@ -41,11 +34,7 @@ impl Table {
     }
 
     fn line(&self, name: &str, series: &[&str], has_peers: bool) -> String {
-        let row_of = |series: &str| {
-            self.rows
-                .iter()
-                .find(|row| row.name == name && row.series == series)
-        };
+        let row_of = |series: &str| self.rows.iter().find(|row| row.name == name && row.series == series);
         let mut cells = vec![name.to_owned()];
         for row in series.iter().map(|series| row_of(series)) {
             cells.push(row.map(samples).unwrap_or_default());
@@ -65,16 +54,8 @@ impl Table {
         };
         let mut shown = format!("{:.3} [{:.3}, {:.3}]", ratio.median, ratio.low, ratio.high);
         for (limit, holds, text) in [
-            (
-                with.at_most,
-                ratio.median <= with.at_most.unwrap_or(f64::MAX),
-                ["\u{2264}", ">"],
-            ),
-            (
-                with.at_least,
-                ratio.median >= with.at_least.unwrap_or_default(),
-                ["\u{2265}", "<"],
-            ),
+            (with.at_most, ratio.median <= with.at_most.unwrap_or(f64::MAX), ["\u{2264}", ">"]),
+            (with.at_least, ratio.median >= with.at_least.unwrap_or_default(), ["\u{2265}", "<"]),
             (
                 with.low_at_least,
                 ratio.low >= with.low_at_least.unwrap_or_default(),
@@ -218,10 +199,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_name_stand_in_one_line_with_a_column_for_each_series() {
-        let limited = |limit| Comparison {
-            at_most: Some(limit),
-            ..Comparison::with("empty")
-        };
+        let limited = |limit| Comparison { at_most: Some(limit), ..Comparison::with("empty") };
         let table = Table {
             name: "packet".into(),
             title: "Packets".into(),
@@ -253,10 +231,7 @@ A note.";
             notes: Vec::new(),
             rows: vec![Row::new("maps", "", vec![192.0])],
         };
-        assert_eq!(
-            table.markdown(),
-            "| Memory, KiB |  |\n| --- | --- |\n| maps | 192 |"
-        );
+        assert_eq!(table.markdown(), "| Memory, KiB |  |\n| --- | --- |\n| maps | 192 |");
     }
 
     #[test]
@@ -267,17 +242,7 @@ A note.";
 
     #[test]
     fn the_interval_leaves_out_as_many_as_tables_of_the_sign_test_do() {
-        let expected = [
-            (1, 0),
-            (5, 0),
-            (6, 0),
-            (8, 0),
-            (9, 1),
-            (11, 1),
-            (12, 2),
-            (20, 5),
-            (100, 39),
-        ];
+        let expected = [(1, 0), (5, 0), (6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (100, 39)];
         for (draws, left_out) in expected {
             assert_eq!(outside(draws), left_out, "{draws}");
         }
@@ -287,11 +252,7 @@ A note.";
     fn the_ratio_is_the_median_of_the_rounds_and_not_the_ratio_of_medians() {
         let table = table(&[4.0, 10.0, 6.0], &[2.0, 10.0, 2.0]);
         let ratio = table.ratio(&table.rows[0], &table.rows[0].compare[0]);
-        let expected = Ratio {
-            median: 2.0,
-            low: 1.0,
-            high: 3.0,
-        };
+        let expected = Ratio { median: 2.0, low: 1.0, high: 3.0 };
         assert_eq!(ratio, Some(expected));
     }
 

@@ -45,10 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let digest = make(&target, &archive)?;
     let size = size(&archive)?;
     println!("image: {NAME} {digest}, {size} bytes: {}", archive.display());
-    println!(
-        "image: kubectl's plugin: {}",
-        target.join("kubectl-epguard").display()
-    );
+    println!("image: kubectl's plugin: {}", target.join("kubectl-epguard").display());
     println!("image: load it with `podman load -i` or `ctr -n k8s.io images import`");
     if args.demo {
         container::demo(&target, &archive)?;
@@ -70,10 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn make(target: &Path, archive: &Path) -> Result<String> {
     let binary = binary(target)?;
     let size = size(&binary)?;
-    ensure!(
-        size <= MAX_SIZE,
-        "the image unpacks to {size} bytes, more than {MAX_SIZE}"
-    );
+    ensure!(size <= MAX_SIZE, "the image unpacks to {size} bytes, more than {MAX_SIZE}");
     println!("image: it unpacks to {size} bytes");
     let plugin = target.join("kubectl-epguard");
     fs::copy(&binary, &plugin).with_context(|| format!("cannot write {}", plugin.display()))?;
@@ -116,11 +110,7 @@ fn triple() -> Result<String> {
     let arch = env::consts::ARCH;
     let musl = format!("{arch}-unknown-linux-musl");
     let there = Path::new(sysroot.trim()).join("lib/rustlib").join(&musl).exists();
-    Ok(if there {
-        musl
-    } else {
-        format!("{arch}-unknown-linux-gnu")
-    })
+    Ok(if there { musl } else { format!("{arch}-unknown-linux-gnu") })
 }
 
 /// Packs the binary alone, with times of 1970, so that the same binary gives the same image.

@@ -58,9 +58,7 @@ impl Guest {
         let release = releases.next().context("a kernel without modules")??.file_name();
         let release = release.to_string_lossy().into_owned();
         // busybox loads only plain modules.
-        run(command("find")
-            .arg(&unpacked)
-            .args(["-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"]))?;
+        run(command("find").arg(&unpacked).args(["-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"]))?;
         run(command("depmod").arg("-b").arg(&unpacked).arg(&release))?;
         Ok(Self { release, unpacked })
     }
@@ -74,10 +72,7 @@ impl Guest {
             fs::remove_file(&ended)?;
         }
         let script = include_str!("inside.sh")
-            .replace(
-                "@MODULES@",
-                &self.unpacked.join("lib/modules").display().to_string(),
-            )
+            .replace("@MODULES@", &self.unpacked.join("lib/modules").display().to_string())
             .replace("@ROOT@", &root().display().to_string())
             .replace("@WORK@", work);
         fs::write(shared.join("inside.sh"), script)?;

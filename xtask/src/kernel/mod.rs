@@ -62,10 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !is_root() {
         bail!("`cargo xtask kernel` lets the virtual machine read all files: run it as root");
     }
-    ensure!(
-        std::env::consts::ARCH == "x86_64",
-        "the virtual machine is one of x86_64: this machine is none"
-    );
+    ensure!(std::env::consts::ARCH == "x86_64", "the virtual machine is one of x86_64: this machine is none");
     setup::programs()?;
     packages::install_missing(&PROGRAMS)?;
     build::object(&setup::ebpf()?)?;
@@ -89,9 +86,7 @@ fn late() -> Result<String> {
 /// The command for the tests of all that conntrack shows. Debian has IPVS as a module, many other kernels lack it.
 fn intents() -> Result<String> {
     let executable = executable("epguard-lab", "network")?;
-    Ok(format!(
-        "modprobe ip_vs\ncd lab && {executable} --ignored --test-threads 2 intents::; cd ..\n"
-    ))
+    Ok(format!("modprobe ip_vs\ncd lab && {executable} --ignored --test-threads 2 intents::; cd ..\n"))
 }
 
 /// The command that runs packets through the programs, and calls through a socket load balancer. Before Linux 6.4 the memory of maps is only estimated.
@@ -110,9 +105,7 @@ fn executable(package: &str, test: &str) -> Result<String> {
     let paths = printed.split("\"executable\":\"").skip(1);
     let mut paths = paths.filter_map(|rest| rest.split('"').next());
     let executable = paths.find(|path| path.contains(&format!("/{test}-")));
-    executable
-        .map(Into::into)
-        .with_context(|| format!("cargo names no executable of the test `{test}`"))
+    executable.map(Into::into).with_context(|| format!("cargo names no executable of the test `{test}`"))
 }
 
 fn stories(given: &[PathBuf]) -> Result<String> {
@@ -135,23 +128,12 @@ fn folder() -> PathBuf {
 
 fn qemu(kernel: &Path, initrd: &Path, shared: &Path) -> Command {
     let mut qemu = command("qemu-system-x86_64");
-    qemu.args([
-        "-nographic",
-        "-no-reboot",
-        "-nic",
-        "none",
-        "-m",
-        "6144",
-        "-smp",
-        "2",
-    ]);
+    qemu.args(["-nographic", "-no-reboot", "-nic", "none", "-m", "6144", "-smp", "2"]);
     qemu.args(["-cpu", "qemu64", "-append", "console=ttyS0 quiet panic=-1"]);
     qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
     let shared = shared.display();
     let host = "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap";
     qemu.args(["-virtfs", host, "-virtfs"]);
-    qemu.arg(format!(
-        "local,path={shared},mount_tag=shared,security_model=none"
-    ));
+    qemu.arg(format!("local,path={shared},mount_tag=shared,security_model=none"));
     qemu
 }

@@ -24,14 +24,8 @@ fn error(page: &File, link: &str, pages: &[File], root: &Path) -> Option<&'stati
     if link.starts_with("https://") || link.starts_with("http://") {
         return None;
     }
-    let (file, anchor) = link
-        .split_once('#')
-        .map_or((link, None), |(file, anchor)| (file, Some(anchor)));
-    let target = if file.is_empty() {
-        PathBuf::from(&page.name)
-    } else {
-        resolved(&page.name, file)
-    };
+    let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+    let target = if file.is_empty() { PathBuf::from(&page.name) } else { resolved(&page.name, file) };
     if page.name.starts_with("docs/") && !target.starts_with("docs") {
         return Some("leads out of the book: write https://... or name the file without a link");
     }
@@ -66,9 +60,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     for heading in parts(text).headings {
         let plain = anchor(&heading);
         let numbered = (1..).map(|number| format!("{plain}-{number}"));
-        let free = std::iter::once(plain.clone())
-            .chain(numbered)
-            .find(|anchor| !anchors.contains(anchor));
+        let free = std::iter::once(plain.clone()).chain(numbered).find(|anchor| !anchors.contains(anchor));
         anchors.extend(free);
     }
     anchors
@@ -89,10 +81,7 @@ mod tests {
     use super::*;
 
     fn page(name: &str, text: &str) -> File {
-        File {
-            name: name.into(),
-            text: text.into(),
-        }
+        File { name: name.into(), text: text.into() }
     }
 
     #[test]
@@ -107,21 +96,9 @@ mod tests {
             page("docs/limits.md", "[h](../docs/limits.md)"),
         ];
         let found = broken(&pages, root);
-        let named: Vec<&str> = found
-            .iter()
-            .filter_map(|error| error.split(": ").nth(1))
-            .collect();
+        let named: Vec<&str> = found.iter().filter_map(|error| error.split(": ").nth(1)).collect();
         // The page docs/b.md does not exist here, so only links to its own headings work.
-        assert_eq!(
-            named,
-            [
-                "docs/b.md#two--words",
-                "docs/none.md",
-                "#b",
-                "#none",
-                "../README.md"
-            ]
-        );
+        assert_eq!(named, ["docs/b.md#two--words", "docs/none.md", "#b", "#none", "../README.md"]);
     }
 
     #[test]

@@ -35,10 +35,7 @@ pub(super) fn parts(page: &str) -> Parts {
                     CodeBlockKind::Fenced(language) => Some(language.into_string()),
                     CodeBlockKind::Indented => None,
                 };
-                *open = Some(Block {
-                    language,
-                    text: String::new(),
-                });
+                *open = Some(Block { language, text: String::new() });
             }
             (Event::Text(text), Some(block)) => block.text.push_str(&text),
             (Event::End(TagEnd::CodeBlock), open) => parts.blocks.extend(open.take()),
@@ -67,11 +64,8 @@ mod tests {
         assert_eq!(parts.headings, ["One `two`"]);
         assert_eq!(parts.links, ["b.md#c", "g"]);
         assert_eq!(parts.spans, ["two", "d e", "k | l"]);
-        let blocks: Vec<_> = parts
-            .blocks
-            .iter()
-            .map(|block| (block.language.as_deref(), &*block.text))
-            .collect();
+        let blocks: Vec<_> =
+            parts.blocks.iter().map(|block| (block.language.as_deref(), &*block.text)).collect();
         let expected = [(None, "code [h](i) `j`\n  more\n"), (Some("sh"), "fenced\n")];
         assert_eq!(blocks, expected);
     }

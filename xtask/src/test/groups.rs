@@ -48,10 +48,7 @@ pub(super) fn all() -> Result<BTreeSet<Group>> {
 
 /// The groups of `tests/BINARY.rs` or `tests/BINARY/main.rs`; none for a folder that is no binary.
 fn of_binary(path: &Path) -> Result<Vec<Group>> {
-    let group = |module| Group {
-        binary: stem(path),
-        module,
-    };
+    let group = |module| Group { binary: stem(path), module };
     let main = path.join("main.rs");
     if path.extension().is_some_and(|end| end == "rs") || needs_root(&main) {
         return Ok(Vec::from_iter(needs_root(path).then(|| group(None))));
@@ -65,10 +62,7 @@ fn of_binary(path: &Path) -> Result<Vec<Group>> {
 }
 
 fn stem(path: &Path) -> String {
-    path.file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Whether the file or folder `path` has tests that run only with `--ignored`.
@@ -88,9 +82,7 @@ mod tests {
     fn modules(folder: &Path, but: &str) -> Vec<String> {
         let paths = list(folder).unwrap_or_default().into_iter();
         let others = paths.filter(|path| stem(path) != but);
-        others
-            .flat_map(|path| [vec![stem(&path)], modules(&path, "")].concat())
-            .collect()
+        others.flat_map(|path| [vec![stem(&path)], modules(&path, "")].concat()).collect()
     }
 
     #[test]
@@ -103,11 +95,7 @@ mod tests {
                     .into_iter()
                     .filter(|other| other.ends_with(module.as_str()))
                     .collect();
-                assert!(
-                    alike.is_empty(),
-                    "{}: `{module}::` selects tests of {alike:?}",
-                    group.binary
-                );
+                assert!(alike.is_empty(), "{}: `{module}::` selects tests of {alike:?}", group.binary);
             }
         }
     }

@@ -19,9 +19,7 @@ const CORE: &str = "/usr/lib/rustlib/bpfel-unknown-none/lib";
 /// Whether compiler, cargo and `core` are installed. Debian's older `rustc` alone has no `core` for BPF.
 pub(super) fn is_complete() -> bool {
     let core = fs::read_dir(CORE).is_ok_and(|files| {
-        files
-            .flatten()
-            .any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
+        files.flatten().any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
     });
     core && Path::new(RUSTC).exists() && Path::new(CARGO).exists()
 }
@@ -43,9 +41,6 @@ pub(super) fn cargo(verb: &str) -> Command {
     let program = if verb == "clippy" { CARGO_CLIPPY } else { CARGO };
     let mut cargo = without_host_settings(command(program));
     // The BPF target is unstable; this compiler is a stable one.
-    cargo
-        .env("CARGO", CARGO)
-        .env("RUSTC", RUSTC)
-        .env("RUSTC_BOOTSTRAP", "1");
+    cargo.env("CARGO", CARGO).env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1");
     cargo
 }

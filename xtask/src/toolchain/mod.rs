@@ -82,21 +82,10 @@ impl Toolchain {
             Route::Rustup { nightly } => rustup::program(nightly, "rustc"),
         };
         let version = read(rustc.arg("-vV"))?;
-        let field = |name| {
-            version
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .map(str::trim)
-        };
-        let release = field("release:")
-            .context("rustc -vV names no release")?
-            .to_string();
+        let field = |name| version.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let release = field("release:").context("rustc -vV names no release")?.to_string();
         let llvm = field("LLVM version:").and_then(|llvm| llvm.split('.').next()?.parse().ok());
-        Ok(Self {
-            route,
-            release,
-            llvm: llvm.context("rustc -vV names no LLVM version")?,
-        })
+        Ok(Self { route, release, llvm: llvm.context("rustc -vV names no LLVM version")? })
     }
 }
 
@@ -156,10 +145,7 @@ fn without_host_settings(mut command: Command) -> Command {
 fn is_for_the_host(name: &str) -> bool {
     name.starts_with("RUSTC")
         || name.starts_with("CARGO_BUILD_")
-        || matches!(
-            name,
-            "RUSTUP_TOOLCHAIN" | "RUSTDOC" | "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS"
-        )
+        || matches!(name, "RUSTUP_TOOLCHAIN" | "RUSTDOC" | "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS")
         || matches!(name, "CARGO_TARGET_DIR" | "LD_LIBRARY_PATH")
 }
 
@@ -169,13 +155,7 @@ mod tests {
 
     #[test]
     fn the_hosts_compiler_settings_do_not_reach_the_ebpf_compiler() {
-        for name in [
-            "RUSTUP_TOOLCHAIN",
-            "RUSTC",
-            "RUSTC_WRAPPER",
-            "RUSTFLAGS",
-            "CARGO_BUILD_TARGET",
-        ] {
+        for name in ["RUSTUP_TOOLCHAIN", "RUSTC", "RUSTC_WRAPPER", "RUSTFLAGS", "CARGO_BUILD_TARGET"] {
             assert!(is_for_the_host(name), "{name}");
         }
         assert!(!is_for_the_host("CARGO_HOME") && !is_for_the_host("RUSTUP_HOME"));

@@ -21,10 +21,7 @@ fn every_test_that_a_table_names_exists() {
         }
     }
     assert!(missing.is_empty(), "no such test: {missing:#?}");
-    assert!(
-        cited > 20,
-        "only {cited} tests are named: is the column still called `test`?"
-    );
+    assert!(cited > 20, "only {cited} tests are named: is the column still called `test`?");
 }
 
 #[test]
@@ -70,9 +67,7 @@ fn known(root: &Path) -> BTreeSet<String> {
         text.lines().filter_map(name).collect::<Vec<_>>()
     });
     let stories = files(&root.join("lab/scenarios"), "yaml");
-    let stories = stories
-        .iter()
-        .map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned());
+    let stories = stories.iter().map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned());
     functions.chain(stories).collect()
 }
 

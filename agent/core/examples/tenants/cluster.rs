@@ -28,20 +28,10 @@ impl Cluster {
             nodes: NODES,
             namespaces: 100,
             pods: large + services * PODS_OF_A_SERVICE,
-            first: ServiceShape {
-                pods: large,
-                pods_per_slice: PODS_OF_A_SLICE,
-            },
-            others: ServiceShape {
-                pods: PODS_OF_A_SERVICE,
-                pods_per_slice: PODS_OF_A_SERVICE,
-            },
+            first: ServiceShape { pods: large, pods_per_slice: PODS_OF_A_SLICE },
+            others: ServiceShape { pods: PODS_OF_A_SERVICE, pods_per_slice: PODS_OF_A_SERVICE },
         });
-        let settings = Settings {
-            node: node_name(0),
-            ipam: Ipam::Auto,
-            ranges: Ranges::default(),
-        };
+        let settings = Settings { node: node_name(0), ipam: Ipam::Auto, ranges: Ranges::default() };
         Self {
             state: State::new(settings),
             now: Duration::from_secs(1_000),

@@ -21,10 +21,7 @@ const PODS: usize = 100;
 const CHANGES: usize = 20;
 
 fn main() {
-    println!(
-        "{:<64}{:>10}{:>14}{:>12}",
-        "", "denials", "longest, ms", "memory, KB"
-    );
+    println!("{:<64}{:>10}{:>14}{:>12}", "", "denials", "longest, ms", "memory, KB");
     row("one pod with 15,000 annotated IPs", |tenant| {
         tenant.annotated_pods(1);
     });
@@ -39,20 +36,14 @@ fn main() {
         (0..1_000).for_each(|number| tenant.slice(number, "web", 0, 1_000, 8));
     });
     row("2,000 Services over one pod that flips, and dies", Tenant::crowd);
-    row(
-        "32,000 denials, and 20 changes of another Service's selector",
-        |tenant| {
-            tenant.denials();
-            tenant.patches("other");
-        },
-    );
-    row(
-        "32,000 denials, and 20 changes of their Service's selector",
-        |tenant| {
-            tenant.denials();
-            tenant.patches("web");
-        },
-    );
+    row("32,000 denials, and 20 changes of another Service's selector", |tenant| {
+        tenant.denials();
+        tenant.patches("other");
+    });
+    row("32,000 denials, and 20 changes of their Service's selector", |tenant| {
+        tenant.denials();
+        tenant.patches("web");
+    });
 }
 
 /// Prints what the tenant's objects cost in a cluster that is otherwise at rest.
@@ -105,10 +96,7 @@ impl Tenant {
 
     /// Each lists the same pod.
     fn crowd(&mut self) {
-        let pod = Pod {
-            labels: [("app", "one")].into_iter().collect(),
-            ..self.pod(0)
-        };
+        let pod = Pod { labels: [("app", "one")].into_iter().collect(), ..self.pod(0) };
         self.0.apply(Fact::Pod(Change::Applied(pod.clone())));
         let ports = json!([{"name": "p1", "port": 80}]);
         for number in 0..2_000 {
@@ -119,10 +107,7 @@ impl Tenant {
         for change in 0..CHANGES {
             let labels = [("app", if change % 2 == 0 { "web" } else { "one" })];
             let labels = labels.into_iter().collect();
-            self.0.apply(Fact::Pod(Change::Applied(Pod {
-                labels,
-                ..pod.clone()
-            })));
+            self.0.apply(Fact::Pod(Change::Applied(Pod { labels, ..pod.clone() })));
         }
         self.0.apply(Fact::Pod(Change::Applied(dead(pod))));
     }
@@ -208,12 +193,7 @@ fn read<O: Object>(object: &Value) -> O {
 }
 
 fn ip(first: usize, number: usize) -> String {
-    format!(
-        "{first}.{}.{}.{}",
-        number / 65_536,
-        number / 256 % 256,
-        number % 256
-    )
+    format!("{first}.{}.{}.{}", number / 65_536, number / 256 % 256, number % 256)
 }
 
 fn uid(kind: usize, number: usize) -> String {

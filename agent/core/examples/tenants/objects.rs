@@ -33,9 +33,7 @@ pub struct Objects {
 
 impl Objects {
     pub fn new(shape: Shape) -> Self {
-        let lines = RECORDED
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines = RECORDED.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut objects = lines.map(|mut line| line["event"]["object"].take());
         let has_ip = |pod: &Value| pod["status"]["phase"] == "Running" && pod["status"]["podIP"].is_string();
         let recorded = objects.find(has_ip).expect("the recording has a pod with an IP");
@@ -48,9 +46,7 @@ impl Objects {
 
     pub fn namespaces(&self) -> Vec<Namespace> {
         let namespaces = 0..self.shape.namespaces.min(self.service_count());
-        namespaces
-            .map(|number| read(&json!({"metadata": {"name": self.namespace(number)}})))
-            .collect()
+        namespaces.map(|number| read(&json!({"metadata": {"name": self.namespace(number)}}))).collect()
     }
 
     pub fn services(&self) -> Vec<Service> {

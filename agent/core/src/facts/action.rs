@@ -43,10 +43,7 @@ mod tests {
     #[test]
     fn a_service_chooses_how_its_denials_are_carried_out() {
         for action in [Action::Drop, Action::Reject, Action::Redirect] {
-            assert_eq!(
-                service(&json!({"epguard.io/action": action.as_str()})),
-                (action, 0)
-            );
+            assert_eq!(service(&json!({"epguard.io/action": action.as_str()})), (action, 0));
         }
         assert_eq!(service(&Value::Null), (Action::Unset, 0));
     }
@@ -54,11 +51,7 @@ mod tests {
     #[test]
     fn an_unknown_action_is_ignored_and_reported() {
         for odd in ["Redirect", "unset", "", "redirect=eth0"] {
-            assert_eq!(
-                service(&json!({"epguard.io/action": odd})),
-                (Action::Unset, 1),
-                "{odd:?}"
-            );
+            assert_eq!(service(&json!({"epguard.io/action": odd})), (Action::Unset, 1), "{odd:?}");
         }
     }
 }

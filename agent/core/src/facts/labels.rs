@@ -52,9 +52,7 @@ impl Default for Labels {
 
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
-        let labels = labels
-            .into_iter()
-            .map(|(key, value)| hash(key.as_ref(), value.as_ref()));
+        let labels = labels.into_iter().map(|(key, value)| hash(key.as_ref(), value.as_ref()));
         let mut labels: Vec<u64> = labels.collect();
         labels.sort_unstable();
         Self(shared_hashes(&labels))

@@ -48,13 +48,8 @@ impl Object for ListedSlice {
         let namespace = &raw.metadata.namespace;
         Ok(Self {
             service: raw.service(),
-            managed_by: raw
-                .label("endpointslice.kubernetes.io/managed-by")
-                .map(str::to_owned),
-            endpoints: raw
-                .addresses()
-                .map(|address| endpoint(&address, namespace))
-                .collect(),
+            managed_by: raw.label("endpointslice.kubernetes.io/managed-by").map(str::to_owned),
+            endpoints: raw.addresses().map(|address| endpoint(&address, namespace)).collect(),
             name: raw.metadata.name(),
         })
     }
@@ -65,11 +60,7 @@ fn endpoint(address: &RawAddress<'_>, namespace: &str) -> ListedEndpoint {
         name: (shared(pod.namespace_or(namespace)), (*pod.name).into()),
         uid: Uid::parse(&pod.uid),
     });
-    ListedEndpoint {
-        ip: address.ip,
-        target,
-        ready: address.ready,
-    }
+    ListedEndpoint { ip: address.ip, target, ready: address.ready }
 }
 
 #[cfg(test)]
@@ -90,15 +81,8 @@ mod tests {
             ],
         });
         let slice = ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
-        let pod = PodRef {
-            name: ("shop".into(), "a".into()),
-            uid: None,
-        };
-        let endpoint = |last, target, ready| ListedEndpoint {
-            ip: Addr::v4([10, 1, 1, last]),
-            target,
-            ready,
-        };
+        let pod = PodRef { name: ("shop".into(), "a".into()), uid: None };
+        let endpoint = |last, target, ready| ListedEndpoint { ip: Addr::v4([10, 1, 1, last]), target, ready };
         assert_eq!(
             slice,
             ListedSlice {

@@ -251,10 +251,7 @@ fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Unreadable> {
 /// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address. Old objects have IPv4 addresses
 /// with leading zeros, which Kubernetes reads as decimal (`ParseIPSloppy`).
 fn addr(text: &str) -> Option<Addr> {
-    let ip = text
-        .parse::<IpAddr>()
-        .ok()
-        .or_else(|| sloppy(text).map(IpAddr::V4));
+    let ip = text.parse::<IpAddr>().ok().or_else(|| sloppy(text).map(IpAddr::V4));
     ip.map(Addr::from).filter(|addr| addr.is_unicast())
 }
 
@@ -280,14 +277,7 @@ mod tests {
         for text in ["10.1.2.3", "010.001.2.03"] {
             assert_eq!(addr(text), Some(Addr::v4([10, 1, 2, 3])));
         }
-        for text in [
-            "10.1.2",
-            "10.1.2.3.4",
-            "10.1.2.256",
-            "10.+1.2.3",
-            "10..2.3",
-            "fe80::1%eth0",
-        ] {
+        for text in ["10.1.2", "10.1.2.3.4", "10.1.2.256", "10.+1.2.3", "10..2.3", "fe80::1%eth0"] {
             assert_eq!(addr(text), None, "{text}");
         }
     }

@@ -48,9 +48,8 @@ impl Object for ModePolicy {
             return Err(Unreadable::because("ConfigMap without a name"));
         }
         let (wanted, errors) = WantedModes::read(&data);
-        let unreadable = errors
-            .iter()
-            .map(|error| format!("{error}; only keys that lower a mode are applied"));
+        let unreadable =
+            errors.iter().map(|error| format!("{error}; only keys that lower a mode are applied"));
         ignored.extend(unreadable);
         Ok(Self { wanted, errors })
     }
@@ -74,10 +73,7 @@ impl WantedModes {
             (_, Some(reason)) => drop(self.reasons.insert(reason, mode?)),
             (other, None) => {
                 let reasons = Reason::TO_DENY.map(Reason::as_str);
-                return Err(format!(
-                    "{other} is no key: {MODE}, {CANARY_MODE}, {}",
-                    OneOf(reasons)
-                ));
+                return Err(format!("{other} is no key: {MODE}, {CANARY_MODE}, {}", OneOf(reasons)));
             }
         }
         Ok(())
@@ -129,16 +125,10 @@ mod tests {
         let (policy, ignored) = read(&json!({"mode": "enforc", "reused": "off"}));
         let error = "mode: \"enforc\" is not a mode: off, observe or enforce";
         assert_eq!(policy.errors, [error]);
-        assert_eq!(
-            ignored,
-            [format!("{error}; only keys that lower a mode are applied")]
-        );
+        assert_eq!(ignored, [format!("{error}; only keys that lower a mode are applied")]);
         assert_eq!(policy.wanted.reasons, [(Reason::Reused, Mode::Off)].into());
         let (policy, _) = read(&json!({"mode": "observe", "canary": "enforce"}));
-        assert!(
-            policy.errors[0].starts_with("canary is no key: mode, "),
-            "{policy:?}"
-        );
+        assert!(policy.errors[0].starts_with("canary is no key: mode, "), "{policy:?}");
         assert_eq!(policy.wanted.mode, Some(Mode::Observe));
     }
 }

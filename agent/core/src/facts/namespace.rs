@@ -25,10 +25,7 @@ impl Object for Namespace {
         if metadata.name.is_empty() {
             return Err(Unreadable::because("Namespace without a name"));
         }
-        Ok(Self {
-            bound: metadata.bound(ignored),
-            name: shared(&metadata.name),
-        })
+        Ok(Self { bound: metadata.bound(ignored), name: shared(&metadata.name) })
     }
 }
 

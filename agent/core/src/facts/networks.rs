@@ -7,10 +7,7 @@ use serde::Deserialize;
 
 /// Networks that the pod has (Network Plumbing Working Group, de-facto standard 1.1, section 4.1.2), and the
 /// annotation's name before 2021.
-const STATUS: [&str; 2] = [
-    "k8s.v1.cni.cncf.io/network-status",
-    "k8s.v1.cni.cncf.io/networks-status",
-];
+const STATUS: [&str; 2] = ["k8s.v1.cni.cncf.io/network-status", "k8s.v1.cni.cncf.io/networks-status"];
 /// GKE's further networks, and the end of Kube-OVN's name for those of an attachment.
 const GKE: &str = "networking.gke.io/pod-ips";
 const KUBE_OVN: &str = ".kubernetes.io/ip_address";
@@ -99,10 +96,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn annotated<'a>(key: &'a str, text: &'a str) -> Meta<'a> {
-        Meta {
-            annotations: BTreeMap::from([(key.into(), text.into())]),
-            ..Meta::default()
-        }
+        Meta { annotations: BTreeMap::from([(key.into(), text.into())]), ..Meta::default() }
     }
 
     fn ips(text: &str) -> (Vec<String>, Ignored) {
@@ -157,12 +151,8 @@ mod tests {
 
     #[test]
     fn malformed_json_is_ignored_and_reported_and_a_malformed_address_only_itself() {
-        for malformed in [
-            r#"[{"ips": ["10.1.1.1""#,
-            r#"{"ips": []}"#,
-            r#"[{"ips": "10.1.1.1"}]"#,
-            "nonsense",
-        ] {
+        for malformed in [r#"[{"ips": ["10.1.1.1""#, r#"{"ips": []}"#, r#"[{"ips": "10.1.1.1"}]"#, "nonsense"]
+        {
             let (ips, ignored) = ips(malformed);
             assert!(ips.is_empty(), "{malformed}");
             assert!(
@@ -187,11 +177,7 @@ mod tests {
         let no_list = format!(r#"[{{"ips": "{}"}}]"#, "a".repeat(250_000));
         for text in [many, long, no_list] {
             let (_, ignored) = ips(&text);
-            assert!(
-                matches!(ignored.as_slice(), [line] if line.len() < 300),
-                "{} lines",
-                ignored.len()
-            );
+            assert!(matches!(ignored.as_slice(), [line] if line.len() < 300), "{} lines", ignored.len());
         }
     }
 
@@ -206,16 +192,8 @@ mod tests {
         let gke = r#"[{"networkName":"blue","ip":"172.16.1.2"},{"networkName":"red","ip":"fd00::2"}]"#;
         for (key, text, expected) in [
             (GKE, gke, &["172.16.1.2", "fd00::2"][..]),
-            (
-                "blue.default.ovn.kubernetes.io/ip_address",
-                "172.17.0.9,fd00::9",
-                &["172.17.0.9", "fd00::9"],
-            ),
-            (
-                "blue.default.ovn.kubernetes.io/mac_address",
-                "00:00:00:53:6B:B6",
-                &[],
-            ),
+            ("blue.default.ovn.kubernetes.io/ip_address", "172.17.0.9,fd00::9", &["172.17.0.9", "fd00::9"]),
+            ("blue.default.ovn.kubernetes.io/mac_address", "00:00:00:53:6B:B6", &[]),
             (GKE, "0a:58:0a:f4:01:0a", &[]),
             ("example.com/gateway", "172.17.0.1", &[]),
         ] {
@@ -242,18 +220,9 @@ mod tests {
     fn a_request_for_fixed_addresses_differs_from_one_for_any_address() {
         let asks = |key, text| annotated(key, text).asks_for_ips();
         let networks = "k8s.v1.cni.cncf.io/networks";
-        assert!(asks(
-            networks,
-            r#"[{"name": "m", "ips": ["192.0.2.205/24"], "mac": "CA:FE:C0:FF:EE:00"}]"#
-        ));
-        assert!(asks(
-            networks,
-            r#"[{"name": "m", "namespace": "ns1", "ipam-claim-reference": "vm1.m"}]"#
-        ));
-        assert!(asks(
-            "v1.multus-cni.io/default-network",
-            r#"[{"name": "d", "ips": ["10.1.0.5"]}]"#
-        ));
+        assert!(asks(networks, r#"[{"name": "m", "ips": ["192.0.2.205/24"], "mac": "CA:FE:C0:FF:EE:00"}]"#));
+        assert!(asks(networks, r#"[{"name": "m", "namespace": "ns1", "ipam-claim-reference": "vm1.m"}]"#));
+        assert!(asks("v1.multus-cni.io/default-network", r#"[{"name": "d", "ips": ["10.1.0.5"]}]"#));
         assert!(!asks(networks, r#"[{"name": "m", "interface": "net1"}]"#));
         assert!(!asks(networks, "ns1/macvlan-a@net1, macvlan-b"));
     }

@@ -48,10 +48,7 @@ impl Cidr {
             IpAddr::V6(_) if bits <= 128 => bits,
             _ => return None,
         };
-        Some(Self {
-            base: ip.into(),
-            bits,
-        })
+        Some(Self { base: ip.into(), bits })
     }
 
     /// True if the address lies in the range. An IPv6 range contains no IPv4 address, though those are stored as
@@ -69,18 +66,14 @@ impl Cidr {
     #[must_use]
     pub fn first(&self) -> Addr {
         let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
-        Addr {
-            octets: (u128::from_be_bytes(self.base.octets) & mask).to_be_bytes(),
-        }
+        Addr { octets: (u128::from_be_bytes(self.base.octets) & mask).to_be_bytes() }
     }
 
     /// The highest address of the range.
     #[must_use]
     pub fn last(&self) -> Addr {
         let rest = u128::MAX.checked_shr(u32::from(self.bits)).unwrap_or(0);
-        Addr {
-            octets: (u128::from_be_bytes(self.first().octets) | rest).to_be_bytes(),
-        }
+        Addr { octets: (u128::from_be_bytes(self.first().octets) | rest).to_be_bytes() }
     }
 
     /// True for a range of IPv4.
@@ -108,44 +101,20 @@ impl Object for Node {
         if raw.metadata.name.is_empty() {
             return Err(Unreadable::because("Node without a name"));
         }
-        let virtual_kubelet = raw
-            .metadata
-            .labels
-            .get("type")
-            .is_some_and(|kind| &**kind == "virtual-kubelet")
-            || raw
-                .spec
-                .taints
-                .iter()
-                .any(|taint| taint.key.starts_with("virtual-kubelet.io/"));
-        let cidrs = raw
-            .spec
-            .pod_cidrs
-            .iter()
-            .chain(std::iter::once(&raw.spec.pod_cidr));
+        let virtual_kubelet =
+            raw.metadata.labels.get("type").is_some_and(|kind| &**kind == "virtual-kubelet")
+                || raw.spec.taints.iter().any(|taint| taint.key.starts_with("virtual-kubelet.io/"));
+        let cidrs = raw.spec.pod_cidrs.iter().chain(std::iter::once(&raw.spec.pod_cidr));
         let mut pod_cidrs: Vec<Cidr> = cidrs.filter_map(|cidr| Cidr::parse(cidr)).collect();
         pod_cidrs.dedup();
         Ok(Self {
             name: shared(&raw.metadata.name),
-            addresses: raw
-                .status
-                .addresses
-                .iter()
-                .filter_map(|a| addr(&a.address))
-                .collect(),
+            addresses: raw.status.addresses.iter().filter_map(|a| addr(&a.address)).collect(),
             pod_cidrs,
             boot_id: Uid::parse(&raw.status.node_info.boot_id).unwrap_or_default(),
             virtual_kubelet,
-            canary: raw
-                .metadata
-                .labels
-                .get("epguard.io/canary")
-                .is_some_and(|is| &**is == "true"),
-            zone: raw
-                .metadata
-                .labels
-                .get("topology.kubernetes.io/zone")
-                .map(|zone| shared(zone)),
+            canary: raw.metadata.labels.get("epguard.io/canary").is_some_and(|is| &**is == "true"),
+            zone: raw.metadata.labels.get("topology.kubernetes.io/zone").map(|zone| shared(zone)),
         })
     }
 }
@@ -236,11 +205,7 @@ mod tests {
         };
         assert_eq!(contains("::/0"), (false, true));
         assert_eq!(contains("0.0.0.0/0"), (true, false));
-        assert_eq!(
-            contains("::ffff:10.244.0.0/112"),
-            (true, false),
-            "written as v4-mapped"
-        );
+        assert_eq!(contains("::ffff:10.244.0.0/112"), (true, false), "written as v4-mapped");
         assert_eq!(contains("::ffff:0.0.0.0/90"), (false, false), "no longer only v4");
     }
 

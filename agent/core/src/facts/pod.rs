@@ -20,10 +20,7 @@ pub type Ips = SmallVec<[Addr; 1]>;
 
 /// A pod, as far as endpoints are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "independent facts of the object, not a state machine"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts of the object, not a state machine")]
 pub struct Pod {
     /// Identity of the pod; a later pod of the same name has another UID.
     pub uid: Uid,
@@ -84,10 +81,7 @@ impl Object for Pod {
 
     fn of(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
-        let mirror = raw
-            .metadata
-            .annotations
-            .contains_key("kubernetes.io/config.mirror");
+        let mirror = raw.metadata.annotations.contains_key("kubernetes.io/config.mirror");
         let (uid_state, doubt) = raw.uid_state(mirror);
         let (network_ips, partial) = raw.metadata.network_ips(ignored);
         Ok(Self {
@@ -238,11 +232,7 @@ impl Container<'_> {
 }
 
 fn distinct(list: &[Ip<'_>], single: &str) -> Ips {
-    let mut ips: Ips = list
-        .iter()
-        .filter_map(|ip| addr(&ip.ip))
-        .chain(addr(single))
-        .collect();
+    let mut ips: Ips = list.iter().filter_map(|ip| addr(&ip.ip)).chain(addr(single)).collect();
     ips.sort_unstable();
     ips.dedup();
     ips.shrink_to_fit();

@@ -107,11 +107,7 @@ impl<'a> RawSlice<'a> {
 impl TargetRef<'_> {
     /// The namespace of the target; the slice's where the targetRef has none.
     pub(super) fn namespace_or<'a>(&'a self, slice: &'a str) -> &'a str {
-        if self.namespace.is_empty() {
-            slice
-        } else {
-            &self.namespace
-        }
+        if self.namespace.is_empty() { slice } else { &self.namespace }
     }
 }
 

@@ -44,13 +44,7 @@ mod tests {
     fn only_a_text_with_escapes_is_copied() {
         let texts: Vec<RawText<'_>> = serde_json::from_str(r#"["web", "a\nb", ""]"#).unwrap();
         let is_copy = |text: &RawText<'_>| matches!(text.0, Cow::Owned(_));
-        assert_eq!(
-            texts.iter().map(is_copy).collect::<Vec<_>>(),
-            [false, true, false]
-        );
-        assert_eq!(
-            texts.iter().map(|text| &**text).collect::<Vec<_>>(),
-            ["web", "a\nb", ""]
-        );
+        assert_eq!(texts.iter().map(is_copy).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(texts.iter().map(|text| &**text).collect::<Vec<_>>(), ["web", "a\nb", ""]);
     }
 }

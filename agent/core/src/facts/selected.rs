@@ -8,11 +8,7 @@ impl Selection {
     #[must_use]
     pub fn has_pod(&self, pod: &Pod) -> bool {
         match self {
-            Self::Labelled {
-                namespace,
-                selector,
-                node,
-            } => {
+            Self::Labelled { namespace, selector, node } => {
                 pod.name.0 == *namespace
                     && (node.is_none() || pod.node == *node)
                     && selector.selects(&pod.labels)
@@ -38,23 +34,16 @@ impl Selection {
     /// The slices of one Service.
     #[must_use]
     pub fn slices_of((namespace, service): &Name) -> Self {
-        Self::SlicesOf {
-            namespace: namespace.clone(),
-            services: BTreeSet::from([service.clone()]),
-        }
+        Self::SlicesOf { namespace: namespace.clone(), services: BTreeSet::from([service.clone()]) }
     }
 
     /// True if a list of this selection has all that a list of the other one would have.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
-            (
-                Self::SlicesOf { namespace, services },
-                Self::SlicesOf {
-                    namespace: of,
-                    services: others,
-                },
-            ) => namespace == of && others.is_subset(services),
+            (Self::SlicesOf { namespace, services }, Self::SlicesOf { namespace: of, services: others }) => {
+                namespace == of && others.is_subset(services)
+            }
             (one, other) => one == other,
         }
     }
@@ -62,13 +51,9 @@ impl Selection {
     /// Adds what the other selection has, if one list can show both. False if not.
     pub fn join(&mut self, other: &Self) -> bool {
         match (self, other) {
-            (
-                Self::SlicesOf { namespace, services },
-                Self::SlicesOf {
-                    namespace: of,
-                    services: others,
-                },
-            ) if namespace == of => {
+            (Self::SlicesOf { namespace, services }, Self::SlicesOf { namespace: of, services: others })
+                if namespace == of =>
+            {
                 services.extend(others.iter().cloned());
                 true
             }
@@ -97,11 +82,7 @@ mod tests {
             labels: [("app", "web"), ("x", "y")].into_iter().collect(),
             ..Pod::default()
         };
-        let other = Pod {
-            name: ("other".into(), "a".into()),
-            node: Some("n2".into()),
-            ..pod.clone()
-        };
+        let other = Pod { name: ("other".into(), "a".into()), node: Some("n2".into()), ..pod.clone() };
         let has = |selection: &Selection| [selection.has_pod(&pod), selection.has_pod(&other)];
         for selection in [
             labelled(None),
@@ -112,10 +93,7 @@ mod tests {
             assert_eq!(has(&selection), [true, false], "{selection:?}");
         }
         assert_eq!(has(&labelled(Some("n2"))), [false, false]);
-        assert_eq!(
-            has(&Selection::slices_of(&("shop".into(), "web".into()))),
-            [false; 2]
-        );
+        assert_eq!(has(&Selection::slices_of(&("shop".into(), "web".into()))), [false; 2]);
     }
 
     #[test]

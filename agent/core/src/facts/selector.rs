@@ -34,17 +34,10 @@ impl fmt::Debug for Selector {
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Selector {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
         let labels = labels.into_iter();
-        let labels: BTreeMap<String, String> = labels
-            .map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()))
-            .collect();
-        let terms: Vec<String> = labels
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        Self {
-            text: terms.join(",").into(),
-            labels: labels.iter().collect(),
-        }
+        let labels: BTreeMap<String, String> =
+            labels.map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned())).collect();
+        let terms: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Self { text: terms.join(",").into(), labels: labels.iter().collect() }
     }
 }
 

@@ -152,13 +152,8 @@ impl Object for Service {
             },
             partial: raw.addresses().count() > VIPS || raw.spec.ports.len() > PORTS,
             vips: raw.vips(),
-            other_proxy: raw
-                .metadata
-                .labels
-                .contains_key("service.kubernetes.io/service-proxy-name"),
-            ports: (raw.spec.ports.iter().take(PORTS))
-                .filter_map(RawPort::port)
-                .collect(),
+            other_proxy: raw.metadata.labels.contains_key("service.kubernetes.io/service-proxy-name"),
+            ports: (raw.spec.ports.iter().take(PORTS)).filter_map(RawPort::port).collect(),
             selector: raw.selector(),
         })
     }
@@ -233,11 +228,7 @@ struct RawPort<'a> {
 
 impl RawService<'_> {
     fn selector(&self) -> Option<Selector> {
-        let selector = self
-            .spec
-            .selector
-            .as_ref()
-            .filter(|selector| !selector.is_empty())?;
+        let selector = self.spec.selector.as_ref().filter(|selector| !selector.is_empty())?;
         Some(selector.iter().collect())
     }
 

@@ -55,10 +55,7 @@ impl Counted for Arc<[u64]> {
 
 impl<T> Default for Pool<T> {
     fn default() -> Self {
-        Self(Mutex::new(Known {
-            values: HashSet::new(),
-            sweep_at: FIRST_SWEEP,
-        }))
+        Self(Mutex::new(Known { values: HashSet::new(), sweep_at: FIRST_SWEEP }))
     }
 }
 

@@ -110,9 +110,7 @@ impl Object for Slice {
     fn of(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw = raw.named()?;
         let RawSlice { metadata, ports, .. } = &raw;
-        let endpoints = raw
-            .addresses()
-            .map(|address| endpoint(&address, &metadata.namespace));
+        let endpoints = raw.addresses().map(|address| endpoint(&address, &metadata.namespace));
         let ports = ports.iter().take(MAX_PORTS).filter_map(RawPort::port);
         Ok(Self {
             name: metadata.name(),

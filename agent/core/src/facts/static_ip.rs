@@ -27,17 +27,11 @@ pub const STATIC_IPS: &[StaticIp] = &[
     // It writes `ip_address` on every pod, and keeps it for the name of a StatefulSet's pod.
     StaticIp {
         workload: "Kube-OVN, a workload's addresses",
-        marks: &[
-            Annotation("ovn.kubernetes.io/ip_pool"),
-            OfStatefulSet("ovn.kubernetes.io/ip_address"),
-        ],
+        marks: &[Annotation("ovn.kubernetes.io/ip_pool"), OfStatefulSet("ovn.kubernetes.io/ip_address")],
     },
     StaticIp {
         workload: "Antrea",
-        marks: &[
-            Annotation("ipam.antrea.io/pod-ips"),
-            OfStatefulSet("ipam.antrea.io/ippools"),
-        ],
+        marks: &[Annotation("ipam.antrea.io/pod-ips"), OfStatefulSet("ipam.antrea.io/ippools")],
     },
     StaticIp {
         workload: "Spiderpool, an application's pools",
@@ -48,10 +42,7 @@ pub const STATIC_IPS: &[StaticIp] = &[
             Annotation("ipam.spidernet.io/subnets"),
         ],
     },
-    StaticIp {
-        workload: "Multus, given addresses",
-        marks: &[Requests],
-    },
+    StaticIp { workload: "Multus, given addresses", marks: &[Requests] },
 ];
 
 /// A workload, or an IPAM, whose pods leave their IP to the next pod.
@@ -126,9 +117,7 @@ mod tests {
 
     #[test]
     fn a_virtual_machines_launcher_keeps_its_ip_and_kubevirts_other_pods_do_not() {
-        assert!(is_static(
-            &json!({"labels": {"kubevirt.io": "virt-launcher", "app": "vm"}})
-        ));
+        assert!(is_static(&json!({"labels": {"kubevirt.io": "virt-launcher", "app": "vm"}})));
         assert!(!is_static(&json!({"labels": {"kubevirt.io": "virt-handler"}})));
         assert!(!is_static(&json!({"labels": {"app": "web"}})));
     }
@@ -137,22 +126,13 @@ mod tests {
     fn a_pod_that_asks_its_ipam_for_an_address_keeps_it() {
         for (key, value) in [
             ("cni.projectcalico.org/ipAddrs", r#"["192.168.0.1"]"#),
-            (
-                "cni.projectcalico.org/ipAddrsNoIpam",
-                r#"["10.0.0.1", "2001:db8::1"]"#,
-            ),
+            ("cni.projectcalico.org/ipAddrsNoIpam", r#"["10.0.0.1", "2001:db8::1"]"#),
             ("ovn.kubernetes.io/ip_pool", "10.16.0.15,10.16.0.16"),
             ("ipam.antrea.io/pod-ips", "172.30.0.5"),
             ("ipam.spidernet.io/ippool", r#"{"ipv4": ["pool-1"]}"#),
-            (
-                "ipam.spidernet.io/ippools",
-                r#"[{"interface": "eth0", "ipv4": ["pool-1"]}]"#,
-            ),
+            ("ipam.spidernet.io/ippools", r#"[{"interface": "eth0", "ipv4": ["pool-1"]}]"#),
             ("ipam.spidernet.io/subnet", r#"{"ipv4": ["subnet-1"]}"#),
-            (
-                "k8s.v1.cni.cncf.io/networks",
-                r#"[{"name": "m", "ips": ["192.0.2.205/24"]}]"#,
-            ),
+            ("k8s.v1.cni.cncf.io/networks", r#"[{"name": "m", "ips": ["192.0.2.205/24"]}]"#),
         ] {
             assert!(is_static(&json!({"annotations": {(key): value}})), "{key}");
         }
@@ -165,9 +145,7 @@ mod tests {
         let of = |kind: &str| json!({"annotations": annotations, "ownerReferences": [{"kind": kind, "name": "pg"}]});
         assert!(is_static(&of("StatefulSet")));
         assert!(!is_static(&of("ReplicaSet")));
-        assert!(!is_static(
-            &json!({"ownerReferences": [{"kind": "StatefulSet", "name": "pg"}]})
-        ));
+        assert!(!is_static(&json!({"ownerReferences": [{"kind": "StatefulSet", "name": "pg"}]})));
     }
 
     #[test]

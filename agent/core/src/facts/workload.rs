@@ -28,9 +28,7 @@ impl Meta<'_> {
         let owner = owners.find(|owner| owner.controller)?;
         let (kind, name) = (&*owner.kind, &*owner.name);
         let workload = match kind {
-            "ReplicaSet" => self
-                .deployment(name)
-                .map_or((kind, name), |name| ("Deployment", name)),
+            "ReplicaSet" => self.deployment(name).map_or((kind, name), |name| ("Deployment", name)),
             "DaemonSet" | "Job" | "ReplicationController" => (kind, name),
             _ => return None,
         };
@@ -38,10 +36,7 @@ impl Meta<'_> {
     }
 
     fn deployment<'a>(&self, replica_set: &'a str) -> Option<&'a str> {
-        let hashes = self
-            .labels
-            .iter()
-            .filter(|(key, _)| key.ends_with("pod-template-hash"));
+        let hashes = self.labels.iter().filter(|(key, _)| key.ends_with("pod-template-hash"));
         let mut names = hashes.filter_map(|(_, hash)| replica_set.strip_suffix(&**hash)?.strip_suffix('-'));
         names.next()
     }
@@ -57,9 +52,7 @@ mod tests {
         let owners = [owner(false, "DaemonSet", "other"), owner(true, kind, name)];
         let meta =
             json!({"namespace": namespace, "labels": {"pod-template-hash": hash}, "ownerReferences": owners});
-        serde_json::from_str::<Meta<'_>>(&meta.to_string())
-            .unwrap()
-            .workload()
+        serde_json::from_str::<Meta<'_>>(&meta.to_string()).unwrap().workload()
     }
 
     #[test]

@@ -80,9 +80,7 @@ fn only_watches_without_a_recent_proof_are_confirmed() {
 fn a_confirmation_that_fails_is_repeated_in_time_and_then_more_and_more_seldom() {
     let mut freshness = both(100);
     freshness.connected(Nodes, false);
-    let asked: Vec<u64> = (100..250)
-        .filter(|at| !due(&mut freshness, *at).is_empty())
-        .collect();
+    let asked: Vec<u64> = (100..250).filter(|at| !due(&mut freshness, *at).is_empty()).collect();
     assert_eq!(asked, [124, 127, 133, 145, 169, 199, 229]);
 }
 
@@ -116,19 +114,13 @@ fn a_short_view_leaves_its_confirmations_time_to_be_answered() {
         let mut freshness = Freshness::new(&[Pods], s(max_age), || 0.0);
         freshness.connected(Pods, true);
         freshness.proven(Pods, s(0), List);
-        assert_eq!(
-            (0..100).find(|at| !due(&mut freshness, *at).is_empty()),
-            Some(asked)
-        );
+        assert_eq!((0..100).find(|at| !due(&mut freshness, *at).is_empty()), Some(asked));
     }
 }
 
 #[test]
 fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
-    let at_once = |watch| Due {
-        watch,
-        within: Duration::ZERO,
-    };
+    let at_once = |watch| Due { watch, within: Duration::ZERO };
     assert_eq!(both(100).due(s(500)), [Pods, Nodes].map(at_once));
 }
 
@@ -151,17 +143,9 @@ fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
     assert_eq!(freshness.deadline(s(125)), None);
     assert_eq!(due(&mut freshness, 125), [Pods]);
     freshness.proven(Pods, s(124), Confirmation);
-    assert_eq!(
-        freshness.deadline(s(126)),
-        None,
-        "sent while something was lacking"
-    );
+    assert_eq!(freshness.deadline(s(126)), None, "sent while something was lacking");
     freshness.proven(Pods, s(126), Confirmation);
-    assert_eq!(
-        freshness.deadline(s(126)),
-        Some(s(130)),
-        "the others' proofs stand"
-    );
+    assert_eq!(freshness.deadline(s(126)), Some(s(130)), "the others' proofs stand");
 }
 
 #[test]

@@ -167,14 +167,8 @@ mod tests {
     }
 
     fn view(name: u64) -> View {
-        let pod = PodView {
-            name: format!("shop/web-{name:020}"),
-            ..PodView::default()
-        };
-        View {
-            pods: vec![pod],
-            ..View::default()
-        }
+        let pod = PodView { name: format!("shop/web-{name:020}"), ..PodView::default() };
+        View { pods: vec![pod], ..View::default() }
     }
 
     fn note(history: &mut History, ip: Addr, name: u64) {
@@ -184,10 +178,7 @@ mod tests {
     /// resourceVersions of the steps, and whether earlier ones were dropped.
     fn of(history: &History, last: u16) -> (Vec<u64>, bool) {
         let chronicle = history.of(ip(last), View::default());
-        (
-            chronicle.steps.iter().map(|step| step.rv).collect(),
-            chronicle.truncated,
-        )
+        (chronicle.steps.iter().map(|step| step.rv).collect(), chronicle.truncated)
     }
 
     #[test]

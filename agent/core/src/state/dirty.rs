@@ -133,10 +133,7 @@ impl Dirty {
 
     /// Adds every Service and every IP.
     pub fn of_all(cluster: &ClusterIndex) -> Self {
-        let mut dirty = Self {
-            orphan_ips: true,
-            ..Self::default()
-        };
+        let mut dirty = Self { orphan_ips: true, ..Self::default() };
         for (name, _) in cluster.services() {
             dirty.service(name);
         }
@@ -194,8 +191,7 @@ impl Dirty {
         }
         let is_of = |record: &Record| names.contains(&record.pod.name.0);
         let dead = cluster.pods.dead_on(&cluster.settings.node);
-        self.pods
-            .extend(dead.filter(|record| is_of(record)).map(|record| record.pod.uid));
+        self.pods.extend(dead.filter(|record| is_of(record)).map(|record| record.pod.uid));
     }
 
     fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
@@ -205,11 +201,7 @@ impl Dirty {
         else {
             return;
         };
-        let shown = cluster
-            .pods
-            .get(uid)
-            .into_iter()
-            .flat_map(|record| &record.pod.ips);
+        let shown = cluster.pods.get(uid).into_iter().flat_map(|record| &record.pod.ips);
         let new = shown.filter(|ip| !before.pod.ips.contains(ip));
         self.published.extend(new.map(|ip| (uid, *ip, since)));
     }

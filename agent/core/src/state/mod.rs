@@ -213,9 +213,7 @@ impl State {
 
     /// All denials with their evidence.
     pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Proven)> {
-        self.denials
-            .iter()
-            .map(|((service, endpoint), proven)| (service, endpoint, proven))
+        self.denials.iter().map(|((service, endpoint), proven)| (service, endpoint, proven))
     }
 
     /// Services that have, or lately had, denials.

@@ -107,10 +107,7 @@ impl<P> NotProven<P> {
             Self::SeveralOwners(one, other) => NotProven::SeveralOwners(name(one), name(other)),
             Self::ServiceOptedOut => NotProven::ServiceOptedOut,
             Self::OwnerOptedOut(pod) => NotProven::OwnerOptedOut(name(pod)),
-            Self::Target { why, listed } => NotProven::Target {
-                why: why.map(name),
-                listed,
-            },
+            Self::Target { why, listed } => NotProven::Target { why: why.map(name), listed },
             Self::NotListed => NotProven::NotListed,
             Self::PossibleHolder(pod) => NotProven::PossibleHolder(name(pod)),
             Self::OwnPod(pod) => NotProven::OwnPod(name(pod)),

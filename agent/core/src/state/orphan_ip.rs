@@ -70,13 +70,7 @@ impl OrphanIps {
 
     /// Restores a dead pod that an earlier process had proven.
     pub fn restore(&mut self, ip: Addr, OrphanIp { dead, mode, .. }: OrphanIp, now: Duration) {
-        self.last_pods.entry(ip).or_insert(LastPod {
-            dead,
-            mode,
-            last: now,
-            since: now,
-            confirmed: false,
-        });
+        self.last_pods.entry(ip).or_insert(LastPod { dead, mode, last: now, since: now, confirmed: false });
     }
 
     /// Notes a packet to the IP.
@@ -116,26 +110,14 @@ impl OrphanIps {
                 continue;
             }
             for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
-                let recorded = self
-                    .last_pods
-                    .get(ip)
-                    .and_then(|last_pod| cluster.pods.get(last_pod.dead));
+                let recorded = self.last_pods.get(ip).and_then(|last_pod| cluster.pods.get(last_pod.dead));
                 let earlier = recorded.and_then(|recorded| recorded.claims.get(ip));
                 let order = |claim| cluster.pods.order_of(claim);
                 if earlier.is_none_or(|earlier| order(claim) >= order(earlier)) {
                     let dead = record.pod.uid;
                     let same = self.last_pods.get(ip).filter(|last_pod| last_pod.dead == dead);
-                    let new = LastPod {
-                        dead,
-                        mode: Mode::Enforce,
-                        last: now,
-                        since: now,
-                        confirmed: false,
-                    };
-                    let last_pod = LastPod {
-                        last: now,
-                        ..same.copied().unwrap_or(new)
-                    };
+                    let new = LastPod { dead, mode: Mode::Enforce, last: now, since: now, confirmed: false };
+                    let last_pod = LastPod { last: now, ..same.copied().unwrap_or(new) };
                     let before = self.last_pods.insert(*ip, last_pod);
                     displaced.extend(before.map(|last_pod| last_pod.dead).filter(|uid| *uid != dead));
                 }
@@ -149,11 +131,7 @@ impl OrphanIps {
     pub fn expire(&mut self, cluster: &ClusterIndex, now: Duration) -> Vec<Uid> {
         let mut forgotten = Vec::new();
         self.last_pods.retain(|_, last_pod| {
-            if cluster
-                .pods
-                .get(last_pod.dead)
-                .is_some_and(|record| record.present)
-            {
+            if cluster.pods.get(last_pod.dead).is_some_and(|record| record.present) {
                 last_pod.last = now;
             }
             let stays = now.saturating_sub(last_pod.last) < MEMORY;
@@ -190,10 +168,7 @@ impl OrphanIps {
         last_owner: impl Fn(Addr) -> Option<Uid>,
     ) -> BTreeMap<Addr, OrphanIp> {
         for last_pod in self.last_pods.values_mut() {
-            let asked = cluster
-                .pods
-                .get(last_pod.dead)
-                .map(|record| cluster.bound_of_pod(&record.pod));
+            let asked = cluster.pods.get(last_pod.dead).map(|record| cluster.bound_of_pod(&record.pod));
             last_pod.mode = last_pod.mode.lower(asked.unwrap_or_default());
         }
         let last_pods = &self.last_pods;
@@ -208,10 +183,7 @@ impl OrphanIps {
                 && last_pod.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
                 && !is_held(ip)
-                && cluster
-                    .pods
-                    .get(last_pod.dead)
-                    .is_some_and(|record| last_pod.is_dead_for_good(record))
+                && cluster.pods.get(last_pod.dead).is_some_and(|record| last_pod.is_dead_for_good(record))
                 && is_unclaimed(cluster, ip)
         };
         let entries = self.last_pods.iter().map(|(ip, last_pod)| {
@@ -232,16 +204,10 @@ impl OrphanIps {
     /// When a packet from the IP was last seen since the pod died; none if a live pod shows the IP, which suffices by
     /// itself. If no watch showed the death, every such packet counts: it may have come later.
     fn lifted(&self, cluster: &ClusterIndex, ip: Addr, last_pod: &LastPod) -> Option<Duration> {
-        let died = cluster
-            .pods
-            .get(last_pod.dead)
-            .map_or(Duration::ZERO, |record| record.died.into());
+        let died = cluster.pods.get(last_pod.dead).map_or(Duration::ZERO, |record| record.died.into());
         let mut live = cluster.pods.live_claimants(ip);
         let is_claimed = live.any(|record| cluster.may_hold(record, ip));
-        self.spoke
-            .get(&ip)
-            .copied()
-            .filter(|at| died <= *at && !is_claimed)
+        self.spoke.get(&ip).copied().filter(|at| died <= *at && !is_claimed)
     }
 }
 

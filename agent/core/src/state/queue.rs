@@ -87,22 +87,14 @@ mod tests {
 
     fn at(last: &[u8]) -> Scope {
         let ips = last.iter().map(|last| Addr::v4([10, 0, 0, *last])).collect();
-        Scope {
-            ips,
-            ..Scope::default()
-        }
+        Scope { ips, ..Scope::default() }
     }
 
     #[test]
     fn a_service_that_changes_again_keeps_its_turn_and_is_judged_once() {
         let mut queue = Queue::default();
         let all = |scope| Scope { all: true, ..scope };
-        for (service, scope) in [
-            ("b", at(&[1])),
-            ("a", all(at(&[]))),
-            ("b", at(&[3])),
-            ("a", at(&[4])),
-        ] {
+        for (service, scope) in [("b", at(&[1])), ("a", all(at(&[]))), ("b", at(&[3])), ("a", at(&[4]))] {
             queue.push(name(service), scope);
         }
         assert_eq!(queue.pop(), Some((name("b"), at(&[1, 3]))));
@@ -118,10 +110,7 @@ mod tests {
         assert!(!queue.suspend(&name("a")) && queue.suspends(&name("a")));
         queue.pop();
         queue.push(name("a"), at(&[2]));
-        assert!(
-            !queue.judged(&name("a")) && queue.suspends(&name("a")),
-            "a rest of it waits"
-        );
+        assert!(!queue.judged(&name("a")) && queue.suspends(&name("a")), "a rest of it waits");
         queue.pop();
         assert!(queue.judged(&name("a")));
         queue.push(name("a"), at(&[1]));

@@ -139,9 +139,7 @@ impl Review {
             return;
         };
         let found = self.open.iter().filter(|(case, _)| evictable(&case.ip));
-        let oldest = found
-            .min_by_key(|(_, packets)| packets.last)
-            .map(|(case, _)| case.clone());
+        let oldest = found.min_by_key(|(_, packets)| packets.last).map(|(case, _)| case.clone());
         drop(evictable);
         if let Some(oldest) = oldest {
             self.open.remove(&oldest);
@@ -188,11 +186,7 @@ impl Review {
     /// Notes packets that a pod cannot forge: they showed a holder of the IP at `at`. Netlink may report the holder as
     /// late as this report came (`reported`).
     pub fn sighted(&mut self, reported: Duration, at: Duration, ip: Addr) {
-        if self
-            .open
-            .keys()
-            .any(|case| case.ip == ip && case.reason == Reason::Terminated)
-        {
+        if self.open.keys().any(|case| case.ip == ip && case.reason == Reason::Terminated) {
             self.sighted.entry(ip).or_insert(Sighted { reported, at });
         }
     }
@@ -280,11 +274,7 @@ impl Review {
             }
             packets.convicted = true;
             *self.wrong.entry(case.reason).or_default() += 1;
-            self.findings.push(Finding {
-                case: case.clone(),
-                packets: *packets,
-                evidence,
-            });
+            self.findings.push(Finding { case: case.clone(), packets: *packets, evidence });
         }
     }
 }

@@ -54,13 +54,7 @@ fn flow(entry: &[u8]) -> Option<Flow> {
     }
     let (client, aim, protocol) = tuple(at(entry, &[CTA_TUPLE_ORIG])?)?;
     let (endpoint, ..) = tuple(at(entry, &[CTA_TUPLE_REPLY])?)?;
-    Some(Flow {
-        protocol,
-        client,
-        aim,
-        endpoint,
-        state: number(entry, &TCP_STATE).and_then(state),
-    })
+    Some(Flow { protocol, client, aim, endpoint, state: number(entry, &TCP_STATE).and_then(state) })
 }
 
 /// `enum tcp_conntrack`
@@ -133,10 +127,7 @@ mod tests {
         let transport = [nested(1, &[17]), nested(2, &[0, 53]), nested(3, &[1, 0])].concat();
         let octets = [nested(1, &addresses), nested(2, &transport)].concat();
         let read = tuple(&octets).unwrap();
-        assert_eq!(
-            (read.0.to_string(), read.2),
-            ("[fd00::a]:53".into(), Protocol::Udp)
-        );
+        assert_eq!((read.0.to_string(), read.2), ("[fd00::a]:53".into(), Protocol::Udp));
         assert_eq!(read.1.to_string(), "[fd00::b]:256");
     }
 

@@ -71,10 +71,7 @@ impl Known {
             known.services.extend(at.map(|at| (at, number)));
         }
         // What waits for a second list is not proven.
-        for (target, denial) in denials(pin_dir)?
-            .into_iter()
-            .filter(|(_, denial)| denial.held == 0)
-        {
+        for (target, denial) in denials(pin_dir)?.into_iter().filter(|(_, denial)| denial.held == 0) {
             if let Some(at) = at(target.addr, target.port, target.protocol) {
                 let found = (target.service, denied(at.0, target.service, &denial, status));
                 known.denied.entry(at).or_default().push(found);
@@ -106,11 +103,7 @@ impl Known {
             (found, number.map(|_| flow.aim.port()))
         };
         Some(Finding {
-            service: found
-                .service
-                .as_ref()
-                .zip(port)
-                .map(|(name, port)| format!("{name}:{port}")),
+            service: found.service.as_ref().zip(port).map(|(name, port)| format!("{name}:{port}")),
             endpoint: flow.endpoint,
             protocol: flow.protocol.as_str().into(),
             connection: flow.state.map(Into::into),
@@ -162,10 +155,7 @@ const fn ended(endpoint: SocketAddr, reason: Reason, meant: String) -> Finding {
 pub fn merge(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
     let mut merged: BTreeMap<Finding, Finding> = BTreeMap::new();
     for finding in findings {
-        let but_client = Finding {
-            at: String::new(),
-            ..finding.clone()
-        };
+        let but_client = Finding { at: String::new(), ..finding.clone() };
         if let Some(first) = merged.get_mut(&but_client) {
             first.count += finding.count;
         } else {

@@ -108,9 +108,7 @@ impl Report {
             0 => String::new(),
             flows => format!(", {flows} {}", State::AllowedToEnd),
         };
-        let compared = self
-            .flows
-            .map_or("no flows".to_owned(), |flows| count(flows, "flow"));
+        let compared = self.flows.map_or("no flows".to_owned(), |flows| count(flows, "flow"));
         let mut parts = vec![format!(
             "{}: {stale}{ending}; compared {compared} with {} whose pods have ended",
             self.node,
@@ -181,10 +179,7 @@ mod tests {
 
     #[test]
     fn only_stale_findings_fail_and_an_unread_table_is_never_called_clean() {
-        let finding = |state| Finding {
-            state,
-            ..finding::tests::flow()
-        };
+        let finding = |state| Finding { state, ..finding::tests::flow() };
         let mut report = Report {
             node: "n".into(),
             endpoints: 0,
@@ -201,16 +196,8 @@ mod tests {
 
     #[test]
     fn each_finding_is_one_row_below_the_summary() {
-        let stale = Finding {
-            hit: Some("team-b/b".into()),
-            count: 193,
-            ..finding::tests::flow()
-        };
-        let ending = Finding {
-            state: State::AllowedToEnd,
-            connection: None,
-            ..finding::tests::flow()
-        };
+        let stale = Finding { hit: Some("team-b/b".into()), count: 193, ..finding::tests::flow() };
+        let ending = Finding { state: State::AllowedToEnd, connection: None, ..finding::tests::flow() };
         let mut report = Report {
             node: "n".into(),
             endpoints: 1,

@@ -70,9 +70,7 @@ impl Filter {
     #[must_use]
     pub fn wants(&self, kind: &Kind) -> bool {
         let namespace = kind.service.split_once('/').map(|(namespace, _)| namespace);
-        self.namespace
-            .as_deref()
-            .is_none_or(|wanted| namespace == Some(wanted))
+        self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
             && self.service.as_ref().is_none_or(|wanted| kind.service == *wanted)
             && self.reason.is_none_or(|wanted| kind.reason == wanted)
     }
@@ -174,19 +172,10 @@ mod tests {
             line.args.filter.wants(kind)
         };
         let web = kind("shop/web", Reason::Reused);
-        for arguments in [
-            &[][..],
-            &["-n", "shop"],
-            &["--service", "shop/web"],
-            &["--reason", "reused"],
-        ] {
+        for arguments in [&[][..], &["-n", "shop"], &["--service", "shop/web"], &["--reason", "reused"]] {
             assert!(wants(arguments, &web), "{arguments:?}");
         }
-        for arguments in [
-            &["-n", "sho"][..],
-            &["--service", "shop/we"],
-            &["--reason", "terminated"],
-        ] {
+        for arguments in [&["-n", "sho"][..], &["--service", "shop/we"], &["--reason", "terminated"]] {
             assert!(!wants(arguments, &web), "{arguments:?}");
         }
         assert!(!wants(&["-n", "shop"], &kind("-", Reason::Terminated)));

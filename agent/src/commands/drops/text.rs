@@ -102,11 +102,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_one_table_row_or_one_log_line() {
-        let row = table(&[dropped()], None, false)
-            .lines()
-            .nth(1)
-            .unwrap()
-            .to_owned();
+        let row = table(&[dropped()], None, false).lines().nth(1).unwrap().to_owned();
         let fields: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(
             fields.join(" "),

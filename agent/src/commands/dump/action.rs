@@ -24,11 +24,8 @@ mod tests {
 
     #[test]
     fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {
-        let chosen = ReasonActions {
-            reused: Action::Reject,
-            terminated: Action::Capture,
-            ..ReasonActions::default()
-        };
+        let chosen =
+            ReasonActions { reused: Action::Reject, terminated: Action::Capture, ..ReasonActions::default() };
         for (reason, asked, shown) in [
             (Reason::Reused, Action::Redirect, "redirect"),
             (Reason::Reused, Action::Drop, "drop"),

@@ -101,17 +101,12 @@ impl Dump {
     pub fn read(pin_dir: &Path, names: &Status) -> Result<Self> {
         let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
         let config = maps::configuration(pin_dir)?;
-        let owners = sorted(entries::<Addr, Owner>(pin_dir, "OWNERS")?, |(ip, owner)| {
-            OwnerRow {
-                ip: ip.ip(),
-                uid: owner.uid.to_string(),
-                pod: names.pods.get(&owner.uid.to_string()).cloned(),
-                generation: owner.generation,
-                flags: flags(
-                    owner.flags,
-                    [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")],
-                ),
-            }
+        let owners = sorted(entries::<Addr, Owner>(pin_dir, "OWNERS")?, |(ip, owner)| OwnerRow {
+            ip: ip.ip(),
+            uid: owner.uid.to_string(),
+            pod: names.pods.get(&owner.uid.to_string()).cloned(),
+            generation: owner.generation,
+            flags: flags(owner.flags, [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")]),
         });
         let denials = denials(pin_dir)?;
         let held = only_held(&denials);
@@ -119,10 +114,7 @@ impl Dump {
             let denied = if held.contains(&ip) { "held" } else { "denied" };
             SuspectRow {
                 ip: ip.ip(),
-                flags: flags(
-                    suspect.flags,
-                    [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")],
-                ),
+                flags: flags(suspect.flags, [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")]),
                 dead_pod: pod(suspect.dead_uid),
             }
         });
@@ -146,16 +138,14 @@ impl Dump {
             meant: pod(denial.dead_uid).unwrap_or_default(),
             hit: pod(denial.owner_uid).unwrap_or_default(),
         });
-        let terminated = sorted(
-            keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?,
-            |(ip, terminated)| TerminatedRow {
+        let terminated =
+            sorted(keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?, |(ip, terminated)| TerminatedRow {
                 ip: ip.ip(),
                 dead_pod: pod(terminated.dead_uid),
                 bound: Mode::from_raw(terminated.mode).as_str(),
                 action: action::of_terminated(&terminated, config.actions),
                 lifted: terminated.lifted_ns != 0,
-            },
-        );
+            });
         let counters = maps::counters(pin_dir)?.into_iter();
         let counters = counters.map(|((reason, outcome), count)| CounterRow {
             reason: reason.as_str(),
@@ -179,9 +169,7 @@ impl Dump {
 /// All denials of the pinned maps; entries that no epguard wrote are left out.
 pub fn denials(pin_dir: &Path) -> Result<Vec<(DenialKey, Denial)>> {
     let raw = keyed::<DenialKey, RawDenial>(pin_dir, "DENIED")?.into_iter();
-    Ok(raw
-        .filter_map(|(target, raw)| Some((target, raw.checked()?)))
-        .collect())
+    Ok(raw.filter_map(|(target, raw)| Some((target, raw.checked()?))).collect())
 }
 
 /// All addresses of affected Services in the pinned maps.
@@ -204,9 +192,7 @@ fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V
     let map: HashMap<MapData, K, V> = Map::HashMap(maps::open(pin_dir, name)?)
         .try_into()
         .with_context(|| format!("{name} has another layout"))?;
-    map.iter()
-        .collect::<Result<Vec<_>, _>>()
-        .with_context(|| format!("cannot read {name}"))
+    map.iter().collect::<Result<Vec<_>, _>>().with_context(|| format!("cannot read {name}"))
 }
 
 fn sorted<K: Ord + Copy, V, R>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V)) -> R) -> Vec<R> {
@@ -253,12 +239,7 @@ mod tests {
             };
             (target, denial)
         };
-        let denials = [
-            entry(x, 80, 1),
-            entry(x, 443, 1),
-            entry(y, 80, 1),
-            entry(y, 443, 0),
-        ];
+        let denials = [entry(x, 80, 1), entry(x, 443, 1), entry(y, 80, 1), entry(y, 443, 0)];
         assert_eq!(only_held(&denials), BTreeSet::from([x]));
     }
 }

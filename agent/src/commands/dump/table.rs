@@ -24,25 +24,14 @@ impl Dump {
         let sections = [
             section("OWNERS", owners, &self.owners, |r| {
                 let (ip, generation) = (r.ip.to_string(), r.generation.to_string());
-                [
-                    ip,
-                    r.uid.clone(),
-                    text(r.pod.as_ref()),
-                    generation,
-                    r.flags.join(","),
-                ]
+                [ip, r.uid.clone(), text(r.pod.as_ref()), generation, r.flags.join(",")]
             }),
             section("SUSPECTS", suspects, &self.suspects, |r| {
                 [r.ip.to_string(), r.flags.join(","), text(r.dead_pod.as_ref())]
             }),
             section("SERVICES", services, &self.services, |r| {
                 let vip = SocketAddr::new(r.vip, r.port);
-                [
-                    vip.to_string(),
-                    r.protocol.into(),
-                    r.number.to_string(),
-                    text(r.service.as_ref()),
-                ]
+                [vip.to_string(), r.protocol.into(), r.number.to_string(), text(r.service.as_ref())]
             }),
             section("DENIED", denied, &self.denied, |r| {
                 [

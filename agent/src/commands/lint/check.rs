@@ -9,19 +9,10 @@ use epguard_core::facts::ListedSlice;
 #[must_use]
 pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     let cluster = Cluster::new(listed);
-    let slices: Vec<&ListedSlice> = listed
-        .slices
-        .iter()
-        .filter(|slice| !is_the_apis_own(slice))
-        .collect();
+    let slices: Vec<&ListedSlice> = listed.slices.iter().filter(|slice| !is_the_apis_own(slice)).collect();
     let mut findings = services::check(&cluster, &slices);
     for slice in slices {
-        findings.extend(
-            slice
-                .endpoints
-                .iter()
-                .filter_map(|e| endpoints::check(&cluster, slice, e)),
-        );
+        findings.extend(slice.endpoints.iter().filter_map(|e| endpoints::check(&cluster, slice, e)));
     }
     findings.extend(pods::check(&cluster, namespace));
     findings.sort();

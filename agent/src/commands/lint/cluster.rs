@@ -96,20 +96,10 @@ impl<'a> Cluster<'a> {
         if !self.agent().is_no_pods(ip) {
             return Vec::new();
         }
-        let services = self
-            .listed
-            .services
-            .iter()
-            .filter(|service| service.vips.contains(&ip));
-        let nodes = self
-            .listed
-            .nodes
-            .iter()
-            .filter(|node| node.addresses.contains(&ip));
+        let services = self.listed.services.iter().filter(|service| service.vips.contains(&ip));
+        let nodes = self.listed.nodes.iter().filter(|node| node.addresses.contains(&ip));
         let services = services.map(|service| format!("Service {}", named(&service.name)));
-        services
-            .chain(nodes.map(|node| format!("Node {}", node.name)))
-            .collect()
+        services.chain(nodes.map(|node| format!("Node {}", node.name))).collect()
     }
 
     /// The pod of this UID.
@@ -171,17 +161,8 @@ impl<'a> Cluster<'a> {
 
 /// An agent that was shown the lists once. It judges nothing.
 fn agent(listed: &Listed) -> State {
-    let mut state = State::new(Settings {
-        node: String::new(),
-        ipam: Ipam::Auto,
-        ranges: Ranges::default(),
-    });
-    let Listed {
-        slices,
-        services,
-        pods,
-        nodes,
-    } = listed;
+    let mut state = State::new(Settings { node: String::new(), ipam: Ipam::Auto, ranges: Ranges::default() });
+    let Listed { slices, services, pods, nodes } = listed;
     for fact in [
         Fact::Service(Change::Reset(services.clone())),
         Fact::Node(Change::Reset(nodes.clone())),
@@ -209,11 +190,7 @@ fn decided_by(slice: &ListedSlice) -> Slice {
         service: slice.service.clone(),
         endpoints: slice.endpoints.iter().map(endpoint).collect(),
         partial: false,
-        ports: vec![SlicePort {
-            name: PortName::new(""),
-            port: 1,
-            protocol: Protocol::Tcp,
-        }],
+        ports: vec![SlicePort { name: PortName::new(""), port: 1, protocol: Protocol::Tcp }],
         triggered: None,
     }
 }

@@ -10,11 +10,7 @@ use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, named};
 /// The problem of an endpoint; at most one, the worst.
 #[must_use]
 pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoint) -> Option<Finding> {
-    let case = Case {
-        cluster,
-        slice,
-        endpoint,
-    };
+    let case = Case { cluster, slice, endpoint };
     let Some(target) = &endpoint.target else {
         return case.anonymous();
     };
@@ -54,10 +50,7 @@ impl<'a> Case<'a> {
         }
         let what = match &finished[..] {
             [] => "is in a node's pod range, and no pod has it".to_owned(),
-            _ => format!(
-                "was that of {}, finished; the endpoint names no pod",
-                pods(finished)
-            ),
+            _ => format!("was that of {}, finished; the endpoint names no pod", pods(finished)),
         };
         let fix = self.correct("remove the endpoint");
         Some(self.finding(Problem::NobodysAddress, self.severity(), what, fix))
@@ -103,11 +96,8 @@ impl<'a> Case<'a> {
             _ => "has finished",
         };
         let ready = if self.endpoint.ready { "ready" } else { "not ready" };
-        let what = format!(
-            "pod {} {proof}, still listed as {ready}{}",
-            named(&pod.name),
-            self.and_now(Some(pod))
-        );
+        let what =
+            format!("pod {} {proof}, still listed as {ready}{}", named(&pod.name), self.and_now(Some(pod)));
         let (namespace, name) = &pod.name;
         let fix = if self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE) {
             format!(
@@ -130,10 +120,7 @@ impl<'a> Case<'a> {
         let fix = self.correct("list the pod's present address, or remove the endpoint");
         let mut holders = self.cluster.holders(self.endpoint.ip).peekable();
         if holders.peek().is_some() {
-            let what = format!(
-                "belongs to {}; pod {name}, which is meant, has {shown}",
-                pods(holders)
-            );
+            let what = format!("belongs to {}; pod {name}, which is meant, has {shown}", pods(holders));
             self.finding(Problem::AnothersAddress, self.astray(), what, fix)
         } else {
             let what = format!("no pod has it; pod {name}, which is meant, has {shown}");
@@ -161,20 +148,12 @@ impl<'a> Case<'a> {
 
     /// The severity for ready and other endpoints: traffic goes to ready endpoints only.
     fn severity(&self) -> Severity {
-        if self.endpoint.ready {
-            self.astray()
-        } else {
-            Severity::Warning
-        }
+        if self.endpoint.ready { self.astray() } else { Severity::Warning }
     }
 
     /// The severity for traffic that comes: a pod of the Service's own is right for it.
     fn astray(&self) -> Severity {
-        if self.reaches_own() {
-            Severity::Warning
-        } else {
-            Severity::Error
-        }
+        if self.reaches_own() { Severity::Warning } else { Severity::Error }
     }
 
     fn reaches_own(&self) -> bool {
@@ -185,9 +164,7 @@ impl<'a> Case<'a> {
     /// The pods that are hit instead of the pod that is meant, as text.
     fn and_now(&self, meant: Option<&'a Pod>) -> String {
         let others = self.cluster.holders(self.endpoint.ip);
-        let mut others = others
-            .filter(|pod| meant.is_none_or(|meant| meant.uid != pod.uid))
-            .peekable();
+        let mut others = others.filter(|pod| meant.is_none_or(|meant| meant.uid != pod.uid)).peekable();
         match others.peek() {
             Some(_) if self.reaches_own() => {
                 format!("; the address belongs to {} now, the Service's own", pods(others))

@@ -54,10 +54,9 @@ fn required<O: Object>(
             unchecked.extend(skipped);
             Ok(objects)
         }
-        Err(failure) if failure.is_forbidden() && namespace.is_none() => Err(anyhow!(
-            "{}, or pass -n NAMESPACE to check only one",
-            failure.error
-        )),
+        Err(failure) if failure.is_forbidden() && namespace.is_none() => {
+            Err(anyhow!("{}, or pass -n NAMESPACE to check only one", failure.error))
+        }
         Err(failure) => Err(anyhow!(failure.error)),
     }
 }

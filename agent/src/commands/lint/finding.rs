@@ -123,11 +123,7 @@ impl Object {
     /// An object by its name.
     #[must_use]
     pub fn new(kind: &'static str, (namespace, name): &Name) -> Self {
-        Self {
-            kind,
-            namespace: namespace.to_string(),
-            name: name.to_string(),
-        }
+        Self { kind, namespace: namespace.to_string(), name: name.to_string() }
     }
 }
 

@@ -80,11 +80,7 @@ pub async fn run(args: LintArgs) -> ExitCode {
     {
         return failed(&error);
     }
-    if report.fails(strict) {
-        FOUND.into()
-    } else {
-        ExitCode::SUCCESS
-    }
+    if report.fails(strict) { FOUND.into() } else { ExitCode::SUCCESS }
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

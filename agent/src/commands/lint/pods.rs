@@ -26,11 +26,7 @@ pub fn check(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
 
 /// Pods whose IP outlives them may share it, such as those of a machine that migrates.
 fn duplicate(cluster: &Cluster<'_>, ip: Addr, holders: &[&Pod]) -> Option<Finding> {
-    let holders: Vec<&Pod> = holders
-        .iter()
-        .copied()
-        .filter(|pod| !cluster.is_spared(pod))
-        .collect();
+    let holders: Vec<&Pod> = holders.iter().copied().filter(|pod| !cluster.is_spared(pod)).collect();
     if holders.len() < 2 {
         return None;
     }
@@ -38,14 +34,7 @@ fn duplicate(cluster: &Cluster<'_>, ip: Addr, holders: &[&Pod]) -> Option<Findin
     let fix = "delete all of these pods but one, so that they come back with others; then check for nodes with the same range, \
                or leases that the IPAM lost"
         .to_owned();
-    Some(finding(
-        ip,
-        &holders,
-        Problem::DuplicateAddress,
-        Severity::Error,
-        what,
-        fix,
-    ))
+    Some(finding(ip, &holders, Problem::DuplicateAddress, Severity::Error, what, fix))
 }
 
 fn foreign(cluster: &Cluster<'_>, ip: Addr, holders: &[&Pod]) -> Option<Finding> {
@@ -53,22 +42,11 @@ fn foreign(cluster: &Cluster<'_>, ip: Addr, holders: &[&Pod]) -> Option<Finding>
     if holders.is_empty() || others.is_empty() {
         return None;
     }
-    let what = format!(
-        "{} has the address of {}",
-        pods(holders.iter().copied()),
-        listed(&others)
-    );
+    let what = format!("{} has the address of {}", pods(holders.iter().copied()), listed(&others));
     let fix = "see which ranges the IPAM, the Services and the nodes use: one of them gets the other's packets, and epguard denies \
                none of these"
         .to_owned();
-    Some(finding(
-        ip,
-        holders,
-        Problem::ForeignAddress,
-        Severity::Warning,
-        what,
-        fix,
-    ))
+    Some(finding(ip, holders, Problem::ForeignAddress, Severity::Warning, what, fix))
 }
 
 fn finding(

@@ -56,13 +56,7 @@ fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Find
         ),
         _ => return None,
     };
-    Some(Finding::of_slice(
-        slice,
-        Problem::ForeignController,
-        Severity::Warning,
-        what,
-        fix,
-    ))
+    Some(Finding::of_slice(slice, Problem::ForeignController, Severity::Warning, what, fix))
 }
 
 /// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no pod's end.
@@ -80,20 +74,12 @@ fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     );
     let fix = "give the Service a selector, or have the writer make EndpointSlices with targetRef and UID"
         .to_owned();
-    Some(Finding::of_slice(
-        slice,
-        Problem::Mirrored,
-        Severity::Warning,
-        what,
-        fix,
-    ))
+    Some(Finding::of_slice(slice, Problem::Mirrored, Severity::Warning, what, fix))
 }
 
 fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice]) -> Option<Finding> {
-    let targets = slices
-        .iter()
-        .flat_map(|slice| &slice.endpoints)
-        .filter_map(|endpoint| endpoint.target.as_ref());
+    let targets =
+        slices.iter().flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.target.as_ref());
     let listed: BTreeMap<&Name, &Pod> = targets
         .filter_map(|target| cluster.pod(target.uid?))
         .filter(|pod| pod.uid_state == UidState::Live)

@@ -62,9 +62,7 @@ mod tests {
                 count: 4,
                 first: vec!["Pod shop/a".into(), "EndpointSlice shop/web-1".into()],
             },
-            rivals: (1..=4)
-                .map(|number| (format!("shop/web-{number}"), "flood/all".to_owned()))
-                .collect(),
+            rivals: (1..=4).map(|number| (format!("shop/web-{number}"), "flood/all".to_owned())).collect(),
             ..Status::default()
         };
         let whats: Vec<String> = crowded(&status).into_iter().map(|problem| problem.what).collect();

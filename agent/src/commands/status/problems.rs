@@ -116,10 +116,7 @@ fn down(status: &Status) -> Vec<String> {
     let down: Vec<(&str, &str)> = down.collect();
     match &down[..] {
         [(_, why), _, ..] if down.len() == status.watches.len() => vec![format!("no watch is up: {why}")],
-        down => down
-            .iter()
-            .map(|(name, why)| format!("watch {name} is down: {why}"))
-            .collect(),
+        down => down.iter().map(|(name, why)| format!("watch {name} is down: {why}")).collect(),
     }
 }
 
@@ -150,17 +147,11 @@ mod tests {
     use epguard_core::state::{IpState, Why};
 
     fn well() -> Status {
-        let watch = Watch {
-            up: true,
-            ..Watch::default()
-        };
+        let watch = Watch { up: true, ..Watch::default() };
         Status {
             synced: true,
             lease_ms: 9000,
-            interfaces: vec![Attachment {
-                waiting: true,
-                ..Attachment::default()
-            }],
+            interfaces: vec![Attachment { waiting: true, ..Attachment::default() }],
             watches: [(Watched::Pods, watch)].into(),
             ..Status::default()
         }
@@ -182,10 +173,7 @@ mod tests {
         assert_eq!(problems(&status), []);
         status.figures.ips.insert(IpState::Denied, 1);
         status.view_age_ms = Some(31_000);
-        assert_eq!(
-            whats(&status),
-            ["the lease has ended (age of the view: 31 s), so denied packets pass"]
-        );
+        assert_eq!(whats(&status), ["the lease has ended (age of the view: 31 s), so denied packets pass"]);
     }
 
     #[test]
@@ -195,23 +183,12 @@ mod tests {
         status.config_map = Some("ConfigMap epguard/epguard was not read yet".into());
         let watch = status.watches.get_mut(&Watched::Pods).unwrap();
         (watch.up, watch.error, watch.skipped) = (false, Some("403 Forbidden".into()), 2);
-        let bare = |name: &str| Attachment {
-            name: name.into(),
-            role: "pod".into(),
-            ..Attachment::default()
-        };
-        let behind = Attachment {
-            attached: true,
-            before: vec!["cil_from_netdev".into()],
-            ..bare("eth0")
-        };
+        let bare = |name: &str| Attachment { name: name.into(), role: "pod".into(), ..Attachment::default() };
+        let behind = Attachment { attached: true, before: vec!["cil_from_netdev".into()], ..bare("eth0") };
         status.interfaces = vec![bare("veth1"), behind];
         status.refused = 3;
         status.refused_by_namespace = [("flood".into(), 2), ("shop".into(), 1)].into();
-        let fill = Fill {
-            entries: 81,
-            capacity: 100,
-        };
+        let fill = Fill { entries: 81, capacity: 100 };
         status.figures.maps.insert("DENIED".into(), fill);
         status.demoted = vec![Reason::Reused];
         status.wrong_denies = [(Reason::Reused, 1)].into();
@@ -222,10 +199,7 @@ mod tests {
             since_ms: 2500,
             why: Why::Half,
         }];
-        status.conflicts = vec![Conflict {
-            ip: "10.0.0.7".into(),
-            pods: vec!["a/b".into(), "c/d".into()],
-        }];
+        status.conflicts = vec![Conflict { ip: "10.0.0.7".into(), pods: vec!["a/b".into(), "c/d".into()] }];
         assert_eq!(
             whats(&status),
             [

@@ -53,33 +53,17 @@ mod tests {
 
     #[test]
     fn without_a_load_balancer_and_with_one_that_is_hooked_there_is_no_problem() {
-        let none = SocketLb {
-            netkit: vec!["nk0".into()],
-            ..SocketLb::default()
-        };
+        let none = SocketLb { netkit: vec!["nk0".into()], ..SocketLb::default() };
         assert_eq!([whats(&none), whats(&hooked())], [vec![], Vec::<String>::new()]);
     }
 
     #[test]
     fn each_way_to_be_blind_is_a_problem() {
-        let failed = SocketLb {
-            in_force: false,
-            problem: Some("EPERM".into()),
-            ..hooked()
-        };
-        assert_eq!(
-            whats(&failed),
-            ["calls that cil_sock4_conne (id 7) translates are not judged: EPERM"]
-        );
-        let older = SocketLb {
-            refuses: false,
-            ..hooked()
-        };
+        let failed = SocketLb { in_force: false, problem: Some("EPERM".into()), ..hooked() };
+        assert_eq!(whats(&failed), ["calls that cil_sock4_conne (id 7) translates are not judged: EPERM"]);
+        let older = SocketLb { refuses: false, ..hooked() };
         assert!(whats(&older)[0].contains("EPERM"));
-        let netkit = SocketLb {
-            netkit: vec!["nk0".into(), "nk1".into()],
-            ..hooked()
-        };
+        let netkit = SocketLb { netkit: vec!["nk0".into(), "nk1".into()], ..hooked() };
         assert!(whats(&netkit)[0].starts_with("2 netkit devices, such as nk0"));
     }
 }

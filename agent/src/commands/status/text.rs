@@ -38,10 +38,7 @@ fn headline(status: &Status, problems: &[Problem]) -> String {
 }
 
 fn facts(status: &Status) -> String {
-    let reasons = status
-        .reasons
-        .iter()
-        .map(|(reason, mode)| format!("{reason} {mode}"));
+    let reasons = status.reasons.iter().map(|(reason, mode)| format!("{reason} {mode}"));
     let wrong: u64 = status.wrong_denies.values().sum();
     let rows = [
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
@@ -52,10 +49,7 @@ fn facts(status: &Status) -> String {
         ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
         (
             "EVENT TO MAP",
-            format!(
-                "median {} us, 99th percentile {} us",
-                status.latency.p50_us, status.latency.p99_us
-            ),
+            format!("median {} us, 99th percentile {} us", status.latency.p50_us, status.latency.p99_us),
         ),
     ];
     let rows = rows.into_iter();
@@ -77,9 +71,7 @@ fn judged_by(status: &Status) -> String {
     }
     let lb = &status.socket_lb;
     if let Some(program) = lb.programs.first().filter(|_| lb.in_force) {
-        records.push(format!(
-            "calls of pods and of this node, at sockets around {program}"
-        ));
+        records.push(format!("calls of pods and of this node, at sockets around {program}"));
     }
     if records.is_empty() {
         return "no record, so packets to Services pass".to_owned();
@@ -128,12 +120,7 @@ fn interfaces(status: &Status) -> String {
     };
     let rows = status.interfaces.iter().map(|at| {
         let xdp = at.xdp.as_deref().or(at.xdp_error.as_ref().map(|_| "no"));
-        vec![
-            at.name.clone(),
-            at.role.clone(),
-            hooks(at),
-            xdp.unwrap_or("-").to_owned(),
-        ]
+        vec![at.name.clone(), at.role.clone(), hooks(at), xdp.unwrap_or("-").to_owned()]
     });
     table(&["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
 }
@@ -154,10 +141,7 @@ mod tests {
     fn one_line_says_what_is_judged_and_what_is_not() {
         let mut status = Status::default();
         assert_eq!(judged_by(&status), "no record, so packets to Services pass");
-        status.translators = Translators {
-            conntrack: true,
-            ..Translators::default()
-        };
+        status.translators = Translators { conntrack: true, ..Translators::default() };
         let netfilter = "what netfilter translates, by conntrack entries";
         assert_eq!(judged_by(&status), netfilter);
         status.socket_lb = SocketLb {
@@ -166,9 +150,6 @@ mod tests {
             ..SocketLb::default()
         };
         let calls = "calls of pods and of this node, at sockets around cil_sock4_conne (id 7)";
-        assert_eq!(
-            judged_by(&status),
-            format!("{netfilter}; {calls}. Not judged: {FROM_OUTSIDE}")
-        );
+        assert_eq!(judged_by(&status), format!("{netfilter}; {calls}. Not judged: {FROM_OUTSIDE}"));
     }
 }

@@ -46,14 +46,8 @@ mod tests {
     #[test]
     fn each_cause_is_a_problem_that_names_its_detail_and_a_remedy() {
         for cause in Cause::VARIANTS {
-            let problem = gap(&Gap {
-                cause: *cause,
-                detail: "this one".into(),
-            });
-            assert!(
-                problem.what.contains("this one") && problem.remedy.len() > 20,
-                "{cause:?}"
-            );
+            let problem = gap(&Gap { cause: *cause, detail: "this one".into() });
+            assert!(problem.what.contains("this one") && problem.remedy.len() > 20, "{cause:?}");
         }
     }
 }

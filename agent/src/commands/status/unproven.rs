@@ -29,9 +29,7 @@ pub fn unproven(status: &Status) -> Vec<Problem> {
         }
     });
     let holders = status.possible_holders.iter().map(|holder| {
-        let terminated = holder
-            .blocks_terminated
-            .then(|| format!("{} on this node", Reason::Terminated));
+        let terminated = holder.blocks_terminated.then(|| format!("{} on this node", Reason::Terminated));
         let services = holder.blocks_services.iter();
         let services = services.map(|service| format!("{} of {service}", Reason::DeadBackend));
         let blocked: Vec<String> = terminated.into_iter().chain(services).collect();
@@ -65,10 +63,7 @@ mod tests {
             nodes: (1..=4).map(|number| format!("n{number}")).collect(),
             pods: 7,
         };
-        let status = Status {
-            unproven: vec![deaths(Some("microshift")), deaths(None)],
-            ..Status::default()
-        };
+        let status = Status { unproven: vec![deaths(Some("microshift")), deaths(None)], ..Status::default() };
         let finished = "7 pods finished on n1, n2, n3 and 1 more and none is proven dead there";
         assert_eq!(
             whats(&status),

@@ -21,10 +21,7 @@ pub struct Event {
 
 /// All events up to a time, the oldest first.
 pub(super) fn events(chronicle: &Chronicle, until_ms: u64) -> Vec<Event> {
-    let mut before = View {
-        synced: true,
-        ..View::default()
-    };
+    let mut before = View { synced: true, ..View::default() };
     let mut events = Vec::new();
     for step in chronicle.steps.iter().take_while(|step| step.at_ms <= until_ms) {
         events.extend(changes(&before, &step.view).into_iter().map(|what| Event {
@@ -48,22 +45,14 @@ fn changes(old: &View, new: &View) -> Vec<String> {
         };
         lines.push(what.to_owned());
     }
-    let unknown = PodView {
-        uid_state: UidState::Live,
-        present: true,
-        ..PodView::default()
-    };
+    let unknown = PodView { uid_state: UidState::Live, present: true, ..PodView::default() };
     for pod in &new.pods {
         let known = old.pods.iter().find(|known| known.uid == pod.uid);
         pod_changes(known.unwrap_or(&unknown), pod, &mut lines);
     }
     for pod in &old.pods {
         if !new.pods.iter().any(|known| known.uid == pod.uid) {
-            let what = if pod.present {
-                "shows the IP no more, or is gone"
-            } else {
-                "is no longer kept"
-            };
+            let what = if pod.present { "shows the IP no more, or is gone" } else { "is no longer kept" };
             lines.push(format!("pod {} {what}", pod.name));
         }
     }
@@ -75,17 +64,14 @@ fn changes(old: &View, new: &View) -> Vec<String> {
     }
     for service in &old.services {
         if !new.services.iter().any(|known| known.name == service.name) {
-            lines.push(format!(
-                "{} no longer counts as a Service that listed it",
-                service.name
-            ));
+            lines.push(format!("{} no longer counts as a Service that listed it", service.name));
         }
     }
     lines.append(&mut verdicts);
     match (&old.terminated, &new.terminated) {
-        (None, Some(dead)) => lines.push(format!(
-            "the IP is unused on this node since {dead} died: terminated"
-        )),
+        (None, Some(dead)) => {
+            lines.push(format!("the IP is unused on this node since {dead} died: terminated"));
+        }
         (Some(_), None) => {
             lines
                 .push("not terminated any more: the IP may be in use, or no packet is sent to it".to_owned());
@@ -147,25 +133,22 @@ fn service_changes(
     let (before, after) = (possible_holder(old), possible_holder(new));
     if before != after {
         match after {
-            Some(pod) => lines.push(format!(
-                "pod {pod}, which {name} selects, may have the IP without showing it"
-            )),
-            None if has_no_possible_holder(new) => lines.push(format!(
-                "no pod that {name} selects may have the IP without showing it any more"
-            )),
+            Some(pod) => {
+                lines.push(format!("pod {pod}, which {name} selects, may have the IP without showing it"));
+            }
+            None if has_no_possible_holder(new) => {
+                lines.push(format!("no pod that {name} selects may have the IP without showing it any more"));
+            }
             None => {}
         }
     }
 }
 
 fn possible_holder(service: &ServiceView) -> Option<&String> {
-    service
-        .endpoints
-        .iter()
-        .find_map(|endpoint| match &endpoint.not_proven {
-            Some(NotProven::PossibleHolder(pod)) => Some(pod),
-            _ => None,
-        })
+    service.endpoints.iter().find_map(|endpoint| match &endpoint.not_proven {
+        Some(NotProven::PossibleHolder(pod)) => Some(pod),
+        _ => None,
+    })
 }
 
 /// Whether the proof has passed the step of possible holders. If it fails earlier, there may be one, or not.
@@ -203,9 +186,5 @@ fn denial(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> 
 
 /// Which packets a denial is about.
 pub(super) fn packets(denial: &DenialView) -> &'static str {
-    if denial.openers_only {
-        "new connections"
-    } else {
-        "every packet"
-    }
+    if denial.openers_only { "new connections" } else { "every packet" }
 }

@@ -44,11 +44,7 @@ pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
     let at_ms = question.at.map_or(u64::MAX, |at| at.on(chronicle));
     let at_ms = at_ms.min(chronicle.now_ms);
     let now = at_ms == chronicle.now_ms;
-    let view = if now {
-        Some(chronicle.view.clone())
-    } else {
-        known_at(chronicle, at_ms)
-    };
+    let view = if now { Some(chronicle.view.clone()) } else { known_at(chronicle, at_ms) };
     Explanation {
         ip: chronicle.ip,
         at: wall(chronicle, at_ms),
@@ -69,9 +65,6 @@ fn known_at(chronicle: &Chronicle, at_ms: u64) -> Option<View> {
         return None;
     }
     let step = chronicle.steps.iter().rev().find(|step| step.at_ms <= at_ms);
-    let nothing = View {
-        synced: true,
-        ..View::default()
-    };
+    let nothing = View { synced: true, ..View::default() };
     Some(step.map_or(nothing, |step| step.view.clone()))
 }

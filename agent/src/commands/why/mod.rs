@@ -63,11 +63,7 @@ pub fn run(args: WhyArgs) -> Result<()> {
     let chronicle = status.history.context(
         "the running agent keeps no history: use the epguard binary of this version for the agent, too",
     )?;
-    let question = Question {
-        subject: args.subject,
-        service: args.service,
-        at: args.at,
-    };
+    let question = Question { subject: args.subject, service: args.service, at: args.at };
     let mut explanation = explain(&chronicle, &question);
     explanation.passing = passing(&explanation, &status.translators);
     println!("{}", args.output.text(&explanation, Explanation::text)?);

@@ -17,10 +17,7 @@ pub(super) struct Pass {
 }
 
 pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pass {
-    Pass {
-        because: because.into(),
-        change: change.into(),
-    }
+    Pass { because: because.into(), change: change.into() }
 }
 
 /// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
@@ -28,10 +25,9 @@ fn exempted(pod: &str, why: Exemption) -> Pass {
     let opted_out = format!("it or its Namespace has {OPTED_OUT}");
     let (cause, change) = match why {
         Exemption::OptedOut => (opted_out.as_str(), NO_OPT_OUT),
-        Exemption::StaticIp => (
-            "its IP outlives it by design: the next pod of its workload has it, too",
-            ANOTHER_OWNER,
-        ),
+        Exemption::StaticIp => {
+            ("its IP outlives it by design: the next pod of its workload has it, too", ANOTHER_OWNER)
+        }
         Exemption::HostNetwork => ("its IP is its node's", ANOTHER_OWNER),
         Exemption::VirtualKubelet => ("on a virtual kubelet, whose status proves nothing", ANOTHER_OWNER),
     };
@@ -65,21 +61,19 @@ pub(super) fn direct(view: &View) -> Pass {
     }
     let shown = view.pods.iter().filter(|pod| pod.order.is_some());
     let last = shown.max_by_key(|pod| pod.order);
-    last.and_then(|pod| Some(exempted(&pod.name, pod.exempt?)))
-        .unwrap_or_else(|| {
-            pass(
-                "it is not proven that the IP is unused on this node",
-                "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
-            )
-        })
+    last.and_then(|pod| Some(exempted(&pod.name, pod.exempt?))).unwrap_or_else(|| {
+        pass(
+            "it is not proven that the IP is unused on this node",
+            "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
+        )
+    })
 }
 
 fn through(name: &str, why: &NotProven<String>) -> Pass {
     match why {
-        NotProven::NotSynced => pass(
-            "not every watch has shown a list yet",
-            "the first whole list of every watch",
-        ),
+        NotProven::NotSynced => {
+            pass("not every watch has shown a list yet", "the first whole list of every watch")
+        }
         NotProven::NodeAddress => pass("it is an address of a node, which is never judged", "nothing"),
         NotProven::OutOfRange => pass(
             "it is outside of --protect-cidr or inside of --exclude-cidr",
@@ -102,10 +96,9 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
             "the end of one of them",
         ),
         NotProven::ServiceOptedOut => pass(format!("{name} or its Namespace has {OPTED_OUT}"), NO_OPT_OUT),
-        NotProven::OwnerOptedOut(pod) => pass(
-            format!("{pod} shows the IP, and it or its Namespace has {OPTED_OUT}"),
-            NO_OPT_OUT,
-        ),
+        NotProven::OwnerOptedOut(pod) => {
+            pass(format!("{pod} shows the IP, and it or its Namespace has {OPTED_OUT}"), NO_OPT_OUT)
+        }
         NotProven::Target { why, listed: true } => listed(name, why),
         NotProven::Target { why, listed: false } => remembered(name, why),
         NotProven::NotListed => pass(
@@ -116,10 +109,9 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
             format!("{pod}, which {name} selects, may have the IP already without showing it"),
             format!("{pod} showing its IP"),
         ),
-        NotProven::OwnPod(pod) => pass(
-            format!("{pod} has the IP, and is a pod of {name}"),
-            format!("the end of {pod}"),
-        ),
+        NotProven::OwnPod(pod) => {
+            pass(format!("{pod} has the IP, and is a pod of {name}"), format!("the end of {pod}"))
+        }
         NotProven::NotLater(pod) => pass(
             format!("{pod} shows the IP, and did not provably get it after the pod that is meant"),
             "the kubelet's proof that the pod that is meant is dead",
@@ -155,10 +147,9 @@ fn remembered(name: &str, why: &NotStale<String>) -> Pass {
     let forgotten = format!("10 minutes in which {name} does not list it");
     match why {
         NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),
-        NotStale::Unknown(pod) => pass(
-            format!("{name} listed it for {pod}, which is not in the agent's index"),
-            forgotten,
-        ),
+        NotStale::Unknown(pod) => {
+            pass(format!("{name} listed it for {pod}, which is not in the agent's index"), forgotten)
+        }
         NotStale::Live(pod) | NotStale::Terminating(pod) => pass(
             format!("{pod}, which {name} listed there, is not proven gone"),
             format!("the end of {pod}: Succeeded, Failed or deleted"),

@@ -23,20 +23,9 @@ fn a_dead_exempt_pod_is_named_with_the_cause() {
             order: Some(1),
             ..PodView::default()
         };
-        let view = View {
-            synced: true,
-            pods: vec![dead],
-            ..View::default()
-        };
-        let target = |listed| NotProven::Target {
-            why: NotStale::Exempt("shop/web-0", why),
-            listed,
-        };
-        for because in [
-            because(target(true)),
-            because(target(false)),
-            direct(&view).because,
-        ] {
+        let view = View { synced: true, pods: vec![dead], ..View::default() };
+        let target = |listed| NotProven::Target { why: NotStale::Exempt("shop/web-0", why), listed };
+        for because in [because(target(true)), because(target(false)), direct(&view).because] {
             assert!(because.starts_with("shop/web-0 has ended, but"), "{because}");
             assert!(because.contains(words), "{because}");
         }

@@ -47,12 +47,7 @@ mod tests {
     fn packets_without_a_readable_record_are_named_beside_a_denial_of_a_service() {
         let gaps = [(Cause::Flowtable, "ip web/f"), (Cause::Unreadable, "7 packets")];
         let translators = Translators {
-            gaps: gaps
-                .map(|(cause, detail)| Gap {
-                    cause,
-                    detail: detail.into(),
-                })
-                .into(),
+            gaps: gaps.map(|(cause, detail)| Gap { cause, detail: detail.into() }).into(),
             ..Translators::default()
         };
         let mut denied = answer("deny", Some("shop/web"), true);
@@ -65,15 +60,10 @@ mod tests {
             ]
         );
         let text = denied.text();
-        assert!(
-            text.contains("\nPASSING all the same\n  no-connection: "),
-            "{text}"
-        );
-        for (verdict, service, now) in [
-            ("pass", Some("shop/web"), true),
-            ("deny", None, true),
-            ("deny", Some("shop/web"), false),
-        ] {
+        assert!(text.contains("\nPASSING all the same\n  no-connection: "), "{text}");
+        for (verdict, service, now) in
+            [("pass", Some("shop/web"), true), ("deny", None, true), ("deny", Some("shop/web"), false)]
+        {
             assert_eq!(passing(&answer(verdict, service, now), &translators), [""; 0]);
         }
         let known = Translators::default();

@@ -34,11 +34,7 @@ pub struct Verdict {
 pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
     let (asked, port) = (question.service.as_ref(), question.subject.port);
     let mut verdicts = Vec::new();
-    for service in view
-        .services
-        .iter()
-        .filter(|of| asked.is_none_or(|name| *name == of.name))
-    {
+    for service in view.services.iter().filter(|of| asked.is_none_or(|name| *name == of.name)) {
         let endpoints = service.endpoints.iter();
         let asked = endpoints.filter(|of| port.is_none_or(|port| port == of.port));
         verdicts.extend(asked.map(|endpoint| through(service, endpoint)));
@@ -69,11 +65,7 @@ fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
 }
 
 fn proof(denial: &DenialView) -> String {
-    let gone = if denial.openers_only {
-        "is finished or deleted"
-    } else {
-        "is dead"
-    };
+    let gone = if denial.openers_only { "is finished or deleted" } else { "is dead" };
     let now = match &denial.hit {
         Some(hit) => format!("{hit} has the IP now"),
         None => "no pod has the IP".to_owned(),
@@ -88,30 +80,21 @@ fn proof(denial: &DenialView) -> String {
         Mode::Enforce => String::new(),
         bound => format!("; an annotation, or a Namespace not seen yet, allows at most {bound}"),
     };
-    format!(
-        "{} is meant, which {gone}; {now}: {which}{bound}{seldom}",
-        denial.meant
-    )
+    format!("{} is meant, which {gone}; {now}: {which}{bound}{seldom}", denial.meant)
 }
 
 fn lifting(service: &ServiceView, denial: &DenialView) -> String {
     let name = &service.name;
     let mut ways = Vec::new();
     if denial.held {
-        ways.push(format!(
-            "carried out when a second list agrees, or by epguard breaker --release {name}"
-        ));
+        ways.push(format!("carried out when a second list agrees, or by epguard breaker --release {name}"));
     }
     ways.push(format!("{name} listing the IP for a live pod"));
-    ways.push(format!(
-        "a live pod that {name} selects and that has, or may have, the IP"
-    ));
+    ways.push(format!("a live pod that {name} selects and that has, or may have, the IP"));
     if denial.openers_only {
         ways.push(format!("{} seen alive", denial.meant));
     }
-    ways.push(format!(
-        "10 minutes in which {name} does not list it and no packet comes"
-    ));
+    ways.push(format!("10 minutes in which {name} does not list it and no packet comes"));
     ways.join("; ")
 }
 
@@ -131,10 +114,5 @@ fn direct(view: &View) -> Verdict {
 }
 
 fn passes(Pass { because, change }: Pass) -> Verdict {
-    Verdict {
-        verdict: "pass".into(),
-        because,
-        change,
-        ..Verdict::default()
-    }
+    Verdict { verdict: "pass".into(), because, change, ..Verdict::default() }
 }

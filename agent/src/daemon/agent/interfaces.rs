@@ -28,8 +28,7 @@ impl Agent {
             LinkEvent::Settled => {
                 self.show_roles();
                 let attachments = &self.attachments;
-                self.writer
-                    .retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
+                self.writer.retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
                 self.attachments.settled()?;
                 self.settled = true;
                 self.insist_on_hooks()?;

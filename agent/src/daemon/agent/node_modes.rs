@@ -12,8 +12,7 @@ impl Agent {
             return Ok(());
         }
         if let Some(modes) = self.node_modes.take_change(self.state.is_canary()) {
-            self.writer
-                .configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
+            self.writer.configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
             let source = modes.source.as_str();
             let reasons = self.writer.reasons().into_iter();
             let reasons: Vec<String> = reasons.map(|(reason, mode)| format!("{reason}={mode}")).collect();

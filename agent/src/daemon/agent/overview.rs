@@ -25,15 +25,9 @@ impl Agent {
             Request::Figures => self.recent_figures(),
             Request::Drops => {
                 self.count_all_denied()?;
-                Status {
-                    drops: Some(self.report.drops(now())),
-                    ..Status::default()
-                }
+                Status { drops: Some(self.report.drops(now())), ..Status::default() }
             }
-            Request::Log => Status {
-                log: Some(telemetry::recent()),
-                ..Status::default()
-            },
+            Request::Log => Status { log: Some(telemetry::recent()), ..Status::default() },
             Request::Ready => self.readiness(),
             Request::Alive => Status::default(),
             Request::Status => self.status(),
@@ -83,12 +77,7 @@ impl Agent {
             translators: self.translators.shown(self.attachments.has_socket_lb()),
             socket_lb: self.attachments.socket_lb(),
             latency: self.timings.latency(),
-            conflicts: conflicts
-                .map(|(ip, pods)| Conflict {
-                    ip: ip.to_string(),
-                    pods,
-                })
-                .collect(),
+            conflicts: conflicts.map(|(ip, pods)| Conflict { ip: ip.to_string(), pods }).collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
             breaker: confirmation::pending_denials(&self.state, now()),
@@ -118,11 +107,7 @@ impl Agent {
                 .map(|(id, watch)| (*id, self.with_age(*id, watch.clone(), now)))
                 .collect(),
             lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
-            view_age_ms: self
-                .lease
-                .view
-                .age(now)
-                .map(|age| milliseconds(age).unsigned_abs()),
+            view_age_ms: self.lease.view.age(now).map(|age| milliseconds(age).unsigned_abs()),
             interfaces: self.attachments.list().cloned().collect(),
             ..Status::default()
         };
@@ -143,11 +128,7 @@ impl Agent {
             ("BACKENDS", tables.backends.len(), capacity::BACKENDS),
             ("FLOWS", self.writer.redirected(), capacity::FLOWS),
             ("TERMINATED", tables.terminated.len(), capacity::TERMINATED),
-            (
-                "INTERFACES",
-                self.attachments.list().count(),
-                capacity::INTERFACES,
-            ),
+            ("INTERFACES", self.attachments.list().count(), capacity::INTERFACES),
         ];
         let fill =
             |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
@@ -157,25 +138,15 @@ impl Agent {
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
             events_skipped: self.budget.skipped(),
-            evicted: Evicted {
-                drops: self.report.evicted(),
-                review: self.state.evicted_denials(),
-            },
+            evicted: Evicted { drops: self.report.evicted(), review: self.state.evicted_denials() },
             uncounted: self.writer.uncounted(),
             ..self.timings.figures()
         }
     }
 
     fn pod_names(&self) -> BTreeMap<String, String> {
-        let owners = self
-            .state
-            .owners()
-            .filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
-        self.report
-            .pods()
-            .chain(owners)
-            .map(|(uid, name)| (uid.to_string(), name))
-            .collect()
+        let owners = self.state.owners().filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
+        self.report.pods().chain(owners).map(|(uid, name)| (uid.to_string(), name)).collect()
     }
 
     fn with_age(&self, id: Watched, watch: Watch, now: Duration) -> Watch {

@@ -38,11 +38,7 @@ impl Agent {
             self.due_counts.active.insert(target(event));
             self.state.denied(event);
             if let Some(protocol) = Protocol::from_number(event.protocol) {
-                let socket = Endpoint {
-                    ip: event.dst,
-                    port: event.dst_port,
-                    protocol,
-                };
+                let socket = Endpoint { ip: event.dst, port: event.dst_port, protocol };
                 self.state.hit(now(), event.service, &socket);
             }
         }
@@ -87,8 +83,7 @@ impl Agent {
         for reading in self.writer.take_readings(wanted)? {
             let last = Duration::from_nanos(reading.count.last_ns);
             for (outcome, count) in self.ledger.added(&reading) {
-                self.report
-                    .count(&self.state, &reading.denied, outcome, count, last);
+                self.report.count(&self.state, &reading.denied, outcome, count, last);
                 if self.announcer.reports_denials()
                     && let Some(denial) = self.denial(&reading.denied, outcome)
                 {
@@ -108,11 +103,7 @@ impl Agent {
             ip: denied.target.addr.ip(),
             meant: (denied.dead, self.report.pod(&self.state, denied.dead)),
             owner: denied.owner,
-            hit: hit.map(|name| Subject {
-                kind: "Pod",
-                name: name.clone(),
-                uid: Some(denied.owner),
-            }),
+            hit: hit.map(|name| Subject { kind: "Pod", name: name.clone(), uid: Some(denied.owner) }),
             reason: denied.reason,
             outcome,
         })

@@ -30,10 +30,7 @@ impl Bpffs {
     fn mount(test: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("epguard-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "bpf", "bpf"])
-            .arg(&folder)
-            .status();
+        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(&folder).status();
         assert!(mounted.unwrap().success());
         Self(folder)
     }
@@ -53,19 +50,13 @@ async fn agent(folder: &Path) -> Agent {
     let pins = folder.join("epguard");
     let arguments = ["epguard", "agent", "--node-name", "node-a", "--pin-dir"];
     let cli = Cli::parse_from(arguments.into_iter().chain(pins.to_str()));
-    let Verb::Agent(args) = cli.command else {
-        panic!("another verb")
-    };
+    let Verb::Agent(args) = cli.command else { panic!("another verb") };
     let pace = Pace::new(1, 1);
     let client = pace.client(client::client(Some(&kubeconfig), None).await.unwrap());
     let mut datapath = Datapath::load(&pins, Hooks::Auto, 0).unwrap();
     let writer = Writer::new(&mut datapath.ebpf).unwrap();
     let writer = writer.lock_config(&pins).unwrap();
-    let settings = Settings {
-        node: args.node_name.clone(),
-        ipam: args.ipam,
-        ranges: args.ranges.ranges(),
-    };
+    let settings = Settings { node: args.node_name.clone(), ipam: args.ipam, ranges: args.ranges.ranges() };
     let state = State::new(settings);
     let translators = Translators::new(&Ok(0), folder, &pins);
     let (sender, _) = mpsc::channel(1);
@@ -87,11 +78,7 @@ async fn agent(folder: &Path) -> Agent {
 fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
     let said = |fact| Message {
         watch: Watched::Pods,
-        event: watch::Event::Fact {
-            received: Instant::now(),
-            rv: 1,
-            fact: Box::new(fact),
-        },
+        event: watch::Event::Fact { received: Instant::now(), rv: 1, fact: Box::new(fact) },
     };
     facts.into_iter().map(said).collect()
 }
@@ -101,9 +88,7 @@ fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
 async fn facts_reach_the_maps_without_a_tick() {
     let bpffs = Bpffs::mount("facts");
     let mut agent = agent(&bpffs.0).await;
-    agent
-        .on_messages(said([Fact::Presence(Presence::Held(vec![]))]))
-        .unwrap();
+    agent.on_messages(said([Fact::Presence(Presence::Held(vec![]))])).unwrap();
     sync(&mut agent);
     let owners = || {
         let map = Map::HashMap(open(&bpffs.0.join("epguard"), "OWNERS").unwrap());
@@ -113,20 +98,13 @@ async fn facts_reach_the_maps_without_a_tick() {
     assert_eq!(owners(), 0);
     let pods = corpus("pod");
     let pod = pods.iter().map(|json| Pod::parse(json).unwrap());
-    let pod = pod
-        .into_iter()
-        .find(|pod| !pod.ips.is_empty() && !pod.host_network)
-        .unwrap();
-    agent
-        .on_messages(said([Fact::Pod(Change::Applied(pod))]))
-        .unwrap();
+    let pod = pod.into_iter().find(|pod| !pod.ips.is_empty() && !pod.host_network).unwrap();
+    agent.on_messages(said([Fact::Pod(Change::Applied(pod))])).unwrap();
     assert!(owners() > 0, "the pod's IPs");
 }
 
 fn sync(agent: &mut Agent) {
-    agent
-        .on_messages(said(Watched::ALWAYS.map(Watched::empty)))
-        .unwrap();
+    agent.on_messages(said(Watched::ALWAYS.map(Watched::empty))).unwrap();
     while agent.state.is_unfinished() {
         agent.go_on().unwrap();
     }
@@ -146,9 +124,7 @@ async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
         LinkEvent::Came(ips.clone()),
         LinkEvent::Looked(now()),
     ];
-    agent
-        .state
-        .begin(now(), Fact::Pod(Change::Reset(vec![Pod::default()])));
+    agent.state.begin(now(), Fact::Pod(Change::Reset(vec![Pod::default()])));
     for report in reports {
         agent.on_interface(report).unwrap();
         assert!(agent.state.is_half_applied());
@@ -164,11 +140,7 @@ async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service
     let agent = agent(&bpffs.0).await;
     let answer = agent.history_of(std::net::Ipv4Addr::new(10, 244, 1, 10).into());
     let causes: Vec<Cause> = answer.translators.gaps.iter().map(|gap| gap.cause).collect();
-    assert_eq!(
-        causes,
-        [Cause::NotLoaded],
-        "the agent has not looked for conntrack yet"
-    );
+    assert_eq!(causes, [Cause::NotLoaded], "the agent has not looked for conntrack yet");
 }
 
 /// A cluster at a port of loopback where no server listens.

@@ -57,10 +57,7 @@ impl ActionArgs {
     /// The limits on how many denied packets are answered.
     #[must_use]
     pub fn limits(&self) -> AnswerLimits {
-        AnswerLimits {
-            per_suspect: self.answers_per_suspect,
-            per_node: self.answers_per_node,
-        }
+        AnswerLimits { per_suspect: self.answers_per_suspect, per_node: self.answers_per_node }
     }
 }
 
@@ -81,9 +78,7 @@ mod tests {
 
     fn actions(args: &[&str]) -> Result<ReasonActions, String> {
         let parsed = Agent::try_parse_from(["epguard"].iter().chain(args));
-        parsed
-            .map(|agent| agent.actions.actions())
-            .map_err(|error| error.to_string())
+        parsed.map(|agent| agent.actions.actions()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -94,27 +89,16 @@ mod tests {
 
     #[test]
     fn the_action_of_one_reason_overrides_the_general_one_in_any_order() {
-        let expected = ReasonActions {
-            terminated: Action::Drop,
-            ..all(Action::Reject)
-        };
+        let expected = ReasonActions { terminated: Action::Drop, ..all(Action::Reject) };
         assert_eq!(actions(&["--action", "terminated=drop,reject"]), Ok(expected));
-        assert_eq!(
-            actions(&["--action=reject", "--action=terminated=drop"]),
-            Ok(expected)
-        );
+        assert_eq!(actions(&["--action=reject", "--action=terminated=drop"]), Ok(expected));
     }
 
     #[test]
     fn packets_are_redirected_to_an_interface_that_is_named() {
-        let parsed = Agent::try_parse_from(["epguard", "--action", "drop,reused=capture=tap0"])
-            .ok()
-            .unwrap();
+        let parsed = Agent::try_parse_from(["epguard", "--action", "drop,reused=capture=tap0"]).ok().unwrap();
         assert_eq!(parsed.actions.capture().unwrap(), Some("tap0"));
-        let expected = ReasonActions {
-            reused: Action::Capture,
-            ..all(Action::Drop)
-        };
+        let expected = ReasonActions { reused: Action::Capture, ..all(Action::Drop) };
         assert_eq!(parsed.actions.actions(), expected);
         for nameless in ["capture", "capture=", "reused=capture", "redirect", "drop=tap0"] {
             assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
@@ -131,11 +115,7 @@ mod tests {
 
     #[test]
     fn two_interfaces_are_refused() {
-        let two = [
-            "epguard",
-            "--action",
-            "reused=capture=tap0,terminated=redirect=tap1",
-        ];
+        let two = ["epguard", "--action", "reused=capture=tap0,terminated=redirect=tap1"];
         let parsed = Agent::try_parse_from(two).ok().unwrap();
         let error = parsed.actions.capture().unwrap_err().to_string();
         assert!(error.contains("to tap0 and to tap1"), "{error}");

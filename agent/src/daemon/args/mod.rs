@@ -112,17 +112,12 @@ impl AgentArgs {
     /// Which interfaces carry the hooks.
     #[must_use]
     pub fn selection(&self) -> Selection {
-        Selection {
-            pods: self.pod_interfaces.clone(),
-            uplinks: self.uplinks.clone(),
-        }
+        Selection { pods: self.pod_interfaces.clone(), uplinks: self.uplinks.clone() }
     }
 }
 
 fn seconds(least: u64) -> impl TypedValueParser<Value = Duration> {
-    clap::value_parser!(u64)
-        .range(least..=300)
-        .map(Duration::from_secs)
+    clap::value_parser!(u64).range(least..=300).map(Duration::from_secs)
 }
 
 fn namespaced(text: &str) -> Result<Name, &'static str> {

@@ -19,10 +19,7 @@ impl RangeArgs {
     /// The options in the form that the state uses.
     #[must_use]
     pub fn ranges(&self) -> Ranges {
-        Ranges {
-            protect: self.protect_cidr.clone(),
-            exclude: self.exclude_cidr.clone(),
-        }
+        Ranges { protect: self.protect_cidr.clone(), exclude: self.exclude_cidr.clone() }
     }
 }
 
@@ -43,16 +40,8 @@ mod tests {
 
     #[test]
     fn ranges_may_be_given_with_commas_and_repeatedly() {
-        let args = [
-            "epguard",
-            "--exclude-cidr",
-            "10.1.0.0/16",
-            "--exclude-cidr=fd00::/8,10.2.0.0/16",
-        ];
-        let ranges = Cli::try_parse_from(args)
-            .map(|cli| cli.ranges.ranges())
-            .ok()
-            .unwrap();
+        let args = ["epguard", "--exclude-cidr", "10.1.0.0/16", "--exclude-cidr=fd00::/8,10.2.0.0/16"];
+        let ranges = Cli::try_parse_from(args).map(|cli| cli.ranges.ranges()).ok().unwrap();
         let written: Vec<String> = ranges.exclude.iter().map(ToString::to_string).collect();
         assert_eq!(written, ["10.1.0.0/16", "fd00::/8", "10.2.0.0/16"]);
         assert!(ranges.protect.is_empty());
@@ -61,10 +50,7 @@ mod tests {
     #[test]
     fn a_bad_range_is_refused_in_one_line_with_the_correct_form() {
         for bad in ["banana", "10.0.0.0", "10.0.0.0/33", ""] {
-            let error = Cli::try_parse_from(["epguard", "--protect-cidr", bad])
-                .err()
-                .unwrap()
-                .to_string();
+            let error = Cli::try_parse_from(["epguard", "--protect-cidr", bad]).err().unwrap().to_string();
             let line = error.lines().next().unwrap();
             assert!(
                 line.contains("--protect-cidr <CIDR>") && line.contains("as in 10.244.0.0/16"),

@@ -27,9 +27,7 @@ impl ReasonArgs {
 }
 
 fn help() -> String {
-    let lower = Reason::TO_DENY
-        .into_iter()
-        .map(|reason| (reason, reason.terms().default));
+    let lower = Reason::TO_DENY.into_iter().map(|reason| (reason, reason.terms().default));
     let lower = lower.filter(|(_, mode)| *mode < Mode::Enforce);
     let lower = lower.map(|(reason, mode)| format!(", but {reason}={mode}"));
     format!(
@@ -42,9 +40,7 @@ fn help() -> String {
 }
 
 fn reason_mode(text: &str) -> Result<(Reason, Mode), String> {
-    let (name, mode) = text
-        .split_once('=')
-        .ok_or("not REASON=MODE, as in terminated=observe")?;
+    let (name, mode) = text.split_once('=').ok_or("not REASON=MODE, as in terminated=observe")?;
     let mode = Mode::named(mode).ok_or_else(|| format!("not a mode: {}", OneOf(Mode::ALL)))?;
     Ok((reason(name)?, mode))
 }
@@ -70,10 +66,7 @@ mod tests {
     fn reasons_are_set_one_by_one_and_the_others_keep_their_default() {
         assert_eq!(modes(&[]).unwrap(), maps::default_modes());
         let set = modes(&["--reason-mode", "terminated=observe,retired-backend=enforce"]).unwrap();
-        assert_eq!(
-            (set.terminated, set.retired_backend),
-            (Mode::Observe, Mode::Enforce)
-        );
+        assert_eq!((set.terminated, set.retired_backend), (Mode::Observe, Mode::Enforce));
         assert_eq!((set.reused, set.dead_backend), (Mode::Enforce, Mode::Enforce));
     }
 

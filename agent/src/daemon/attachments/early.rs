@@ -22,10 +22,7 @@ impl Attachments {
             return;
         }
         let error = hooked.as_ref().err().map(|error| format!("{error:#}"));
-        if let Some(error) = error
-            .as_ref()
-            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
-        {
+        if let Some(error) = error.as_ref().filter(|error| attachment.xdp_error.as_ref() != Some(error)) {
             tracing::info!(interface = name, error, "no XDP: TC judges alone");
         }
         attachment.xdp = hooked.ok().flatten().map(|mode| mode.to_string());

@@ -10,14 +10,11 @@ impl Attachments {
     pub fn changed_roles(&self) -> Vec<(u32, Option<Role>)> {
         let attached = |ifindex| self.interfaces.get(&ifindex).map(|at| at.attached);
         let numbers = self.roles.numbers(|ifindex| attached(ifindex) == Some(true));
-        let wanted: BTreeMap<u32, Role> = numbers
-            .filter(|(ifindex, _)| !self.lost && attached(*ifindex) != Some(false))
-            .collect();
+        let wanted: BTreeMap<u32, Role> =
+            numbers.filter(|(ifindex, _)| !self.lost && attached(*ifindex) != Some(false)).collect();
         let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
         let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();
-        let new = wanted
-            .iter()
-            .filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
+        let new = wanted.iter().filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
         changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
         changes
     }

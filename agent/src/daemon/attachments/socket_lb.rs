@@ -26,10 +26,7 @@ impl Attachments {
     /// The socket load balancer of the node.
     #[must_use]
     pub fn socket_lb(&self) -> SocketLb {
-        SocketLb {
-            netkit: self.netkit.values().cloned().collect(),
-            ..self.datapath.socket_lb()
-        }
+        SocketLb { netkit: self.netkit.values().cloned().collect(), ..self.datapath.socket_lb() }
     }
 
     /// Notes a netkit device.

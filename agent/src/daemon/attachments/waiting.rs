@@ -19,11 +19,7 @@ pub struct Waiting {
 impl Waiting {
     /// Without waiting interfaces. None waits before [`Waiting::settled`], and none ever waits with a delay of 0.
     pub fn new(delay: Duration) -> Self {
-        Self {
-            delay,
-            settled: false,
-            until: BTreeMap::new(),
-        }
+        Self { delay, settled: false, until: BTreeMap::new() }
     }
 
     /// The start is over: interfaces that appear from now on are new.
@@ -36,18 +32,13 @@ impl Waiting {
         if !self.settled || self.delay.is_zero() {
             return false;
         }
-        let until = *self
-            .until
-            .entry(ifindex)
-            .or_insert_with(|| Instant::now() + self.delay);
+        let until = *self.until.entry(ifindex).or_insert_with(|| Instant::now() + self.delay);
         Instant::now() < until
     }
 
     /// True if the interface may be hooked now.
     pub fn is_over(&self, ifindex: u32) -> bool {
-        self.until
-            .get(&ifindex)
-            .is_none_or(|until| Instant::now() >= *until)
+        self.until.get(&ifindex).is_none_or(|until| Instant::now() >= *until)
     }
 
     /// Drops the wait of a deleted interface: another interface may get its number.

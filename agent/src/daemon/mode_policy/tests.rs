@@ -9,15 +9,8 @@ fn map<const N: usize>(
     canary_mode: Option<Mode>,
     reasons: [(Reason, Mode); N],
 ) -> facts::ModePolicy {
-    let wanted = WantedModes {
-        mode,
-        canary_mode,
-        reasons: reasons.into(),
-    };
-    facts::ModePolicy {
-        wanted,
-        errors: vec![],
-    }
+    let wanted = WantedModes { mode, canary_mode, reasons: reasons.into() };
+    facts::ModePolicy { wanted, errors: vec![] }
 }
 
 fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
@@ -28,11 +21,7 @@ fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
 /// After an earlier agent that took `pinned` from the `ConfigMap`.
 fn node_modes(mode: Mode, pinned: Option<Mode>) -> NodeModes {
     let name = ("epguard".into(), "modes".into());
-    NodeModes::new(
-        Some(name),
-        (mode, default_modes()),
-        pinned.map(|mode| (mode, default_modes(), true)),
-    )
+    NodeModes::new(Some(name), (mode, default_modes()), pinned.map(|mode| (mode, default_modes(), true)))
 }
 
 fn change(node_modes: &mut NodeModes, canary: bool) -> Option<(Mode, &'static str)> {
@@ -56,11 +45,7 @@ fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read
         assert_eq!(node_modes.problem(), Some(problem));
         node_modes.apply(Change::Reset(vec![]));
         assert_eq!(change(&mut node_modes, true).is_some(), pinned.is_some());
-        assert_eq!(
-            node_modes.in_force().mode,
-            flags,
-            "there is no ConfigMap any more"
-        );
+        assert_eq!(node_modes.in_force().mode, flags, "there is no ConfigMap any more");
     }
 }
 
@@ -69,11 +54,7 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
     let lower = "the lower of flags and maps";
     let refused: fn(&mut NodeModes) = |modes| {
         modes.refuse();
-        assert_eq!(
-            change(modes, false),
-            None,
-            "a server that has just started refuses, too"
-        );
+        assert_eq!(change(modes, false), None, "a server that has just started refuses, too");
         modes.refuse();
     };
     let broken: fn(&mut NodeModes) = |modes| {
@@ -96,11 +77,7 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
 /// An earlier agent took `enforce` as a canary. The label went while none ran.
 #[test]
 fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot_be_read() {
-    for (is_refused, flags) in [
-        (true, Mode::Observe),
-        (false, Mode::Observe),
-        (false, Mode::Enforce),
-    ] {
+    for (is_refused, flags) in [(true, Mode::Observe), (false, Mode::Observe), (false, Mode::Enforce)] {
         let mut node_modes = node_modes(flags, Some(Mode::Enforce));
         if is_refused {
             (0..2).for_each(|_| node_modes.refuse());
@@ -129,23 +106,14 @@ fn a_refusal_after_the_config_map_was_read_changes_nothing() {
     node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
     node_modes.refuse();
-    assert_eq!(
-        (change(&mut node_modes, false), node_modes.problem()),
-        (None, None)
-    );
+    assert_eq!((change(&mut node_modes, false), node_modes.problem()), (None, None));
 }
 
 #[test]
 fn without_a_config_map_the_flags_alone_count() {
-    let node_modes = NodeModes::new(
-        None,
-        (Mode::Enforce, default_modes()),
-        Some((Mode::Off, default_modes(), true)),
-    );
-    assert_eq!(
-        (node_modes.in_force().mode, node_modes.problem()),
-        (Mode::Enforce, None)
-    );
+    let node_modes =
+        NodeModes::new(None, (Mode::Enforce, default_modes()), Some((Mode::Off, default_modes(), true)));
+    assert_eq!((node_modes.in_force().mode, node_modes.problem()), (Mode::Enforce, None));
 }
 
 #[test]
@@ -153,10 +121,7 @@ fn a_mode_policy_is_applied_once_and_its_deletion_restores_the_flags() {
     let mut node_modes = node_modes(Mode::Observe, None);
     node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
-    assert_eq!(
-        (change(&mut node_modes, false), node_modes.problem()),
-        (None, None)
-    );
+    assert_eq!((change(&mut node_modes, false), node_modes.problem()), (None, None));
     node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "flags")));
 }
@@ -166,16 +131,10 @@ fn a_config_map_with_an_error_can_only_lower_modes() {
     let mut node_modes = node_modes(Mode::Observe, None);
     node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, NONE)));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
-    let reasons = [
-        (Reason::Terminated, Mode::Off),
-        (Reason::RetiredBackend, Mode::Enforce),
-    ];
+    let reasons = [(Reason::Terminated, Mode::Off), (Reason::RetiredBackend, Mode::Enforce)];
     node_modes.apply(Change::Applied(with_error(map(None, None, reasons))));
     let modes = node_modes.take_change(false).unwrap();
-    let lowered = ReasonModes {
-        terminated: Mode::Off,
-        ..default_modes()
-    };
+    let lowered = ReasonModes { terminated: Mode::Off, ..default_modes() };
     assert_eq!((modes.mode, modes.reasons), (Mode::Enforce, lowered));
     node_modes.apply(Change::Applied(with_error(map(Some(Mode::Observe), None, NONE))));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
@@ -188,26 +147,15 @@ fn a_config_map_with_an_error_can_only_lower_modes() {
 #[test]
 fn a_config_map_with_an_error_lowers_the_modes_of_an_earlier_agent() {
     let mut node_modes = node_modes(Mode::Enforce, Some(Mode::Enforce));
-    node_modes.apply(Change::Reset(vec![with_error(map(
-        Some(Mode::Observe),
-        None,
-        NONE,
-    ))]));
+    node_modes.apply(Change::Reset(vec![with_error(map(Some(Mode::Observe), None, NONE))]));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
 }
 
 #[test]
 fn canaries_can_raise_and_lower_their_mode_alone() {
     let mut node_modes = node_modes(Mode::Off, None);
-    node_modes.apply(Change::Applied(map(
-        Some(Mode::Observe),
-        Some(Mode::Enforce),
-        NONE,
-    )));
-    assert_eq!(
-        change(&mut node_modes, true),
-        Some((Mode::Enforce, "configmap, canary"))
-    );
+    node_modes.apply(Change::Applied(map(Some(Mode::Observe), Some(Mode::Enforce), NONE)));
+    assert_eq!(change(&mut node_modes, true), Some((Mode::Enforce, "configmap, canary")));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
     node_modes.apply(Change::Applied(map(Some(Mode::Observe), None, NONE)));
     assert_eq!(change(&mut node_modes, true), None, "the same for all");
@@ -216,15 +164,8 @@ fn canaries_can_raise_and_lower_their_mode_alone() {
 #[test]
 fn a_mode_policy_sets_one_reason_and_the_others_keep_their_flags() {
     let mut node_modes = node_modes(Mode::Enforce, None);
-    node_modes.apply(Change::Applied(map(
-        None,
-        None,
-        [(Reason::Terminated, Mode::Observe)],
-    )));
+    node_modes.apply(Change::Applied(map(None, None, [(Reason::Terminated, Mode::Observe)])));
     let modes = node_modes.take_change(false).unwrap();
-    let expected = ReasonModes {
-        terminated: Mode::Observe,
-        ..default_modes()
-    };
+    let expected = ReasonModes { terminated: Mode::Observe, ..default_modes() };
     assert_eq!((modes.mode, modes.reasons), (Mode::Enforce, expected));
 }

@@ -33,12 +33,7 @@ impl Report {
         let Some((reason, outcome)) = numbers else {
             return;
         };
-        let denied = Denied {
-            target: target(event),
-            reason,
-            dead: event.dead_uid,
-            owner: event.owner_uid,
-        };
+        let denied = Denied { target: target(event), reason, dead: event.dead_uid, owner: event.owner_uid };
         let kind = self.kind(state, &denied, outcome);
         self.tally.client(now, kind, event.src.ip());
     }
@@ -52,9 +47,7 @@ impl Report {
                 None => NONE.to_owned(),
             },
             endpoint: SocketAddr::new(target.addr.ip(), target.port),
-            protocol: Protocol::from_number(target.protocol)
-                .map_or(NONE, Protocol::as_str)
-                .to_owned(),
+            protocol: Protocol::from_number(target.protocol).map_or(NONE, Protocol::as_str).to_owned(),
             reason: denied.reason,
             outcome,
             meant: self.pod(state, denied.dead),
@@ -143,9 +136,8 @@ impl Report {
     /// Stores the names that denials refer to, and drops all others.
     pub fn keep_names(&mut self, state: &State) {
         let mut pods = BTreeMap::new();
-        let denied = state
-            .denials()
-            .flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
+        let denied =
+            state.denials().flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
         let terminated = state.tables().terminated.values().map(|orphan_ip| orphan_ip.dead);
         for uid in denied.chain(terminated) {
             if let Some(name) = state.pod_name(uid).or_else(|| self.pods.get(&uid)) {
@@ -178,11 +170,7 @@ impl Report {
 
 /// The text of the log line: an observed packet would be denied, every other outcome is a denial.
 fn message(outcome: Outcome) -> &'static str {
-    if outcome == Outcome::Observed {
-        "would deny"
-    } else {
-        "denied"
-    }
+    if outcome == Outcome::Observed { "would deny" } else { "denied" }
 }
 
 /// The key of the denial that a packet was reported for.
@@ -209,11 +197,7 @@ mod tests {
 
     #[test]
     fn packets_to_an_ip_itself_show_no_service_port_or_protocol() {
-        let settings = Settings {
-            node: "n".into(),
-            ipam: Ipam::Auto,
-            ranges: Ranges::default(),
-        };
+        let settings = Settings { node: "n".into(), ipam: Ipam::Auto, ranges: Ranges::default() };
         let mut report = Report::default();
         let denied = Denied {
             target: DenialKey::of_ip(Addr::v4([10, 244, 1, 10])),

@@ -36,16 +36,11 @@ pub struct Events {
 impl Events {
     /// Takes the ring of a loaded object.
     pub fn new(ebpf: &mut aya::Ebpf) -> Result<Self> {
-        let ring = ebpf
-            .take_map("EVENTS")
-            .context("the eBPF object has no map EVENTS")?;
+        let ring = ebpf.take_map("EVENTS").context("the eBPF object has no map EVENTS")?;
         let ring = RingBuf::try_from(ring).context("EVENTS is no ring buffer")?;
         // SAFETY: the ring owns its file descriptor, never closes or replaces it while it lives, and lives in the AsyncFd.
         let ring = unsafe { AsyncFd::register(ring) }.context("cannot wait for EVENTS")?;
-        Ok(Self {
-            ring,
-            rests_until: Instant::now(),
-        })
+        Ok(Self { ring, rests_until: Instant::now() })
     }
 
     /// Waits for reports and takes at most [`MOST`]. Safe to cancel: every report that was taken is returned.
@@ -105,10 +100,7 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
 #[must_use]
 pub fn words(event: &Event) -> (&'static str, &'static str) {
     let reason = Reason::from_number(event.reason).unwrap_or(Reason::Nothing);
-    (
-        reason.as_str(),
-        Outcome::from_number(event.outcome).map_or("unknown", Outcome::as_str),
-    )
+    (reason.as_str(), Outcome::from_number(event.outcome).map_or("unknown", Outcome::as_str))
 }
 
 #[cfg(test)]
@@ -124,19 +116,9 @@ mod tests {
 
     #[test]
     fn an_event_is_described_by_reason_and_outcome() {
-        let event = Event {
-            reason: Reason::Reused as u32,
-            outcome: Outcome::Dropped as u32,
-            ..Event::default()
-        };
+        let event =
+            Event { reason: Reason::Reused as u32, outcome: Outcome::Dropped as u32, ..Event::default() };
         assert_eq!(words(&event), ("reused", "dropped"));
-        assert_eq!(
-            words(&Event {
-                reason: 99,
-                outcome: 99,
-                ..event
-            }),
-            ("none", "unknown")
-        );
+        assert_eq!(words(&Event { reason: 99, outcome: 99, ..event }), ("none", "unknown"));
     }
 }

@@ -70,10 +70,7 @@ mod tests {
         let (sender, mut messages) = channel(64);
         let mut gather = Gather::default();
         send(&sender, first);
-        assert_eq!(
-            gather.take(&mut messages).await.map(|batch| batch.len()),
-            Some(first)
-        );
+        assert_eq!(gather.take(&mut messages).await.map(|batch| batch.len()), Some(first));
         let begun = Instant::now();
         send(&sender, first);
         let batch = gather.take(&mut messages).await.unwrap();

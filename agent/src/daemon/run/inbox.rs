@@ -135,30 +135,15 @@ mod tests {
         for _ in 0..7 {
             turns.push(name(&inbox.next(false).await.unwrap()));
         }
-        assert_eq!(
-            turns,
-            [
-                "tick",
-                "Alive",
-                "interface",
-                "2 messages",
-                "Figures",
-                "events",
-                "events"
-            ]
-        );
+        assert_eq!(turns, ["tick", "Alive", "interface", "2 messages", "Figures", "events", "events"]);
         advance(period).await;
-        let after: [String; 2] = [
-            name(&inbox.next(false).await.unwrap()),
-            name(&inbox.next(false).await.unwrap()),
-        ];
+        let after: [String; 2] =
+            [name(&inbox.next(false).await.unwrap()), name(&inbox.next(false).await.unwrap())];
         assert_eq!(after, ["tick", "events"]);
         advance(period).await;
         sender.try_send(message()).unwrap();
-        let busy: [String; 2] = [
-            name(&inbox.next(true).await.unwrap()),
-            name(&inbox.next(true).await.unwrap()),
-        ];
+        let busy: [String; 2] =
+            [name(&inbox.next(true).await.unwrap()), name(&inbox.next(true).await.unwrap())];
         assert_eq!(busy, ["tick", "backlog"], "messages wait for the backlog");
     }
 

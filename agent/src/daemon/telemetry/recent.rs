@@ -65,11 +65,7 @@ impl<W: Write + AsFd> Write for Remembering<W> {
 }
 
 fn is_ready(log: &impl AsFd) -> bool {
-    let mut asked = libc::pollfd {
-        fd: log.as_fd().as_raw_fd(),
-        events: libc::POLLOUT,
-        revents: 0,
-    };
+    let mut asked = libc::pollfd { fd: log.as_fd().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     let patience = if IS_READ.load(Relaxed) { PATIENCE } else { 0 };
     // SAFETY: the one structure lives until poll returns.
     let is_ready = unsafe { libc::poll(&raw mut asked, 1, patience) != 0 };

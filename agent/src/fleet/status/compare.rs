@@ -34,9 +34,7 @@ pub type Of = Answer<Document<Condition>>;
 
 /// Compares all nodes that answered.
 pub fn compare(answers: &[Of], cluster: &Cluster) -> Comparison {
-    let mut all = answers
-        .iter()
-        .map(|answer| answer.agent.flags.iter().collect::<BTreeSet<_>>());
+    let mut all = answers.iter().map(|answer| answer.agent.flags.iter().collect::<BTreeSet<_>>());
     let first = all.next().unwrap_or_default();
     let common = all.fold(first, |common, words| &common & &words);
     let flags = |answer: &Of| {
@@ -45,9 +43,7 @@ pub fn compare(answers: &[Of], cluster: &Cluster) -> Comparison {
     };
     let none = || "none".to_owned();
     let differences = [
-        difference("version", answers, |answer| {
-            Some(answer.value.known.status.version.clone())
-        }),
+        difference("version", answers, |answer| Some(answer.value.known.status.version.clone())),
         difference("flags", answers, flags),
         difference("ConfigMap of modes", answers, |answer| {
             Some(answer.agent.config_map.clone().unwrap_or_else(none))

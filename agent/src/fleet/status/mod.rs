@@ -43,9 +43,7 @@ pub async fn run(scope: &Scope, _: &StatusArgs) -> Result<ExitCode> {
         // One node, as its own command shows it.
         return asked.print(&fleet, &(), |answers| {
             let known = answers.iter().map(|answer| &answer.value.known);
-            known
-                .map(|known| local::text(&known.status, &known.problems))
-                .collect()
+            known.map(|known| local::text(&known.status, &known.problems)).collect()
         });
     }
     let mut cluster = Cluster::default();
@@ -53,11 +51,7 @@ pub async fn run(scope: &Scope, _: &StatusArgs) -> Result<ExitCode> {
         cluster = Cluster::read(&fleet).await;
     }
     let comparison = compare::compare(&asked.answers, &cluster);
-    let degraded = if comparison.problems.is_empty() {
-        0
-    } else {
-        DEGRADED
-    };
+    let degraded = if comparison.problems.is_empty() { 0 } else { DEGRADED };
     let wide = (scope.output == Form::Wide).then_some(&cluster);
     asked.print(&fleet, &comparison, |_| text::text(&asked, &comparison, wide))?;
     Ok(asked.code().max(degraded).into())

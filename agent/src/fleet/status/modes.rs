@@ -41,11 +41,8 @@ mod tests {
 
     #[test]
     fn the_label_of_a_node_counts_and_not_its_agents_word() {
-        let claims = Status {
-            mode: Some(Mode::Enforce),
-            mode_source: ModeSource::Canary,
-            ..Status::default()
-        };
+        let claims =
+            Status { mode: Some(Mode::Enforce), mode_source: ModeSource::Canary, ..Status::default() };
         let nodes = |canaries: &[&str]| Nodes {
             canaries: canaries.iter().map(|node| (*node).to_owned()).collect(),
             ..Nodes::default()

@@ -32,19 +32,12 @@ pub fn text(asked: &Conditions, comparison: &Comparison, wide: Option<&Cluster>)
     let mut parts = vec![headline(answers, asked.missing.len(), comparison)];
     if !answers.is_empty() {
         let columns = if wide.is_some() { HEADER.len() } else { NARROW };
-        parts.push(table(
-            &HEADER[..columns],
-            answers.iter().map(|answer| row(answer, wide)),
-        ));
+        parts.push(table(&HEADER[..columns], answers.iter().map(|answer| row(answer, wide))));
     }
     let differences = comparison.differences.iter().map(difference);
     let not_compared = comparison.not_compared.iter();
     let not_compared = not_compared.map(|what| format!("not compared: {what}"));
-    let lines = [
-        problems(answers, comparison),
-        differences.collect(),
-        not_compared.collect(),
-    ];
+    let lines = [problems(answers, comparison), differences.collect(), not_compared.collect()];
     let lines = lines.into_iter().filter(|lines: &Vec<String>| !lines.is_empty());
     parts.extend(lines.map(|lines| lines.join("\n")));
     parts.join("\n\n")
@@ -57,11 +50,7 @@ fn headline(answers: &[Of], missing: usize, comparison: &Comparison) -> String {
     if degraded == 0 && missing == 0 && comparison.problems.is_empty() {
         return format!("{nodes}: {GOOD}all is well{GOOD:#}");
     }
-    let counts = [
-        (answers.len() - degraded, "well"),
-        (degraded, "degraded"),
-        (missing, "without an answer"),
-    ];
+    let counts = [(answers.len() - degraded, "well"), (degraded, "degraded"), (missing, "without an answer")];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, how)| format!("{count} {how}")).collect();
     let more = match comparison.problems.len() {
@@ -79,9 +68,7 @@ fn row(answer: &Of, wide: Option<&Cluster>) -> Vec<String> {
         status.mode_name().to_owned(),
         status.mode_source.to_string(),
         status.version.clone(),
-        status
-            .view_age_ms
-            .map_or_else(unknown, |ms| format!("{} s", ms / 1000)),
+        status.view_age_ms.map_or_else(unknown, |ms| format!("{} s", ms / 1000)),
         denied(status).to_string(),
         status.wrong_denies.values().sum::<u64>().to_string(),
         problems.len().to_string(),

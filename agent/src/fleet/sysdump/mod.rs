@@ -57,9 +57,7 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
             return Err(failure(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
         }
         let copied = copy(&mut archive.borrow_mut(), agent, &done.stdout);
-        copied
-            .map(|parts| (parts, 0))
-            .map_err(|error| format!("{error:#}"))
+        copied.map(|parts| (parts, 0)).map_err(|error| format!("{error:#}"))
     })
     .await;
     let mut archive = archive.into_inner();
@@ -115,10 +113,7 @@ async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
 /// Pods without the values of environment variables, which may be credentials.
 fn without_values(mut pods: Vec<Pod>) -> Vec<Pod> {
     for spec in pods.iter_mut().filter_map(|pod| pod.spec.as_mut()) {
-        let containers = spec
-            .containers
-            .iter_mut()
-            .chain(spec.init_containers.iter_mut().flatten());
+        let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
         for variable in containers.flat_map(|container| container.env.iter_mut().flatten()) {
             variable.value = None;
         }

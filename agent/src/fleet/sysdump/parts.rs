@@ -88,13 +88,8 @@ mod tests {
 
     #[test]
     fn an_archive_has_few_parts_and_each_once() {
-        let names: Vec<String> = (0..=PARTS)
-            .map(|number| format!("epguard-sysdump/{number}"))
-            .collect();
-        let entries: Vec<_> = names
-            .iter()
-            .map(|name| (name.as_str(), EntryType::Regular))
-            .collect();
+        let names: Vec<String> = (0..=PARTS).map(|number| format!("epguard-sysdump/{number}")).collect();
+        let entries: Vec<_> = names.iter().map(|name| (name.as_str(), EntryType::Regular)).collect();
         assert!(read(&archive(&entries[..PARTS])).is_ok());
         assert!(read(&archive(&entries)).is_err());
         assert!(read(&archive(&[entries[0], entries[0]])).is_err());

@@ -56,9 +56,7 @@ enum By {
 
 /// The files of `agent/fuzz/corpus/TARGET`.
 pub fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../agent/fuzz/corpus")
-        .join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/fuzz/corpus").join(target);
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -96,15 +94,10 @@ pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: im
         let input = input(&from, &edits);
         let held = memory::peak_of(|| check(&input));
         let allowed = FIXED + PER_OCTET * input.len();
-        (held <= allowed)
-            .then_some(())
-            .ok_or_else(|| TestCaseError::fail(format!("{held} octets held")))
+        (held <= allowed).then_some(()).ok_or_else(|| TestCaseError::fail(format!("{held} octets held")))
     });
     if let Err(TestError::Fail(why, (from, edits))) = result {
-        panic!(
-            "{target} fails on \"{}\": {why}",
-            input(&from, &edits).escape_ascii()
-        );
+        panic!("{target} fails on \"{}\": {why}", input(&from, &edits).escape_ascii());
     }
 }
 

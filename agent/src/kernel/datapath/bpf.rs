@@ -194,11 +194,7 @@ struct At {
 }
 
 fn at(path: &CString, object: RawFd) -> At {
-    At {
-        path: path.as_ptr().addr() as u64,
-        object,
-        flags: 0,
-    }
+    At { path: path.as_ptr().addr() as u64, object, flags: 0 }
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {
@@ -225,12 +221,7 @@ pub unsafe fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
 pub unsafe fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: the kernel reads and writes `size_of::<T>()` octets of `attr`; the caller guarantees the rest.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command as libc::c_long,
-            std::ptr::from_mut(attr),
-            size_of::<T>(),
-        )
+        libc::syscall(libc::SYS_bpf, command as libc::c_long, std::ptr::from_mut(attr), size_of::<T>())
     };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -18,10 +18,7 @@ pub struct Chain {
 /// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are the ids of our
 /// programs in the order of [`Hook::ALL`]. None if one of them is not there.
 pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
-    let mut chain = Chain {
-        position: 1,
-        ..Chain::default()
-    };
+    let mut chain = Chain { position: 1, ..Chain::default() };
     for (hook, ours) in Hook::ALL.into_iter().zip(ours) {
         let tcx = tcx(ifindex, hook)?;
         let filters = netlink::filters(ifindex, hook).context("cannot list filters")?;

@@ -96,10 +96,7 @@ fn ours(hook: Hook) -> Filter {
 
 /// Whether a filter is ours, of this process or an earlier one.
 pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
-    Filter {
-        program: None,
-        ..filter.clone()
-    } == ours(hook)
+    Filter { program: None, ..filter.clone() } == ours(hook)
 }
 
 /// Accepts the removal of something that is gone already, or went with its interface.
@@ -116,10 +113,7 @@ mod tests {
 
     #[test]
     fn a_filter_is_ours_by_priority_handle_kind_and_name_with_every_program() {
-        let mut filter = Filter {
-            program: Some(7),
-            ..ours(Hook::Ingress)
-        };
+        let mut filter = Filter { program: Some(7), ..ours(Hook::Ingress) };
         assert!(is_ours(&filter, Hook::Ingress));
         assert!(!is_ours(&filter, Hook::Egress));
         filter.priority = 2;

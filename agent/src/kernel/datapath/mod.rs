@@ -152,9 +152,7 @@ impl Datapath {
     pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
         // Each query takes the kernel's lock of all interfaces, and a new interface waits for its hooks.
         let is_new = self.path == KernelPath::Tcx
-            && !Hook::ALL
-                .iter()
-                .any(|hook| self.pins.link(ifindex, *hook).exists());
+            && !Hook::ALL.iter().any(|hook| self.pins.link(ifindex, *hook).exists());
         if !is_new && let Some(chain) = self.find(ifindex)? {
             self.hooked.insert(ifindex);
             return Ok(chain);

@@ -145,10 +145,7 @@ impl Filter {
 
 fn clsact(ifindex: u32) -> TcMessage {
     let mut message = message(ifindex, TcHandle::CLSACT);
-    message.header.handle = TcHandle {
-        major: u16::MAX,
-        minor: 0,
-    };
+    message.header.handle = TcHandle { major: u16::MAX, minor: 0 };
     message
 }
 
@@ -158,10 +155,7 @@ impl From<Hook> for TcHandle {
             Hook::Ingress => Self::MIN_INGRESS,
             Hook::Egress => Self::MIN_EGRESS,
         };
-        Self {
-            major: u16::MAX,
-            minor,
-        }
+        Self { major: u16::MAX, minor }
     }
 }
 

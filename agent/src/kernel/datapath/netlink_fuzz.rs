@@ -47,11 +47,7 @@ fn the_corpus_has_filters_and_qdiscs() {
     kinds.sort_unstable();
     kinds.dedup();
     assert_eq!(kinds, ["basic", "bpf", "flower", "matchall", "u32"]);
-    let kinds: Vec<String> = answers
-        .iter()
-        .filter_map(Qdisc::of)
-        .map(|qdisc| qdisc.kind)
-        .collect();
+    let kinds: Vec<String> = answers.iter().filter_map(Qdisc::of).map(|qdisc| qdisc.kind).collect();
     for kind in ["clsact", "noqueue", "htb", "tbf"] {
         assert!(kinds.iter().any(|found| found == kind), "{kind}: {kinds:?}");
     }

@@ -17,10 +17,7 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ep
 /// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any. `sets_error`: whether
 /// programs at cgroups may set the error of a call. `nfct_at`: see [`Datapath::load`](super::Datapath::load).
 pub fn load(pins: &Pins, sets_error: bool, nfct_at: u32) -> Result<Ebpf> {
-    ensure!(
-        !OBJECT.is_empty(),
-        "this epguard was built without its eBPF object: run `cargo xtask build`"
-    );
+    ensure!(!OBJECT.is_empty(), "this epguard was built without its eBPF object: run `cargo xtask build`");
     let directory = pins.maps();
     discard_other_layouts(&directory)?;
     let sets_error = u32::from(sets_error);
@@ -30,13 +27,9 @@ pub fn load(pins: &Pins, sets_error: bool, nfct_at: u32) -> Result<Ebpf> {
     for name in maps::NAMES {
         loader.map_pin_path(name, directory.join(name));
     }
-    let mut ebpf = loader
-        .load(OBJECT)
-        .map_err(|error| explain(error, "cannot load the eBPF object"))?;
+    let mut ebpf = loader.load(OBJECT).map_err(|error| explain(error, "cannot load the eBPF object"))?;
     for hook in Hook::ALL {
-        classifier(&mut ebpf, hook)?
-            .load()
-            .map_err(|error| explain(error, hook.program()))?;
+        classifier(&mut ebpf, hook)?.load().map_err(|error| explain(error, hook.program()))?;
     }
     Ok(ebpf)
 }
@@ -53,15 +46,12 @@ pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
 
 /// The program with this name.
 pub fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program> {
-    ebpf.program_mut(name)
-        .with_context(|| format!("the eBPF object has no program {name}"))
+    ebpf.program_mut(name).with_context(|| format!("the eBPF object has no program {name}"))
 }
 
 /// Loads the XDP program, before any map is taken out of the object. It needs more of the kernel than the others do.
 pub fn load_xdp(ebpf: &mut Ebpf) -> Result<()> {
-    xdp(ebpf)?
-        .load()
-        .map_err(|error| explain(error, XDP).context("XDP needs Linux 5.18"))
+    xdp(ebpf)?.load().map_err(|error| explain(error, XDP).context("XDP needs Linux 5.18"))
 }
 
 const XDP: &str = "epguard_xdp";
@@ -69,11 +59,7 @@ const XDP: &str = "epguard_xdp";
 /// Checks what epguard needs of the kernel, before anything is made.
 pub fn check_kernel() -> Result<()> {
     let btf = Path::new("/sys/kernel/btf/vmlinux");
-    ensure!(
-        btf.exists(),
-        "the kernel has no BTF ({}): it needs CONFIG_DEBUG_INFO_BTF=y",
-        btf.display()
-    );
+    ensure!(btf.exists(), "the kernel has no BTF ({}): it needs CONFIG_DEBUG_INFO_BTF=y", btf.display());
     let [flag, version] = REAL_TIME.map(|path| fs::read_to_string(path).unwrap_or_default());
     ensure!(
         !is_real_time(&flag, &version),
@@ -107,10 +93,7 @@ fn discard_other_layouts(directory: &Path) -> Result<()> {
     let object = aya_obj::Object::parse(OBJECT).context("cannot read the eBPF object")?;
     for name in maps::NAMES {
         let path = directory.join(name);
-        let wanted = object
-            .maps
-            .get(name)
-            .with_context(|| format!("the eBPF object has no map {name}"))?;
+        let wanted = object.maps.get(name).with_context(|| format!("the eBPF object has no map {name}"))?;
         if !path.exists() {
             continue;
         }
@@ -125,9 +108,7 @@ fn discard_other_layouts(directory: &Path) -> Result<()> {
 }
 
 fn has_layout(pinned: &MapInfo, wanted: &aya_obj::Map) -> bool {
-    let kind = pinned
-        .map_type()
-        .is_ok_and(|kind| kind as u32 == wanted.map_type());
+    let kind = pinned.map_type().is_ok_and(|kind| kind as u32 == wanted.map_type());
     // A ring buffer is as large as the pages that hold it, and its reader queries the size.
     let ring = wanted.map_type() == bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32;
     let entries = ring || pinned.max_entries() == wanted.max_entries();
@@ -149,8 +130,7 @@ fn shortened(error: &str) -> String {
     let is_said = |line: &&str| !figures.iter().any(|figure| line.starts_with(figure)) && line.len() > 1;
     let mut said = error.lines().filter(is_said);
     let first = said.next().unwrap_or_default();
-    said.next_back()
-        .map_or_else(|| first.to_owned(), |verdict| format!("{first} ... {verdict}"))
+    said.next_back().map_or_else(|| first.to_owned(), |verdict| format!("{first} ... {verdict}"))
 }
 
 #[cfg(test)]

@@ -30,9 +30,7 @@ impl Pins {
     /// Names the paths of a pin directory; touches nothing.
     #[must_use]
     pub fn at(pin_dir: &Path) -> Self {
-        Self {
-            root: pin_dir.to_owned(),
-        }
+        Self { root: pin_dir.to_owned() }
     }
 
     /// Makes the directories of this ABI version.
@@ -91,9 +89,7 @@ impl Pins {
     /// The same in the directories of other ABI versions. An interface takes one XDP program.
     pub fn foreign_xdp_links(&self, ifindex: u32) -> Result<Vec<PathBuf>> {
         let versions = self.versions(true)?.into_iter();
-        Ok(versions
-            .map(|version| xdp_link(&version.join("links"), ifindex))
-            .collect())
+        Ok(versions.map(|version| xdp_link(&version.join("links"), ifindex)).collect())
     }
 
     /// The link of a program before or after a socket load balancer, on the cgroup with this id.
@@ -119,11 +115,7 @@ impl Pins {
     pub fn interfaces(&self) -> Result<BTreeSet<u32>> {
         let links = list(&self.links())?;
         let qdiscs = list(&self.root.join("clsact"))?;
-        Ok(links
-            .iter()
-            .chain(&qdiscs)
-            .filter_map(|path| number(path))
-            .collect())
+        Ok(links.iter().chain(&qdiscs).filter_map(|path| number(path)).collect())
     }
 
     /// The directories of all ABI versions, or of all but this one.
@@ -173,13 +165,7 @@ mod tests {
 
     #[test]
     fn only_a_v_and_digits_name_a_version() {
-        for (name, version) in [
-            ("v1", true),
-            ("v12", true),
-            ("v", false),
-            ("vx", false),
-            ("clsact", false),
-        ] {
+        for (name, version) in [("v1", true), ("v12", true), ("v", false), ("vx", false), ("clsact", false)] {
             assert_eq!(is_version(Path::new(name)), version, "{name}");
         }
     }

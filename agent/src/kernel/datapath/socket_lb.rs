@@ -58,10 +58,7 @@ struct Looked {
 impl SocketLb {
     /// The status. `refuses`: see [`Shown::refuses`].
     pub fn shown(&self, refuses: bool) -> Shown {
-        Shown {
-            refuses,
-            ..self.shown.clone()
-        }
+        Shown { refuses, ..self.shown.clone() }
     }
 
     /// Whether the hooks are attached and in order.
@@ -89,17 +86,13 @@ impl SocketLb {
         }
         self.shown.programs = programs;
         self.shown.cgroup = cgroup.display().to_string();
-        let looked = self.surround(ebpf, pins, &cgroup).unwrap_or_else(|error| Looked {
-            down: Some(format!("{error:#}")),
-            ..Looked::default()
-        });
+        let looked = self
+            .surround(ebpf, pins, &cgroup)
+            .unwrap_or_else(|error| Looked { down: Some(format!("{error:#}")), ..Looked::default() });
         let in_force = looked.down.is_none() && !looked.new;
         let problem = looked.down.or(looked.partly);
         if let Some(problem) = problem.as_ref().filter(|_| self.shown.problem != problem) {
-            tracing::error!(
-                problem,
-                "calls that the socket load balancer translates are not judged"
-            );
+            tracing::error!(problem, "calls that the socket load balancer translates are not judged");
         }
         if in_force && !self.shown.in_force {
             tracing::info!(before = self.shown.before, "hooked before and after it");
@@ -161,11 +154,7 @@ impl SocketLb {
     /// switched off would detach all programs, and fail at a link.
     fn places(&mut self, cgroup: &Path, pins: &Pins) -> Result<Vec<Place>> {
         let first = !self.is_older;
-        let before = if first {
-            vec![cgroup.to_owned()]
-        } else {
-            children(cgroup)?
-        };
+        let before = if first { vec![cgroup.to_owned()] } else { children(cgroup)? };
         (if first { "root" } else { "children" }).clone_into(&mut self.shown.before);
         let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, order| Place {
             hook,

@@ -21,14 +21,8 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>, id
         let programs = bpf::tcx_programs(ifindex, hook.attach_type()).context("bpf_prog_query")?;
         Ok(programs.contains(&id))
     };
-    links::attach(
-        &pins.link(ifindex, hook),
-        program,
-        Target::Interface(ifindex),
-        hook.attach_type(),
-        sound,
-    )
-    .map(drop)
+    links::attach(&pins.link(ifindex, hook), program, Target::Interface(ifindex), hook.attach_type(), sound)
+        .map(drop)
 }
 
 /// Severs both links of an interface, which may be gone; false if there was none.

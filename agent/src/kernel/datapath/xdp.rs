@@ -93,19 +93,10 @@ impl Datapath {
             "XDP: frames of a {} have the interface number of its port: give its ports as --uplinks instead",
             device.kind
         );
-        let mac = Mac {
-            octets: mac,
-            sends: sends(&device, mode).into(),
-            reserved: 0,
-        };
-        self.macs()?
-            .insert(ifindex, mac, 0)
-            .context("XDP: cannot write MACS")?;
+        let mac = Mac { octets: mac, sends: sends(&device, mode).into(), reserved: 0 };
+        self.macs()?.insert(ifindex, mac, 0).context("XDP: cannot write MACS")?;
         let program = object::xdp(&mut self.ebpf)?;
-        let id = program
-            .info()
-            .context("XDP: this kernel did not take the program")?
-            .id();
+        let id = program.info().context("XDP: this kernel did not take the program")?.id();
         if device.programs.is_empty()
             && let Some(refusal) = self.xdp_refused.get(&ifindex)
         {
@@ -129,9 +120,7 @@ impl Datapath {
             bpf_attach_type::BPF_XDP,
             sound,
         );
-        attached
-            .map(drop)
-            .map_err(|error| self.refusal(error, ifindex, mode))
+        attached.map(drop).map_err(|error| self.refusal(error, ifindex, mode))
     }
 
     /// Adds the cause to the kernel's error number: a program that is there already, or the mode.
@@ -155,10 +144,7 @@ impl Datapath {
     }
 
     fn macs(&mut self) -> Result<HashMap<&mut MapData, u32, Mac>> {
-        let map = self
-            .ebpf
-            .map_mut("MACS")
-            .context("the eBPF object has no map MACS")?;
+        let map = self.ebpf.map_mut("MACS").context("the eBPF object has no map MACS")?;
         Ok(map.try_into()?)
     }
 }
@@ -195,10 +181,7 @@ mod tests {
     use super::*;
 
     fn of_kind(kind: &str) -> Device {
-        Device {
-            kind: kind.to_owned(),
-            ..Device::default()
-        }
+        Device { kind: kind.to_owned(), ..Device::default() }
     }
 
     #[test]
@@ -213,10 +196,7 @@ mod tests {
     fn xdp_leaves_answers_to_tc_on_devices_that_may_lose_them() {
         assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
         assert!(!sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic));
-        let port = Device {
-            is_port: true,
-            ..Device::default()
-        };
+        let port = Device { is_port: true, ..Device::default() };
         assert!(!sends(&port, XdpMode::Driver));
     }
 }

@@ -50,8 +50,7 @@ impl Device {
             RouteNetlinkMessage::NewLink(link) => Some(link),
             _ => None,
         });
-        link.map(|link| Self::read(&link))
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+        link.map(|link| Self::read(&link)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
     /// The program that runs in this mode.
@@ -98,10 +97,7 @@ mod tests {
         let mut link = LinkMessage::default();
         link.header.link_layer_type = LinkLayerType::Ether;
         let xdp = vec![LinkXdp::ProgId(9), LinkXdp::SkbProgId(7), LinkXdp::DrvProgId(8)];
-        link.attributes = vec![
-            LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]),
-            LinkAttribute::Xdp(xdp),
-        ];
+        link.attributes = vec![LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]), LinkAttribute::Xdp(xdp)];
         let device = Device::read(&link);
         assert_eq!(device.mac, Some([2, 0, 0, 0, 0, 1]));
         assert_eq!(device.program(XdpMode::Driver), Some(8));

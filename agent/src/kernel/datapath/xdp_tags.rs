@@ -14,12 +14,7 @@ pub fn are_hidden(interface: &str) -> bool {
 const FEATURES: [&[u8]; 2] = [b"rx-vlan-hw-parse", b"rx-vlan-stag-hw-parse"];
 
 fn takes_tags_off(interface: &str) -> io::Result<bool> {
-    let socket = socket(
-        AddressFamily::Inet,
-        SockType::Datagram,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let features = feature_count(&socket, interface)?;
     let names = names(&socket, interface, features)?;
     let active = active(&socket, interface, features)?;
@@ -41,12 +36,7 @@ fn feature_count(socket: &OwnedFd, interface: &str) -> io::Result<u32> {
 /// Names of the features. `struct ethtool_gstrings` of `linux/ethtool.h`: `ETH_GSTRING_LEN` octets for each.
 fn names(socket: &OwnedFd, interface: &str, features: u32) -> io::Result<Vec<Vec<u8>>> {
     let room = features as usize * ETH_GSTRING_LEN / 4;
-    let words = ask(
-        socket,
-        interface,
-        &[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, features],
-        room,
-    )?;
+    let words = ask(socket, interface, &[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, features], room)?;
     let octets: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let names = octets.chunks(ETH_GSTRING_LEN);
     let without_padding = names.map(|name| name.iter().copied().take_while(|octet| *octet != 0).collect());
@@ -57,12 +47,7 @@ fn names(socket: &OwnedFd, interface: &str, features: u32) -> io::Result<Vec<Vec
 /// the third has these bits.
 fn active(socket: &OwnedFd, interface: &str, features: u32) -> io::Result<Vec<u32>> {
     let blocks = features.div_ceil(32);
-    let words = ask(
-        socket,
-        interface,
-        &[ETHTOOL_GFEATURES, blocks],
-        blocks as usize * 4,
-    )?;
+    let words = ask(socket, interface, &[ETHTOOL_GFEATURES, blocks], blocks as usize * 4)?;
     Ok(words.chunks(4).map(|block| block[2]).collect())
 }
 

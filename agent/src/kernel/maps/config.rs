@@ -30,9 +30,7 @@ pub(super) fn reconfigure(pin_dir: &Path, change: impl FnOnce(Config) -> Result<
     let lock = ConfigLock::at(pin_dir)?;
     let _held = lock.hold()?;
     let changed = change(read(&array)?)?;
-    array
-        .set(0, RawConfig::from(changed), 0)
-        .context("cannot write CONFIG")
+    array.set(0, RawConfig::from(changed), 0).context("cannot write CONFIG")
 }
 
 impl Writer {
@@ -46,13 +44,7 @@ impl Writer {
 
     /// Sets the action for each reason, and how many packets get a reply.
     pub fn choose(&mut self, actions: ReasonActions, limits: AnswerLimits) -> Result<()> {
-        self.change_config(|config| {
-            Ok(Config {
-                actions,
-                limits,
-                ..config
-            })
-        })
+        self.change_config(|config| Ok(Config { actions, limits, ..config }))
     }
 
     /// Sets the interface that captured packets go to.
@@ -82,9 +74,7 @@ impl Writer {
             None
         });
         let changed = change(read(&self.config)?)?;
-        self.config
-            .set(0, RawConfig::from(changed), 0)
-            .context("cannot write CONFIG")
+        self.config.set(0, RawConfig::from(changed), 0).context("cannot write CONFIG")
     }
 }
 

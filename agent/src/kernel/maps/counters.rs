@@ -19,12 +19,8 @@ pub fn packets(pin_dir: &Path, reason: Reason, outcome: Outcome) -> u64 {
 /// Reads the pinned COUNTERS. They outlive the agent, and start again when the datapath is detached or the node boots.
 pub fn counters(pin_dir: &Path) -> Result<Counters> {
     let map = pinned(pin_dir)?;
-    let pairs = Reason::ALL
-        .into_iter()
-        .flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
-    pairs
-        .map(|(reason, outcome)| Ok(((reason, outcome), sum(&map, reason, outcome)?)))
-        .collect()
+    let pairs = Reason::ALL.into_iter().flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
+    pairs.map(|(reason, outcome)| Ok(((reason, outcome), sum(&map, reason, outcome)?))).collect()
 }
 
 fn pinned(pin_dir: &Path) -> Result<PerCpuArray<MapData, Count>> {

@@ -46,12 +46,7 @@ impl DenialCounts {
     pub fn of(ebpf: &mut Ebpf) -> Result<Self> {
         let cpus =
             aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
-        Ok(Self {
-            map: take(ebpf, "DENIAL_COUNTS")?.try_into()?,
-            cpus,
-            readings: Vec::new(),
-            uncounted: 0,
-        })
+        Ok(Self { map: take(ebpf, "DENIAL_COUNTS")?.try_into()?, cpus, readings: Vec::new(), uncounted: 0 })
     }
 
     /// Adds an entry, before the denial itself is written. If the map is full, the denial takes effect without one, and
@@ -141,19 +136,9 @@ fn all(tables: &Tables) -> impl Iterator<Item = Denied> {
 }
 
 fn of_denial(target: &DenialKey, denial: &Denial) -> Denied {
-    Denied {
-        target: *target,
-        reason: denial.reason,
-        dead: denial.dead_uid,
-        owner: denial.owner_uid,
-    }
+    Denied { target: *target, reason: denial.reason, dead: denial.dead_uid, owner: denial.owner_uid }
 }
 
 fn of_terminated(ip: epguard_common::Addr, dead: Uid) -> Denied {
-    Denied {
-        target: DenialKey::of_ip(ip),
-        reason: Reason::Terminated,
-        dead,
-        owner: Uid::NONE,
-    }
+    Denied { target: DenialKey::of_ip(ip), reason: Reason::Terminated, dead, owner: Uid::NONE }
 }

@@ -32,10 +32,7 @@ const PERIOD_NS: u64 = 10_000_000_000;
 impl Flows {
     pub fn of(ebpf: &mut Ebpf) -> Result<Self> {
         Ok(Self {
-            tables: [
-                Table::of(ebpf, "FLOWS", "RETURNS")?,
-                Table::of(ebpf, "OPENING", "OPENING_RETURNS")?,
-            ],
+            tables: [Table::of(ebpf, "FLOWS", "RETURNS")?, Table::of(ebpf, "OPENING", "OPENING_RETURNS")?],
             clients: take(ebpf, "CLIENTS")?.try_into()?,
             swept_ns: 0,
             go_on: false,
@@ -83,10 +80,7 @@ impl Flows {
         for flow in proven {
             *counts.entry(flow.client).or_default() += 1;
         }
-        for (client, count) in counts
-            .iter()
-            .filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT)
-        {
+        for (client, count) in counts.iter().filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT) {
             tracing::warn!(client = %client.ip(), count, "a client has used up its share of redirected connections: a flood may reset its next ones");
         }
         let all = u32::try_from(proven.len()).unwrap_or(u32::MAX);
@@ -107,11 +101,7 @@ impl Flows {
 
 impl Table {
     fn of(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
-        Ok(Self {
-            name,
-            redirected: KeyedMap::take(ebpf, name)?,
-            returns: KeyedMap::take(ebpf, returns)?,
-        })
+        Ok(Self { name, redirected: KeyedMap::take(ebpf, name)?, returns: KeyedMap::take(ebpf, returns)? })
     }
 
     /// Removes flows that are over; returns those that go on.
@@ -135,11 +125,7 @@ impl Table {
             absent(self.redirected.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
             let behind = flow.at(&redirected.backend);
             // A later flow of the client's port may have taken the place.
-            if self
-                .returns
-                .get(&behind)
-                .is_ok_and(|back| behind.before(&back) == flow)
-            {
+            if self.returns.get(&behind).is_ok_and(|back| behind.before(&back) == flow) {
                 absent(self.returns.remove(&behind))
                     .with_context(|| format!("cannot write the returns of {}", self.name))?;
             }

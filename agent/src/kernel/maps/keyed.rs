@@ -66,9 +66,7 @@ where
     Keyed<K, V>: Pod,
 {
     let map: HashMap<&MapData, K, Keyed<K, V>> = of_object(ebpf, name)?.try_into()?;
-    values(map.iter())
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("cannot read {name}"))
+    values(map.iter()).collect::<Result<_, _>>().with_context(|| format!("cannot read {name}"))
 }
 
 /// Takes a map out of a loaded object.

@@ -26,10 +26,7 @@ pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
         return Ok(None);
     };
     directory.try_lock().with_context(|| {
-        format!(
-            "another epguard agent holds {}: stop it, or give another --pin-dir",
-            pin_dir.display()
-        )
+        format!("another epguard agent holds {}: stop it, or give another --pin-dir", pin_dir.display())
     })?;
     Ok(Some(directory))
 }
@@ -51,10 +48,7 @@ impl ConfigLock {
     pub fn at(pin_dir: &Path) -> Result<Self> {
         let path = directory(pin_dir);
         let directory = File::open(&path).with_context(|| {
-            format!(
-                "no maps at {}: is `epguard agent` running with this --pin-dir?",
-                path.display()
-            )
+            format!("no maps at {}: is `epguard agent` running with this --pin-dir?", path.display())
         })?;
         Ok(Self { directory, path })
     }

@@ -99,11 +99,7 @@ fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
     config.from_config_map = 0;
     let Some(reason) = reason else {
         let reasons = config.configured;
-        return Config {
-            mode,
-            reasons,
-            ..config
-        };
+        return Config { mode, reasons, ..config };
     };
     for modes in [&mut config.reasons, &mut config.configured] {
         if let Some(own) = modes.of(reason) {
@@ -133,12 +129,7 @@ mod tests {
     use Reason::{Reused, Terminated};
 
     fn config() -> Config {
-        Config {
-            mode: Observe,
-            reasons: default_modes(),
-            configured: default_modes(),
-            ..Config::default()
-        }
+        Config { mode: Observe, reasons: default_modes(), configured: default_modes(), ..Config::default() }
     }
 
     #[test]

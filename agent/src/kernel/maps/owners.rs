@@ -18,11 +18,7 @@ impl Writer {
         let mut written = BTreeSet::new();
         for (ip, before) in std::mem::take(&mut self.restored.owners) {
             let is_same = owners.get(&ip).is_some_and(|now| now.uid == before.uid);
-            let stale = if is_same {
-                &mut self.restored.kept_owners
-            } else {
-                &mut written
-            };
+            let stale = if is_same { &mut self.restored.kept_owners } else { &mut written };
             stale.insert(ip);
         }
         let kept = &mut self.restored.kept_owners;

@@ -47,10 +47,7 @@ impl Restored {
 
 /// Removes the rate of a suspect: the programs write it, the state doesn't.
 fn without_telemetry(suspect: Suspect) -> Suspect {
-    Suspect {
-        rate: Rate::default(),
-        ..suspect
-    }
+    Suspect { rate: Rate::default(), ..suspect }
 }
 
 fn owners(ebpf: &Ebpf) -> Result<BTreeMap<Addr, Owner>> {

@@ -76,10 +76,7 @@ fn tables(octets: &[u8]) -> Tables {
             }
             1 => {
                 let flags = octets.u32();
-                let suspect = Suspect {
-                    flags,
-                    ..Suspect::default()
-                };
+                let suspect = Suspect { flags, ..Suspect::default() };
                 tables.suspects.insert(octets.addr(), suspect);
             }
             2 => {
@@ -105,9 +102,7 @@ fn tables(octets: &[u8]) -> Tables {
                     lifted_ns: u64::from_ne_bytes(octets.take()),
                     ..Terminated::default()
                 };
-                tables
-                    .terminated
-                    .insert(octets.addr(), terminated::orphan_ip(&entry));
+                tables.terminated.insert(octets.addr(), terminated::orphan_ip(&entry));
             }
         }
     }
@@ -124,11 +119,8 @@ fn pinned_maps() {
     let seeds = vec![whole, denying.repeat(4), [2, 9, 0, 80, 0, 6, 1, 0].repeat(3)];
     run("pinned-maps", seeds, &[], |octets| {
         let restored = tables(octets);
-        let mut state = State::new(Settings {
-            node: "node-a".into(),
-            ipam: Ipam::Auto,
-            ranges: Ranges::default(),
-        });
+        let mut state =
+            State::new(Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
         state.restore(restored.clone());
         let now = Duration::from_secs(1);
         state.apply(now, Fact::Presence(Presence::Held(vec![])));

@@ -24,10 +24,7 @@ impl Writer {
         let known: Vec<u32> = self.interfaces.keys().flatten().collect();
         for ifindex in known.into_iter().filter(|ifindex| !is_there(*ifindex)) {
             if let Err(error) = self.set_role(ifindex, None) {
-                tracing::warn!(
-                    error = format!("{error:#}"),
-                    "the role of an interface that is gone stays"
-                );
+                tracing::warn!(error = format!("{error:#}"), "the role of an interface that is gone stays");
             }
         }
     }

@@ -67,11 +67,7 @@ impl Writer {
     }
 
     pub(super) fn remove_terminated(&mut self, ip: Addr) -> Result<(), MapError> {
-        let known = self
-            .installed
-            .terminated
-            .get(&ip)
-            .is_some_and(|orphan_ip| orphan_ip.lifted.is_some());
+        let known = self.installed.terminated.get(&ip).is_some_and(|orphan_ip| orphan_ip.lifted.is_some());
         if !known && let Ok(entry) = self.terminated.get(&ip) {
             self.lifts.extend(lift(ip, &entry));
         }
@@ -80,10 +76,7 @@ impl Writer {
     }
 
     pub(super) fn put_terminated(&mut self, ip: Addr, orphan_ip: OrphanIp) -> Result<(), MapError> {
-        let just_taken_out = self
-            .lifts
-            .iter()
-            .find(|lift| (lift.ip, lift.dead) == (ip, orphan_ip.dead));
+        let just_taken_out = self.lifts.iter().find(|lift| (lift.ip, lift.dead) == (ip, orphan_ip.dead));
         let lifted = orphan_ip.lifted.or(just_taken_out.map(|lift| lift.at));
         let entry = Terminated {
             dead_uid: orphan_ip.dead,
@@ -98,11 +91,7 @@ impl Writer {
 
 /// The orphan IP that an entry describes.
 pub(super) fn orphan_ip(entry: &Terminated) -> OrphanIp {
-    OrphanIp {
-        dead: entry.dead_uid,
-        mode: Mode::from_raw(entry.mode),
-        lifted: lifted(entry),
-    }
+    OrphanIp { dead: entry.dead_uid, mode: Mode::from_raw(entry.mode), lifted: lifted(entry) }
 }
 
 fn lifted(entry: &Terminated) -> Option<Duration> {
@@ -110,9 +99,5 @@ fn lifted(entry: &Terminated) -> Option<Duration> {
 }
 
 fn lift(ip: Addr, entry: &Terminated) -> Option<Lift> {
-    lifted(entry).map(|at| Lift {
-        ip,
-        dead: entry.dead_uid,
-        at,
-    })
+    lifted(entry).map(|at| Lift { ip, dead: entry.dead_uid, at })
 }

@@ -98,10 +98,7 @@ pub(super) fn restored(pinned: View, tables: &epguard_core::state::Tables) -> Vi
 }
 
 /// The time in milliseconds, as far as 32 bits go.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the same number comes again after 49 days"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the same number comes again after 49 days")]
 fn epoch() -> u32 {
     (boot_ns() / 1_000_000) as u32
 }

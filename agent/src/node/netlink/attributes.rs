@@ -40,9 +40,7 @@ pub fn at<'a>(octets: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
 pub fn number(octets: &[u8], path: &[u16]) -> Option<u64> {
     let value = at(octets, path)?;
     let number = |number: u64, octet: &u8| number << 8 | u64::from(*octet);
-    (1..=8)
-        .contains(&value.len())
-        .then(|| value.iter().fold(0, number))
+    (1..=8).contains(&value.len()).then(|| value.iter().fold(0, number))
 }
 
 /// The number at the end of a path, whose 2, 4 or 8 octets are in the machine's order.

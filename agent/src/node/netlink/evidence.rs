@@ -37,10 +37,7 @@ pub fn defaults(route: &RouteMessage) -> Vec<u32> {
         RouteAttribute::Table(table) => Some(*table),
         _ => None,
     });
-    let everybodys = matches!(
-        table.unwrap_or(header.table.into()),
-        TABLE_MAIN | RT_TABLE_DEFAULT
-    );
+    let everybodys = matches!(table.unwrap_or(header.table.into()), TABLE_MAIN | RT_TABLE_DEFAULT);
     if header.kind != RouteType::Unicast || header.destination_prefix_length != 0 || !everybodys {
         return vec![];
     }
@@ -115,10 +112,7 @@ pub fn that_answered(neighbour: &NeighbourMessage, ports: &Ports) -> Option<Addr
         NeighbourAttribute::Destination(NeighbourAddress::Inet6(ip)) => Some(IpAddr::from(*ip)),
         _ => None,
     });
-    address
-        .filter(|_| known && ports.lead_to(neighbour))
-        .map(Addr::from)
-        .filter(|addr| addr.is_unicast())
+    address.filter(|_| known && ports.lead_to(neighbour)).map(Addr::from).filter(|addr| addr.is_unicast())
 }
 
 #[cfg(test)]
@@ -151,23 +145,14 @@ mod tests {
             (RouteType::Local, &[]),
         ];
         for (kind, more) in leads {
-            assert_eq!(
-                holder(&route(32, kind, more)),
-                Some(X.into()),
-                "{kind:?} {more:?}"
-            );
+            assert_eq!(holder(&route(32, kind, more)), Some(X.into()), "{kind:?} {more:?}");
         }
     }
 
     #[test]
     fn routes_to_ranges_refusing_routes_and_learnt_routes_show_no_holder() {
         assert_eq!(holder(&route(24, RouteType::Unicast, &[])), None);
-        for refuses in [
-            RouteType::BlackHole,
-            RouteType::Unreachable,
-            RouteType::Prohibit,
-            RouteType::Throw,
-        ] {
+        for refuses in [RouteType::BlackHole, RouteType::Unreachable, RouteType::Prohibit, RouteType::Throw] {
             assert_eq!(holder(&route(32, refuses, &[])), None);
         }
         let mut learnt = route(32, RouteType::Unicast, &[]);
@@ -190,10 +175,7 @@ mod tests {
             hop
         });
         assert_eq!(through(&[RouteAttribute::MultiPath(hops.into())]), [8, 9]);
-        assert_eq!(
-            defaults(&route(0, RouteType::BlackHole, std::slice::from_ref(&oif))),
-            [0; 0]
-        );
+        assert_eq!(defaults(&route(0, RouteType::BlackHole, std::slice::from_ref(&oif))), [0; 0]);
         assert_eq!(defaults(&route(1, RouteType::Unicast, &[oif])), [0; 0]);
     }
 
@@ -211,15 +193,9 @@ mod tests {
     #[test]
     fn only_a_neighbour_that_answered_shows_a_holder() {
         let ports = Ports::default();
-        assert_eq!(
-            that_answered(&neighbour(NeighbourState::Stale), &ports),
-            Some(X.into())
-        );
+        assert_eq!(that_answered(&neighbour(NeighbourState::Stale), &ports), Some(X.into()));
         assert_eq!(that_answered(&neighbour(NeighbourState::Failed), &ports), None);
-        assert_eq!(
-            that_answered(&neighbour(NeighbourState::Incomplete), &ports),
-            None
-        );
+        assert_eq!(that_answered(&neighbour(NeighbourState::Incomplete), &ports), None);
     }
 
     #[test]
@@ -234,10 +210,7 @@ mod tests {
             entry
         };
         let stale = neighbour(NeighbourState::Stale);
-        assert_eq!(
-            that_answered(&stale, &Ports::from_iter([station(2), station(3)])),
-            Some(X.into())
-        );
+        assert_eq!(that_answered(&stale, &Ports::from_iter([station(2), station(3)])), Some(X.into()));
         assert_eq!(that_answered(&stale, &Ports::from_iter([station(3)])), None);
     }
 }

@@ -24,11 +24,8 @@ use tokio::sync::mpsc;
 const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 
 /// The kernel's announcements of interfaces and addresses.
-const GROUPS: [MulticastGroup; 3] = [
-    MulticastGroup::Link,
-    MulticastGroup::Ipv4Ifaddr,
-    MulticastGroup::Ipv6Ifaddr,
-];
+const GROUPS: [MulticastGroup; 3] =
+    [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
 
 /// Sends all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every
 /// change.
@@ -38,9 +35,8 @@ pub async fn follow(tx: mpsc::Sender<Event>) {
     let mut told = Told::default();
     loop {
         // Subscribed before the first dump.
-        let followed = subscribed(&GROUPS, "network interfaces", |announcements| {
-            compare(announcements, &mut told, &tx)
-        });
+        let followed =
+            subscribed(&GROUPS, "network interfaces", |announcements| compare(announcements, &mut told, &tx));
         let Err(error) = followed.await else { return };
         let error = format!("{error:#}");
         tracing::error!(
@@ -137,9 +133,7 @@ impl Told {
         };
         let gone = self.interfaces.values().filter(|old| !stays(old));
         let mut events: Vec<_> = gone.map(|old| Event::Gone { ifindex: old.ifindex }).collect();
-        let new = now
-            .values()
-            .filter(|new| !self.interfaces.get(&new.ifindex).is_some_and(stays));
+        let new = now.values().filter(|new| !self.interfaces.get(&new.ifindex).is_some_and(stays));
         events.extend(new.cloned().map(Event::Appeared));
         self.interfaces = now;
         events
@@ -162,15 +156,12 @@ async fn interfaces() -> anyhow::Result<BTreeMap<u32, Interface>> {
     let mut request = LinkMessage::default();
     let mask = vec![LinkExtentMask::SkipStats];
     request.attributes.push(LinkAttribute::ExtMask(mask));
-    let interfaces = list(
-        "network interfaces",
-        RouteNetlinkMessage::GetLink(request),
-        |answer| match answer {
+    let interfaces =
+        list("network interfaces", RouteNetlinkMessage::GetLink(request), |answer| match answer {
             RouteNetlinkMessage::NewLink(link) => Some(Interface::from(link)),
             _ => None,
-        },
-    )
-    .await?;
+        })
+        .await?;
     Ok(interface::stacked(interfaces))
 }
 
@@ -205,10 +196,7 @@ fn local(message: &AddressMessage) -> Option<Addr> {
             _ => {}
         }
     }
-    found
-        .filter(|ip| !is_confined(*ip))
-        .map(Addr::from)
-        .filter(|addr| addr.is_unicast())
+    found.filter(|ip| !is_confined(*ip)).map(Addr::from).filter(|addr| addr.is_unicast())
 }
 
 /// True if the address is valid on this host or link only. Other addresses of `lo` count: routed hosts have theirs

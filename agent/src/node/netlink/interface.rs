@@ -33,10 +33,8 @@ const MAX_STACK: usize = 8;
 
 /// All interfaces of a network namespace by number, each with its [`Interface::base_kind`].
 pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32, Interface> {
-    let mut all: BTreeMap<_, _> = interfaces
-        .into_iter()
-        .map(|interface| (interface.ifindex, interface))
-        .collect();
+    let mut all: BTreeMap<_, _> =
+        interfaces.into_iter().map(|interface| (interface.ifindex, interface)).collect();
     let base = |start: &Interface| {
         let mut at = start;
         for _ in 0..MAX_STACK {
@@ -61,13 +59,7 @@ impl Interface {
     #[must_use]
     pub fn same_role(&self, other: &Self) -> bool {
         let role = |of: &Self| {
-            (
-                of.kind.clone(),
-                of.base_kind.clone(),
-                of.is_aggregated(),
-                of.loopback,
-                of.representor,
-            )
+            (of.kind.clone(), of.base_kind.clone(), of.is_aggregated(), of.loopback, of.representor)
         };
         self.name == other.name && role(self) == role(other)
     }

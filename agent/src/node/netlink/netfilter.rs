@@ -25,18 +25,14 @@ pub fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, Message<'_>)) -> io::Re
 
 fn take_body(body: &[u8], take: impl FnOnce(Message<'_>)) {
     if let Some(([family, ..], attributes)) = body.split_first_chunk::<4>() {
-        take(Message {
-            family: *family,
-            attributes,
-        });
+        take(Message { family: *family, attributes });
     }
 }
 
 /// An address of 4 or 16 octets.
 pub fn address(octets: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
-        .ok()
+    v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
 }
 
 #[cfg(test)]

@@ -22,11 +22,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 /// The kernel's announcements of routes and neighbours.
-const GROUPS: [MulticastGroup; 3] = [
-    MulticastGroup::Neigh,
-    MulticastGroup::Ipv4Route,
-    MulticastGroup::Ipv6Route,
-];
+const GROUPS: [MulticastGroup; 3] =
+    [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
 
 /// Shortest pause after a dump. Neighbours change by the second on a busy node.
 const GATHER: Duration = Duration::from_millis(50);
@@ -58,10 +55,7 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
             error,
             "cannot follow the node's routes and neighbours, so nothing is denied as terminated; trying again (see `ip route`, /proc/net/netlink and the agent's memory)"
         );
-        let nothing = Seen {
-            held: None,
-            defaults: told.defaults.clone(),
-        };
+        let nothing = Seen { held: None, defaults: told.defaults.clone() };
         if !told.send_changes(nothing, &tx).await {
             return;
         }
@@ -85,10 +79,7 @@ async fn compare(
         tokio::task::yield_now().await;
         let torn = is_asked && drain(&mut announcements, &mut came);
         if torn {
-            now.held = now
-                .held
-                .zip(told.held.clone())
-                .map(|(now, before)| &now | &before);
+            now.held = now.held.zip(told.held.clone()).map(|(now, before)| &now | &before);
         }
         if !told.send_changes(now, tx).await {
             return Ok(());
@@ -205,37 +196,26 @@ async fn seen(is_asked: bool) -> anyhow::Result<Seen> {
     } else {
         None
     };
-    Ok(Seen {
-        held,
-        defaults: Some(routes.iter().flat_map(defaults).collect()),
-    })
+    Ok(Seen { held, defaults: Some(routes.iter().flat_map(defaults).collect()) })
 }
 
 async fn routes(family: AddressFamily) -> anyhow::Result<Vec<RouteMessage>> {
     let mut request = RouteMessage::default();
     request.header.address_family = family;
-    list(
-        "routes",
-        RouteNetlinkMessage::GetRoute(request),
-        |answer| match answer {
-            RouteNetlinkMessage::NewRoute(route) => Some(route),
-            _ => None,
-        },
-    )
+    list("routes", RouteNetlinkMessage::GetRoute(request), |answer| match answer {
+        RouteNetlinkMessage::NewRoute(route) => Some(route),
+        _ => None,
+    })
     .await
 }
 
 async fn neighbours(family: AddressFamily) -> anyhow::Result<Vec<NeighbourMessage>> {
     let mut request = NeighbourMessage::default();
     request.header.family = family;
-    list(
-        "neighbours",
-        RouteNetlinkMessage::GetNeighbour(request),
-        |answer| match answer {
-            RouteNetlinkMessage::NewNeighbour(neighbour) => Some(neighbour),
-            _ => None,
-        },
-    )
+    list("neighbours", RouteNetlinkMessage::GetNeighbour(request), |answer| match answer {
+        RouteNetlinkMessage::NewNeighbour(neighbour) => Some(neighbour),
+        _ => None,
+    })
     .await
 }
 

@@ -23,20 +23,12 @@ fn holders_are_sent_while_requested_and_default_routes_always() {
             until(&mut rx, |event| *event == Event::Defaults(BTreeSet::new())).await;
             ip("route add default via 10.9.0.2");
             let next = rx.recv().await.unwrap();
-            assert_eq!(
-                next,
-                Event::Defaults(BTreeSet::from([70])),
-                "nobody asks for holders"
-            );
+            assert_eq!(next, Event::Defaults(BTreeSet::from([70])), "nobody asks for holders");
             ask.send(true).unwrap();
             until(&mut rx, |event| holds(event, &[ROUTED, NEIGHBOUR])).await;
             ip("route add 10.244.1.11/32 via 10.9.0.2");
             ip("route delete 10.244.1.11/32 via 10.9.0.2");
-            until(
-                &mut rx,
-                |event| matches!(event, Event::Came(ips) if ips.contains(&BRIEF)),
-            )
-            .await;
+            until(&mut rx, |event| matches!(event, Event::Came(ips) if ips.contains(&BRIEF))).await;
             ip("neighbour delete 10.9.0.7 dev va");
             let gone = |event: &Event| holds(event, &[ROUTED]) && !holds(event, &[NEIGHBOUR]);
             until(&mut rx, gone).await;

@@ -46,11 +46,7 @@ impl Request {
         header.emit(&mut message);
         message.extend_from_slice(body);
         let is_dump = flags & NLM_F_DUMP == NLM_F_DUMP;
-        Self {
-            family,
-            is_dump,
-            message,
-        }
+        Self { family, is_dump, message }
     }
 
     /// Passes each answer to `take`, which begins anew with a default value when a dump is read again.
@@ -138,15 +134,8 @@ impl<T: Default> Answers<T> {
     /// Begins the next attempt.
     fn again(&mut self) -> io::Result<bool> {
         let spoilt_before = self.spoilt_before + 1;
-        *self = Self {
-            spoilt_before,
-            ..Self::default()
-        };
-        if spoilt_before == ATTEMPTS {
-            Err(interrupted())
-        } else {
-            Ok(false)
-        }
+        *self = Self { spoilt_before, ..Self::default() };
+        if spoilt_before == ATTEMPTS { Err(interrupted()) } else { Ok(false) }
     }
 }
 
@@ -160,9 +149,7 @@ pub fn interrupted() -> io::Error {
 pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = io::Result<Message<'_>>> {
     std::iter::from_fn(move || {
         let message = Message::new_checked(datagram.first().map(|_| datagram)?).map_err(|_| broken());
-        let length = message
-            .as_ref()
-            .map_or(datagram.len(), |message| message.length() as usize);
+        let length = message.as_ref().map_or(datagram.len(), |message| message.length() as usize);
         datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(message)
     })

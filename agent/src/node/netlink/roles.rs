@@ -26,10 +26,7 @@ impl Roles {
     /// Without interfaces.
     #[must_use]
     pub fn new(selection: Selection) -> Self {
-        Self {
-            selection,
-            ..Self::default()
-        }
+        Self { selection, ..Self::default() }
     }
 
     /// Adds an interface. Returns its role if it is to be hooked.
@@ -118,12 +115,7 @@ mod tests {
     use crate::node::netlink::Glob;
 
     fn interface(ifindex: u32, kind: &str) -> Interface {
-        Interface {
-            ifindex,
-            name: format!("if{ifindex}"),
-            kind: kind.into(),
-            ..Interface::default()
-        }
+        Interface { ifindex, name: format!("if{ifindex}"), kind: kind.into(), ..Interface::default() }
     }
 
     #[test]
@@ -139,11 +131,7 @@ mod tests {
     #[test]
     fn a_vlan_is_stacked_while_the_interface_that_carries_it_is_hooked_too() {
         let mut roles = Roles::default();
-        roles.add(&Interface {
-            lower: Some(2),
-            base_kind: Some(String::new()),
-            ..interface(3, "vlan")
-        });
+        roles.add(&Interface { lower: Some(2), base_kind: Some(String::new()), ..interface(3, "vlan") });
         roles.add(&interface(2, ""));
         assert_eq!(roles.number(3, |ifindex| ifindex == 3), Some(Role::Uplink));
         assert_eq!(roles.number(3, |_| true), Some(Role::Stacked));
@@ -153,16 +141,8 @@ mod tests {
     fn a_vlan_of_a_bridge_hands_its_packets_to_the_ports_that_are_hooked() {
         let mut roles = Roles::default();
         roles.add(&interface(2, "bridge"));
-        roles.add(&Interface {
-            master: Some(2),
-            master_kind: "bridge".into(),
-            ..interface(4, "")
-        });
-        roles.add(&Interface {
-            lower: Some(2),
-            base_kind: Some("bridge".into()),
-            ..interface(3, "vlan")
-        });
+        roles.add(&Interface { master: Some(2), master_kind: "bridge".into(), ..interface(4, "") });
+        roles.add(&Interface { lower: Some(2), base_kind: Some("bridge".into()), ..interface(3, "vlan") });
         assert_eq!(roles.number(3, |ifindex| ifindex == 3), None);
         assert_eq!(roles.number(3, |_| true), Some(Role::Relay));
     }
@@ -183,10 +163,7 @@ mod tests {
         roles.add(&interface(3, "bridge"));
         for (ifindex, kind) in [(2, ""), (4, "veth")] {
             let master = Some(3);
-            roles.add(&Interface {
-                master,
-                ..interface(ifindex, kind)
-            });
+            roles.add(&Interface { master, ..interface(ifindex, kind) });
         }
         assert_eq!(roles.number(3, |ifindex| ifindex == 4), Some(Role::Bridge));
         assert_eq!(roles.number(3, |_| true), Some(Role::Relay));
@@ -208,10 +185,7 @@ mod tests {
     #[test]
     fn a_kind_that_may_lead_to_a_pod_never_becomes_an_uplink() {
         let uplinks = vec![Glob::new("*").unwrap()];
-        let named = Selection {
-            pods: vec![],
-            uplinks,
-        };
+        let named = Selection { pods: vec![], uplinks };
         for selection in [Selection::default(), named] {
             let mut roles = Roles::new(selection);
             let kinds = [
@@ -251,27 +225,18 @@ mod tests {
             (None, false),
         ];
         for (base, leads) in bases {
-            roles.add(&Interface {
-                base_kind: base.map(Into::into),
-                ..interface(2, "vlan")
-            });
+            roles.add(&Interface { base_kind: base.map(Into::into), ..interface(2, "vlan") });
             let number = roles.number(2, |_| false);
             assert_eq!(number, leads.then_some(Role::Uplink), "{base:?}");
         }
-        roles.add(&Interface {
-            representor: true,
-            ..interface(2, "")
-        });
+        roles.add(&Interface { representor: true, ..interface(2, "") });
         assert_eq!(roles.number(2, |_| false), None);
     }
 
     #[test]
     fn a_veth_leads_away_by_its_default_route_only_not_by_its_name() {
         let uplinks = vec![Glob::new("*").unwrap()];
-        let mut roles = Roles::new(Selection {
-            pods: vec![],
-            uplinks,
-        });
+        let mut roles = Roles::new(Selection { pods: vec![], uplinks });
         roles.add(&interface(2, "veth"));
         assert_eq!(roles.number(2, |_| false), None);
         roles.set_defaults(BTreeSet::from([2]));

@@ -33,9 +33,7 @@ pub async fn list<T>(
     let answers = raw(&request, NLM_F_DUMP).ask_in_turn(take).await;
     let answers: Vec<Parsed> = answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?;
     let unreadable = |error: &_| tracing::error!(%error, "cannot read one of the {what} that the kernel lists (rtnetlink)");
-    let readable = answers
-        .into_iter()
-        .filter_map(|answer| answer.inspect_err(unreadable).ok());
+    let readable = answers.into_iter().filter_map(|answer| answer.inspect_err(unreadable).ok());
     Ok(readable.filter_map(pick).collect())
 }
 

@@ -100,31 +100,19 @@ mod tests {
 
     #[test]
     fn given_names_select_interfaces_of_every_kind_and_no_others() {
-        let selection = Selection {
-            pods: globs(&["cali*", "cni0"]),
-            uplinks: globs(&["eth[0-1]", "*"]),
-        };
+        let selection = Selection { pods: globs(&["cali*", "cni0"]), uplinks: globs(&["eth[0-1]", "*"]) };
         assert_eq!(selection.role(&interface("cali12", "veth", "")), Some(Role::Pod));
         assert_eq!(selection.role(&interface("cni0", "bridge", "")), Some(Role::Pod));
         assert_eq!(selection.role(&interface("eth1", "", "bond")), Some(Role::Uplink));
 
-        let pods_only = Selection {
-            pods: globs(&["cali*"]),
-            uplinks: vec![],
-        };
+        let pods_only = Selection { pods: globs(&["cali*"]), uplinks: vec![] };
         assert_eq!(pods_only.role(&interface("eth0", "", "")), None);
     }
 
     #[test]
     fn loopback_never_has_a_role() {
-        let lo = Interface {
-            loopback: true,
-            ..interface("lo", "", "")
-        };
-        let everything = Selection {
-            pods: vec![],
-            uplinks: globs(&["*"]),
-        };
+        let lo = Interface { loopback: true, ..interface("lo", "", "") };
+        let everything = Selection { pods: vec![], uplinks: globs(&["*"]) };
         assert_eq!(Selection::default().role(&lo), None);
         assert_eq!(everything.role(&lo), None);
     }

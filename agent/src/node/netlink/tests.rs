@@ -29,11 +29,7 @@ fn in_namespace(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
 
 /// Runs commands of `ip`, one per line. They block the runtime, so their effects are seen together.
 fn ip(commands: &str) {
-    let mut ip = Command::new("ip")
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut ip = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     ip.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
     assert!(ip.wait().unwrap().success(), "{commands}");
 }
@@ -58,9 +54,7 @@ async fn gone(rx: &mut Receiver<Event>, ifindex: u32) {
 }
 
 async fn addresses(rx: &mut Receiver<Event>, list: &[&str]) {
-    let list = list
-        .iter()
-        .map(|ip| Addr::from(ip.parse::<std::net::IpAddr>().unwrap()));
+    let list = list.iter().map(|ip| Addr::from(ip.parse::<std::net::IpAddr>().unwrap()));
     assert_eq!(next(rx).await, Event::Addresses(list.collect()));
 }
 
@@ -75,10 +69,7 @@ fn existing_interfaces_are_sent_before_settled() {
                 event => seen.push(event),
             }
         }
-        assert!(
-            matches!(&seen[0], Event::Appeared(lo) if lo.loopback && lo.name == "lo"),
-            "{seen:?}"
-        );
+        assert!(matches!(&seen[0], Event::Appeared(lo) if lo.loopback && lo.name == "lo"), "{seen:?}");
         assert_eq!(seen.last(), Some(&Event::Addresses(vec![])));
     });
 }
@@ -170,9 +161,7 @@ fn an_overrun_of_announcements_loses_no_interface() {
         let adds = (0..200).map(|n| format!("link add va{n} type veth peer name vb{n}\n"));
         ip(&adds.collect::<String>());
         let sockets = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
-        let drops = sockets
-            .lines()
-            .filter_map(|line| line.split_whitespace().nth(8)?.parse::<u32>().ok());
+        let drops = sockets.lines().filter_map(|line| line.split_whitespace().nth(8)?.parse::<u32>().ok());
         assert!(drops.sum::<u32>() > 0, "no overrun: {sockets}");
         for _ in 0..400 {
             let event = next(&mut rx).await;

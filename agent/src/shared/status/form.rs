@@ -31,12 +31,7 @@ pub(super) fn parse(document: &[u8]) -> anyhow::Result<Status> {
         form: Form,
     }
     let (Head { form }, own) = (serde_json::from_slice(document)?, Form::default());
-    ensure!(
-        form <= own,
-        "its form is {}, and this epguard reads {} at most",
-        form.0,
-        own.0
-    );
+    ensure!(form <= own, "its form is {}, and this epguard reads {} at most", form.0, own.0);
     Ok(serde_json::from_slice(document)?)
 }
 
@@ -50,9 +45,6 @@ mod tests {
         assert!(parse(document.to_string().as_bytes()).is_ok());
         document["form"] = 3.into();
         let error = parse(document.to_string().as_bytes()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "its form is 3, and this epguard reads 2 at most"
-        );
+        assert_eq!(error.to_string(), "its form is 3, and this epguard reads 2 at most");
     }
 }

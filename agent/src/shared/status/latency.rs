@@ -63,11 +63,7 @@ impl Latency {
             let up_to = self.histogram.count_between(0, *bound);
             (*bound, up_to - std::mem::replace(&mut below, up_to))
         });
-        Distribution {
-            buckets: buckets.collect(),
-            sum_us: self.sum_us,
-            count: self.histogram.len(),
-        }
+        Distribution { buckets: buckets.collect(), sum_us: self.sum_us, count: self.histogram.len() }
     }
 
     /// The figures so far.
@@ -105,10 +101,7 @@ mod tests {
             latency.record(Duration::from_millis(ms));
         }
         let figures = latency.figures();
-        assert_eq!(
-            (figures.count, figures.last_us, figures.max_us),
-            (1000, 1_000, 1_000_000)
-        );
+        assert_eq!((figures.count, figures.last_us, figures.max_us), (1000, 1_000, 1_000_000));
         assert!((495_000..=505_000).contains(&figures.p50_us), "{figures:?}");
         assert!((980_000..=1_000_000).contains(&figures.p99_us), "{figures:?}");
     }

@@ -154,10 +154,7 @@ mod tests {
             reasons: [(Reason::Reused, Mode::Observe)].into(),
             synced: true,
             mode: Some(Mode::Observe),
-            ranges: Ranges {
-                protect: vec!["10.244.0.0/16".into()],
-                exclude: vec!["10.244.9.0/24".into()],
-            },
+            ranges: Ranges { protect: vec!["10.244.0.0/16".into()], exclude: vec!["10.244.9.0/24".into()] },
             watches: [(
                 Watched::Pods,
                 Watch {
@@ -179,10 +176,7 @@ mod tests {
             translators: Translators {
                 conntrack: true,
                 cilium: vec!["cilium_ct4_global".into()],
-                gaps: vec![Gap {
-                    cause: Cause::Flowtable,
-                    detail: "filter/fast".into(),
-                }],
+                gaps: vec![Gap { cause: Cause::Flowtable, detail: "filter/fast".into() }],
             },
             interfaces: vec![Attachment {
                 ifindex: 4,
@@ -197,17 +191,8 @@ mod tests {
                 xdp: Some("driver".into()),
                 xdp_error: None,
             }],
-            latency: LatencyFigures {
-                count: 1,
-                last_us: 2,
-                p50_us: 2,
-                p99_us: 2,
-                max_us: 2,
-            },
-            conflicts: vec![Conflict {
-                ip: "10.0.0.1".into(),
-                pods: vec!["a/b".into(), "a/c".into()],
-            }],
+            latency: LatencyFigures { count: 1, last_us: 2, p50_us: 2, p99_us: 2, max_us: 2 },
+            conflicts: vec![Conflict { ip: "10.0.0.1".into(), pods: vec!["a/b".into(), "a/c".into()] }],
             refused: 9,
             refused_by_namespace: [("a".into(), 9)].into(),
             breaker: vec![],
@@ -242,10 +227,7 @@ mod tests {
     async fn every_reader_gets_the_whole_current_status() {
         let dir = Directory::new("round");
         assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
-        let newer = Status {
-            mode: Some(Mode::Enforce),
-            ..status()
-        };
+        let newer = Status { mode: Some(Mode::Enforce), ..status() };
         assert_eq!(serve_and_read(&dir.0, &newer).await.unwrap(), newer);
     }
 
@@ -255,10 +237,7 @@ mod tests {
         fs::create_dir_all(&dir.0).unwrap();
         drop(std::os::unix::net::UnixListener::bind(socket(&dir.0)).unwrap());
         let error = format!("{:#}", read(&dir.0).unwrap_err());
-        assert!(
-            error.contains("no agent answers at") && error.contains("--run-dir"),
-            "{error}"
-        );
+        assert!(error.contains("no agent answers at") && error.contains("--run-dir"), "{error}");
 
         assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
         let mode = fs::metadata(socket(&dir.0)).unwrap().permissions().mode();
@@ -271,10 +250,7 @@ mod tests {
         let (ask, _questions) = mpsc::channel(1);
         let error = serve(Path::new("/dev/null/epguard"), ask).await.unwrap_err();
         let error = format!("{error:#}");
-        assert!(
-            error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"),
-            "{error}"
-        );
+        assert!(error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"), "{error}");
     }
 
     #[test]

@@ -4,22 +4,12 @@ const SENT: Duration = Duration::from_secs(100);
 
 /// A list at version 20 that showed one object of many, which is of version 3.
 fn answer() -> Answer {
-    Answer {
-        sent: SENT,
-        version: 20,
-        newest: 3,
-        objects: None,
-        probe_at: None,
-    }
+    Answer { sent: SENT, version: 20, newest: 3, objects: None, probe_at: None }
 }
 
 /// The same for a list that showed everything.
 fn whole(newest: u64, objects: usize) -> Answer {
-    Answer {
-        newest,
-        objects: Some(objects),
-        ..answer()
-    }
+    Answer { newest, objects: Some(objects), ..answer() }
 }
 
 fn shown(version: u64, objects: usize) -> Shown {
@@ -43,15 +33,9 @@ fn proven(confirmations: &mut Confirmations, shown: Shown) -> Option<Duration> {
 fn a_silent_stream_behind_a_list_proves_nothing() {
     let (mut confirmations, at) = asked(answer());
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None);
-    assert_eq!(
-        confirmations.judge(shown(12, 9), at),
-        Verdict::Wait(Some(at + MARKER))
-    );
+    assert_eq!(confirmations.judge(shown(12, 9), at), Verdict::Wait(Some(at + MARKER)));
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    assert_eq!(
-        confirmations.judge(shown(12, 9), at + CATCH_UP * 9),
-        Verdict::Wait(None)
-    );
+    assert_eq!(confirmations.judge(shown(12, 9), at + CATCH_UP * 9), Verdict::Wait(None));
     assert_eq!(proven(&mut confirmations, shown(19, 9)), None);
 }
 
@@ -60,20 +44,14 @@ fn a_marker_in_the_stream_itself_proves_the_moment_when_the_list_was_sent() {
     let (mut confirmations, at) = asked(answer());
     assert_eq!(proven(&mut confirmations, shown(20, 9)), Some(SENT));
     assert_eq!(proven(&mut confirmations, shown(21, 9)), None, "once");
-    assert_eq!(
-        confirmations.judge(shown(20, 9), at + MARKER),
-        Verdict::Wait(None)
-    );
+    assert_eq!(confirmations.judge(shown(20, 9), at + MARKER), Verdict::Wait(None));
 }
 
 #[test]
 fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
     let (mut confirmations, at) = asked(answer());
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    let probe = Probe {
-        last: 15,
-        through: 22,
-    };
+    let probe = Probe { last: 15, through: 22 };
     assert_eq!(confirmations.probed(Some(probe), at), None);
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None, "lacks 15");
     assert_eq!(proven(&mut confirmations, shown(15, 9)), Some(SENT));
@@ -82,17 +60,10 @@ fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
 #[test]
 fn a_probe_that_shows_too_little_proves_only_older_answers() {
     let (mut confirmations, at) = asked(answer());
-    let later = Answer {
-        sent: SENT * 2,
-        version: 30,
-        ..answer()
-    };
+    let later = Answer { sent: SENT * 2, version: 30, ..answer() };
     confirmations.answered(later, at);
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    let probe = Probe {
-        last: 12,
-        through: 29,
-    };
+    let probe = Probe { last: 12, through: 29 };
     assert_eq!(confirmations.probed(Some(probe), at), Some(30));
     assert_eq!(proven(&mut confirmations, shown(12, 9)), Some(SENT));
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None);
@@ -102,16 +73,9 @@ fn a_probe_that_shows_too_little_proves_only_older_answers() {
 #[test]
 fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
     assert_eq!(proven(&mut asked(whole(12, 9)).0, shown(12, 9)), Some(SENT));
-    assert_eq!(
-        proven(&mut asked(whole(12, 8)).0, shown(12, 9)),
-        None,
-        "a deletion"
-    );
+    assert_eq!(proven(&mut asked(whole(12, 8)).0, shown(12, 9)), None, "a deletion");
     assert_eq!(proven(&mut asked(whole(13, 9)).0, shown(12, 9)), None, "a change");
-    let unsure = Shown {
-        version: 12,
-        objects: None,
-    };
+    let unsure = Shown { version: 12, objects: None };
     assert_eq!(proven(&mut asked(answer()).0, unsure), None, "two unknowns");
 }
 
@@ -119,24 +83,11 @@ fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
 fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up() {
     let (mut confirmations, at) = asked(whole(13, 9));
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    assert_eq!(
-        confirmations.judge(shown(12, 9), at + MARKER),
-        Verdict::Wait(Some(at + LATE))
-    );
+    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Wait(Some(at + LATE)));
     assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Late);
-    assert_eq!(
-        confirmations.judge(shown(12, 9), at + LATE),
-        Verdict::Wait(Some(at + CATCH_UP)),
-        "once"
-    );
-    assert_eq!(
-        confirmations.judge(shown(12, 9), at + CATCH_UP),
-        Verdict::Behind(13)
-    );
-    assert_eq!(
-        confirmations.judge(shown(13, 9), at + CATCH_UP),
-        Verdict::Wait(None)
-    );
+    assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Wait(Some(at + CATCH_UP)), "once");
+    assert_eq!(confirmations.judge(shown(12, 9), at + CATCH_UP), Verdict::Behind(13));
+    assert_eq!(confirmations.judge(shown(13, 9), at + CATCH_UP), Verdict::Wait(None));
 }
 
 #[test]
@@ -151,31 +102,19 @@ fn later_objects_give_a_stream_that_is_behind_no_more_time() {
 #[test]
 fn a_proof_that_is_not_urgent_waits_for_the_next_event_before_it_costs_a_probe() {
     let s = Duration::from_secs;
-    assert_eq!(
-        [s(0), s(3), s(6), s(270)].map(patience),
-        [MARKER, MARKER, s(1), s(1)]
-    );
+    assert_eq!([s(0), s(3), s(6), s(270)].map(patience), [MARKER, MARKER, s(1), s(1)]);
     let (mut confirmations, at) = (Confirmations::default(), Instant::now());
     let probe_at = Some(at + PATIENT_MARKER);
     confirmations.answered(Answer { probe_at, ..answer() }, at);
     let wait = Verdict::Wait(Some(at + PATIENT_MARKER));
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), wait);
-    assert_eq!(
-        confirmations.judge(shown(12, 9), at + PATIENT_MARKER),
-        Verdict::Probe
-    );
+    assert_eq!(confirmations.judge(shown(12, 9), at + PATIENT_MARKER), Verdict::Probe);
 }
 
 #[test]
 fn a_list_that_was_sent_later_leaves_one_of_a_later_version_unproven() {
-    let (mut confirmations, at) = asked(Answer {
-        version: 25,
-        ..answer()
-    });
-    let later = Answer {
-        sent: SENT * 2,
-        ..answer()
-    };
+    let (mut confirmations, at) = asked(Answer { version: 25, ..answer() });
+    let later = Answer { sent: SENT * 2, ..answer() };
     confirmations.answered(later, at);
     assert_eq!(proven(&mut confirmations, shown(20, 9)), Some(SENT * 2));
     assert_eq!(confirmations.complete_up_to(shown(20, 9)), 20);
@@ -185,10 +124,7 @@ fn a_list_that_was_sent_later_leaves_one_of_a_later_version_unproven() {
 
 #[test]
 fn more_answers_than_are_kept_leave_the_newest_to_be_proven() {
-    let (mut confirmations, at) = asked(Answer {
-        version: 99,
-        ..answer()
-    });
+    let (mut confirmations, at) = asked(Answer { version: 99, ..answer() });
     for version in 20..20 + 9 {
         confirmations.answered(Answer { version, ..answer() }, at);
     }

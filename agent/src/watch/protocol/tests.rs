@@ -114,10 +114,7 @@ fn repeated_expiry_makes_requests_ever_rarer() {
         protocol.end(End::Expired, lived)
     };
     let waits = [(); 5].map(|()| expire(Duration::ZERO));
-    assert_eq!(
-        waits,
-        [RELIST, RELIST * 2, RELIST * 4, LONGEST_WAIT, LONGEST_WAIT]
-    );
+    assert_eq!(waits, [RELIST, RELIST * 2, RELIST * 4, LONGEST_WAIT, LONGEST_WAIT]);
     assert_eq!(expire(LONG), RELIST);
 }
 
@@ -146,9 +143,7 @@ fn lists_after(outage: Duration, random: &mut fastrand::Rng) -> Duration {
         let (mut protocol, mut now) = (following(7), Duration::ZERO);
         while now < outage {
             protocol.begin();
-            now += protocol
-                .end(End::Unanswered, Duration::ZERO)
-                .mul_f64(random.f64());
+            now += protocol.end(End::Unanswered, Duration::ZERO).mul_f64(random.f64());
         }
         (now, protocol.end(End::Expired, Duration::ZERO))
     };
@@ -190,23 +185,12 @@ fn after_an_outage_an_agent_lists_within_three_seconds_in_the_median_and_agents_
     for outage in [2, 5, 15, 60, 300].map(Duration::from_secs) {
         let mut lists: Vec<Duration> = (0..1001).map(|_| lists_after(outage, &mut random)).collect();
         lists.sort();
-        assert!(
-            lists[500] < Duration::from_secs(3),
-            "{:?} after {outage:?}",
-            lists[500]
-        );
+        assert!(lists[500] < Duration::from_secs(3), "{:?} after {outage:?}", lists[500]);
         let second = Duration::from_secs(1);
-        let within = |at: &Duration| {
-            lists
-                .iter()
-                .filter(|other| (*at..*at + second).contains(*other))
-                .count()
-        };
+        let within =
+            |at: &Duration| lists.iter().filter(|other| (*at..*at + second).contains(*other)).count();
         let busiest = lists.iter().map(within).max().unwrap();
-        assert!(
-            busiest < 450,
-            "{busiest} of 1001 within a second, after {outage:?}"
-        );
+        assert!(busiest < 450, "{busiest} of 1001 within a second, after {outage:?}");
     }
 }
 
@@ -219,10 +203,7 @@ fn after_an_outage_a_thousand_agents_do_not_list_at_the_same_moment() {
             relists.iter().filter(close).count()
         };
         let busiest = relists.iter().map(within).max().unwrap();
-        assert!(
-            busiest < 300,
-            "{busiest} of 1000 within a second, after {outage:?}"
-        );
+        assert!(busiest < 300, "{busiest} of 1000 within a second, after {outage:?}");
     }
 }
 

@@ -53,9 +53,7 @@ async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_s
     call.page(50, "", &[pod("a", 3)]).await;
     sleep(Duration::from_millis(100)).await;
     assert_eq!(rig.told_meanwhile().await, None);
-    let [(Confirmation, as_of)] = rig.proofs[..] else {
-        panic!("{:?}", rig.proofs)
-    };
+    let [(Confirmation, as_of)] = rig.proofs[..] else { panic!("{:?}", rig.proofs) };
     assert!(as_of <= sent, "{as_of:?} is after {sent:?}");
 }
 
@@ -236,10 +234,7 @@ async fn a_watch_that_ends_early_is_confirmed_against_a_server_that_went_back() 
     assert_eq!(call.kind(), "confirm");
     call.page(5, "", &[]).await;
     let message = [rig.message().await, rig.message().await, rig.message().await];
-    assert!(
-        message.iter().any(|message| message.starts_with("rewound: ")),
-        "{message:?}"
-    );
+    assert!(message.iter().any(|message| message.starts_with("rewound: ")), "{message:?}");
     assert_eq!(rig.server.call().await.kind(), "stream");
 }
 
@@ -262,16 +257,8 @@ async fn a_watch_that_ends_on_time_is_resumed_without_a_confirmation() {
 async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
-    rig.server
-        .call()
-        .await
-        .refuse(410, "too old resource version")
-        .await;
-    rig.server
-        .call()
-        .await
-        .refuse(400, "sendInitialEvents is forbidden")
-        .await;
+    rig.server.call().await.refuse(410, "too old resource version").await;
+    rig.server.call().await.refuse(400, "sendInitialEvents is forbidden").await;
     rig.server.call().await.page(9, "", &[pod("a", 8)]).await;
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "watch 9");

@@ -12,10 +12,7 @@ async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
     let unreadable = r#"{"metadata":{"name":"b","namespace":"ns","uid":1,"resourceVersion":"4"}}"#;
     call.page(7, "", &[pod("a", 3), unreadable.to_owned()]).await;
     let error = rig.message().await;
-    assert!(
-        error.starts_with("unconfirmed: ") && error.contains("ns/b cannot be read"),
-        "{error}"
-    );
+    assert!(error.starts_with("unconfirmed: ") && error.contains("ns/b cannot be read"), "{error}");
     assert_eq!(rig.told_meanwhile().await, None);
 }
 
@@ -38,10 +35,7 @@ async fn only_the_pods_of_a_node_may_take_many_octets() {
     let (mut rig, _stream, of_web) = asked().await;
     of_web.page(7, "", &large).await;
     let error = rig.message().await;
-    assert!(
-        error.contains("an answer of more than 16777216 octets"),
-        "{error}"
-    );
+    assert!(error.contains("an answer of more than 16777216 octets"), "{error}");
     order(&rig, Selection::OnNode("n".into()));
     rig.server.call().await.page(7, "", &large).await;
     assert!(rig.message().await.starts_with("part aaa"));
@@ -53,11 +47,7 @@ async fn a_watch_that_does_not_begin_is_asked_for_again_from_where_it_was() {
     drop(stream);
     let unanswered = rig.server.call().await;
     assert_eq!(unanswered.kind(), "watch 7");
-    assert!(
-        rig.message()
-            .await
-            .starts_with("down: cannot watch pods: no usable answer")
-    );
+    assert!(rig.message().await.starts_with("down: cannot watch pods: no usable answer"));
     assert_eq!(rig.server.call().await.kind(), "watch 7");
 }
 
@@ -66,14 +56,8 @@ async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
     let mut stalled = rig.server.call().await.stream();
-    stalled
-        .send(r#"{"metadata":{"resourceVersion":"7"},"items":["#)
-        .await;
-    assert!(
-        rig.message()
-            .await
-            .starts_with("down: cannot list pods: no usable answer")
-    );
+    stalled.send(r#"{"metadata":{"resourceVersion":"7"},"items":["#).await;
+    assert!(rig.message().await.starts_with("down: cannot list pods: no usable answer"));
     rig.server.call().await.page(9, "", &[pod("a", 3)]).await;
     assert_eq!(rig.message().await, "reset a @9");
 }
@@ -88,9 +72,6 @@ async fn two_narrow_lists_of_a_watch_are_under_way_at_a_time() {
     assert_eq!(rig.server.waiting(), 0);
     of_web.page(7, "", &[pod("a", 3)]).await;
     assert_eq!(rig.message().await, "part a, but  later @7");
-    assert_eq!(
-        rig.server.call().await.param("fieldSelector"),
-        Some("spec.nodeName%3Dm")
-    );
+    assert_eq!(rig.server.call().await.param("fieldSelector"), Some("spec.nodeName%3Dm"));
     drop(on_node);
 }

@@ -45,14 +45,7 @@ impl Rig {
 
     /// A watch of the pods of which one is watched alone, if there are more than `most`.
     pub fn narrowed(name: &str, most: usize) -> Self {
-        Self::start(
-            Collection::all::<Pod>(),
-            Some(Narrowing {
-                name: name.to_owned(),
-                most,
-                again: None,
-            }),
-        )
+        Self::start(Collection::all::<Pod>(), Some(Narrowing { name: name.to_owned(), most, again: None }))
     }
 
     /// A watch of another collection of pods.
@@ -70,12 +63,7 @@ impl Rig {
         let mut watches = Watches::default();
         watches.orders.insert(Watched::Pods, session.orders.clone());
         watches.tasks.spawn(session.run());
-        Self {
-            server,
-            watches,
-            proofs: Vec::new(),
-            messages,
-        }
+        Self { server, watches, proofs: Vec::new(), messages }
     }
 
     /// A watch that has listed pod `a` at version 7 and is up.
@@ -117,10 +105,7 @@ impl Rig {
     pub async fn proven(&mut self) -> Vec<Proof> {
         sleep(Duration::from_millis(100)).await;
         assert_eq!(self.told_meanwhile().await, None);
-        std::mem::take(&mut self.proofs)
-            .into_iter()
-            .map(|(by, _)| by)
-            .collect()
+        std::mem::take(&mut self.proofs).into_iter().map(|(by, _)| by).collect()
     }
 
     fn note(&mut self, message: Message) -> Option<String> {
@@ -164,15 +149,8 @@ impl Call {
 
     /// A parameter of the query as it stands in the URI; none if it's absent or empty, which the API treats alike.
     pub fn param(&self, name: &str) -> Option<&str> {
-        let pairs = self
-            .uri
-            .query()?
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
-        pairs
-            .filter(|(key, value)| *key == name && !value.is_empty())
-            .map(|(_, value)| value)
-            .next()
+        let pairs = self.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value).next()
     }
 
     /// `list`, `confirm`, `stream`, `watch VERSION` or `probe VERSION`, for any other parameters.
@@ -215,23 +193,15 @@ impl Call {
 
 impl Stream {
     pub async fn send(&mut self, text: &str) {
-        self.0
-            .send_data(Bytes::from(text.to_owned()))
-            .await
-            .expect("a client that reads");
+        self.0.send_data(Bytes::from(text.to_owned())).await.expect("a client that reads");
     }
 
     pub async fn event(&mut self, kind: &str, object: &str) {
-        self.send(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
-            .await;
+        self.send(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")).await;
     }
 
     pub async fn bookmark(&mut self, version: u64, complete: bool) {
-        let annotations = if complete {
-            r#"{"k8s.io/initial-events-end":"true"}"#
-        } else {
-            "null"
-        };
+        let annotations = if complete { r#"{"k8s.io/initial-events-end":"true"}"# } else { "null" };
         let object =
             format!(r#"{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}"#);
         self.event("BOOKMARK", &object).await;
@@ -279,10 +249,7 @@ fn short(event: Event) -> String {
         Change::Applied(pod) => ("applied", vec![pod]),
         Change::Deleted(pod) => ("deleted", vec![pod]),
     };
-    let mut names: Vec<String> = pods
-        .into_iter()
-        .map(|Pod { name, .. }| name.1.to_string())
-        .collect();
+    let mut names: Vec<String> = pods.into_iter().map(|Pod { name, .. }| name.1.to_string()).collect();
     names.sort();
     format!("{verb} {} @{rv}", names.join(" "))
 }

@@ -49,10 +49,7 @@ async fn a_server_that_streams_no_lists_is_read_in_pages() {
         call.refuse(code, "sendInitialEvents is forbidden").await;
         let call = rig.server.call().await;
         assert_eq!(call.kind(), "list");
-        assert_eq!(
-            (call.param("limit"), call.param("resourceVersion")),
-            (Some("500"), None)
-        );
+        assert_eq!((call.param("limit"), call.param("resourceVersion")), (Some("500"), None));
         call.page(7, "more", &[pod("a", 3)]).await;
         let call = rig.server.call().await;
         assert_eq!(call.param("continue"), Some("more"));
@@ -71,17 +68,10 @@ async fn a_list_whose_pages_expire_is_read_in_one_answer() {
     rig.server.call().await.refuse(422, "no").await;
     rig.server.call().await.page(7, "more", &[pod("a", 3)]).await;
     rig.server.call().await.refuse(410, "token expired").await;
-    assert!(
-        rig.message()
-            .await
-            .starts_with("down: cannot list pods: the server's history is gone")
-    );
+    assert!(rig.message().await.starts_with("down: cannot list pods: the server's history is gone"));
     for code in [429, 500] {
         let call = rig.server.call().await;
-        assert_eq!(
-            ["limit", "continue", "resourceVersion", "watch"].map(|name| call.param(name)),
-            [None; 4]
-        );
+        assert_eq!(["limit", "continue", "resourceVersion", "watch"].map(|name| call.param(name)), [None; 4]);
         call.refuse(code, "overloaded").await;
         assert!(rig.message().await.starts_with("down: cannot list pods: "));
     }
@@ -89,11 +79,7 @@ async fn a_list_whose_pages_expire_is_read_in_one_answer() {
     assert_eq!(rig.message().await, "reset b @9");
     rig.server.call().await.refuse(410, "too old").await;
     assert!(rig.message().await.starts_with("down: "));
-    assert_eq!(
-        rig.server.call().await.kind(),
-        "list",
-        "in pages, as the first one"
-    );
+    assert_eq!(rig.server.call().await.kind(), "list", "in pages, as the first one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,11 +119,7 @@ async fn an_unparsable_object_is_reported_and_the_stream_goes_on() {
     stream.event("ADDED", wrong).await;
     assert!(rig.message().await.starts_with("skipped Pod ns/b: "));
     stream.send("{no json}\n").await;
-    assert!(
-        rig.message()
-            .await
-            .starts_with("skipped Pod: not a watch event: ")
-    );
+    assert!(rig.message().await.starts_with("skipped Pod: not a watch event: "));
     stream.event("ADDED", &pod("c", 9)).await;
     assert_eq!(rig.message().await, "applied c @9");
 }
@@ -146,14 +128,9 @@ async fn an_unparsable_object_is_reported_and_the_stream_goes_on() {
 async fn an_unreadable_annotation_is_reported_and_the_object_counts() {
     let (mut rig, mut stream) = Rig::streaming().await;
     let annotated = r#""annotations":{"epguard.io/mode":"of"},"uid""#;
-    stream
-        .event("ADDED", &pod("a", 8).replace(r#""uid""#, annotated))
-        .await;
+    stream.event("ADDED", &pod("a", 8).replace(r#""uid""#, annotated)).await;
     let message = rig.message().await;
-    assert!(
-        message.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""),
-        "{message}"
-    );
+    assert!(message.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""), "{message}");
     assert_eq!(rig.message().await, "applied a @8");
 }
 
@@ -177,9 +154,7 @@ async fn a_line_counts_when_its_last_chunk_has_arrived() {
     let (middle, end) = rest.split_at(rest.len() - 1);
     stream.send(middle).await;
     assert_eq!(rig.told_meanwhile().await, None);
-    stream
-        .send(&format!("{end}{}", line.replace("\"8\"", "\"9\"")))
-        .await;
+    stream.send(&format!("{end}{}", line.replace("\"8\"", "\"9\""))).await;
     assert_eq!(rig.told_meanwhile().await.as_deref(), Some("applied a @8"));
     assert_eq!(rig.told_meanwhile().await.as_deref(), Some("applied a @9"));
 }

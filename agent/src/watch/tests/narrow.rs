@@ -34,17 +34,8 @@ pub(super) fn order(rig: &Rig, selection: Selection) {
 async fn a_narrow_list_asks_for_the_selected_objects_and_for_a_consistent_answer() {
     let (_rig, _stream, call) = asked().await;
     assert_eq!(call.path(), "/api/v1/namespaces/ns/pods");
-    let params = [
-        "labelSelector",
-        "fieldSelector",
-        "resourceVersion",
-        "watch",
-        "limit",
-    ];
-    assert_eq!(
-        params.map(|name| call.param(name)),
-        [Some("app%3Dweb"), None, None, None, Some("100")]
-    );
+    let params = ["labelSelector", "fieldSelector", "resourceVersion", "watch", "limit"];
+    assert_eq!(params.map(|name| call.param(name)), [Some("app%3Dweb"), None, None, None, Some("100")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,11 +61,7 @@ async fn a_narrow_list_newer_than_the_stream_waits_for_the_events_that_it_covers
     assert_eq!(rig.message().await, "deleted a @8");
     stream.event("ADDED", &pod("b", 9)).await;
     assert_eq!(rig.message().await, "applied b @9");
-    assert_eq!(
-        rig.told_meanwhile().await,
-        None,
-        "an event between 9 and 10 may come"
-    );
+    assert_eq!(rig.told_meanwhile().await, None, "an event between 9 and 10 may come");
     stream.bookmark(10, false).await;
     assert_eq!(rig.message().await, "progress @10");
     assert_eq!(rig.message().await, "part b, but  later @10");
@@ -166,11 +153,7 @@ async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached
 async fn a_narrow_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream, call) = asked().await;
     call.page(5, "", &[]).await;
-    assert!(
-        rig.message()
-            .await
-            .starts_with("rewound: cannot watch pods: the API went back in time")
-    );
+    assert!(rig.message().await.starts_with("rewound: cannot watch pods: the API went back in time"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,18 +190,10 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     let call = rig.server.call().await;
     assert_eq!(
         (call.path(), call.param("fieldSelector"), call.param("limit")),
-        (
-            "/api/v1/namespaces/default/pods",
-            Some("metadata.name%3Depguard-confirmation"),
-            Some("1")
-        )
+        ("/api/v1/namespaces/default/pods", Some("metadata.name%3Depguard-confirmation"), Some("1"))
     );
     call.page(50, "", &[]).await;
-    assert_eq!(
-        rig.proven().await,
-        [List],
-        "an empty list is not the whole collection"
-    );
+    assert_eq!(rig.proven().await, [List], "an empty list is not the whole collection");
     stream.bookmark(50, false).await;
     assert_eq!(rig.message().await, "progress @50");
     assert_eq!(rig.proven().await, [Confirmation]);

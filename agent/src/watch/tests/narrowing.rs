@@ -11,20 +11,14 @@ use tokio::time::Instant;
 async fn narrow() -> (Rig, Stream) {
     let mut rig = Rig::narrowed("b", 1);
     let call = rig.server.call().await;
-    assert_eq!(
-        (call.kind().as_str(), call.param("fieldSelector")),
-        ("stream", None)
-    );
+    assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("stream", None));
     let mut stream = call.stream();
     stream.event("ADDED", &pod("a", 3)).await;
     stream.event("ADDED", &pod("b", 4)).await;
     stream.bookmark(7, true).await;
     assert_eq!(rig.message().await, "reset a b @7");
     let call = rig.server.call().await;
-    assert_eq!(
-        (call.kind().as_str(), call.param("fieldSelector")),
-        ("watch 7", Some("metadata.name%3Db"))
-    );
+    assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("watch 7", Some("metadata.name%3Db")));
     let stream = call.stream();
     assert_eq!(rig.message().await, "up");
     (rig, stream)
@@ -64,11 +58,7 @@ async fn a_large_collection_is_listed_again_after_an_hour_or_so() {
     all.bookmark(9, true).await;
     assert_eq!(rig.message().await, "reset b @9");
     all.event("ADDED", &pod("a", 10)).await;
-    assert_eq!(
-        rig.message().await,
-        "applied a @10",
-        "one object is no large collection"
-    );
+    assert_eq!(rig.message().await, "applied a @10", "one object is no large collection");
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,10 +87,7 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
     stream.event("ADDED", &pod("a", 9)).await;
     assert_eq!(rig.message().await, "applied a @9");
     let call = rig.server.call().await;
-    assert_eq!(
-        (call.kind().as_str(), call.param("fieldSelector")),
-        ("watch 9", Some("metadata.name%3Db"))
-    );
+    assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("watch 9", Some("metadata.name%3Db")));
     let _stream = call.stream();
     let call = rig.server.call().await;
     assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));

@@ -51,10 +51,7 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     let pin = node.pins().join(format!("v3/links/{old}-to"));
     assert_eq!((attached.ifindex, link(&pin)), (old, before));
     run("ip", &["link", "del", "pod7"]);
-    run(
-        "ip",
-        &["link", "add", "pod7", "type", "veth", "peer", "name", "x"],
-    );
+    run("ip", &["link", "add", "pod7", "type", "veth", "peer", "name", "x"]);
     let made = Instant::now();
     while !agent.is_attached("pod7", ifindex("pod7")) {
         assert!(made.elapsed() < Duration::from_mins(1), "not hooked again");
@@ -62,10 +59,7 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     println!("hooked {:?} after `ip link add` ended", made.elapsed());
     let gone = Instant::now() + Duration::from_mins(1);
     while pin.exists() {
-        assert!(
-            Instant::now() < gone,
-            "the pin of an interface that is gone stays"
-        );
+        assert!(Instant::now() < gone, "the pin of an interface that is gone stays");
     }
 }
 
@@ -100,19 +94,11 @@ impl Agent {
     pub fn start(node: &Node, options: &[&str]) -> Self {
         let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
         std::fs::create_dir_all(&run_dir).unwrap();
-        let place = Place {
-            node: "n",
-            kubeconfig: UNREACHABLE,
-            run_dir: &run_dir,
-            pin_dir: &node.pins(),
-        };
+        let place = Place { node: "n", kubeconfig: UNREACHABLE, run_dir: &run_dir, pin_dir: &node.pins() };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
         command.args(place.arguments().unwrap());
         command.args(["--pod-interfaces", "pod*"]).args(options);
-        Self {
-            process: AgentProcess::start(command, &run_dir).unwrap(),
-            run_dir: RunDir(run_dir),
-        }
+        Self { process: AgentProcess::start(command, &run_dir).unwrap(), run_dir: RunDir(run_dir) }
     }
 
     fn attached(&mut self) -> Attachment {
@@ -129,11 +115,7 @@ impl Agent {
             let mut interfaces = status.interfaces.iter();
             interfaces.find(|at| at.name == name && so(at)).cloned()
         };
-        let missing = |status: &Status| {
-            found(status)
-                .is_none()
-                .then(|| format!("{:?}", status.interfaces))
-        };
+        let missing = |status: &Status| found(status).is_none().then(|| format!("{:?}", status.interfaces));
         let status = self.process.until("has not hooked it so", missing).unwrap();
         found(&status).unwrap()
     }

@@ -72,12 +72,7 @@ pub fn effective(cgroup: &Path, hook: bpf_attach_type) -> Vec<u32> {
 fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<()> {
     // SAFETY: a struct of integers laid out as the kernel's, with its size; the pointer in it is to `ids`, which lives.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command as libc::c_long,
-            std::ptr::from_mut(attr),
-            size_of::<T>(),
-        )
+        libc::syscall(libc::SYS_bpf, command as libc::c_long, std::ptr::from_mut(attr), size_of::<T>())
     };
     if result < 0 {
         return Err(io::Error::last_os_error());

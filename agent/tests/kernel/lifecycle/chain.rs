@@ -33,20 +33,12 @@ fn foreign_filters_run_after_tcx_and_tcx_programs_before_our_filters() {
     tc("qdisc add dev pod clsact");
     let mut other = node.load(Hooks::Tcx);
     let filter = |priority| {
-        TcAttachOptions::Netlink(NlOptions {
-            priority,
-            handle: TcHandle::new(0, 1),
-            classid: None,
-        })
+        TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
     };
     let program = foreign(&mut other);
-    program
-        .attach_with_options("pod", TcAttachType::Ingress, filter(1))
-        .unwrap();
+    program.attach_with_options("pod", TcAttachType::Ingress, filter(1)).unwrap();
     let order = TcAttachOptions::TcxOrder(LinkOrder::last());
-    program
-        .attach_with_options("pod", TcAttachType::Egress, order)
-        .unwrap();
+    program.attach_with_options("pod", TcAttachType::Egress, order).unwrap();
     let tcx = node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
     assert_eq!((tcx.position, tcx.before.len()), (1, 0));
     let clsact = node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();

@@ -17,18 +17,11 @@ fn detach_removes_links_maps_and_directories_and_reports_it_once() {
     let pin = node.pin(Hook::Ingress);
     let (id, _) = link(&pin);
     let said = detach(&node);
-    assert!(
-        said.contains(&format!("removed link {}\n", pin.display())),
-        "{said}"
-    );
+    assert!(said.contains(&format!("removed link {}\n", pin.display())), "{said}");
     assert!(said.contains("v3/OWNERS\n"), "{said}");
     assert!(!node.pins().exists());
     assert_eq!(programs("pod"), [0, 0]);
-    assert!(
-        !output("bpftool", &["link", "show", "id", &id.to_string()])
-            .status
-            .success()
-    );
+    assert!(!output("bpftool", &["link", "show", "id", &id.to_string()]).status.success());
     assert_eq!(detach(&node), "nothing to remove\n");
 }
 
@@ -67,9 +60,7 @@ fn a_qdisc_that_we_made_goes_unless_others_have_put_filters_on_it() {
 
     node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
     let mut other = node.load(Hooks::Clsact);
-    foreign(&mut other)
-        .attach_with_options("pod", TcAttachType::Egress, filter())
-        .unwrap();
+    foreign(&mut other).attach_with_options("pod", TcAttachType::Egress, filter()).unwrap();
     detach(&node);
     assert!(tc("qdisc show dev pod").contains("clsact"));
     assert!(tc("filter show dev pod egress").contains("epguard_selftest"));
@@ -124,11 +115,7 @@ fn detach(node: &Node) -> String {
 }
 
 fn filter() -> TcAttachOptions {
-    TcAttachOptions::Netlink(NlOptions {
-        priority: 7,
-        handle: TcHandle::new(0, 1),
-        classid: None,
-    })
+    TcAttachOptions::Netlink(NlOptions { priority: 7, handle: TcHandle::new(0, 1), classid: None })
 }
 
 /// TCX programs at ingress and egress.
@@ -141,15 +128,8 @@ fn programs(interface: &str) -> [usize; 2] {
 fn everything() -> String {
     let tcx = [TcAttachType::Ingress, TcAttachType::Egress].map(|side| {
         let (_, programs) = SchedClassifier::query_tcx("pod", side).unwrap();
-        programs
-            .iter()
-            .map(aya::programs::ProgramInfo::id)
-            .collect::<Vec<_>>()
+        programs.iter().map(aya::programs::ProgramInfo::id).collect::<Vec<_>>()
     });
-    let shown = [
-        "qdisc show dev pod",
-        "filter show dev pod ingress",
-        "filter show dev pod egress",
-    ];
+    let shown = ["qdisc show dev pod", "filter show dev pod ingress", "filter show dev pod egress"];
     format!("{tcx:?}\n{}", shown.map(tc).concat())
 }

@@ -29,18 +29,9 @@ fn bits(gate: &Gate) -> [u8; 3] {
 fn tables() -> Tables {
     let mut tables = Tables::default();
     tables.suspects.insert(SUSPECT, Suspect::default());
-    let vip = Vip {
-        addr: SERVICE,
-        port: 80,
-        protocol: 6,
-        reserved: 0,
-    };
+    let vip = Vip { addr: SERVICE, port: 80, protocol: 6, reserved: 0 };
     tables.services.insert(vip, ServiceNumber { number: 1 });
-    let orphan_ip = OrphanIp {
-        dead: Uid { octets: [0xdd; 16] },
-        mode: Mode::Enforce,
-        lifted: None,
-    };
+    let orphan_ip = OrphanIp { dead: Uid { octets: [0xdd; 16] }, mode: Mode::Enforce, lifted: None };
     tables.terminated.insert(ORPHAN, orphan_ip);
     tables
 }
@@ -60,18 +51,9 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
 
 /// Flows to the suspect go to a live endpoint instead.
 fn redirecting() -> Tables {
-    let target = DenialKey {
-        addr: SUSPECT,
-        service: ServiceNumber { number: 1 },
-        port: 80,
-        protocol: 6,
-        reserved: 0,
-    };
-    let live = Backend {
-        addr: LIVE,
-        port: 80,
-        ..Backend::default()
-    };
+    let target =
+        DenialKey { addr: SUSPECT, service: ServiceNumber { number: 1 }, port: 80, protocol: 6, reserved: 0 };
+    let live = Backend { addr: LIVE, port: 80, ..Backend::default() };
     let mut tables = Tables::default();
     tables.backends.insert(target, Backends::new(false, [live]));
     tables
@@ -86,14 +68,8 @@ fn flow_bits(node: &Node) -> [bool; 2] {
 #[ignore = "needs root: BPF"]
 fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
     let node = Node::new();
-    let flow = Flow {
-        endpoint: SUSPECT,
-        ..Flow::default()
-    };
-    let going_on = Redirected {
-        used_ns: boot_ns(),
-        ..Redirected::default()
-    };
+    let flow = Flow { endpoint: SUSPECT, ..Flow::default() };
+    let going_on = Redirected { used_ns: boot_ns(), ..Redirected::default() };
     write(&node, |writer| {
         writer.sweep_flows().unwrap();
         writer.install(&redirecting()).unwrap();
@@ -107,11 +83,7 @@ fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
         map.remove(&flow).unwrap();
         writer.install(&redirecting()).unwrap();
         writer.install(&Tables::default()).unwrap();
-        assert_eq!(
-            flow_bits(&node),
-            [true; 2],
-            "the programs may just have added one"
-        );
+        assert_eq!(flow_bits(&node), [true; 2], "the programs may just have added one");
         writer.sweep_flows().unwrap();
         assert_eq!(flow_bits(&node), [true; 2], "one may have moved meanwhile");
         writer.sweep_flows().unwrap();

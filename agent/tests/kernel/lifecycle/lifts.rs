@@ -11,11 +11,7 @@ use std::time::Duration;
 const X: Addr = Addr::v4([10, 9, 0, 9]);
 const DEAD: Uid = Uid { octets: [0xdd; 16] };
 const AT: Duration = Duration::from_nanos(77);
-const LIFT: Lift = Lift {
-    ip: X,
-    dead: DEAD,
-    at: AT,
-};
+const LIFT: Lift = Lift { ip: X, dead: DEAD, at: AT };
 
 #[test]
 #[ignore = "needs root: BPF"]
@@ -78,15 +74,8 @@ fn a_lift_outlives_its_entry_until_it_is_read() {
 }
 
 fn orphan_ip(mode: Mode, lifted: Option<Duration>) -> Tables {
-    let orphan_ip = OrphanIp {
-        dead: DEAD,
-        mode,
-        lifted,
-    };
-    Tables {
-        terminated: [(X, orphan_ip)].into(),
-        ..Tables::default()
-    }
+    let orphan_ip = OrphanIp { dead: DEAD, mode, lifted };
+    Tables { terminated: [(X, orphan_ip)].into(), ..Tables::default() }
 }
 
 /// As the programs do when they see a packet from X and the ring is full.

@@ -40,17 +40,11 @@ fn the_next_writer_restores_the_tables_the_lease_and_the_counters() {
 #[ignore = "needs root: BPF"]
 fn the_first_write_removes_unknown_owners() {
     let node = Node::new();
-    let owner = |octet| Owner {
-        uid: Uid { octets: [octet; 16] },
-        ..Owner::default()
-    };
+    let owner = |octet| Owner { uid: Uid { octets: [octet; 16] }, ..Owner::default() };
     let (stays, goes) = (Addr::v4([10, 9, 0, 1]), Addr::v4([10, 9, 0, 2]));
     let both = SortedMap::from_iter([(stays, owner(1)), (goes, owner(2))]);
     write(&node, |writer| {
-        assert_eq!(
-            writer.install_owners(&both, &BTreeSet::from([stays, goes]), usize::MAX),
-            0
-        );
+        assert_eq!(writer.install_owners(&both, &BTreeSet::from([stays, goes]), usize::MAX), 0);
     });
     let one = SortedMap::from_iter([(stays, owner(1))]);
     write(&node, |writer| {
@@ -67,9 +61,7 @@ fn the_first_write_removes_unknown_owners() {
 fn a_demoted_reason_stays_demoted_for_the_next_writer_until_the_operator_sets_it() {
     let node = Node::new();
     let configure = |writer: &mut Writer| {
-        writer
-            .configure(Mode::Enforce, maps::default_modes(), false)
-            .unwrap();
+        writer.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
     };
     write(&node, |writer| {
         configure(writer);
@@ -95,15 +87,8 @@ fn a_denial_with_invalid_numbers_is_removed() {
     let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
     let mut raw: HashMap<_, DenialKey, Keyed<DenialKey, RawDenial>> = map.try_into().unwrap();
     let scribbled = DenialKey { port: 1, ..target() };
-    let garbage = RawDenial {
-        reason: 0x77,
-        uid_state: 0x77,
-        ..RawDenial::default()
-    };
-    let entry = Keyed {
-        key: scribbled,
-        value: garbage,
-    };
+    let garbage = RawDenial { reason: 0x77, uid_state: 0x77, ..RawDenial::default() };
+    let entry = Keyed { key: scribbled, value: garbage };
     raw.insert(scribbled, entry, 0).unwrap();
     write(&node, |writer| assert_eq!(writer.restored(), &denying()));
     let left: Vec<DenialKey> = raw.keys().collect::<Result<_, _>>().unwrap();
@@ -144,10 +129,7 @@ fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
 #[ignore = "needs root: BPF"]
 fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
     let node = Node::new();
-    let foreign = |port: usize| DenialKey {
-        port: u16::try_from(port).unwrap(),
-        ..DenialKey::default()
-    };
+    let foreign = |port: usize| DenialKey { port: u16::try_from(port).unwrap(), ..DenialKey::default() };
     let redirecting = |port| {
         let mut tables = denying();
         let mut denial = tables.denied.pop_first().unwrap().1;
@@ -188,11 +170,7 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
         assert!(writer.install(&Tables::default()).unwrap());
     });
     let mut view = view(&node);
-    let unaware = View {
-        suspects: 0,
-        flows: 0,
-        ..view.get(&0, 0).unwrap()
-    };
+    let unaware = View { suspects: 0, flows: 0, ..view.get(&0, 0).unwrap() };
     assert_eq!(unaware.last_service, SERVICE.number);
     view.set(0, unaware, 0).unwrap();
     write(&node, |writer| {
@@ -236,22 +214,11 @@ pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
 }
 
 fn target() -> DenialKey {
-    DenialKey {
-        addr: X,
-        service: SERVICE,
-        port: 8080,
-        protocol: 6,
-        reserved: 0,
-    }
+    DenialKey { addr: X, service: SERVICE, port: 8080, protocol: 6, reserved: 0 }
 }
 
 fn denying() -> Tables {
-    let vip = Vip {
-        addr: Addr::v4([10, 96, 0, 1]),
-        port: 80,
-        protocol: 6,
-        reserved: 0,
-    };
+    let vip = Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 };
     let denial = Denial {
         dead_uid: Uid { octets: [0xdd; 16] },
         owner_uid: Uid { octets: [0x0a; 16] },
@@ -262,11 +229,7 @@ fn denying() -> Tables {
         held: 0,
         action: Action::Unset,
     };
-    let suspect = Suspect {
-        dead_uid: denial.dead_uid,
-        flags: Suspect::DENIED,
-        ..Suspect::default()
-    };
+    let suspect = Suspect { dead_uid: denial.dead_uid, flags: Suspect::DENIED, ..Suspect::default() };
     Tables {
         suspects: [(X, suspect)].into(),
         services: [(vip, SERVICE)].into(),

@@ -33,10 +33,7 @@ impl Node {
         run("mount", &["-t", "bpf", "bpf", dir.to_str().unwrap()]);
         unshare();
         run("ip", &["link", "set", "lo", "up"]);
-        run(
-            "ip",
-            &["link", "add", "pod", "type", "veth", "peer", "name", "eth0"],
-        );
+        run("ip", &["link", "add", "pod", "type", "veth", "peer", "name", "eth0"]);
         let (tell, told) = mpsc::channel();
         let (moved, wait) = mpsc::channel();
         let peer = std::thread::spawn(move || {
@@ -55,11 +52,7 @@ impl Node {
         run("ip", &["link", "set", "pod", "up"]);
         moved.send(()).unwrap();
         let (peer, peer_netns) = peer.join().unwrap();
-        Self {
-            dir,
-            peer,
-            peer_netns,
-        }
+        Self { dir, peer, peer_netns }
     }
 
     /// In the peer's network namespace, on a thread of its own.
@@ -85,8 +78,7 @@ impl Node {
 
     /// The pin of a hook's link.
     pub fn pin(&self, hook: Hook) -> PathBuf {
-        self.pins()
-            .join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
+        self.pins().join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
     }
 }
 
@@ -122,10 +114,7 @@ pub fn ifindex(name: &str) -> u32 {
 
 /// Ids of a pinned link and of the program in it.
 pub fn link(pin: &Path) -> (u64, u64) {
-    let said = run(
-        "bpftool",
-        &["-j", "link", "show", "pinned", pin.to_str().unwrap()],
-    );
+    let said = run("bpftool", &["-j", "link", "show", "pinned", pin.to_str().unwrap()]);
     let link: serde_json::Value = serde_json::from_str(&said).unwrap();
     (link["id"].as_u64().unwrap(), link["prog_id"].as_u64().unwrap())
 }
@@ -153,11 +142,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
 
 /// Runs a program, and returns its output and exit status.
 pub fn output(program: &str, arguments: &[&str]) -> Output {
-    Command::new(program)
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .args(arguments)
-        .output()
-        .unwrap()
+    Command::new(program).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments).output().unwrap()
 }
 
 fn unshare() {

@@ -9,10 +9,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-const LIMITS: AnswerLimits = AnswerLimits {
-    per_suspect: 7,
-    per_node: 70,
-};
+const LIMITS: AnswerLimits = AnswerLimits { per_suspect: 7, per_node: 70 };
 
 fn config(node: &Node) -> Config {
     maps::configuration(&node.pins()).unwrap()
@@ -31,32 +28,17 @@ fn action_and_mode_are_switched_independently_and_at_once() {
     let mut datapath = node.load(Hooks::Auto);
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer.choose(ReasonActions::default(), LIMITS).unwrap();
-    writer
-        .configure(Mode::Observe, maps::default_modes(), false)
-        .unwrap();
+    writer.configure(Mode::Observe, maps::default_modes(), false).unwrap();
     epguard(&node, &["action", "reject"]);
     epguard(&node, &["action", "drop", "--reason", "terminated"]);
     epguard(&node, &["mode", "enforce"]);
-    let expected = ReasonActions {
-        terminated: Action::Drop,
-        ..ReasonActions::all(Action::Reject)
-    };
+    let expected = ReasonActions { terminated: Action::Drop, ..ReasonActions::all(Action::Reject) };
     let config = config(&node);
-    assert_eq!(
-        (config.mode, config.actions, config.limits),
-        (Mode::Enforce, expected, LIMITS)
-    );
+    assert_eq!((config.mode, config.actions, config.limits), (Mode::Enforce, expected, LIMITS));
     assert_eq!(config.reasons.retired_backend, Mode::Observe);
     let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
-    let shown = command
-        .args(["mode", "--pin-dir"])
-        .arg(node.pins())
-        .output()
-        .unwrap();
-    assert!(
-        shown.stdout.starts_with(b"enforce\n  dead-backend enforce\n"),
-        "{shown:?}"
-    );
+    let shown = command.args(["mode", "--pin-dir"]).arg(node.pins()).output().unwrap();
+    assert!(shown.stdout.starts_with(b"enforce\n  dead-backend enforce\n"), "{shown:?}");
 }
 
 #[test]
@@ -66,9 +48,7 @@ fn a_command_waits_while_another_process_changes_config() {
     let mut datapath = node.load(Hooks::Auto);
     let writer = Writer::new(&mut datapath.ebpf).unwrap();
     let mut writer = writer.lock_config(&node.pins()).unwrap();
-    writer
-        .configure(Mode::Observe, maps::default_modes(), false)
-        .unwrap();
+    writer.configure(Mode::Observe, maps::default_modes(), false).unwrap();
     let directory = File::open(maps::directory(&node.pins())).unwrap();
     directory.lock().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
@@ -81,9 +61,5 @@ fn a_command_waits_while_another_process_changes_config() {
     assert!(command.wait().unwrap().success());
     assert_eq!(config(&node).mode, Mode::Enforce);
     writer.demote(Reason::Reused).unwrap();
-    assert_eq!(
-        config(&node).mode,
-        Mode::Enforce,
-        "the agent keeps what it did not change"
-    );
+    assert_eq!(config(&node).mode, Mode::Enforce, "the agent keeps what it did not change");
 }

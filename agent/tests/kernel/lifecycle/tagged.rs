@@ -26,10 +26,7 @@ fn frames_of_a_vlan_are_not_judged_at_the_interface_below_it() {
 
 /// A datagram to X, by way of the node.
 fn frame(tag: &[u8]) -> Vec<u8> {
-    let to: Vec<u8> = mac("pod")
-        .split(':')
-        .map(|octet| u8::from_str_radix(octet, 16).unwrap())
-        .collect();
+    let to: Vec<u8> = mac("pod").split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
     let mut frame = [&to, &[2, 0, 0, 0, 0, 9][..], tag, &[8, 0]].concat();
     frame.extend([0x45, 0, 0, 36, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 9, 0, 2]);
     frame.extend(X.octets());

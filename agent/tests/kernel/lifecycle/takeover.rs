@@ -52,9 +52,7 @@ fn links_that_another_process_keeps_without_our_pins_still_count_as_hooks() {
     assert_eq!(datapath.hook(ifindex("pod"), "pod").unwrap().position, 1);
     drop(held);
     // The kernel frees a removed pin, and the link with it, a moment later.
-    until("the links remain", || {
-        datapath.find(ifindex("pod")).unwrap().is_none()
-    });
+    until("the links remain", || datapath.find(ifindex("pod")).unwrap().is_none());
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert!(Hook::ALL.iter().all(|hook| node.pin(*hook).exists()));
 }
@@ -65,11 +63,9 @@ fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Clsact);
     datapath.hook(ifindex("pod"), "pod").unwrap();
-    for removal in [
-        "filter del dev pod egress prio 1",
-        "filter del dev pod ingress",
-        "qdisc del dev pod clsact",
-    ] {
+    for removal in
+        ["filter del dev pod egress prio 1", "filter del dev pod ingress", "qdisc del dev pod clsact"]
+    {
         tc(removal);
         assert!(datapath.find(ifindex("pod")).unwrap().is_none(), "{removal}");
         let chain = datapath.hook(ifindex("pod"), "pod").unwrap();
@@ -106,12 +102,7 @@ fn an_interface_made_again_with_the_same_number_is_hooked_anew() {
     let (before, _) = link(&node.pin(Hook::Egress));
     run("ip", &["link", "del", "pod"]);
     let number = index.to_string();
-    run(
-        "ip",
-        &[
-            "link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other",
-        ],
-    );
+    run("ip", &["link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other"]);
     let mut datapath = node.load(Hooks::Tcx);
     datapath.hook(index, "pod").unwrap();
     assert!(datapath.find(index).unwrap().is_some());
@@ -128,12 +119,7 @@ fn the_link_of_an_interface_that_left_the_namespace_is_not_reused() {
     run("ip", &["netns", "add", &elsewhere]);
     run("ip", &["link", "set", "pod", "netns", &elsewhere]);
     let number = index.to_string();
-    run(
-        "ip",
-        &[
-            "link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other",
-        ],
-    );
+    run("ip", &["link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other"]);
     let mut datapath = node.load(Hooks::Tcx);
     let hooked = datapath.hook(index, "pod");
     run("ip", &["netns", "del", &elsewhere]);
@@ -145,11 +131,7 @@ fn the_link_of_an_interface_that_left_the_namespace_is_not_reused() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_change_of_the_kernel_path_removes_the_hooks_of_the_other() {
     let node = Node::new();
-    for (hooks, links, filters) in [
-        (Hooks::Tcx, true, 0),
-        (Hooks::Clsact, false, 2),
-        (Hooks::Tcx, true, 0),
-    ] {
+    for (hooks, links, filters) in [(Hooks::Tcx, true, 0), (Hooks::Clsact, false, 2), (Hooks::Tcx, true, 0)] {
         let chain = node.load(hooks).hook(ifindex("pod"), "pod").unwrap();
         assert_eq!(chain.position, 1);
         assert_eq!(node.pin(Hook::Ingress).exists(), links);

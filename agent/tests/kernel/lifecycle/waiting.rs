@@ -7,19 +7,7 @@ use std::time::{Duration, Instant};
 const DELAY: Duration = Duration::from_secs(3);
 
 fn add(name: &str) {
-    run(
-        "ip",
-        &[
-            "link",
-            "add",
-            name,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            &format!("x{name}"),
-        ],
-    );
+    run("ip", &["link", "add", name, "type", "veth", "peer", "name", &format!("x{name}")]);
 }
 
 #[test]

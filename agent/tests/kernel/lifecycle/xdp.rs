@@ -36,8 +36,7 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
     assert!(ids.windows(2).all(|two| two[0].0.0 == two[1].0.0), "{ids:?}");
     assert!(ids.windows(2).all(|two| two[0].0.1 != two[1].0.1), "{ids:?}");
     assert!(
-        ids.iter()
-            .all(|((_, program), shown)| shown.contains(&format!("prog/xdp id {program} "))),
+        ids.iter().all(|((_, program), shown)| shown.contains(&format!("prog/xdp id {program} "))),
         "{ids:?}"
     );
     // Another mode is another link; without XDP there is none.
@@ -66,10 +65,7 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
         let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
         assert!(error.contains("the program epguard_xdp (id "), "{error}");
-        assert!(
-            error.contains("of another owner is attached and stays"),
-            "{error}"
-        );
+        assert!(error.contains("of another owner is attached and stays"), "{error}");
         assert!(!pin(&node).exists());
         assert_eq!(attached(), before);
         // What only detaches leaves it alone as well.
@@ -86,16 +82,9 @@ fn by_default_epguard_attaches_xdp_to_hardware_only() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Auto).unwrap();
     let error = datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err();
-    assert!(
-        format!("{error:#}").contains("gains little on a veth"),
-        "{error:#}"
-    );
+    assert!(format!("{error:#}").contains("gains little on a veth"), "{error:#}");
     assert!(!pin(&node).exists());
-    let error = node
-        .load(Hooks::Auto)
-        .with_xdp(Xdp::Generic)
-        .unwrap()
-        .hook_xdp(ifindex("lo"), "lo");
+    let error = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap().hook_xdp(ifindex("lo"), "lo");
     assert!(error.is_err_and(|error| error.to_string().contains("no Ethernet device")));
 }
 
@@ -143,9 +132,7 @@ fn a_severed_xdp_link_is_attached_again() {
     // An interface made again with the same number is another one.
     let number = ifindex("pod").to_string();
     run("ip", &["link", "del", "pod"]);
-    let again = [
-        "link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other",
-    ];
+    let again = ["link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other"];
     run("ip", &again);
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
     assert!(attached().contains("xdp"));
@@ -158,10 +145,7 @@ fn detach_removes_the_xdp_link_after_a_crash() {
     drop(attach(&node, Xdp::Driver));
     assert!(attached().contains("xdp"));
     let said = run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
-    assert!(
-        said.contains(&format!("removed link {}\n", pin(&node).display())),
-        "{said}"
-    );
+    assert!(said.contains(&format!("removed link {}\n", pin(&node).display())), "{said}");
     assert!(!attached().contains("xdp"));
     assert!(!node.pins().exists());
 }

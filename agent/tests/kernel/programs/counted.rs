@@ -15,9 +15,7 @@ impl Rig {
     /// (packets, bytes) of every counter that isn't 0.
     pub fn counters(&mut self) -> BTreeMap<(Reason, Outcome), (u64, u64)> {
         let counts = self.counts().into_iter();
-        counts
-            .map(|(of, count)| (of, (count.packets, count.bytes)))
-            .collect()
+        counts.map(|(of, count)| (of, (count.packets, count.bytes))).collect()
     }
 
     /// Every counter that isn't 0.

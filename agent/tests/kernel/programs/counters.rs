@@ -13,11 +13,7 @@ fn the_index_of_a_counter_is_32_times_its_reason_plus_its_outcome() {
     let cpus = aya::util::nr_cpus().unwrap();
     let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
     let mut counters: PerCpuArray<_, Count> = map.try_into().unwrap();
-    let count = Count {
-        packets: 3,
-        bytes: 180,
-        openings: 2,
-    };
+    let count = Count { packets: 3, bytes: 180, openings: 2 };
     let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
     let index = counter(Reason::Reused, Outcome::Observed);
     counters.set(index, counts, 0).unwrap();

@@ -47,16 +47,8 @@ fn a_truncated_frame_passes_untouched_at_every_length() {
     let mut rig = Rig::new();
     for (whole, rest) in whole_frames() {
         for length in shortest(&whole)..=whole.len() {
-            let verdict = if length < whole.len() - rest {
-                Clear
-            } else {
-                DENIED
-            };
-            rig.expect(
-                &format!("{length} octets of {}", whole.len()),
-                &whole[..length],
-                verdict,
-            );
+            let verdict = if length < whole.len() - rest { Clear } else { DENIED };
+            rig.expect(&format!("{length} octets of {}", whole.len()), &whole[..length], verdict);
         }
     }
 }
@@ -71,19 +63,10 @@ fn malformed_headers_pass() {
         frame[at] = octet;
         frame
     };
-    let beyond = frame(&v6_with(
-        REUSED_V6,
-        &[(60, &[255, 0, 0, 0, 0, 0, 0])],
-        TCP,
-        &tcp(PORT, SYN),
-    ));
+    let beyond = frame(&v6_with(REUSED_V6, &[(60, &[255, 0, 0, 0, 0, 0, 0])], TCP, &tcp(PORT, SYN)));
     let mut rig = Rig::new();
     for words in 0..5 {
-        rig.expect(
-            "an IPv4 header of less than 5 words",
-            &with(&v4, 14, 0x40 | words),
-            Clear,
-        );
+        rig.expect("an IPv4 header of less than 5 words", &with(&v4, 14, 0x40 | words), Clear);
     }
     rig.expect_all(&[
         ("IPv4 options beyond the end", with(&v4, 14, 0x4f), Clear),

@@ -21,31 +21,17 @@ const LOOPBACK: u32 = 1;
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
 
-const TERMINATED: Verdict = Verdict::Deny {
-    reason: Reason::Terminated,
-    enforce: true,
-};
-const VIEW: View = View {
-    terminated: 3,
-    suspects: 0,
-    ..FRESH
-};
+const TERMINATED: Verdict = Verdict::Deny { reason: Reason::Terminated, enforce: true };
+const VIEW: View = View { terminated: 3, suspects: 0, ..FRESH };
 
 /// On a node of the test's own that forwards.
 fn rig() -> Rig {
-    node(&[
-        "link set lo up",
-        "route add blackhole 10.244.1.0/24",
-        "-6 route add blackhole fd00::/16",
-    ]);
+    node(&["link set lo up", "route add blackhole 10.244.1.0/24", "-6 route add blackhole fd00::/16"]);
     let mut rig = Rig::new();
     for addr in [X, X6, LOCAL] {
         rig.put_keyed("TERMINATED", &addr, nobody());
     }
-    let mac = Mac {
-        sends: 1,
-        ..Mac::default()
-    };
+    let mac = Mac { sends: 1, ..Mac::default() };
     rig.put("MACS", &LOOPBACK, mac);
     rig.vouch(VIEW);
     rig
@@ -60,19 +46,12 @@ pub fn node(commands: &[&str]) {
     for arguments in commands {
         let mut ip = Command::new("ip");
         ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        assert!(
-            ip.args(arguments.split(' ')).status().unwrap().success(),
-            "{arguments}"
-        );
+        assert!(ip.args(arguments.split(' ')).status().unwrap().success(), "{arguments}");
     }
 }
 
 fn nobody() -> Terminated {
-    Terminated {
-        dead_uid: DEAD_UID,
-        mode: Mode::Enforce as u32,
-        ..Terminated::default()
-    }
+    Terminated { dead_uid: DEAD_UID, mode: Mode::Enforce as u32, ..Terminated::default() }
 }
 
 /// A frame as `frames` makes it, addressed to another MAC.
@@ -97,11 +76,7 @@ fn expect_all(rig: &mut Rig, table: &[(&str, Vec<u8>, Verdict)]) {
         let action = rig.run_xdp(frame);
         assert_eq!(action, if dropped { XDP_DROP } else { XDP_PASS }, "XDP: {name}");
         let counted = dropped.then_some(((Reason::Terminated, Outcome::Dropped), (1, frame.len() as u64)));
-        assert_eq!(
-            rig.counters(),
-            counted.into_iter().collect(),
-            "XDP counters: {name}"
-        );
+        assert_eq!(rig.counters(), counted.into_iter().collect(), "XDP counters: {name}");
     }
 }
 
@@ -115,11 +90,7 @@ fn only_untagged_frames_addressed_to_this_host_are_judged() {
         table.extend([
             ("to the host", to(OWN, tagged(&[], &ip)), TERMINATED),
             ("to another host", to([2, 0, 0, 0, 0, 1], tagged(&[], &ip)), Clear),
-            (
-                "off by one octet",
-                to([0, 0, 0, 0, 0, 1], tagged(&[], &ip)),
-                Clear,
-            ),
+            ("off by one octet", to([0, 0, 0, 0, 0, 1], tagged(&[], &ip)), Clear),
             ("broadcast", to([0xff; 6], tagged(&[], &ip)), Clear),
             ("multicast", to([1, 0, 0x5e, 0, 0, 1], tagged(&[], &ip)), Clear),
             ("802.1Q", to(OWN, tagged(&[0x8100], &ip)), Clear),
@@ -156,18 +127,12 @@ fn only_packets_to_an_orphan_ip_are_denied() {
 fn xdp_leaves_observed_packets_to_tc() {
     let mut rig = rig();
     let frame = to(OWN, tagged(&[], &syn(X)));
-    let observe = Config {
-        mode: Mode::Observe,
-        ..ENFORCE
-    };
+    let observe = Config { mode: Mode::Observe, ..ENFORCE };
     rig.configure(observe);
     rig.forget_counters();
     assert_eq!(rig.run_xdp(&frame), XDP_PASS);
     assert_eq!((rig.counters(), rig.events()), ([].into(), vec![]));
-    let observed = Verdict::Deny {
-        reason: Reason::Terminated,
-        enforce: false,
-    };
+    let observed = Verdict::Deny { reason: Reason::Terminated, enforce: false };
     rig.expect("observe", &frame, observed);
 }
 

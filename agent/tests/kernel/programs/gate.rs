@@ -32,10 +32,7 @@ fn a_denied_packet_behind_any_link_layer_address_is_denied() {
 #[ignore = "needs root: loads eBPF programs"]
 fn without_the_table_every_packet_is_judged() {
     let mut rig = Rig::new();
-    let none = Gate {
-        valid: 0,
-        ..Gate::EMPTY
-    };
+    let none = Gate { valid: 0, ..Gate::EMPTY };
     rig.set("GATE", none);
     rig.expect("no table", &frame(&packet(REUSED, TCP, &tcp(PORT, SYN))), DENIED);
     rig.set("GATE", Gate::EMPTY);
@@ -58,44 +55,22 @@ fn redirected_flows_take_no_other_packet_off_the_fast_path() {
         rig.run("epguard_to", &syn);
         !rig.counters().is_empty()
     };
-    assert!(
-        !is_judged(|_| ()),
-        "no flow goes there, and none comes from there"
-    );
+    assert!(!is_judged(|_| ()), "no flow goes there, and none comes from there");
     assert!(is_judged(|gate| gate.add(REUSED, Gate::FLOW)));
     assert!(is_judged(|gate| gate.add(Addr::v4(SRC_V4), Gate::FLOW)));
-    assert!(
-        is_judged(|gate| gate.valid = Gate::WRITTEN),
-        "the flows are unknown"
-    );
+    assert!(is_judged(|gate| gate.valid = Gate::WRITTEN), "the flows are unknown");
 }
 
 /// Packets of all shapes to addresses that are suspects, Services, orphan IPs, or none.
 fn frames(random: &mut fastrand::Rng) -> Vec<u8> {
     let addr = random
-        .choice([
-            REUSED,
-            REUSED_V6,
-            INNOCENT,
-            Addr::v4([10, 244, 9, 9]),
-            Addr::v6([0xfd; 16]),
-        ])
+        .choice([REUSED, REUSED_V6, INNOCENT, Addr::v4([10, 244, 9, 9]), Addr::v6([0xfd; 16])])
         .unwrap();
     let (protocol, body) = random
-        .choice([
-            (TCP, tcp(PORT, SYN)),
-            (UDP, udp(PORT)),
-            (ICMPV6, vec![136, 0, 0, 0, 0x20, 0, 0, 0]),
-        ])
+        .choice([(TCP, tcp(PORT, SYN)), (UDP, udp(PORT)), (ICMPV6, vec![136, 0, 0, 0, 0x20, 0, 0, 0])])
         .unwrap();
     let packet = match (addr.is_v4(), random.u8(0..3)) {
-        (true, 0) => v4_with(
-            addr,
-            &[1; 8],
-            random.choice([0, 0x2000, 0x2001]).unwrap(),
-            protocol,
-            &body,
-        ),
+        (true, 0) => v4_with(addr, &[1; 8], random.choice([0, 0x2000, 0x2001]).unwrap(), protocol, &body),
         (false, 0) => v6_with(addr, &[(60, &[1, 4, 0, 0, 0, 0, 0])], protocol, &body),
         _ => packet(addr, protocol, &body),
     };

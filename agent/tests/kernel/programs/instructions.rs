@@ -29,10 +29,7 @@ fn the_verifier_follows_hardly_more_instructions_than_were_recorded() {
         writeln!(table, "{kernel} {program} {count}").unwrap();
     }
     println!("{table}");
-    let before: BTreeMap<_, _> = RECORDED
-        .lines()
-        .filter_map(|line| line_of(line, &kernel))
-        .collect();
+    let before: BTreeMap<_, _> = RECORDED.lines().filter_map(|line| line_of(line, &kernel)).collect();
     let grown = counted.iter().filter(|(program, count)| {
         let recorded = before.get(program.as_str());
         **count > LIMIT / 2 || recorded.is_some_and(|recorded| f64::from(**count) > recorded * TOLERANCE)

@@ -30,13 +30,6 @@ pub fn load_reading(nfct_at: u32) -> Datapath {
 pub fn fresh_bpffs() {
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let nothing = None::<&str>;
-    mount(
-        nothing,
-        "/",
-        nothing,
-        MsFlags::MS_REC | MsFlags::MS_PRIVATE,
-        nothing,
-    )
-    .unwrap();
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
     mount(nothing, "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), nothing).unwrap();
 }

@@ -113,19 +113,13 @@ fn bpftool_names_every_field_of_the_settings() {
     let config = Config {
         mode: Mode::Enforce,
         reasons,
-        configured: ReasonModes {
-            reused: Mode::Enforce,
-            ..reasons
-        },
+        configured: ReasonModes { reused: Mode::Enforce, ..reasons },
         actions: ReasonActions {
             reused: Action::Reject,
             terminated: Action::Drop,
             ..ReasonActions::default()
         },
-        limits: AnswerLimits {
-            per_suspect: 2,
-            per_node: 3,
-        },
+        limits: AnswerLimits { per_suspect: 2, per_node: 3 },
         capture: 4,
         debug: 1,
         from_config_map: 1,
@@ -159,12 +153,7 @@ fn bpftool_names_every_field_of_the_settings() {
     assert_eq!(dumped("VIEW"), [json!({"key": 0, "value": value})]);
 }
 
-const RATE: Rate = Rate {
-    window_ns: 5,
-    events: 6,
-    reserved: 0,
-    answers: ANSWERS,
-};
+const RATE: Rate = Rate { window_ns: 5, events: 6, reserved: 0, answers: ANSWERS };
 
 const ANSWERS: Bucket = Bucket { spent_until_ns: 7 };
 fn rate_json() -> Value {
@@ -176,34 +165,18 @@ fn rate_json() -> Value {
 fn bpftool_names_every_field_of_the_tables() {
     let mut datapath = kernel::load();
     let ((dead, dead_json), (owner, owner_json), (boot, boot_json)) = (uid(0xdd), uid(0x0e), uid(0xb0));
-    let suspect = Suspect {
-        dead_uid: dead,
-        flags: Suspect::DENIED,
-        reserved: 0,
-        rate: RATE,
-    };
+    let suspect = Suspect { dead_uid: dead, flags: Suspect::DENIED, reserved: 0, rate: RATE };
     put_keyed(&mut datapath, "SUSPECTS", &X, suspect);
     let value = json!({"dead_uid": dead_json, "flags": 1, "reserved": 0, "rate": rate_json()});
     assert_eq!(dumped("SUSPECTS"), [keyed(&x(), &value)]);
 
-    let vip = Vip {
-        addr: X,
-        port: 8080,
-        protocol: 6,
-        reserved: 0,
-    };
+    let vip = Vip { addr: X, port: 8080, protocol: 6, reserved: 0 };
     put_keyed(&mut datapath, "SERVICES", &vip, SERVICE);
     let key = json!({"addr": x(), "port": 8080, "protocol": 6, "reserved": 0});
     let value = json!({"number": 70_000});
     assert_eq!(dumped("SERVICES"), [keyed(&key, &value)]);
 
-    let target = DenialKey {
-        addr: X,
-        service: SERVICE,
-        port: 8080,
-        protocol: 6,
-        reserved: 0,
-    };
+    let target = DenialKey { addr: X, service: SERVICE, port: 8080, protocol: 6, reserved: 0 };
     let denial = Denial {
         dead_uid: dead,
         owner_uid: owner,
@@ -226,13 +199,7 @@ fn bpftool_names_every_field_of_the_tables() {
 fn bpftool_names_every_field_of_the_reports() {
     let mut datapath = kernel::load();
     let (owner, owner_json) = uid(0x0e);
-    let owner = Owner {
-        uid: owner,
-        generation: 1,
-        since_ns: 2,
-        flags: Owner::CONFLICT,
-        reserved: 0,
-    };
+    let owner = Owner { uid: owner, generation: 1, since_ns: 2, flags: Owner::CONFLICT, reserved: 0 };
     put(&mut datapath, "OWNERS", &X, owner);
     let value = json!({"uid": owner_json, "generation": 1, "since_ns": 2, "flags": 2, "reserved": 0});
     assert_eq!(dumped("OWNERS"), [json!({"key": x(), "value": value})]);
@@ -253,18 +220,11 @@ fn bpftool_names_every_field_of_the_reports() {
         "mode": 1, "action": 2});
     assert_eq!(dumped("TERMINATED"), [keyed(&x(), &value)]);
     set(&mut datapath, "ANSWERS", ANSWERS);
-    assert_eq!(
-        dumped("ANSWERS"),
-        [json!({"key": 0, "value": {"spent_until_ns": 7}})]
-    );
+    assert_eq!(dumped("ANSWERS"), [json!({"key": 0, "value": {"spent_until_ns": 7}})]);
     put_keyed(&mut datapath, "INTERFACES", &7_u32, RawRole::from(Role::Uplink));
     assert_eq!(dumped("INTERFACES"), [keyed(&json!(7), &json!({"number": 2}))]);
 
-    let mac = Mac {
-        octets: [2, 0, 0, 0, 0, 7],
-        sends: 1,
-        reserved: 0,
-    };
+    let mac = Mac { octets: [2, 0, 0, 0, 0, 7], sends: 1, reserved: 0 };
     put(&mut datapath, "MACS", &7_u32, mac);
     let value = json!({"octets": [2, 0, 0, 0, 0, 7], "sends": 1, "reserved": 0});
     assert_eq!(dumped("MACS"), [json!({"key": 7, "value": value})]);

@@ -10,10 +10,7 @@ use epguard_common::{
     Config, DenialKey, Keyed, Outcome, RawConfig, RawDenial, Reason, ReasonModes, UidState, View,
 };
 
-const WOULD_BE_DENIED: Verdict = Verdict::Deny {
-    reason: Reason::Reused,
-    enforce: false,
-};
+const WOULD_BE_DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: false };
 const SWITCHED_OFF: Verdict = Pass(Reason::Reused, Outcome::Off);
 
 fn syn() -> Vec<u8> {
@@ -35,15 +32,8 @@ fn the_lower_of_the_two_modes_is_in_force() {
         (Enforce, Enforce, DENIED),
     ];
     for (mode, reused, verdict) in table {
-        let reasons = ReasonModes {
-            reused,
-            ..ENFORCE.reasons
-        };
-        rig.configure(Config {
-            mode,
-            reasons,
-            ..ENFORCE
-        });
+        let reasons = ReasonModes { reused, ..ENFORCE.reasons };
+        rig.configure(Config { mode, reasons, ..ENFORCE });
         rig.expect(&format!("{mode:?}, reused {reused:?}"), &syn(), verdict);
     }
 }
@@ -59,16 +49,10 @@ fn each_reason_obeys_its_own_mode() {
     for reason in Reason::ALL {
         rig.deny(&target(REUSED, TCP), denial(reason, UidState::Dead));
         for on in Reason::ALL {
-            rig.configure(Config {
-                reasons: only(on),
-                ..ENFORCE
-            });
+            rig.configure(Config { reasons: only(on), ..ENFORCE });
             let verdict = match reason {
                 Reason::Nothing => Pass(reason, Outcome::Off),
-                _ if reason == on => Verdict::Deny {
-                    reason,
-                    enforce: true,
-                },
+                _ if reason == on => Verdict::Deny { reason, enforce: true },
                 _ => Pass(reason, Outcome::Off),
             };
             rig.expect(&format!("{reason:?} while {on:?} is on"), &syn(), verdict);
@@ -82,17 +66,9 @@ fn past_the_lease_everything_passes() {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let mut rig = Rig::new();
     let expired = Pass(Reason::Reused, Outcome::LeaseExpired);
-    let table = [
-        (boot_ns() + HOUR_NS, DENIED),
-        (boot_ns(), expired),
-        (1, expired),
-        (0, expired),
-    ];
+    let table = [(boot_ns() + HOUR_NS, DENIED), (boot_ns(), expired), (1, expired), (0, expired)];
     for (lease_deadline_ns, verdict) in table {
-        rig.vouch(View {
-            lease_deadline_ns,
-            ..FRESH
-        });
+        rig.vouch(View { lease_deadline_ns, ..FRESH });
         rig.expect(&format!("a lease until {lease_deadline_ns}"), &syn(), verdict);
     }
 }
@@ -153,38 +129,19 @@ fn numbers_that_are_no_proof_deny_nothing() {
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);
     for garbage in [5, 77, 0x102, 0x0200_0000, u32::MAX] {
         rig.deny(&target(REUSED, TCP), words(garbage, dead));
-        rig.expect(
-            &format!("reason {garbage}"),
-            &syn(),
-            Pass(Reason::Nothing, Outcome::NotDenied),
-        );
+        rig.expect(&format!("reason {garbage}"), &syn(), Pass(Reason::Nothing, Outcome::NotDenied));
         rig.deny(&target(REUSED, TCP), words(reused, garbage));
-        rig.expect(
-            &format!("uid_state {garbage}"),
-            &syn(),
-            Pass(Reason::Reused, Outcome::Established),
-        );
+        rig.expect(&format!("uid_state {garbage}"), &syn(), Pass(Reason::Reused, Outcome::Established));
     }
     for held in [1, 77, u32::MAX] {
         let mut denial = words(reused, dead);
         denial.held = held;
         rig.deny(&target(REUSED, TCP), denial);
-        let observed = Deny {
-            reason: Reason::Reused,
-            enforce: false,
-        };
+        let observed = Deny { reason: Reason::Reused, enforce: false };
         rig.expect(&format!("held {held}"), &syn(), observed);
     }
-    rig.put(
-        "DENIED",
-        &target(REUSED, TCP),
-        [0xff_u8; size_of::<Keyed<DenialKey, RawDenial>>()],
-    );
-    rig.expect(
-        "DENIED all ones",
-        &syn(),
-        Pass(Reason::Nothing, Outcome::NotDenied),
-    );
+    rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; size_of::<Keyed<DenialKey, RawDenial>>()]);
+    rig.expect("DENIED all ones", &syn(), Pass(Reason::Nothing, Outcome::NotDenied));
     rig.deny(&target(REUSED, TCP), words(reused, dead));
     rig.expect("a proof", &syn(), DENIED);
 }
@@ -195,10 +152,6 @@ fn the_datapaths_log_changes_no_verdict() {
     let mut rig = Rig::new();
     rig.configure(Config { debug: 1, ..ENFORCE });
     rig.expect("enforce", &syn(), DENIED);
-    rig.configure(Config {
-        debug: 1,
-        mode: Observe,
-        ..ENFORCE
-    });
+    rig.configure(Config { debug: 1, mode: Observe, ..ENFORCE });
     rig.expect("observe", &syn(), WOULD_BE_DENIED);
 }

@@ -28,11 +28,7 @@ fn packets_are_judged_behind_one_or_two_vlan_tags() {
             ("three tags", tagged(&[AD, Q, Q], &syn), Clear),
             ("four tags", tagged(&[Q; 4], &syn), Clear),
             ("tagged ARP", of_type(&[Q], 0x0806, &syn), Clear),
-            (
-                "another port",
-                tagged(&[Q], &other),
-                Pass(Nothing, Outcome::NotDenied),
-            ),
+            ("another port", tagged(&[Q], &other), Pass(Nothing, Outcome::NotDenied)),
         ]);
     }
 }
@@ -89,29 +85,17 @@ fn a_later_fragment_is_judged_by_the_port_of_its_connection() {
             (endpoint, OTHER_PORT),
             UDP,
         ));
-        let outcome = if shows_ports {
-            Outcome::UnreadableConnection
-        } else {
-            Outcome::NotDenied
-        };
-        rig.expect(
-            &format!("{name}, of another port"),
-            &fragment,
-            Pass(Nothing, outcome),
-        );
+        let outcome = if shows_ports { Outcome::UnreadableConnection } else { Outcome::NotDenied };
+        rig.expect(&format!("{name}, of another port"), &fragment, Pass(Nothing, outcome));
     }
 }
 
 /// 8 octets: options that are padding.
 const SHORT: &[u8] = &[0, 1, 4, 0, 0, 0, 0];
 /// 24 octets.
-const LONG: &[u8] = &[
-    2, 1, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-];
+const LONG: &[u8] = &[2, 1, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// 24 octets by the count of an authentication header (RFC 4302).
-const AUTHENTICATION: &[u8] = &[
-    4, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9,
-];
+const AUTHENTICATION: &[u8] = &[4, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
 const FIRST_FRAGMENT: &[u8] = &[0, 0, 1, 0, 0, 0, 9];
 
 #[test]
@@ -136,16 +120,8 @@ fn ipv6_extension_headers_are_walked() {
             ]),
             DENIED,
         ),
-        (
-            "ESP hides the rest",
-            syn(&[(50, SHORT)]),
-            Pass(Nothing, Outcome::NoIntent),
-        ),
-        (
-            "mobility is not walked",
-            syn(&[(135, SHORT)]),
-            Pass(Nothing, Outcome::NoIntent),
-        ),
+        ("ESP hides the rest", syn(&[(50, SHORT)]), Pass(Nothing, Outcome::NoIntent)),
+        ("mobility is not walked", syn(&[(135, SHORT)]), Pass(Nothing, Outcome::NoIntent)),
     ]);
 }
 
@@ -156,11 +132,7 @@ fn a_chain_of_too_many_extension_headers_passes() {
     for length in 0..=20 {
         let chain = vec![(60, SHORT); length];
         let syn = frame(&v6_with(REUSED_V6, &chain, TCP, &tcp(PORT, SYN)));
-        let verdict = if length <= epguard_common::MAX_EXTENSIONS {
-            DENIED
-        } else {
-            Clear
-        };
+        let verdict = if length <= epguard_common::MAX_EXTENSIONS { DENIED } else { Clear };
         rig.expect(&format!("{length} headers"), &syn, verdict);
     }
 }

@@ -7,12 +7,7 @@ use epguard_common::{
     Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, View, capacity,
 };
 
-const LIVE: Backend = Backend {
-    addr: Addr::v4([10, 244, 1, 99]),
-    uid: OWNER_UID,
-    port: PORT,
-    reserved: 0,
-};
+const LIVE: Backend = Backend { addr: Addr::v4([10, 244, 1, 99]), uid: OWNER_UID, port: PORT, reserved: 0 };
 
 /// As the client's side knows it.
 fn flow(protocol: u8) -> Flow {
@@ -29,18 +24,11 @@ fn flow(protocol: u8) -> Flow {
 /// One flow of each protocol is redirected to an endpoint that lives.
 fn rig(flags: u32) -> Rig {
     let mut rig = Rig::new();
-    let owner = Owner {
-        uid: LIVE.uid,
-        ..Owner::default()
-    };
+    let owner = Owner { uid: LIVE.uid, ..Owner::default() };
     rig.put("OWNERS", &LIVE.addr, owner);
     for protocol in [TCP, UDP] {
-        let redirected = Redirected {
-            backend: LIVE,
-            vip: vip(REUSED, PORT, protocol),
-            flags,
-            ..Redirected::default()
-        };
+        let redirected =
+            Redirected { backend: LIVE, vip: vip(REUSED, PORT, protocol), flags, ..Redirected::default() };
         rig.put_keyed("FLOWS", &flow(protocol), redirected);
     }
     rig.vouch(View { flows: 2, ..FRESH });
@@ -51,8 +39,7 @@ fn rig(flags: u32) -> Rig {
 fn is_redirected(rig: &mut Rig, ip: &[u8]) -> bool {
     rig.forget_counters();
     rig.run(BOTH, &frame(ip));
-    rig.counters()
-        .contains_key(&(Reason::Nothing, Outcome::Redirected))
+    rig.counters().contains_key(&(Reason::Nothing, Outcome::Redirected))
 }
 
 #[test]
@@ -66,16 +53,10 @@ fn no_packet_of_a_flow_whose_addresses_are_taken_is_redirected() {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_redirected_flow_stays_redirected_while_its_endpoint_holds_its_ip() {
     let mut rig = rig(0);
-    for ip in [
-        packet(REUSED, TCP, &tcp(PORT, ACK)),
-        packet(REUSED, UDP, &udp(PORT)),
-    ] {
+    for ip in [packet(REUSED, TCP, &tcp(PORT, ACK)), packet(REUSED, UDP, &udp(PORT))] {
         assert!(is_redirected(&mut rig, &ip), "{ip:02x?}");
     }
-    let successor = Owner {
-        uid: DEAD_UID,
-        ..Owner::default()
-    };
+    let successor = Owner { uid: DEAD_UID, ..Owner::default() };
     rig.put("OWNERS", &LIVE.addr, successor);
     assert!(!is_redirected(&mut rig, &packet(REUSED, TCP, &tcp(PORT, ACK))));
 }
@@ -84,10 +65,7 @@ fn a_redirected_flow_stays_redirected_while_its_endpoint_holds_its_ip() {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_new_flow_from_the_port_of_a_closed_one_is_not_redirected_with_it() {
     let mut rig = rig(Redirected::CLIENT_CLOSED);
-    let (syn, ack) = (
-        packet(REUSED, TCP, &tcp(PORT, SYN)),
-        packet(REUSED, TCP, &tcp(PORT, ACK)),
-    );
+    let (syn, ack) = (packet(REUSED, TCP, &tcp(PORT, SYN)), packet(REUSED, TCP, &tcp(PORT, ACK)));
     assert!(is_redirected(&mut rig, &ack), "the last flow is not yet over");
     assert!(!is_redirected(&mut rig, &syn));
     assert!(!is_redirected(&mut rig, &ack), "of the new flow");
@@ -123,11 +101,7 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     };
     rig.put_keyed("RETURNS", &back, target);
     let redirected_to = |port| Redirected {
-        backend: Backend {
-            addr: back.endpoint,
-            port,
-            ..LIVE
-        },
+        backend: Backend { addr: back.endpoint, port, ..LIVE },
         flags: Redirected::ANSWERED,
         ..Redirected::default()
     };
@@ -141,35 +115,20 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
         ran.action == PASS
     };
     let flows = View { flows: 2, ..FRESH };
-    let off = Config {
-        mode: Mode::Off,
-        ..ENFORCE
-    };
-    let expired = View {
-        lease_deadline_ns: 1,
-        ..flows
-    };
+    let off = Config { mode: Mode::Off, ..ENFORCE };
+    let expired = View { lease_deadline_ns: 1, ..flows };
     assert!(!goes_on(&mut rig, ENFORCE, flows), "led back");
     assert!(goes_on(&mut rig, off, flows), "switched off");
     assert!(goes_on(&mut rig, ENFORCE, expired), "past the lease");
     rig.put_keyed("FLOWS", &back.before(&target), redirected_to(1));
-    assert!(
-        goes_on(&mut rig, ENFORCE, flows),
-        "the flow goes elsewhere by now"
-    );
+    assert!(goes_on(&mut rig, ENFORCE, flows), "the flow goes elsewhere by now");
     // The endpoint has answered no SYN of the flow, so the packet is one of an older connection.
-    let opening = Redirected {
-        flags: 0,
-        ..redirected_to(back.endpoint_port)
-    };
+    let opening = Redirected { flags: 0, ..redirected_to(back.endpoint_port) };
     rig.put_keyed("FLOWS", &back.before(&target), opening);
     assert!(goes_on(&mut rig, ENFORCE, flows), "of another connection");
     let taken: Redirected = rig.get_keyed("FLOWS", &back.before(&target)).unwrap();
     assert_eq!(taken.flags, Redirected::TAKEN);
-    let answered = Redirected {
-        flags: Redirected::ANSWERED | Redirected::TAKEN,
-        ..opening
-    };
+    let answered = Redirected { flags: Redirected::ANSWERED | Redirected::TAKEN, ..opening };
     rig.put_keyed("FLOWS", &back.before(&target), answered);
     assert!(goes_on(&mut rig, ENFORCE, flows), "the addresses are taken");
 }
@@ -178,24 +137,14 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_reply_that_enters_where_the_node_does_not_route_the_endpoint_is_not_translated() {
     let mut rig = rig(Redirected::ANSWERED);
-    let target = Return {
-        target: REUSED,
-        ifindex: 1,
-        target_port: PORT,
-        reserved: 0,
-        ethernet: [0; 6],
-    };
+    let target = Return { target: REUSED, ifindex: 1, target_port: PORT, reserved: 0, ethernet: [0; 6] };
     rig.put_keyed("RETURNS", &flow(UDP).at(&LIVE), target);
     let mut forged = packet(Addr::v4(SRC_V4), UDP, &udp(40_000));
     forged[12..16].copy_from_slice(&LIVE.addr.octets[12..]);
     forged[20..22].copy_from_slice(&PORT.to_be_bytes());
     let forged = frame(&forged);
     let ran = rig.run("epguard_from", &forged);
-    assert_eq!(
-        (ran.action, ran.frame),
-        (PASS, forged),
-        "no route leads to loopback"
-    );
+    assert_eq!((ran.action, ran.frame), (PASS, forged), "no route leads to loopback");
 }
 
 #[test]
@@ -204,13 +153,7 @@ fn the_entry_of_another_flow_redirects_no_packet() {
     let mut rig = rig(0);
     let ack = packet(REUSED, TCP, &tcp(PORT, ACK));
     assert!(is_redirected(&mut rig, &ack), "its own");
-    let (key, value) = (
-        flow(UDP),
-        Redirected {
-            backend: LIVE,
-            ..Redirected::default()
-        },
-    );
+    let (key, value) = (flow(UDP), Redirected { backend: LIVE, ..Redirected::default() });
     rig.put("FLOWS", &flow(TCP), Keyed { key, value });
     assert!(!is_redirected(&mut rig, &ack), "another's");
 }
@@ -236,9 +179,7 @@ fn is_in(rig: &mut Rig, map: &str) -> bool {
 
 fn beyond(rig: &mut Rig) -> u64 {
     let counters = rig.counters();
-    counters
-        .get(&(Reason::Nothing, Outcome::BeyondShare))
-        .map_or(0, |(packets, _)| *packets)
+    counters.get(&(Reason::Nothing, Outcome::BeyondShare)).map_or(0, |(packets, _)| *packets)
 }
 
 #[test]
@@ -256,10 +197,7 @@ fn a_flow_beyond_its_clients_share_stays_in_the_evictable_table_and_is_counted_o
     rig.put("CLIENTS", &flow(TCP).client, capacity::FLOWS_PER_CLIENT - 1);
     rig.run(BOTH, &ack);
     assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
-    assert_eq!(
-        rig.get("CLIENTS", &flow(TCP).client),
-        Some(capacity::FLOWS_PER_CLIENT)
-    );
+    assert_eq!(rig.get("CLIENTS", &flow(TCP).client), Some(capacity::FLOWS_PER_CLIENT));
 }
 
 #[test]

@@ -69,11 +69,7 @@ impl Rig {
         let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
         let gate = Box::new(Gate::EMPTY);
-        let mut rig = Self {
-            datapath,
-            gate,
-            tracked: None,
-        };
+        let mut rig = Self { datapath, gate, tracked: None };
         rig.forget_counters();
         rig
     }
@@ -94,13 +90,8 @@ impl Rig {
 
     pub fn repeat(&mut self, program: &str, frame: &[u8], context: Context, repeat: u32) -> Ran {
         self.track(frame);
-        let program: &mut SchedClassifier = self
-            .datapath
-            .ebpf
-            .program_mut(program)
-            .unwrap()
-            .try_into()
-            .unwrap();
+        let program: &mut SchedClassifier =
+            self.datapath.ebpf.program_mut(program).unwrap().try_into().unwrap();
         let (mut data_out, mut context_out) = (vec![0; frame.len() + 64], context);
         let options = TestRunOptions {
             data_in: Some(frame),
@@ -133,13 +124,7 @@ impl Rig {
 
     /// The same, with the frame as the program left it.
     pub fn turn_xdp(&mut self, frame: &[u8]) -> (u32, Vec<u8>) {
-        let program: &mut Xdp = self
-            .datapath
-            .ebpf
-            .program_mut("epguard_xdp")
-            .unwrap()
-            .try_into()
-            .unwrap();
+        let program: &mut Xdp = self.datapath.ebpf.program_mut("epguard_xdp").unwrap().try_into().unwrap();
         if program.fd().is_err() {
             program.load().unwrap();
         }

@@ -26,24 +26,13 @@ fn every_packet_to_a_suspect_is_counted_once_with_its_length() {
     let other_port = frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN)));
     let draining = syn(DRAINING);
     rig.forget_counters();
-    for frame in [
-        &reused,
-        &established,
-        &reused,
-        &other_port,
-        &draining,
-        &syn(INNOCENT),
-        &reused,
-    ] {
+    for frame in [&reused, &established, &reused, &other_port, &draining, &syn(INNOCENT), &reused] {
         rig.run(BOTH, frame);
     }
     let length = |frame: &Vec<u8>| frame.len() as u64;
     let expected = [
         ((Reason::Reused, Outcome::Dropped), (3, 3 * length(&reused))),
-        (
-            (Reason::RetiredBackend, Outcome::Established),
-            (1, length(&established)),
-        ),
+        ((Reason::RetiredBackend, Outcome::Established), (1, length(&established))),
         ((Reason::Nothing, Outcome::NotDenied), (1, length(&other_port))),
         ((Reason::Nothing, Outcome::Draining), (1, length(&draining))),
     ];
@@ -57,12 +46,7 @@ fn an_event_names_the_packet_the_service_and_both_pods() {
     let before = boot_ns();
     let frames = [
         (syn(REUSED), Addr::v4(SRC_V4), REUSED, TCP),
-        (
-            frame(&packet(REUSED_V6, UDP, &udp(PORT))),
-            Addr::v6(SRC_V6),
-            REUSED_V6,
-            UDP,
-        ),
+        (frame(&packet(REUSED_V6, UDP, &udp(PORT))), Addr::v6(SRC_V6), REUSED_V6, UDP),
     ];
     for mode in [Mode::Enforce, Mode::Observe] {
         rig.configure(Config { mode, ..ENFORCE });
@@ -105,10 +89,7 @@ fn a_packet_that_passes_sends_no_event() {
     rig.run(BOTH, &frame(&packet(RETIRED, TCP, &tcp(PORT, 0))));
     rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN))));
     rig.run(BOTH, &syn(DRAINING));
-    rig.vouch(View {
-        lease_deadline_ns: 0,
-        ..FRESH
-    });
+    rig.vouch(View { lease_deadline_ns: 0, ..FRESH });
     rig.run(BOTH, &syn(REUSED));
     assert_eq!(rig.events(), []);
 }
@@ -135,11 +116,7 @@ fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stay() {
         "SUSPECTS",
         &REUSED,
         Suspect {
-            rate: Rate {
-                window_ns: a_second_ago,
-                events: BURST,
-                ..Rate::default()
-            },
+            rate: Rate { window_ns: a_second_ago, events: BURST, ..Rate::default() },
             ..suspect(Suspect::DENIED)
         },
     );
@@ -154,10 +131,7 @@ fn a_full_ring_loses_events_and_no_verdict() {
     let (packets, room) = fill_ring(&mut rig);
     let lost = packets - room as u64;
     let expected = [
-        (
-            (Reason::Reused, Outcome::Dropped),
-            (packets, packets * syn(REUSED).len() as u64),
-        ),
+        ((Reason::Reused, Outcome::Dropped), (packets, packets * syn(REUSED).len() as u64)),
         ((Reason::Reused, Outcome::EventLost), (lost, 0)),
     ];
     assert_eq!(rig.counters(), expected.into());
@@ -190,10 +164,7 @@ async fn a_full_ring_is_read_to_its_end_a_part_at_a_time() {
         let next = tokio::time::timeout(Duration::from_mins(1), events.next()).await;
         parts.push(next.expect("more are there").unwrap().len());
     }
-    assert!(
-        parts.len() > 1 && parts.iter().all(|part| *part <= MOST),
-        "{parts:?}"
-    );
+    assert!(parts.len() > 1 && parts.iter().all(|part| *part <= MOST), "{parts:?}");
     let next = tokio::time::timeout(Duration::from_millis(50), events.next()).await;
     assert!(next.is_err(), "nothing is left");
     rig.run(BOTH, &syn(REUSED));

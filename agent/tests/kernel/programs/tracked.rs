@@ -17,14 +17,8 @@ unsafe impl aya::Pod for Tracked {}
 
 impl Tracked {
     /// Of a packet that conntrack has not seen.
-    pub const NONE: Self = Self {
-        reference: 0,
-        entry: Entry {
-            original: NO_TUPLE,
-            between: [0; 2],
-            reply: NO_TUPLE,
-        },
-    };
+    pub const NONE: Self =
+        Self { reference: 0, entry: Entry { original: NO_TUPLE, between: [0; 2], reply: NO_TUPLE } };
 
     /// Any address, and `IP_CT_ESTABLISHED`.
     const ESTABLISHED: u64 = 0xffff_8881_0000_1000;
@@ -40,11 +34,8 @@ impl Tracked {
             protocol,
             direction,
         };
-        let entry = Entry {
-            original: tuple(client, vip, 0),
-            between: [1, 2],
-            reply: tuple(endpoint, client, 1),
-        };
+        let entry =
+            Entry { original: tuple(client, vip, 0), between: [1, 2], reply: tuple(endpoint, client, 1) };
         let reference = Self::ESTABLISHED;
         Self { reference, entry }
     }
@@ -56,15 +47,8 @@ impl Tracked {
     }
 }
 
-const NO_TUPLE: Tuple = Tuple {
-    src: [0; 4],
-    src_port: 0,
-    family: 0,
-    dst: [0; 4],
-    dst_port: 0,
-    protocol: 0,
-    direction: 0,
-};
+const NO_TUPLE: Tuple =
+    Tuple { src: [0; 4], src_port: 0, family: 0, dst: [0; 4], dst_port: 0, protocol: 0, direction: 0 };
 
 /// An address as conntrack holds it.
 fn words(addr: Addr) -> [u32; 4] {

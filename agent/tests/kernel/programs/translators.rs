@@ -22,22 +22,13 @@ const NO_INTENT: Verdict = Pass(Reason::Nothing, Outcome::NoIntent);
 const PODS: [Addr; 2] = [REUSED, REUSED_V6];
 
 fn client(pod: Addr) -> Addr {
-    if pod.is_v4() {
-        Addr::v4(SRC_V4)
-    } else {
-        Addr::v6(SRC_V6)
-    }
+    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
 }
 
 /// The entry of the connections to the Service that is denied at the pod.
 pub fn of(pod: Addr, protocol: u8) -> Tracked {
     let vip = vip(pod, PORT, protocol);
-    Tracked::translated(
-        (client(pod), CLIENT_PORT),
-        (vip.addr, PORT),
-        (pod, PORT),
-        protocol,
-    )
+    Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, PORT), (pod, PORT), protocol)
 }
 
 pub fn syn(pod: Addr) -> Vec<u8> {
@@ -77,11 +68,7 @@ fn packets_without_an_entry_pass() {
     template.entry.original.family = 0;
     let mut untracked = Tracked::NONE;
     untracked.reference = UNTRACKED;
-    for (name, tracked) in [
-        ("none", Tracked::NONE),
-        ("untracked", untracked),
-        ("a template", template),
-    ] {
+    for (name, tracked) in [("none", Tracked::NONE), ("untracked", untracked), ("a template", template)] {
         expect(&mut rig, name, tracked, &syn(REUSED), NO_CONNECTION);
     }
 }
@@ -98,20 +85,11 @@ fn an_entry_that_contradicts_its_packet_denies_nothing() {
         };
         for (name, tracked) in [
             ("of another endpoint", entry(|of| of.entry.reply.src[0] ^= 1)),
-            (
-                "of another port",
-                entry(|of| of.entry.reply.src_port = OTHER_PORT.to_be()),
-            ),
+            ("of another port", entry(|of| of.entry.reply.src_port = OTHER_PORT.to_be())),
             ("of another protocol", of(pod, UDP)),
             ("of two protocols", entry(|of| of.entry.reply.protocol = UDP)),
-            (
-                "of the other family",
-                entry(|of| of.entry.original.family = 12 - of.entry.original.family),
-            ),
-            (
-                "of two families",
-                entry(|of| of.entry.reply.family = 12 - of.entry.reply.family),
-            ),
+            ("of the other family", entry(|of| of.entry.original.family = 12 - of.entry.original.family)),
+            ("of two families", entry(|of| of.entry.reply.family = 12 - of.entry.reply.family)),
             ("of no family", entry(|of| of.entry.original.family = 7)),
         ] {
             expect(&mut rig, name, tracked, &syn(pod), UNREADABLE);
@@ -129,13 +107,7 @@ fn a_connection_that_was_opened_to_the_pod_itself_has_no_intent() {
         direct.entry.original.dst = direct.entry.reply.src;
         expect(&mut rig, "to the pod", direct, &syn(pod), NO_INTENT);
         // Even where the pod's own address is a Service's.
-        rig.affect(
-            &epguard_common::Vip {
-                addr: pod,
-                ..vip(pod, PORT, TCP)
-            },
-            super::world::SHOP,
-        );
+        rig.affect(&epguard_common::Vip { addr: pod, ..vip(pod, PORT, TCP) }, super::world::SHOP);
         expect(&mut rig, "to the pod that is a VIP", direct, &syn(pod), NO_INTENT);
     }
 }
@@ -144,10 +116,9 @@ fn a_connection_that_was_opened_to_the_pod_itself_has_no_intent() {
 #[ignore = "needs root: loads eBPF programs"]
 fn an_icmp_error_goes_the_way_of_the_connection_that_it_is_about() {
     let mut rig = Rig::new();
-    for (pod, icmp, body) in [
-        (REUSED, ICMP, [3, 4, 0, 0, 0, 0, 5, 0]),
-        (REUSED_V6, ICMPV6, [2, 0, 0, 0, 0, 0, 5, 0]),
-    ] {
+    for (pod, icmp, body) in
+        [(REUSED, ICMP, [3, 4, 0, 0, 0, 0, 5, 0]), (REUSED_V6, ICMPV6, [2, 0, 0, 0, 0, 0, 5, 0])]
+    {
         let error = frame(&packet(pod, icmp, &body));
         for protocol in [TCP, UDP] {
             let tracked = of(pod, protocol).with_info(RELATED);
@@ -156,20 +127,10 @@ fn an_icmp_error_goes_the_way_of_the_connection_that_it_is_about() {
             expect(&mut rig, "no error", established, &error, UNREADABLE);
         }
         let vip = vip(pod, OTHER_PORT, TCP);
-        let other = Tracked::translated(
-            (client(pod), CLIENT_PORT),
-            (vip.addr, OTHER_PORT),
-            (pod, OTHER_PORT),
-            TCP,
-        );
+        let other =
+            Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, OTHER_PORT), (pod, OTHER_PORT), TCP);
         let passes = Pass(Reason::Nothing, Outcome::NotDenied);
-        expect(
-            &mut rig,
-            "of another port",
-            other.with_info(RELATED),
-            &error,
-            passes,
-        );
+        expect(&mut rig, "of another port", other.with_info(RELATED), &error, passes);
         let ping = of(pod, icmp);
         expect(&mut rig, "a translated ping", ping, &error, NO_INTENT);
     }
@@ -181,18 +142,9 @@ fn an_event_shows_the_client_before_masquerade() {
     let mut rig = Rig::new();
     let real = Addr::v4([10, 244, 7, 7]);
     let vip = vip(REUSED, PORT, TCP);
-    rig.tracked = Some(Tracked::translated(
-        (real, 5_555),
-        (vip.addr, PORT),
-        (REUSED, PORT),
-        TCP,
-    ));
+    rig.tracked = Some(Tracked::translated((real, 5_555), (vip.addr, PORT), (REUSED, PORT), TCP));
     assert_eq!(rig.run(BOTH, &syn(REUSED)).action, DROP);
-    let clients: Vec<_> = rig
-        .events()
-        .iter()
-        .map(|event| (event.src, event.src_port))
-        .collect();
+    let clients: Vec<_> = rig.events().iter().map(|event| (event.src, event.src_port)).collect();
     assert_eq!(clients, [(real, 5_555)]);
 }
 

@@ -11,10 +11,7 @@ use epguard_common::Reason::{self, Nothing, RetiredBackend};
 use epguard_common::Verdict::{self, Clear, Pass};
 use epguard_common::{Addr, DenialKey, Keyed, Outcome, RawDenial, ServiceNumber, Vip};
 
-const NO_NEW_FLOW: Verdict = Verdict::Deny {
-    reason: RetiredBackend,
-    enforce: true,
-};
+const NO_NEW_FLOW: Verdict = Verdict::Deny { reason: RetiredBackend, enforce: true };
 
 fn to(dst: Addr, protocol: u8, body: &[u8]) -> Vec<u8> {
     frame(&packet(dst, protocol, body))
@@ -60,20 +57,12 @@ fn packets_to_other_endpoints_or_of_other_services_pass() {
     let not_denied = Pass(Nothing, Outcome::NotDenied);
     let mut rig = Rig::new();
     rig.expect_all(&[
-        (
-            "no Service's port",
-            to(REUSED, TCP, &tcp(NO_PORT, SYN)),
-            no_intent,
-        ),
+        ("no Service's port", to(REUSED, TCP, &tcp(NO_PORT, SYN)), no_intent),
         ("another port", to(REUSED, TCP, &tcp(OTHER_PORT, SYN)), not_denied),
         ("another port, UDP", to(REUSED, UDP, &udp(OTHER_PORT)), not_denied),
         ("another Service", to(MOVED, TCP, &tcp(PORT, SYN)), not_denied),
         ("another IP", to(INNOCENT, TCP, &tcp(PORT, SYN)), Clear),
-        (
-            "nobody's IP",
-            to(Addr::v4([192, 0, 2, 1]), TCP, &tcp(PORT, SYN)),
-            Clear,
-        ),
+        ("nobody's IP", to(Addr::v4([192, 0, 2, 1]), TCP, &tcp(PORT, SYN)), Clear),
         (
             "a denial of a live pod",
             to(LIVE, TCP, &tcp(PORT, SYN)),
@@ -87,11 +76,7 @@ fn packets_to_other_endpoints_or_of_other_services_pass() {
     ]);
     rig.remove::<_, Keyed<Vip, ServiceNumber>>("SERVICES", &vip(RETIRED, PORT, SCTP));
     rig.expect_all(&[
-        (
-            "a protocol that the Service has not",
-            to(RETIRED, SCTP, &sctp(PORT, 1)),
-            no_intent,
-        ),
+        ("a protocol that the Service has not", to(RETIRED, SCTP, &sctp(PORT, 1)), no_intent),
         ("one that it has", to(RETIRED, TCP, &tcp(PORT, SYN)), NO_NEW_FLOW),
     ]);
 }
@@ -101,19 +86,11 @@ fn packets_to_other_endpoints_or_of_other_services_pass() {
 fn a_terminating_pod_is_served_and_counted() {
     let draining = Pass(Nothing, Outcome::Draining);
     Rig::new().expect_all(&[
-        (
-            "TCP SYN of the Service",
-            to(DRAINING, TCP, &tcp(PORT, SYN)),
-            draining,
-        ),
+        ("TCP SYN of the Service", to(DRAINING, TCP, &tcp(PORT, SYN)), draining),
         ("direct TCP", to(DRAINING, TCP, &tcp(NO_PORT, SYN)), draining),
         ("UDP", to(DRAINING, UDP, &udp(PORT)), draining),
         ("ICMP", to(DRAINING, ICMP, &[8; 8]), draining),
-        (
-            "a later fragment",
-            frame(&v4_with(DRAINING, &[], 0x2001, UDP, &udp(PORT))),
-            draining,
-        ),
+        ("a later fragment", frame(&v4_with(DRAINING, &[], 0x2001, UDP, &udp(PORT))), draining),
     ]);
 }
 
@@ -122,17 +99,9 @@ fn a_terminating_pod_is_served_and_counted() {
 fn a_packet_without_ports_has_no_intent_and_passes() {
     let no_intent = Pass(Nothing, Outcome::NoIntent);
     Rig::new().expect_all(&[
-        (
-            "ICMP echo",
-            to(REUSED, ICMP, &[8, 0, 0, 0, 0, 1, 0, 1]),
-            no_intent,
-        ),
+        ("ICMP echo", to(REUSED, ICMP, &[8, 0, 0, 0, 0, 1, 0, 1]), no_intent),
         ("ICMP without a body", to(REUSED, ICMP, &[]), no_intent),
-        (
-            "ICMPv6 echo",
-            to(REUSED_V6, ICMPV6, &[128, 0, 0, 0, 0, 1, 0, 1]),
-            no_intent,
-        ),
+        ("ICMPv6 echo", to(REUSED_V6, ICMPV6, &[128, 0, 0, 0, 0, 1, 0, 1]), no_intent),
         ("GRE", to(REUSED, 47, &[0; 8]), no_intent),
         ("no next header", to(REUSED_V6, 59, &[]), no_intent),
         ("ARP", of_type(&[], 0x0806, &[0; 28]), Clear),

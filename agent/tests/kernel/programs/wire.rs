@@ -58,9 +58,7 @@ pub fn read(frame: &[u8]) -> Wire {
         0x0806 => wire.holder = arp(body),
         _ => {}
     }
-    wire.holder = wire
-        .holder
-        .filter(|_| !wire.ip.is_some_and(|ip| refuses(body, ip)));
+    wire.holder = wire.holder.filter(|_| !wire.ip.is_some_and(|ip| refuses(body, ip)));
     wire
 }
 
@@ -76,9 +74,8 @@ fn refuses(packet: &[u8], ip: Ip) -> bool {
 
 /// The `EtherType` behind at most two VLAN tags, and what follows it.
 fn untagged(frame: &[u8]) -> Option<(u16, &[u8])> {
-    let tags = [12, 16]
-        .into_iter()
-        .take_while(|at| half(frame, *at).is_some_and(|kind| TAGS.contains(&kind)));
+    let tags =
+        [12, 16].into_iter().take_while(|at| half(frame, *at).is_some_and(|kind| TAGS.contains(&kind)));
     let at = 12 + 4 * tags.count();
     Some((half(frame, at)?, &frame[at + 2..]))
 }
@@ -94,11 +91,7 @@ fn v4(packet: &[u8]) -> Option<Ip> {
         src: address4(header, 12)?,
         dst: address4(header, 16)?,
         protocol,
-        ports: if later_fragment {
-            None
-        } else {
-            ports(packet, length, protocol)?
-        },
+        ports: if later_fragment { None } else { ports(packet, length, protocol)? },
     })
 }
 
@@ -108,12 +101,7 @@ fn v6(packet: &[u8]) -> Option<Ip> {
     if header[0] >> 4 != 6 || [src, dst].iter().any(|end| end.to_ipv4_mapped().is_some()) {
         return None;
     }
-    let ip = |protocol, ports| Ip {
-        src: src.into(),
-        dst: dst.into(),
-        protocol,
-        ports,
-    };
+    let ip = |protocol, ports| Ip { src: src.into(), dst: dst.into(), protocol, ports };
     let (mut next, mut at, mut skipped) = (header[6], 40, 0);
     loop {
         let unit = match next {
@@ -134,10 +122,7 @@ fn v6(packet: &[u8]) -> Option<Ip> {
 }
 
 /// `None`: the ports, or what shows an opening, are cut off. Then the packet is not judged at all.
-#[expect(
-    clippy::option_option,
-    reason = "other protocols have no ports, and are judged"
-)]
+#[expect(clippy::option_option, reason = "other protocols have no ports, and are judged")]
 fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<Option<Ports>> {
     let (opens, ends) = match protocol {
         6 => {
@@ -152,12 +137,7 @@ fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<Option<Ports>> {
         _ => return Some(None),
     };
     let (src, dst) = (half(packet, at)?, half(packet, at + 2)?);
-    Some(Some(Ports {
-        src,
-        dst,
-        opens,
-        ends,
-    }))
+    Some(Some(Ports { src, dst, opens, ends }))
 }
 
 /// An ARP message shows its sender; a probe, which has none, the address that its sender takes.
@@ -188,15 +168,9 @@ fn half(octets: &[u8], at: usize) -> Option<u16> {
 }
 
 fn address4(octets: &[u8], at: usize) -> Option<IpAddr> {
-    octets
-        .get(at..)?
-        .first_chunk()
-        .map(|octets: &[u8; 4]| IpAddr::from(*octets))
+    octets.get(at..)?.first_chunk().map(|octets: &[u8; 4]| IpAddr::from(*octets))
 }
 
 fn address6(octets: &[u8], at: usize) -> Option<Ipv6Addr> {
-    octets
-        .get(at..)?
-        .first_chunk()
-        .map(|octets: &[u8; 16]| Ipv6Addr::from(*octets))
+    octets.get(at..)?.first_chunk().map(|octets: &[u8; 16]| Ipv6Addr::from(*octets))
 }

@@ -43,10 +43,7 @@ pub const NO_PORT: u16 = 7070;
 pub const DEAD_UID: Uid = Uid { octets: [0xdd; 16] };
 pub const OWNER_UID: Uid = Uid { octets: [0x0e; 16] };
 
-pub const DENIED: Verdict = Verdict::Deny {
-    reason: Reason::Reused,
-    enforce: true,
-};
+pub const DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: true };
 
 const ALL: ReasonModes = ReasonModes::all(Mode::Enforce);
 
@@ -59,10 +56,7 @@ pub const ENFORCE: Config = Config {
     reasons: ALL,
     configured: ALL,
     actions: DROP,
-    limits: AnswerLimits {
-        per_suspect: 1_000,
-        per_node: 10_000,
-    },
+    limits: AnswerLimits { per_suspect: 1_000, per_node: 10_000 },
     debug: 0,
     from_config_map: 0,
 };
@@ -96,20 +90,11 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
 }
 
 pub fn target(addr: Addr, protocol: u8) -> DenialKey {
-    DenialKey {
-        addr,
-        service: SHOP,
-        port: PORT,
-        protocol,
-        reserved: 0,
-    }
+    DenialKey { addr, service: SHOP, port: PORT, protocol, reserved: 0 }
 }
 
 pub fn suspect(flags: u32) -> Suspect {
-    Suspect {
-        flags,
-        ..Suspect::default()
-    }
+    Suspect { flags, ..Suspect::default() }
 }
 
 /// Writes the world, in force and fresh.
@@ -136,12 +121,7 @@ pub fn fill(rig: &mut Rig) {
 
 /// The address and port at which the Service of an endpoint is called.
 pub fn vip(endpoint: Addr, port: u16, protocol: u8) -> Vip {
-    Vip {
-        addr: virtual_ip(endpoint),
-        port,
-        protocol,
-        reserved: 0,
-    }
+    Vip { addr: virtual_ip(endpoint), port, protocol, reserved: 0 }
 }
 
 /// Puts the suspects in with no events sent in this second.
@@ -168,9 +148,7 @@ pub fn tracked(frame: &[u8]) -> Tracked {
 fn called(ip: &Ip) -> Tracked {
     let (client, endpoint) = (Addr::from(ip.src), Addr::from(ip.dst));
     let has_ports = matches!(ip.protocol, 6 | 17 | 132);
-    let (src, dst) = ip
-        .ports
-        .map_or((CLIENT_PORT, PORT), |ports| (ports.src, ports.dst));
+    let (src, dst) = ip.ports.map_or((CLIENT_PORT, PORT), |ports| (ports.src, ports.dst));
     // Only protocols with ports are translated.
     let vip = if has_ports { virtual_ip(endpoint) } else { endpoint };
     Tracked::translated((client, src), (vip, dst), (endpoint, dst), ip.protocol)

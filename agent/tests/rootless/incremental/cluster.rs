@@ -43,13 +43,9 @@ impl Cluster {
             services: services.into(),
             slices: BTreeMap::new(),
             pods: BTreeMap::new(),
-            nodes: [0, 1]
-                .map(|number| (node_name(number).into(), plain_node(number, [1, 2][number])))
-                .into(),
+            nodes: [0, 1].map(|number| (node_name(number).into(), plain_node(number, [1, 2][number]))).into(),
             local: Vec::new(),
-            namespaces: ["shop", "other"]
-                .map(|name| (name.into(), namespace(name, Mode::Enforce)))
-                .into(),
+            namespaces: ["shop", "other"].map(|name| (name.into(), namespace(name, Mode::Enforce))).into(),
             dead: BTreeSet::new(),
         }
     }
@@ -65,28 +61,25 @@ impl Cluster {
                 self.slices.insert(slice.name.clone(), slice.clone());
                 vec![Fact::Slice(Change::Applied(slice))]
             }
-            Step::DeleteSlice(number) => deleted(&mut self.slices, *number)
-                .map(Fact::Slice)
-                .into_iter()
-                .collect(),
+            Step::DeleteSlice(number) => {
+                deleted(&mut self.slices, *number).map(Fact::Slice).into_iter().collect()
+            }
             Step::Service(step) => {
                 let service = service(step);
                 self.services.insert(service.name.clone(), service.clone());
                 vec![Fact::Service(Change::Applied(service))]
             }
-            Step::DeleteService(number) => deleted(&mut self.services, *number)
-                .map(Fact::Service)
-                .into_iter()
-                .collect(),
+            Step::DeleteService(number) => {
+                deleted(&mut self.services, *number).map(Fact::Service).into_iter().collect()
+            }
             Step::Node(step) => {
                 let node = changed_node(step);
                 self.nodes.insert(node.name.clone(), node.clone());
                 vec![Fact::Node(Change::Applied(node))]
             }
-            Step::DeleteNode(number) => deleted(&mut self.nodes, *number)
-                .map(Fact::Node)
-                .into_iter()
-                .collect(),
+            Step::DeleteNode(number) => {
+                deleted(&mut self.nodes, *number).map(Fact::Node).into_iter().collect()
+            }
             Step::Local(addresses) => {
                 self.local.clone_from(addresses);
                 vec![Fact::LocalAddresses(addresses.clone())]
@@ -119,12 +112,7 @@ impl Cluster {
         let mut after = Pod {
             node: bound.then(|| node_name(on).into()),
             uid,
-            ..pod(
-                step.namespace,
-                &format!("name-{}", step.number / 2),
-                step.app,
-                &ips,
-            )
+            ..pod(step.namespace, &format!("name-{}", step.number / 2), step.app, &ips)
         };
         set_sandbox(&mut after, step.sandbox);
         set_variant(&mut after, step.variant);
@@ -189,12 +177,7 @@ impl Cluster {
             name: (service.0.clone(), format!("slice-{}", step.number).into()),
             service: Some(service),
             endpoints: endpoints
-                .map(|(ip, target, target_name)| SliceEndpoint {
-                    ip,
-                    target,
-                    target_name,
-                    ready: true,
-                })
+                .map(|(ip, target, target_name)| SliceEndpoint { ip, target, target_name, ready: true })
                 .collect(),
             ports: step.ports.clone(),
             partial: step.partial,
@@ -270,9 +253,7 @@ fn ips(node: usize, choice: &[usize]) -> Vec<Addr> {
 /// The selector of Services that select the pod.
 fn selector(pod: &Pod) -> Option<Selector> {
     let selectors = ["web", "api"].map(|app| [("app", app)].into_iter().collect());
-    selectors
-        .into_iter()
-        .find(|selector: &Selector| selector.selects(&pod.labels))
+    selectors.into_iter().find(|selector: &Selector| selector.selects(&pod.labels))
 }
 
 fn service_name(number: usize) -> Name {

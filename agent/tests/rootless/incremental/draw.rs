@@ -41,15 +41,9 @@ fn any_change_of_the_api() -> impl Strategy<Value = Step> {
 
 /// A list of each kind; with the last one the state is synced.
 pub fn lists() -> Vec<Step> {
-    [
-        Kind::Pods,
-        Kind::Slices,
-        Kind::Services,
-        Kind::Nodes,
-        Kind::Namespaces,
-    ]
-    .map(|kind| Step::Relist(kind, 0))
-    .into()
+    [Kind::Pods, Kind::Slices, Kind::Services, Kind::Nodes, Kind::Namespaces]
+        .map(|kind| Step::Relist(kind, 0))
+        .into()
 }
 
 /// What the node reports, at any time.
@@ -103,11 +97,7 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
         1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)), 0..PODS)
             .prop_map(|(ip, target, named)| EndpointStep::Stray(ip, target, named)),
     ];
-    let port = |name, port, protocol| SlicePort {
-        name: PortName::new(name),
-        port,
-        protocol,
-    };
+    let port = |name, port, protocol| SlicePort { name: PortName::new(name), port, protocol };
     let ports = vec![
         port("http", 8080, Protocol::Tcp),
         port("metrics", 8080, Protocol::Tcp),
@@ -130,11 +120,7 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
 }
 
 fn any_service() -> impl Strategy<Value = ServiceStep> {
-    let vips = vec![
-        Addr::v4([10, 96, 0, 1]),
-        Addr::v4([10, 96, 0, 2]),
-        Addr::v4([10, 96, 0, 3]),
-    ];
+    let vips = vec![Addr::v4([10, 96, 0, 1]), Addr::v4([10, 96, 0, 2]), Addr::v4([10, 96, 0, 3])];
     (
         0..4_usize,
         prop::option::weighted(0.8, prop_oneof![9 => any_app(), 1 => Just("its-controllers")]),
@@ -144,16 +130,14 @@ fn any_service() -> impl Strategy<Value = ServiceStep> {
         any_bound(),
         prop::bool::weighted(0.03),
     )
-        .prop_map(
-            |(number, app, vips, further, node_port, bound, partial)| ServiceStep {
-                number,
-                app,
-                vips: vips.into_iter().chain(further).collect(),
-                node_port,
-                bound,
-                partial,
-            },
-        )
+        .prop_map(|(number, app, vips, further, node_port, bound, partial)| ServiceStep {
+            number,
+            app,
+            vips: vips.into_iter().chain(further).collect(),
+            node_port,
+            bound,
+            partial,
+        })
 }
 
 fn any_node() -> impl Strategy<Value = NodeStep> {
@@ -165,16 +149,14 @@ fn any_node() -> impl Strategy<Value = NodeStep> {
         any::<bool>(),
         prop::bool::weighted(0.1),
     )
-        .prop_map(
-            |(number, range, more_addresses, has_ranges, rebooted, virtual_kubelet)| NodeStep {
-                number,
-                range: if range == 0 { [1, 2, 2][number] } else { range },
-                more_addresses,
-                has_ranges,
-                rebooted,
-                virtual_kubelet,
-            },
-        )
+        .prop_map(|(number, range, more_addresses, has_ranges, rebooted, virtual_kubelet)| NodeStep {
+            number,
+            range: if range == 0 { [1, 2, 2][number] } else { range },
+            more_addresses,
+            has_ranges,
+            rebooted,
+            virtual_kubelet,
+        })
 }
 
 fn any_kind() -> impl Strategy<Value = Kind> {
@@ -231,11 +213,7 @@ fn rarely_a_pods(usual: Vec<Addr>) -> impl Strategy<Value = Vec<Addr>> {
 
 /// The port that all Services have.
 pub fn service_port(node_port: u16) -> ServicePort {
-    ServicePort {
-        port: 80,
-        node_port,
-        protocol: Protocol::Tcp,
-    }
+    ServicePort { port: 80, node_port, protocol: Protocol::Tcp }
 }
 
 fn any_bound() -> impl Strategy<Value = Mode> {

@@ -16,10 +16,7 @@ pub struct Before {
 impl Before {
     /// Before this fact, should it be a list.
     pub fn list(fact: &Fact, tables: &Tables) -> Self {
-        Self {
-            tables: tables.clone(),
-            lists_pods: matches!(fact, Fact::Pod(Change::Reset(_))),
-        }
+        Self { tables: tables.clone(), lists_pods: matches!(fact, Fact::Pod(Change::Reset(_))) }
     }
 
     /// Compares the tables between two parts of the list.
@@ -48,10 +45,7 @@ impl Before {
             let is_kept = |known: &OrphanIp| {
                 known.lifted.is_none() && known.dead == orphan_ip.dead && orphan_ip.mode <= known.mode
             };
-            prop_assert!(
-                known.is_some_and(is_kept),
-                "{ip} is {orphan_ip:?}, before: {known:?}"
-            );
+            prop_assert!(known.is_some_and(is_kept), "{ip} is {orphan_ip:?}, before: {known:?}");
         }
         Ok(())
     }
@@ -68,17 +62,11 @@ fn is_kept(known: &Denial, denial: &Denial) -> bool {
 
 /// Each denial holds by all that is known so far, with a mode that may be lower.
 pub fn check_proofs(state: &State, fresh: &State) -> Result<(), TestCaseError> {
-    let fresh: BTreeMap<_, _> = fresh
-        .denials()
-        .map(|(service, at, proven)| ((service, at), proven.clone()))
-        .collect();
+    let fresh: BTreeMap<_, _> =
+        fresh.denials().map(|(service, at, proven)| ((service, at), proven.clone())).collect();
     let in_force: BTreeSet<ServiceNumber> = state.tables().services.values().copied().collect();
     let numbers: BTreeMap<_, _> = state.affected_services().collect();
-    let in_force = |service: &Name| {
-        numbers
-            .get(service)
-            .is_some_and(|number| in_force.contains(number))
-    };
+    let in_force = |service: &Name| numbers.get(service).is_some_and(|number| in_force.contains(number));
     for (service, at, proven) in state.denials().filter(|(service, ..)| in_force(service)) {
         let mut known = fresh.get(&(service, at)).cloned();
         if let Some(known) = &mut known {

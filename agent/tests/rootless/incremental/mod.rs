@@ -71,25 +71,10 @@ struct Run {
 
 impl Run {
     fn new(ipam: Ipam, part: usize, between: Vec<Option<Step>>) -> Self {
-        let settings = Settings {
-            node: "node-a".into(),
-            ipam,
-            ranges: Ranges::default(),
-        };
-        let mut world = World {
-            state: State::new(settings.clone()),
-            now: Duration::from_secs(1),
-        };
+        let settings = Settings { node: "node-a".into(), ipam, ranges: Ranges::default() };
+        let mut world = World { state: State::new(settings.clone()), now: Duration::from_secs(1) };
         world.tell(Fact::Presence(Presence::Held(vec![])));
-        Self {
-            world,
-            cluster: Cluster::new(),
-            part,
-            between,
-            parts: 0,
-            maps: Maps::default(),
-            settings,
-        }
+        Self { world, cluster: Cluster::new(), part, between, parts: 0, maps: Maps::default(), settings }
     }
 
     fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -179,10 +164,7 @@ impl Run {
             prop_assert!(self.maps.owners.iter().eq(owners.iter()));
         }
         for (service, socket, _) in state.denials() {
-            prop_assert!(
-                !self.is_alive(service, socket.ip),
-                "{service:?} may still use {socket:?}"
-            );
+            prop_assert!(!self.is_alive(service, socket.ip), "{service:?} may still use {socket:?}");
         }
         let orphan_ip = self.maps.tables.terminated.iter();
         for (ip, _) in orphan_ip.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {
@@ -191,10 +173,7 @@ impl Run {
             let services = self.cluster.services.values().flat_map(|service| &service.vips);
             let nodes = self.cluster.nodes.values().flat_map(|node| &node.addresses);
             let mut taken = services.chain(nodes).chain(&self.cluster.local);
-            prop_assert!(
-                !state.is_synced() || taken.all(|taken| taken != ip),
-                "{ip} is no pod's"
-            );
+            prop_assert!(!state.is_synced() || taken.all(|taken| taken != ip), "{ip} is no pod's");
         }
         Ok(())
     }
@@ -206,11 +185,7 @@ impl Run {
         let own = slices.filter(|slice| slice.service.as_ref() == Some(name));
         let listed: Vec<_> = own.flat_map(|slice| &slice.endpoints).collect();
         let replaces = |pod: &Pod| {
-            let at = || {
-                listed
-                    .iter()
-                    .filter(|endpoint| endpoint.ip == ip && endpoint.target.is_some())
-            };
+            let at = || listed.iter().filter(|endpoint| endpoint.ip == ip && endpoint.target.is_some());
             let meant = || at().filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
             let is_named = at().any(|endpoint| endpoint.target_name == Some(PodName::of(pod)));
             let stands_in = service.selector.is_none() || meant().any(|meant| !service.selects(meant));
@@ -230,14 +205,9 @@ fn denials(state: &State) -> Vec<String> {
 }
 
 fn numbers(state: &State) -> BTreeMap<ServiceNumber, Name> {
-    state
-        .affected_services()
-        .map(|(name, number)| (number, name.clone()))
-        .collect()
+    state.affected_services().map(|(name, number)| (number, name.clone())).collect()
 }
 
 fn absent(state: &State) -> Vec<usize> {
-    (0..PODS)
-        .filter(|number| state.pod_name(pod_uid(*number)).is_some())
-        .collect()
+    (0..PODS).filter(|number| state.pod_name(pod_uid(*number)).is_some()).collect()
 }

@@ -16,10 +16,7 @@ pub fn node_of(pod: usize) -> usize {
 pub fn plain_node(number: usize, range: u8) -> Node {
     let plain = node(node_name(number), range);
     let six = Cidr::parse(&format!("fd00:{range}::/64"));
-    Node {
-        pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(),
-        ..plain
-    }
+    Node { pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(), ..plain }
 }
 
 pub fn changed_node(step: &NodeStep) -> Node {

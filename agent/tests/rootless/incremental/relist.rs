@@ -18,20 +18,11 @@ pub fn some<K: Ord, T: Clone>(
 ) -> Vec<T> {
     let mut vanished = vanish(gone);
     objects.retain(|_, object| !is_asked(object) || !vanished());
-    objects
-        .values()
-        .filter(|object| is_asked(object))
-        .cloned()
-        .collect()
+    objects.values().filter(|object| is_asked(object)).cloned().collect()
 }
 
 pub fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
-    Part {
-        selection,
-        sent: Duration::MAX,
-        objects,
-        later: BTreeSet::new(),
-    }
+    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
 }
 
 /// Whether the next object vanished.

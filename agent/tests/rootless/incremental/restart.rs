@@ -69,12 +69,7 @@ impl Maps {
 
     /// Keys that were removed and are there again.
     fn put_back(&self) -> Vec<&Op> {
-        let Tables {
-            suspects,
-            services,
-            denied,
-            ..
-        } = &self.tables;
+        let Tables { suspects, services, denied, .. } = &self.tables;
         let is_back = |op: &&Op| match op {
             Op::RemoveDenial(key) => denied.contains_key(key),
             Op::RemoveService(vip) => services.contains_key(vip),

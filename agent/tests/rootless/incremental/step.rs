@@ -136,11 +136,7 @@ pub struct NodeStep {
 
 /// IPs of node `number`'s first ranges, dual stack. The third node has the second one's.
 pub fn pool(number: usize) -> [Addr; 3] {
-    let six = |range| {
-        Addr::from(std::net::IpAddr::V6(Ipv6Addr::new(
-            0xfd00, range, 0, 0, 0, 0, 0, 10,
-        )))
-    };
+    let six = |range| Addr::from(std::net::IpAddr::V6(Ipv6Addr::new(0xfd00, range, 0, 0, 0, 0, 0, 10)));
     if number == 0 {
         [X, Y, six(1)]
     } else {

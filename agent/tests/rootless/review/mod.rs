@@ -24,11 +24,7 @@ fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
         dst_port: 8080,
         protocol: 6,
         reason: reason as u32,
-        service: if reason == Terminated {
-            ServiceNumber::NONE
-        } else {
-            number.unwrap()
-        },
+        service: if reason == Terminated { ServiceNumber::NONE } else { number.unwrap() },
         ..Event::default()
     };
     world.state.denied(&event);
@@ -38,9 +34,7 @@ fn findings(world: &mut World) -> Vec<(Reason, Evidence)> {
     world.now += Duration::from_secs(2);
     looked(world);
     let findings = world.state.take_findings().into_iter();
-    findings
-        .map(|finding| (finding.case.reason, finding.evidence))
-        .collect()
+    findings.map(|finding| (finding.case.reason, finding.evidence)).collect()
 }
 
 /// The node has reported its routes and neighbours by now.
@@ -50,10 +44,7 @@ fn looked(world: &mut World) {
 }
 
 fn on_node_b(pod: Pod) -> Pod {
-    Pod {
-        node: Some("node-b".into()),
-        ..pod
-    }
+    Pod { node: Some("node-b".into()), ..pod }
 }
 
 #[test]
@@ -76,14 +67,8 @@ fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
 fn a_pod_that_came_later_or_of_no_service_or_with_another_ip_proves_no_denial_wrong() {
     for (before, after) in [
         (None, on_node_b(pod("shop", "b", "web", &[X]))),
-        (
-            Some(on_node_b(pending("other", "b", "b"))),
-            on_node_b(pod("other", "b", "b", &[X])),
-        ),
-        (
-            Some(on_node_b(pending("shop", "b", "api"))),
-            on_node_b(pod("shop", "b", "web", &[Y])),
-        ),
+        (Some(on_node_b(pending("other", "b", "b"))), on_node_b(pod("other", "b", "b", &[X]))),
+        (Some(on_node_b(pending("shop", "b", "api"))), on_node_b(pod("shop", "b", "web", &[Y]))),
     ] {
         let (mut world, a) = World::cluster().with_a();
         if let Some(before) = before {
@@ -108,10 +93,7 @@ fn a_packet_denied_before_the_pod_was_bound_was_denied_rightly() {
 
 #[test]
 fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
-    for (reason, owner) in [
-        (RetiredBackend, None),
-        (Reused, Some(pod("other", "b", "b", &[X]))),
-    ] {
+    for (reason, owner) in [(RetiredBackend, None), (Reused, Some(pod("other", "b", "b", &[X])))] {
         let (mut world, a) = World::cluster().with_a();
         if let Some(owner) = owner {
             world.pod(&owner);
@@ -172,11 +154,7 @@ fn denials_that_the_breaker_held_back_are_marked_in_the_review() {
     let finding = world.state.take_findings().pop().unwrap();
     assert!(finding.packets.held);
     assert_eq!((finding.packets.reported, finding.case.ip), (1, X));
-    let socket = Endpoint {
-        ip: X,
-        port: 8080,
-        protocol: Protocol::Tcp,
-    };
+    let socket = Endpoint { ip: X, port: 8080, protocol: Protocol::Tcp };
     assert_eq!((finding.case.port, finding.case.protocol), (socket.port, 6));
 }
 

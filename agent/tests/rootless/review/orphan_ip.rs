@@ -33,11 +33,7 @@ fn a_packet_from_the_ip_after_a_new_holder_proves_no_denial_wrong() {
     for speaks_first in [false, true] {
         let (mut world, _) = with_vacant_a();
         let spoke = Presence::Sighted(X, world.now);
-        let order = if speaks_first {
-            [spoke, held.clone()]
-        } else {
-            [held.clone(), spoke]
-        };
+        let order = if speaks_first { [spoke, held.clone()] } else { [held.clone(), spoke] };
         for presence in order {
             world.tell(Fact::Presence(presence));
         }
@@ -111,8 +107,5 @@ fn every_pod_of_this_node_that_held_the_orphan_ip_was_denied_wrongly() {
     denied(&mut world, Terminated, a.uid);
     let b = pod("other", "b", "b", &[X]);
     world.pod(&b);
-    assert_eq!(
-        findings(&mut world),
-        [(Terminated, Evidence::HeldUnpublished(b.uid))]
-    );
+    assert_eq!(findings(&mut world), [(Terminated, Evidence::HeldUnpublished(b.uid))]);
 }

@@ -10,10 +10,7 @@ const INSIDE: Addr = Addr::v4([10, 244, 1, 77]);
 
 /// What shows that the ranges of nodes are not theirs alone: a pod of this node outside of its range, and one of another inside.
 fn strays() -> [Pod; 2] {
-    let elsewhere = Pod {
-        node: Some("node-b".into()),
-        ..pod("other", "inside", "stray", &[INSIDE])
-    };
+    let elsewhere = Pod { node: Some("node-b".into()), ..pod("other", "inside", "stray", &[INSIDE]) };
     [pod("other", "outside", "stray", &[OUTSIDE]), elsewhere]
 }
 
@@ -58,10 +55,7 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
     let mut world = with_an_orphan();
     world.pod(&stray);
     world.deleted(&stray);
-    world.tell(Fact::Node(Change::Reset(vec![
-        node("node-a", 1),
-        node("node-b", 2),
-    ])));
+    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])));
     assert!(!orphan_ip(&world));
     world.state.start_over(world.now);
     let mut anew = World::cluster();
@@ -72,10 +66,7 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
         Fact::Service(Change::Reset(vec![])),
         Fact::Slice(Change::Reset(vec![])),
         Fact::Pod(Change::Reset(vec![])),
-        Fact::Namespace(Change::Reset(vec![super::world::namespace(
-            "other",
-            epguard_common::Mode::Enforce,
-        )])),
+        Fact::Namespace(Change::Reset(vec![super::world::namespace("other", epguard_common::Mode::Enforce)])),
     ] {
         anew.tell(fact);
     }
@@ -88,10 +79,8 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
 #[test]
 fn other_ranges_of_this_node_are_compared_with_what_all_pods_show() {
     let mut world = with_an_orphan();
-    let elsewhere = Pod {
-        node: Some("node-b".into()),
-        ..pod("other", "elsewhere", "x", &[Addr::v4([10, 244, 2, 9])])
-    };
+    let elsewhere =
+        Pod { node: Some("node-b".into()), ..pod("other", "elsewhere", "x", &[Addr::v4([10, 244, 2, 9])]) };
     world.pod(&elsewhere);
     assert!(orphan_ip(&world));
     let wider = Node {
@@ -99,10 +88,7 @@ fn other_ranges_of_this_node_are_compared_with_what_all_pods_show() {
         ..node("node-a", 1)
     };
     world.tell(Fact::Node(Change::Applied(wider)));
-    assert!(
-        !orphan_ip(&world),
-        "node-b hands out IPs of the second range, too"
-    );
+    assert!(!orphan_ip(&world), "node-b hands out IPs of the second range, too");
 }
 
 #[test]
@@ -114,10 +100,7 @@ fn a_virtual_kubelet_stays_one_after_changes_of_its_node_object() {
     ];
     for change in changes {
         let mut world = World::cluster();
-        world.tell(Fact::Node(Change::Applied(Node {
-            virtual_kubelet: true,
-            ..node("node-a", 1)
-        })));
+        world.tell(Fact::Node(Change::Applied(Node { virtual_kubelet: true, ..node("node-a", 1) })));
         let (mut world, a) = world.with_a();
         world.pod(&dead(&a));
         assert_eq!(world.reasons(), []);

@@ -9,13 +9,7 @@ use epguard_core::state::{Ipam, Ranges, Settings};
 /// The bound of the only denial.
 fn bound(world: &World) -> Option<Mode> {
     let bounds: Vec<Mode> = world.state.denials().map(|(_, _, proven)| proven.mode).collect();
-    let written: Vec<Mode> = world
-        .state
-        .tables()
-        .denied
-        .values()
-        .map(|denial| denial.mode)
-        .collect();
+    let written: Vec<Mode> = world.state.tables().denied.values().map(|denial| denial.mode).collect();
     assert_eq!(bounds, written, "what is proven is what is written");
     assert!(bounds.len() <= 1, "{bounds:?}");
     bounds.first().copied()
@@ -26,18 +20,9 @@ fn reused(shop: Mode, service: Mode, meant: Mode, other: Mode, hit: Mode) -> Opt
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Namespace(Change::Applied(namespace("shop", shop))));
     world.tell(Fact::Namespace(Change::Applied(namespace("other", other))));
-    world.tell(Fact::Service(Change::Applied(Service {
-        bound: service,
-        ..web()
-    })));
-    world.pod(&Pod {
-        bound: meant,
-        ..dead(&a)
-    });
-    world.pod(&Pod {
-        bound: hit,
-        ..pod("other", "b", "b", &[X])
-    });
+    world.tell(Fact::Service(Change::Applied(Service { bound: service, ..web() })));
+    world.pod(&Pod { bound: meant, ..dead(&a) });
+    world.pod(&Pod { bound: hit, ..pod("other", "b", "b", &[X]) });
     bound(&world)
 }
 
@@ -89,26 +74,14 @@ fn the_mode_of_an_orphan_ip_follows_its_dead_pod_and_never_rises() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     let listed = |world: &World| {
-        world
-            .state
-            .tables()
-            .terminated
-            .get(&X)
-            .map(|orphan_ip| (orphan_ip.dead, orphan_ip.mode))
+        world.state.tables().terminated.get(&X).map(|orphan_ip| (orphan_ip.dead, orphan_ip.mode))
     };
     assert_eq!(listed(&world), Some((a.uid, Enforce)));
     world.tell(Fact::Namespace(Change::Applied(namespace("shop", Observe))));
     assert_eq!(listed(&world), Some((a.uid, Observe)));
     world.tell(Fact::Namespace(Change::Applied(namespace("shop", Enforce))));
-    assert_eq!(
-        listed(&world),
-        Some((a.uid, Observe)),
-        "a new entry would forget who has just spoken"
-    );
-    world.pod(&Pod {
-        bound: Off,
-        ..dead(&a)
-    });
+    assert_eq!(listed(&world), Some((a.uid, Observe)), "a new entry would forget who has just spoken");
+    world.pod(&Pod { bound: Off, ..dead(&a) });
     assert_eq!(listed(&world), None);
 }
 
@@ -116,18 +89,12 @@ fn the_mode_of_an_orphan_ip_follows_its_dead_pod_and_never_rises() {
 fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
     let denied = |protect: &[&str], exclude: &[&str]| {
         let parse = |texts: &[&str]| {
-            texts
-                .iter()
-                .map(|text| epguard_core::facts::Cidr::parse(text).unwrap())
-                .collect()
+            texts.iter().map(|text| epguard_core::facts::Cidr::parse(text).unwrap()).collect()
         };
         let settings = Settings {
             node: "node-a".into(),
             ipam: Ipam::Auto,
-            ranges: Ranges {
-                protect: parse(protect),
-                exclude: parse(exclude),
-            },
+            ranges: Ranges { protect: parse(protect), exclude: parse(exclude) },
         };
         let (mut world, a) = World::with(settings).with_a();
         world.pod(&dead(&a));
@@ -144,15 +111,9 @@ fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
 #[test]
 fn the_death_of_a_pod_with_a_static_ip_proves_nothing() {
     let (mut world, a) = World::cluster().with_a();
-    let fixed = Pod {
-        static_ip: true,
-        ..dead(&a)
-    };
+    let fixed = Pod { static_ip: true, ..dead(&a) };
     world.pod(&fixed);
-    assert_eq!(
-        (world.reasons(), world.state.tables().terminated.len()),
-        (vec![], 0)
-    );
+    assert_eq!((world.reasons(), world.state.tables().terminated.len()), (vec![], 0));
     world.slice(&[]);
     assert_eq!(world.reasons(), [], "nor once it is listed no more");
 }
@@ -161,19 +122,13 @@ fn the_death_of_a_pod_with_a_static_ip_proves_nothing() {
 fn a_live_pod_with_a_static_ip_is_denied_only_for_reuse() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.pod(&Pod {
-        static_ip: true,
-        ..pod("other", "vm", "vm", &[X])
-    });
+    world.pod(&Pod { static_ip: true, ..pod("other", "vm", "vm", &[X]) });
     assert_eq!(world.reasons(), [Reason::Reused]);
 }
 
 /// A pod that shows the IP in Multus' annotation only.
 fn attached(namespace: &str, name: &str, app: &str, ip: Addr) -> Pod {
-    Pod {
-        network_ips: [Y, ip].into(),
-        ..pod(namespace, name, app, &[Y])
-    }
+    Pod { network_ips: [Y, ip].into(), ..pod(namespace, name, app, &[Y]) }
 }
 
 #[test]
@@ -186,10 +141,7 @@ fn an_ip_on_another_network_is_owned_by_its_pod() {
     assert_eq!(world.denials()[0].4, Some(b.uid));
     assert!(world.state.tables().terminated.is_empty(), "somebody holds it");
     let (owners, _) = world.state.take_owners(usize::MAX);
-    assert_eq!(
-        owners.get(&X).map(|owner| (owner.uid, owner.flags)),
-        Some((b.uid, 0))
-    );
+    assert_eq!(owners.get(&X).map(|owner| (owner.uid, owner.flags)), Some((b.uid, 0)));
     world.tell(Fact::Pod(Change::Deleted(b)));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
 }
@@ -223,8 +175,5 @@ fn overlapping_networks_are_no_conflict() {
     world.pod(&attached("other", "b", "b", X));
     assert_eq!(world.state.live_claimants(X).count(), 1);
     let (owners, _) = world.state.take_owners(usize::MAX);
-    assert_eq!(
-        owners.get(&X).map(|owner| (owner.uid, owner.flags)),
-        Some((a.uid, 0))
-    );
+    assert_eq!(owners.get(&X).map(|owner| (owner.uid, owner.flags)), Some((a.uid, 0)));
 }

@@ -31,20 +31,10 @@ fn denials_from_a_list_of_failed_pods_wait_for_a_second_list() {
         let (mut world, pods) = World::cluster().with_backends(4);
         world.list(&all(&pods, change));
         assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
-        assert_eq!(
-            world.state.wanted_lists(),
-            BTreeSet::from([PODS, Watched::EndpointSlices])
-        );
+        assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS, Watched::EndpointSlices]));
         world.list(&all(&pods, change));
-        assert_eq!(
-            world.held().len(),
-            4,
-            "the slices list them: a second list of those too"
-        );
-        assert_eq!(
-            world.state.wanted_lists(),
-            BTreeSet::from([Watched::EndpointSlices])
-        );
+        assert_eq!(world.held().len(), 4, "the slices list them: a second list of those too");
+        assert_eq!(world.state.wanted_lists(), BTreeSet::from([Watched::EndpointSlices]));
         world.list_slices(&endpoints(&pods));
         assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
     }
@@ -148,10 +138,7 @@ fn denials_of_more_than_half_at_once_wait_even_after_events() {
     let now = world.now;
     let trips = world.state.trips(now);
     let trip = trips.values().next().unwrap();
-    assert_eq!(
-        (trip.held, trip.denied, trip.ready_recently, trip.why),
-        (3, 5, 5, Why::Half)
-    );
+    assert_eq!((trip.held, trip.denied, trip.ready_recently, trip.why), (3, 5, 5, Why::Half));
     assert!(trip.is_a_mass());
     world.list(&all(&pods, terminal));
     world.list_slices(&endpoints(&pods));
@@ -215,10 +202,7 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
     let (_, a) = World::cluster().with_a();
     let mut world = World::cluster();
     world.state = State::new(super::world::settings());
-    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace(
-        "shop",
-        Mode::Enforce,
-    )])));
+    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace("shop", Mode::Enforce)])));
     let tell = |world: &mut World| {
         world.list_slices(&[(X, Some(a.uid))]);
         world.list(&[dead(&a)]);
@@ -227,10 +211,7 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
     world.tell(Fact::Service(Change::Reset(vec![super::world::web()])));
     world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-    assert_eq!(
-        world.state.wanted_lists(),
-        BTreeSet::from([PODS, Watched::EndpointSlices])
-    );
+    assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS, Watched::EndpointSlices]));
     tell(&mut world);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
 }
@@ -253,10 +234,7 @@ fn denials_of_an_earlier_agent_are_not_pending_after_the_first_list() {
     let found = world.state.tables().clone();
     world.state = State::new(super::world::settings());
     world.state.restore(found);
-    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace(
-        "shop",
-        Mode::Enforce,
-    )])));
+    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace("shop", Mode::Enforce)])));
     world.tell(Fact::Service(Change::Reset(vec![super::world::web()])));
     world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
     world.list_slices(&[(X, Some(a.uid))]);

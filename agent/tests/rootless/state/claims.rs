@@ -19,12 +19,7 @@ fn unbound(name: &str) -> Pod {
 
 /// The same of a pod that runs there, with an IP of that node.
 fn running(name: &str, node: &str, ip: Addr) -> Pod {
-    Pod {
-        node: Some(node.into()),
-        ips: [ip].into(),
-        sandbox: Sandbox::Published,
-        ..unbound(name)
-    }
+    Pod { node: Some(node.into()), ips: [ip].into(), sandbox: Sandbox::Published, ..unbound(name) }
 }
 
 const FAR: Addr = Addr::v4([10, 244, 2, 9]);
@@ -46,10 +41,7 @@ fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
     }
     let b = pod("other", "b", "b", &[X]);
     world.pod(&b);
-    assert_eq!(
-        (world.reasons(), world.denials()[0].4),
-        (vec![Reused], Some(b.uid))
-    );
+    assert_eq!((world.reasons(), world.denials()[0].4), (vec![Reused], Some(b.uid)));
 }
 
 #[test]
@@ -74,17 +66,9 @@ fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it(
 fn an_annotation_lifts_no_protection_of_a_pod_that_sent_from_the_ip() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.tell(epguard_core::facts::Fact::Presence(
-        epguard_core::facts::Presence::Spoke(X, world.now),
-    ));
-    let lifted = |world: &World| {
-        world
-            .state
-            .tables()
-            .terminated
-            .get(&X)
-            .map(|orphan_ip| orphan_ip.lifted.is_some())
-    };
+    world.tell(epguard_core::facts::Fact::Presence(epguard_core::facts::Presence::Spoke(X, world.now)));
+    let lifted =
+        |world: &World| world.state.tables().terminated.get(&X).map(|orphan_ip| orphan_ip.lifted.is_some());
     assert_eq!(lifted(&world), Some(true));
     world.pod(&running("c", "node-b", FAR));
     assert_eq!(lifted(&world), Some(true), "it would be denied otherwise");
@@ -97,10 +81,7 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node_but_not_without_one() {
         (running("c", "node-b", FAR), &[]),
         (unbound("c"), &[DeadBackend]),
     ] {
-        let own = Pod {
-            bound: Mode::Enforce,
-            ..pod_of_the_service(own)
-        };
+        let own = Pod { bound: Mode::Enforce, ..pod_of_the_service(own) };
         let (mut world, a) = World::cluster().with_a();
         world.pod(&dead(&a));
         world.pod(&own);
@@ -109,11 +90,7 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node_but_not_without_one() {
 }
 
 fn pod_of_the_service(pod: Pod) -> Pod {
-    Pod {
-        name: ("shop".into(), "c".into()),
-        labels: [("app", "web")].into_iter().collect(),
-        ..pod
-    }
+    Pod { name: ("shop".into(), "c".into()), labels: [("app", "web")].into_iter().collect(), ..pod }
 }
 
 #[test]
@@ -130,10 +107,7 @@ fn an_annotation_ends_no_denial_of_a_retired_pod() {
 #[test]
 fn a_claim_that_came_again_is_later_than_one_that_came_in_between() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&Pod {
-        ips: [Y].as_slice().into(),
-        ..a.clone()
-    });
+    world.pod(&Pod { ips: [Y].as_slice().into(), ..a.clone() });
     world.pod(&pod("other", "b", "b", &[X]));
     world.pod(&a);
     world.pod(&terminal(&a));
@@ -145,24 +119,12 @@ fn a_claim_that_came_again_is_later_than_one_that_came_in_between() {
 #[test]
 fn a_denial_at_an_ip_that_the_meant_pod_never_had_as_its_pod_ip_is_only_observed() {
     let mut world = World::cluster();
-    let a = Pod {
-        network_ips: [X].into(),
-        ..pod("shop", "a", "web", &[Y])
-    };
+    let a = Pod { network_ips: [X].into(), ..pod("shop", "a", "web", &[Y]) };
     world.pod(&a);
     world.slice(&[(X, Some(a.uid))]);
     world.pod(&dead(&a));
-    let modes = |world: &World| {
-        world
-            .state
-            .denials()
-            .map(|(_, _, proven)| proven.mode)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        (world.reasons(), modes(&world)),
-        (vec![DeadBackend], vec![Mode::Observe])
-    );
+    let modes = |world: &World| world.state.denials().map(|(_, _, proven)| proven.mode).collect::<Vec<_>>();
+    assert_eq!((world.reasons(), modes(&world)), (vec![DeadBackend], vec![Mode::Observe]));
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     assert_eq!(modes(&world), [Mode::Enforce]);

@@ -32,11 +32,7 @@ fn wide(endpoints: u16, ports: u16) -> Slice {
 /// `crowd/wide`, with this external IP and many more, and so many ports from 80 on.
 fn service(external: Addr, ports: u16) -> Service {
     let more = (0..=255).map(|last| Addr::v4([203, 0, 113, last]));
-    let port = |number: u16| ServicePort {
-        port: 80 + number,
-        node_port: 0,
-        protocol: Protocol::Tcp,
-    };
+    let port = |number: u16| ServicePort { port: 80 + number, node_port: 0, protocol: Protocol::Tcp };
     Service {
         uid: uid("wide"),
         name: ("crowd".into(), "wide".into()),
@@ -61,17 +57,11 @@ fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
     world.tell(Fact::Slice(Change::Applied(wide(1, 1))));
     assert_eq!(world.state.left_out(), BTreeMap::new());
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
-    let unreadable = Slice {
-        partial: true,
-        ..wide(1, 1)
-    };
+    let unreadable = Slice { partial: true, ..wide(1, 1) };
     world.tell(Fact::Slice(Change::Applied(unreadable)));
     assert_eq!(world.reasons(), [], "an address that cannot be read may be X");
     assert_eq!(world.state.left_out(), BTreeMap::new(), "it is not too large");
-    assert_eq!(
-        world.state.partial(),
-        (1, vec!["EndpointSlice shop/web-wide".to_owned()])
-    );
+    assert_eq!(world.state.partial(), (1, vec!["EndpointSlice shop/web-wide".to_owned()]));
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
     world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000))));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
@@ -123,10 +113,7 @@ fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
         world.tell(Fact::Service(Change::Applied(Service { partial, ..web() })));
         assert_eq!(world.reasons(), reasons);
         let (count, first) = world.state.partial();
-        assert_eq!(
-            (count, first.concat().contains("Service shop/web")),
-            (usize::from(partial), partial)
-        );
+        assert_eq!((count, first.concat().contains("Service shop/web")), (usize::from(partial), partial));
     }
 }
 

@@ -38,8 +38,7 @@ impl Naive {
         }
         let current: BTreeSet<Listed> = self.slices.values().flat_map(listed).collect();
         self.last.extend(before.into_iter().map(|listed| (listed, now)));
-        self.last
-            .retain(|listed, last| now <= *last + MEMORY && !current.contains(listed));
+        self.last.retain(|listed, last| now <= *last + MEMORY && !current.contains(listed));
         self.last.extend(current.into_iter().map(|listed| (listed, now)));
     }
 }
@@ -48,11 +47,7 @@ fn listed(slice: &Slice) -> impl Iterator<Item = Listed> {
     slice.service.iter().flat_map(move |service| {
         slice.endpoints.iter().flat_map(move |shown| {
             slice.ports.iter().map(move |port| {
-                let endpoint = Endpoint {
-                    ip: shown.ip,
-                    port: port.port,
-                    protocol: port.protocol,
-                };
+                let endpoint = Endpoint { ip: shown.ip, port: port.port, protocol: port.protocol };
                 (service.clone(), endpoint, shown.target)
             })
         })
@@ -84,11 +79,7 @@ fn any_slice() -> impl Strategy<Value = Slice> {
         service: service.map(|number| ("shop".into(), number.to_string().into())),
         endpoints,
         ports: (0..ports)
-            .map(|port| SlicePort {
-                name: PortName::new("http"),
-                port: 8080 + port,
-                protocol: Protocol::Tcp,
-            })
+            .map(|port| SlicePort { name: PortName::new("http"), port: 8080 + port, protocol: Protocol::Tcp })
             .collect(),
         partial: false,
         triggered: None,

@@ -27,10 +27,7 @@ fn a_deletion_that_was_seen_before_the_gap_still_counts_after_it() {
     list(&mut world, vec![]);
     let b = pod("other", "b", "b", &[X]);
     world.pod(&b);
-    assert_eq!(
-        world.denials(),
-        [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]
-    );
+    assert_eq!(world.denials(), [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]);
 }
 
 #[test]
@@ -70,15 +67,9 @@ fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_
     assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
     assert_eq!(world.state.owners().count(), 0);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
-    world.tell(Fact::Namespace(Change::Reset(vec![namespace(
-        "shop",
-        Mode::Enforce,
-    )])));
+    world.tell(Fact::Namespace(Change::Reset(vec![namespace("shop", Mode::Enforce)])));
     world.tell(Fact::Service(Change::Reset(vec![web()])));
-    world.tell(Fact::Slice(Change::Reset(vec![slice(
-        "web",
-        &[(X, Some(a.uid))],
-    )])));
+    world.tell(Fact::Slice(Change::Reset(vec![slice("web", &[(X, Some(a.uid))])])));
     list(&mut world, vec![a.clone()]);
     assert!(world.state.is_synced());
     assert_eq!(world.reasons(), []);
@@ -108,11 +99,7 @@ fn an_event_of_a_dead_pod_alive_means_that_the_api_went_back_in_time() {
     list_everything(&mut world, vec![a.clone(), other.clone()]);
     world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
     assert!(world.state.is_synced());
-    assert_eq!(
-        world.reasons(),
-        [],
-        "the other death happened after the backup too"
-    );
+    assert_eq!(world.reasons(), [], "the other death happened after the backup too");
 }
 
 /// A is dead and its object is gone; a dead pod of another namespace was shown alive.
@@ -133,11 +120,7 @@ fn after_a_revival_elsewhere() -> (World, Pod, Pod) {
 fn a_death_stays_proven_through_a_start_over_if_the_new_lists_lack_the_pod() {
     let (mut world, a, c) = after_a_revival_elsewhere();
     list_everything(&mut world, vec![c]);
-    assert_eq!(
-        world.reasons(),
-        [DeadBackend],
-        "the Service listed it not long ago"
-    );
+    assert_eq!(world.reasons(), [DeadBackend], "the Service listed it not long ago");
     assert!(world.state.tables().terminated.contains_key(&X));
     world.slice(&[(X, Some(a.uid))]);
     assert_eq!(world.reasons(), [DeadBackend]);
@@ -173,11 +156,7 @@ fn repeated_revivals_in_one_namespace_cause_one_start_over() {
         assert_eq!(world.reasons().len(), 2);
         world.pod(&a);
         assert_eq!(world.state.take_revived(), None);
-        assert_eq!(
-            world.carried_out(),
-            [Y],
-            "the revived pod is spared, the others are protected"
-        );
+        assert_eq!(world.carried_out(), [Y], "the revived pod is spared, the others are protected");
     }
 }
 
@@ -205,10 +184,7 @@ fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.deleted(&dead(&a));
-    let again = Pod {
-        ips: [Y].into(),
-        ..a.clone()
-    };
+    let again = Pod { ips: [Y].into(), ..a.clone() };
     world.list_slices(&[(Y, Some(a.uid))]);
     list(&mut world, vec![again.clone()]);
     assert_eq!(world.state.take_revived(), Some(a.name.clone()));

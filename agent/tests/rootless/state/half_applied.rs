@@ -43,29 +43,21 @@ fn without_node_port(port: ServicePort) -> ServicePort {
 #[test]
 fn an_annotation_that_allows_more_does_so_once_the_whole_list_is_applied() {
     let (mut world, a) = World::cluster().with_a();
-    let bounded = Service {
-        bound: Mode::Observe,
-        ..web()
-    };
+    let bounded = Service { bound: Mode::Observe, ..web() };
     world.tell(Fact::Service(Change::Applied(bounded)));
     world.pod(&dead(&a));
     assert_eq!(world.modes(), [Mode::Observe]);
     world.begin(Fact::Service(Change::Reset(vec![web()])), 1);
     assert_eq!(world.in_force(), []);
     world.end();
-    assert_eq!(
-        (world.in_force(), world.modes()),
-        (vec![DeadBackend], vec![Mode::Enforce])
-    );
+    assert_eq!((world.in_force(), world.modes()), (vec![DeadBackend], vec![Mode::Enforce]));
 }
 
 #[test]
 fn a_list_that_shows_what_is_known_changes_no_denial() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.pod(&dead(&pods[0]));
-    let listed: Vec<Pod> = std::iter::once(dead(&pods[0]))
-        .chain(pods[1..].iter().cloned())
-        .collect();
+    let listed: Vec<Pod> = std::iter::once(dead(&pods[0])).chain(pods[1..].iter().cloned()).collect();
     let before = world.state.tables().clone();
     world.begin(list_of(&listed), 0);
     while world.state.proceed(world.now, 1) {
@@ -119,10 +111,7 @@ fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
     world.pod(&dead(&a));
     let before = world.state.tables().services.clone();
     let vips = [1, 2].map(|last| Addr::v4([10, 96, 0, last]));
-    let more = Service {
-        vips: vips.into(),
-        ..web()
-    };
+    let more = Service { vips: vips.into(), ..web() };
     let api = Service {
         uid: uid("api"),
         name: ("shop".into(), "api".into()),
@@ -163,10 +152,7 @@ fn a_new_process_is_synced_once_its_first_lists_are_judged() {
     let (mut earlier, a) = World::cluster().with_a();
     earlier.pod(&dead(&a));
     let tables = earlier.state.tables().clone();
-    let mut world = World {
-        state: State::new(settings()),
-        now: earlier.now,
-    };
+    let mut world = World { state: State::new(settings()), now: earlier.now };
     world.state.restore(tables.clone());
     world.tell(Fact::Presence(Presence::Held(vec![])));
     world.list_all_but_pods();

@@ -20,10 +20,7 @@ fn backend(name: &str, last: u8) -> Pod {
 fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
     let endpoint = |pod: &&Pod| ListedEndpoint {
         ip: pod.ips[0],
-        target: Some(PodRef {
-            name: pod.name.clone(),
-            uid: Some(pod.uid),
-        }),
+        target: Some(PodRef { name: pod.name.clone(), uid: Some(pod.uid) }),
         ready: true,
     };
     ListedSlice {
@@ -35,33 +32,19 @@ fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
 }
 
 fn cluster(service: Service, pods: Vec<Pod>, slices: Vec<ListedSlice>) -> Listed {
-    Listed {
-        slices,
-        services: vec![service],
-        pods,
-        nodes: vec![node("node-a", 1), node("node-b", 2)],
-    }
+    Listed { slices, services: vec![service], pods, nodes: vec![node("node-a", 1), node("node-b", 2)] }
 }
 
 fn selector_less() -> Service {
-    Service {
-        selector: None,
-        ..web()
-    }
+    Service { selector: None, ..web() }
 }
 
 /// Each finding in one line, without the fix, which is never empty.
 fn found(listed: &Listed) -> Vec<String> {
     let line = |finding: epguard::commands::lint::Finding| {
-        assert!(
-            !finding.fix.is_empty() && !finding.controller.is_empty(),
-            "{finding:?}"
-        );
+        assert!(!finding.fix.is_empty() && !finding.controller.is_empty(), "{finding:?}");
         let address = finding.address.map_or("-".to_owned(), |ip| ip.to_string());
-        format!(
-            "{} {} {address}: {}",
-            finding.object, finding.problem, finding.what
-        )
+        format!("{} {} {address}: {}", finding.object, finding.problem, finding.what)
     };
     findings(listed, None).into_iter().map(line).collect()
 }
@@ -75,11 +58,7 @@ fn a_correct_cluster_has_no_findings() {
 
 #[test]
 fn two_pods_with_one_address_are_found_once_and_a_finished_one_does_not_count() {
-    let (a, b, c) = (
-        backend("a", 10),
-        backend("b", 10),
-        super::world::dead(&backend("c", 10)),
-    );
+    let (a, b, c) = (backend("a", 10), backend("b", 10), super::world::dead(&backend("c", 10)));
     assert_eq!(
         found(&cluster(web(), vec![b, a, c], vec![])),
         ["Pod shop/a duplicate-address 10.244.1.10: shop/a and shop/b have the same address"]
@@ -125,29 +104,21 @@ fn an_endpoint_of_a_moved_pod_differs_from_one_whose_address_another_pod_has() {
 fn a_slice_is_foreign_if_its_service_names_another_controller() {
     let a = backend("a", 10);
     let of = |service, managed_by: Option<&str>| {
-        found(&cluster(
-            service,
-            vec![a.clone()],
-            vec![slice("web-1", managed_by, &[&a])],
-        ))
+        found(&cluster(service, vec![a.clone()], vec![slice("web-1", managed_by, &[&a])]))
     };
     for managed_by in [None, Some("me.example")] {
         assert_eq!(
             of(web(), managed_by),
-            [
-                "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has a selector, so \
+            ["EndpointSlice shop/web-1 foreign-controller -: Service shop/web has a selector, so \
               endpointslice-controller.k8s.io keeps its slices; this one lists endpoints beside them, and is not \
-              updated when pods come and go"
-            ]
+              updated when pods come and go"]
         );
         assert_eq!(of(selector_less(), managed_by), [""; 0]);
     }
     assert_eq!(
         of(selector_less(), Some(ENDPOINTSLICE)),
-        [
-            "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has no selector, so \
-          endpointslice-controller.k8s.io does not update this slice any more"
-        ]
+        ["EndpointSlice shop/web-1 foreign-controller -: Service shop/web has no selector, so \
+          endpointslice-controller.k8s.io does not update this slice any more"]
     );
 }
 
@@ -162,11 +133,7 @@ fn a_mirrored_slice_that_lists_pods_is_found_and_one_that_lists_others_is_not() 
           to keep correct by hand"
         ]
     );
-    let outside = ListedEndpoint {
-        ip: Addr::v4([192, 0, 2, 7]),
-        target: None,
-        ready: true,
-    };
+    let outside = ListedEndpoint { ip: Addr::v4([192, 0, 2, 7]), target: None, ready: true };
     slices[0].endpoints = vec![outside];
     assert_eq!(found(&cluster(selector_less(), vec![a], slices)), [""; 0]);
 }
@@ -174,10 +141,7 @@ fn a_mirrored_slice_that_lists_pods_is_found_and_one_that_lists_others_is_not() 
 #[test]
 fn several_controllers_of_one_service_are_found_on_each_slice() {
     let (a, b) = (backend("a", 10), backend("b", 11));
-    let slices = vec![
-        slice("web-1", Some("one.example"), &[&a]),
-        slice("web-2", None, &[&b]),
-    ];
+    let slices = vec![slice("web-1", Some("one.example"), &[&a]), slice("web-2", None, &[&b])];
     let lines = found(&cluster(selector_less(), vec![a, b], slices));
     assert_eq!(lines.len(), 2);
     assert!(lines.iter().all(|line| line.ends_with(
@@ -194,10 +158,7 @@ fn with_a_namespace_shared_addresses_elsewhere_are_not_reported() {
 
 #[test]
 fn pods_whose_ip_outlives_them_are_no_duplicates_and_are_not_to_be_deleted() {
-    let machine = |name: &str| Pod {
-        static_ip: true,
-        ..backend(name, 10)
-    };
+    let machine = |name: &str| Pod { static_ip: true, ..backend(name, 10) };
     let (source, target) = (machine("vm-1"), machine("vm-2"));
     let listing = || vec![slice("web-1", Some(ENDPOINTSLICE), &[&source])];
     let both = vec![source.clone(), target.clone()];
@@ -208,44 +169,27 @@ fn pods_whose_ip_outlives_them_are_no_duplicates_and_are_not_to_be_deleted() {
 
 #[test]
 fn traffic_that_reaches_the_services_own_is_no_error() {
-    let (old, next, stranger) = (
-        backend("pg-0", 10),
-        backend("pg-0", 10),
-        pod("other", "b", "b", &[addr(10)]),
-    );
+    let (old, next, stranger) =
+        (backend("pg-0", 10), backend("pg-0", 10), pod("other", "b", "b", &[addr(10)]));
     let by_hand = || vec![slice("web-1", Some("patroni"), &[&old])];
     let severities = |service: Service, pods: Vec<Pod>| {
         let found = findings(&cluster(service, pods, by_hand()), None).into_iter();
         let found = found.filter(|finding| finding.address.is_some());
-        found
-            .map(|finding| (finding.problem, finding.severity))
-            .collect::<Vec<_>>()
+        found.map(|finding| (finding.problem, finding.severity)).collect::<Vec<_>>()
     };
     let mut next = next;
     next.uid = super::world::uid("next");
     // A writer re-used the targetRef: the pod of that name has the address.
-    assert_eq!(
-        severities(selector_less(), vec![next]),
-        [(Problem::ForeignUid, Severity::Warning)]
-    );
+    assert_eq!(severities(selector_less(), vec![next]), [(Problem::ForeignUid, Severity::Warning)]);
     // The Service selects the pod that has the address now.
     let selected = backend("pg-1", 10);
-    assert_eq!(
-        severities(web(), vec![selected]),
-        [(Problem::GonePod, Severity::Warning)]
-    );
-    assert_eq!(
-        severities(web(), vec![stranger]),
-        [(Problem::GonePod, Severity::Error)]
-    );
+    assert_eq!(severities(web(), vec![selected]), [(Problem::GonePod, Severity::Warning)]);
+    assert_eq!(severities(web(), vec![stranger]), [(Problem::GonePod, Severity::Error)]);
 }
 
 #[test]
 fn pods_with_the_address_of_a_service_or_a_node_are_named() {
-    let service = Service {
-        vips: vec![addr(10)],
-        ..web()
-    };
+    let service = Service { vips: vec![addr(10)], ..web() };
     let mut listed = cluster(service, vec![backend("a", 10), backend("b", 11)], vec![]);
     listed.nodes[1].addresses = vec![addr(11)];
     assert_eq!(

@@ -12,11 +12,7 @@ fn a_pod_of_the_service_that_shows_no_ip_yet_may_hold_any() {
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), []);
     world.pod(&pod("shop", "b", "web", &[Y]));
-    assert_eq!(
-        world.reasons(),
-        [DeadBackend],
-        "once it shows another IP it doesn't hold this one"
-    );
+    assert_eq!(world.reasons(), [DeadBackend], "once it shows another IP it doesn't hold this one");
 }
 
 #[test]
@@ -31,10 +27,7 @@ fn a_pending_pod_of_another_service_is_no_possible_holder() {
 fn a_pod_with_more_addresses_than_are_read_may_hold_any() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.pod(&Pod {
-        partial: true,
-        ..pod("shop", "b", "web", &[Y])
-    });
+    world.pod(&Pod { partial: true, ..pod("shop", "b", "web", &[Y]) });
     assert_eq!(world.reasons(), []);
     assert_eq!(world.state.partial(), (1, vec!["Pod shop/b".to_owned()]));
 }
@@ -42,10 +35,7 @@ fn a_pod_with_more_addresses_than_are_read_may_hold_any() {
 #[test]
 fn a_pod_whose_sandbox_restarts_may_hold_another_ip_than_it_shows() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&Pod {
-        sandbox: Sandbox::Unsettled,
-        ..pod("shop", "b", "web", &[Y])
-    });
+    world.pod(&Pod { sandbox: Sandbox::Unsettled, ..pod("shop", "b", "web", &[Y]) });
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), []);
 }
@@ -54,10 +44,7 @@ fn a_pod_whose_sandbox_restarts_may_hold_another_ip_than_it_shows() {
 fn a_retired_pod_gets_no_new_flow() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
-    assert_eq!(
-        world.denials(),
-        [(X, RetiredBackend, UidState::Retired, a.uid, None)]
-    );
+    assert_eq!(world.denials(), [(X, RetiredBackend, UidState::Retired, a.uid, None)]);
     world.pod(&a);
     assert_eq!(world.reasons(), [], "seen alive again");
 }
@@ -75,10 +62,7 @@ fn a_dead_pod_whose_conditions_change_stays_dead() {
 fn a_force_deleted_pod_is_only_retired() {
     let (mut world, a) = World::cluster().with_a();
     world.deleted(&a);
-    assert_eq!(
-        world.denials(),
-        [(X, RetiredBackend, UidState::Retired, a.uid, None)]
-    );
+    assert_eq!(world.denials(), [(X, RetiredBackend, UidState::Retired, a.uid, None)]);
 }
 
 #[test]
@@ -91,10 +75,7 @@ fn a_delete_event_without_a_deletion_timestamp_proves_nothing() {
 #[test]
 fn a_mirror_pod_is_never_judged() {
     let mut world = World::cluster();
-    let a = Pod {
-        mirror: true,
-        ..pod("shop", "a", "web", &[X])
-    };
+    let a = Pod { mirror: true, ..pod("shop", "a", "web", &[X]) };
     world.pod(&a);
     world.slice(&[(X, Some(a.uid))]);
     world.pod(&terminal(&a));
@@ -116,10 +97,7 @@ fn for_a_retired_pod_only_a_claim_that_came_later_counts() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&b);
     world.pod(&terminal(&a));
-    assert_eq!(
-        world.denials(),
-        [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]
-    );
+    assert_eq!(world.denials(), [(X, Reused, UidState::Retired, a.uid, Some(b.uid))]);
     world.tell(Fact::Pod(Change::Reset(vec![terminal(&a), b])));
     assert_eq!(world.reasons(), [], "a list doesn't say who came first");
 }
@@ -143,10 +121,7 @@ fn a_death_from_before_the_gap_stays_proven() {
 #[test]
 fn a_live_pod_that_moved_to_another_ip_causes_no_denial() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&Pod {
-        ips: [Y].into(),
-        ..a.clone()
-    });
+    world.pod(&Pod { ips: [Y].into(), ..a.clone() });
     world.slice(&[(Y, Some(a.uid))]);
     assert_eq!(world.reasons(), []);
 }
@@ -156,23 +131,14 @@ fn a_retired_pod_of_the_service_that_claims_the_ip_keeps_its_flows() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&terminal(&pod("shop", "c", "web", &[X])));
-    assert_eq!(
-        world.denials(),
-        [(X, RetiredBackend, UidState::Retired, a.uid, None)]
-    );
+    assert_eq!(world.denials(), [(X, RetiredBackend, UidState::Retired, a.uid, None)]);
 }
 
 #[test]
 fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
     let (mut world, a) = World::cluster().with_a();
-    let generation = |world: &mut World| {
-        world
-            .state
-            .take_owners(usize::MAX)
-            .0
-            .get(&X)
-            .map(|owner| owner.generation)
-    };
+    let generation =
+        |world: &mut World| world.state.take_owners(usize::MAX).0.get(&X).map(|owner| owner.generation);
     assert_eq!(generation(&mut world), Some(1));
     world.pod(&dead(&a));
     assert_eq!(generation(&mut world), None);
@@ -185,14 +151,8 @@ fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
 fn owners_that_went_or_were_replaced_are_written_before_many_new_ones() {
     let (mut world, pods) = World::cluster().with_backends(2);
     world.state.take_owners(usize::MAX);
-    let new = [1, 2, 3].map(|last| {
-        pod(
-            "shop",
-            &format!("new-{last}"),
-            "web",
-            &[Addr::v4([10, 244, 1, last])],
-        )
-    });
+    let new =
+        [1, 2, 3].map(|last| pod("shop", &format!("new-{last}"), "web", &[Addr::v4([10, 244, 1, last])]));
     for pod in &new {
         world.pod(pod);
     }

@@ -11,10 +11,7 @@ const ON_C: Addr = Addr::v4([10, 244, 3, 10]);
 const TEN_MINUTES: Duration = Duration::from_mins(10);
 
 fn on(node: &str, pod: Pod) -> Pod {
-    Pod {
-        node: Some(node.into()),
-        ..pod
-    }
+    Pod { node: Some(node.into()), ..pod }
 }
 
 fn list(world: &mut World, nodes: &[Node]) {
@@ -60,10 +57,7 @@ fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service
 
 #[test]
 fn the_end_of_a_pod_proves_nothing_while_its_node_may_be_a_virtual_kubelet() {
-    let virtual_c = Node {
-        virtual_kubelet: true,
-        ..node("node-c", 3)
-    };
+    let virtual_c = Node { virtual_kubelet: true, ..node("node-c", 3) };
     for (c, reasons) in [(node("node-c", 3), &[DeadBackend][..]), (virtual_c, &[])] {
         let mut world = World::cluster();
         died(&mut world, "node-c", ON_C);
@@ -80,10 +74,7 @@ fn the_end_of_a_pod_proves_nothing_while_its_node_may_be_a_virtual_kubelet() {
 #[test]
 fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
     let mut world = World::cluster();
-    let c = Node {
-        addresses: vec![X],
-        ..node("node-c", 3)
-    };
+    let c = Node { addresses: vec![X], ..node("node-c", 3) };
     list(&mut world, &[nodes(), vec![c]].concat());
     died(&mut world, "node-a", X);
     world.pod(&pod("bank", "ledger", "ledger", &[X]));
@@ -100,10 +91,7 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
     let mut world = World::cluster();
     died(&mut world, "node-a", X);
     assert_eq!(world.reasons(), [DeadBackend]);
-    let proxy = Pod {
-        host_network: true,
-        ..on("node-c", pod("kube-system", "proxy", "proxy", &[X]))
-    };
+    let proxy = Pod { host_network: true, ..on("node-c", pod("kube-system", "proxy", "proxy", &[X])) };
     world.pod(&proxy);
     assert_eq!(world.reasons(), []);
     assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
@@ -119,18 +107,10 @@ fn an_address_of_a_service_is_no_orphan() {
     world.pod(&dead(&a));
     let is_orphan = |world: &World| world.state.tables().terminated.contains_key(&X);
     assert!(is_orphan(&world));
-    let dns = Service {
-        uid: uid("dns"),
-        name: ("other".into(), "dns".into()),
-        vips: vec![X],
-        ..web()
-    };
+    let dns = Service { uid: uid("dns"), name: ("other".into(), "dns".into()), vips: vec![X], ..web() };
     world.tell(Fact::Service(Change::Applied(dns.clone())));
     assert!(!is_orphan(&world), "at once");
-    let annotated = Pod {
-        network_ips: [X].into(),
-        ..pod("other", "b", "b", &[Y])
-    };
+    let annotated = Pod { network_ips: [X].into(), ..pod("other", "b", "b", &[Y]) };
     world.pod(&annotated);
     let (owners, _) = world.state.take_owners(usize::MAX);
     assert!(owners.get(&X).is_none(), "and it has no owner");

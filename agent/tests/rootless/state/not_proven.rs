@@ -36,10 +36,7 @@ fn service(world: &mut World, change: impl FnOnce(Service) -> Service) {
 fn a_slice_that_names_no_known_or_dead_pod_keeps_its_ip_from_being_denied() {
     let (mut world, a) = World::cluster().with_a();
     assert_eq!(why(&world), target(NotStale::Live(named("shop/a")), true));
-    let deleting = Pod {
-        deleting: true,
-        ..a.clone()
-    };
+    let deleting = Pod { deleting: true, ..a.clone() };
     world.pod(&deleting);
     assert_eq!(why(&world), target(NotStale::Terminating(named("shop/a")), true));
     world.slice(&[(X, None)]);
@@ -56,13 +53,7 @@ fn a_slice_that_names_no_known_or_dead_pod_keeps_its_ip_from_being_denied() {
 fn a_pod_whose_end_proves_nothing_is_named_with_the_cause() {
     let (mut world, a) = World::cluster().with_a();
     for (change, exemption) in [
-        (
-            Pod {
-                bound: Mode::Off,
-                ..a.clone()
-            },
-            Exemption::OptedOut,
-        ),
+        (Pod { bound: Mode::Off, ..a.clone() }, Exemption::OptedOut),
         (Pod { static_ip: true, ..a }, Exemption::StaticIp),
     ] {
         world.pod(&dead(&change));
@@ -74,34 +65,18 @@ fn a_pod_whose_end_proves_nothing_is_named_with_the_cause() {
 #[test]
 fn a_cause_for_all_ports_of_a_service_is_named() {
     let (mut world, _) = with_dead_a();
-    service(&mut world, |web| Service {
-        vips: vec![],
-        ports: vec![],
-        ..web
-    });
+    service(&mut world, |web| Service { vips: vec![], ports: vec![], ..web });
     assert_eq!(why(&world), NotProven::NoVip);
-    service(&mut world, |web| Service {
-        other_proxy: true,
-        ..web
-    });
+    service(&mut world, |web| Service { other_proxy: true, ..web });
     assert_eq!(why(&world), NotProven::NoVip, "another proxy serves it");
-    service(&mut world, |web| Service {
-        bound: Mode::Off,
-        ..web
-    });
+    service(&mut world, |web| Service { bound: Mode::Off, ..web });
     assert_eq!(why(&world), NotProven::ServiceOptedOut);
-    service(&mut world, |web| Service {
-        selector: None,
-        ..web
-    });
+    service(&mut world, |web| Service { selector: None, ..web });
     world.slice(&[]);
     assert_eq!(why(&world), NotProven::NotListed);
     world.slice(&[(NODE, None)]);
     let view = world.state.view(NODE);
-    assert_eq!(
-        view.services[0].endpoints[0].not_proven,
-        Some(NotProven::NodeAddress)
-    );
+    assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::NodeAddress));
     world.state.start_over(world.now);
     world.slice(&[(X, None)]);
     assert_eq!(why(&world), NotProven::NotSynced);
@@ -111,16 +86,11 @@ fn a_cause_for_all_ports_of_a_service_is_named() {
 fn owners_and_possible_holders_of_the_ip_are_named() {
     let (mut world, _) = with_dead_a();
     let b = pod("other", "b", "b", &[X]);
-    world.pod(&Pod {
-        bound: Mode::Off,
-        ..b.clone()
-    });
+    world.pod(&Pod { bound: Mode::Off, ..b.clone() });
     assert_eq!(why(&world), NotProven::OwnerOptedOut(named("other/b")));
     world.pod(&b);
     world.pod(&pod("other", "c", "c", &[X]));
-    let NotProven::SeveralOwners(one, other) = why(&world) else {
-        panic!("{:?}", why(&world))
-    };
+    let NotProven::SeveralOwners(one, other) = why(&world) else { panic!("{:?}", why(&world)) };
     assert_eq!([one, other].map(|name| name.starts_with("other/")), [true; 2]);
 
     let (mut world, _) = with_dead_a();

@@ -13,9 +13,7 @@ use std::time::Duration;
 fn requested(world: &mut World, after: Duration) -> Vec<Selection> {
     world.now += after;
     let opinions = world.state.take_opinions(world.now).into_iter();
-    opinions
-        .filter_map(|Opinion { selection, .. }| selection)
-        .collect()
+    opinions.filter_map(|Opinion { selection, .. }| selection).collect()
 }
 
 /// The first opinions for what just happened.
@@ -45,12 +43,7 @@ fn named(name: &str) -> Selection {
 }
 
 fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
-    Part {
-        selection,
-        sent: Duration::MAX,
-        objects,
-        later: BTreeSet::new(),
-    }
+    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
 }
 
 fn show(world: &mut World, selection: Selection, pods: &[Pod]) {
@@ -104,9 +97,7 @@ fn two_lists_agree_only_if_none_between_them_shows_the_pods_alive() {
     for shown_by_events in [false, true, false] {
         world.list(&pods.iter().map(dead).collect::<Vec<Pod>>());
         assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
-        pods.iter()
-            .filter(|_| shown_by_events)
-            .for_each(|pod| world.pod(pod));
+        pods.iter().filter(|_| shown_by_events).for_each(|pod| world.pod(pod));
         show(&mut world, on_node_a(), &pods);
         assert_eq!(world.reasons(), []);
     }
@@ -143,10 +134,7 @@ fn an_object_that_the_watch_shows_later_than_the_list_stays_as_the_watch_shows_i
     let b = pod("shop", "b", "web", &[X]);
     world.list(&[dead(&a)]);
     world.pod(&b);
-    let lacks_b = Part {
-        later: BTreeSet::from([b.name]),
-        ..part(labelled("shop", "web"), vec![dead(&a)])
-    };
+    let lacks_b = Part { later: BTreeSet::from([b.name]), ..part(labelled("shop", "web"), vec![dead(&a)]) };
     world.tell(Fact::PodsOf(lacks_b));
     show_slices(&mut world, &[(X, Some(a.uid))]);
     assert_eq!(world.reasons(), []);
@@ -157,10 +145,7 @@ fn a_narrow_list_that_was_sent_before_the_denial_was_pending_is_no_second_list()
     let (mut world, a) = World::cluster().with_a();
     let earlier = world.now;
     world.list(&[dead(&a)]);
-    let shown = |sent| Part {
-        sent,
-        ..part(labelled("shop", "web"), vec![dead(&a)])
-    };
+    let shown = |sent| Part { sent, ..part(labelled("shop", "web"), vec![dead(&a)]) };
     show_slices(&mut world, &[(X, Some(a.uid))]);
     world.tell(Fact::PodsOf(shown(earlier)));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
@@ -194,14 +179,8 @@ fn replaced(namespace: &str, number: u8) -> [Pod; 2] {
 /// So many pods of `shop` and one of `other`, behind Services without selectors, which one list shows to have ended.
 fn replaced_behind_two_services(count: u8) -> (World, Vec<Pod>) {
     let mut world = World::cluster();
-    let by_hand = Service {
-        selector: None,
-        ..web()
-    };
-    let mut of_other = Service {
-        vips: vec![Addr::v4([10, 96, 0, 2])],
-        ..by_hand.clone()
-    };
+    let by_hand = Service { selector: None, ..web() };
+    let mut of_other = Service { vips: vec![Addr::v4([10, 96, 0, 2])], ..by_hand.clone() };
     of_other.name.0 = "other".into();
     world.tell(Fact::Service(Change::Applied(by_hand)));
     world.tell(Fact::Service(Change::Applied(of_other)));
@@ -231,11 +210,7 @@ fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
     assert_eq!(lists.iter().filter(is_others).count(), 2);
     assert_eq!(lists.len(), 2 + 8 + 1, "and one of this node's pods");
     let later = requested(&mut world, Duration::from_mins(1));
-    assert_eq!(
-        later.len(),
-        2 + 2 + 1,
-        "those that did not come, and one each 30 s"
-    );
+    assert_eq!(later.len(), 2 + 2 + 1, "those that did not come, and one each 30 s");
 }
 
 #[test]
@@ -245,18 +220,9 @@ fn the_slices_of_many_services_of_a_namespace_are_one_list() {
     let (mut pods, mut slices) = (Vec::new(), Vec::new());
     for number in 0..20 {
         let name: Name = ("shop".into(), format!("web-{number}").into());
-        let service = Service {
-            name: name.clone(),
-            vips: vec![Addr::v4([10, 96, 1, number])],
-            ..web()
-        };
+        let service = Service { name: name.clone(), vips: vec![Addr::v4([10, 96, 1, number])], ..web() };
         world.tell(Fact::Service(Change::Applied(service)));
-        let ended = dead(&pod(
-            "shop",
-            &name.1,
-            "web",
-            &[Addr::v4([10, 244, 1, 100 + number])],
-        ));
+        let ended = dead(&pod("shop", &name.1, "web", &[Addr::v4([10, 244, 1, 100 + number])]));
         let mut slice = slice(&name.1, &endpoints(std::slice::from_ref(&ended)));
         slice.service = Some(name.clone());
         world.tell(Fact::Slice(Change::Applied(slice.clone())));
@@ -269,10 +235,7 @@ fn the_slices_of_many_services_of_a_namespace_are_one_list() {
     world.list(&pods);
     assert_eq!(world.held().len(), 20);
     let all = all.unwrap();
-    assert_eq!(
-        first(&mut world),
-        [labelled("shop", "web"), on_node_a(), all.clone()]
-    );
+    assert_eq!(first(&mut world), [labelled("shop", "web"), on_node_a(), all.clone()]);
     show(&mut world, labelled("shop", "web"), &pods);
     assert_eq!(world.carried_out(), []);
     world.tell(Fact::SlicesOf(part(all, slices)));

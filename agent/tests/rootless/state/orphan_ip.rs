@@ -7,18 +7,14 @@ use epguard_core::state::{Endpoint, MEMORY};
 
 fn orphan_ip(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
-    let orphan_ip = terminated
-        .iter()
-        .filter(|(_, orphan_ip)| orphan_ip.lifted.is_none());
+    let orphan_ip = terminated.iter().filter(|(_, orphan_ip)| orphan_ip.lifted.is_none());
     orphan_ip.map(|(ip, orphan_ip)| (*ip, orphan_ip.dead)).collect()
 }
 
 /// Entries that only keep the kernel from forgetting who spoke.
 fn lifted(world: &World) -> Vec<(Addr, Uid)> {
     let terminated = &world.state.tables().terminated;
-    let lifted = terminated
-        .iter()
-        .filter(|(_, orphan_ip)| orphan_ip.lifted.is_some());
+    let lifted = terminated.iter().filter(|(_, orphan_ip)| orphan_ip.lifted.is_some());
     lifted.map(|(ip, orphan_ip)| (*ip, orphan_ip.dead)).collect()
 }
 
@@ -53,14 +49,8 @@ fn an_ip_stays_an_orphan_for_a_while_after_its_pod_object_and_while_clients_send
     world.state.tick(world.now);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
     let (port, protocol) = (5432, Protocol::Tcp);
-    let socket = Endpoint {
-        ip: X,
-        port,
-        protocol,
-    };
-    world
-        .state
-        .hit(world.now, epguard_common::ServiceNumber::NONE, &socket);
+    let socket = Endpoint { ip: X, port, protocol };
+    world.state.hit(world.now, epguard_common::ServiceNumber::NONE, &socket);
     world.now += MEMORY / 2;
     world.state.tick(world.now);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
@@ -93,10 +83,7 @@ fn a_new_owner_or_a_possible_holder_ends_an_orphan_ip() {
     assert_eq!(orphan_ip(&world), []);
     world.pod(&pod("other", "b", "b", &[Y]));
     assert_eq!(orphan_ip(&world), [(X, a.uid)], "it came up elsewhere");
-    let elsewhere = Pod {
-        node: Some("node-b".into()),
-        ..pending("other", "c", "c")
-    };
+    let elsewhere = Pod { node: Some("node-b".into()), ..pending("other", "c", "c") };
     world.pod(&elsewhere);
     assert_eq!(orphan_ip(&world), [(X, a.uid)], "another node never hands X out");
 }
@@ -145,10 +132,7 @@ fn no_ip_is_an_orphan_while_the_nodes_holders_are_unknown() {
 #[test]
 fn a_node_reads_its_holders_only_while_it_has_a_dead_pod() {
     let unsynced = epguard_core::state::State::new(settings());
-    assert!(
-        unsynced.asks_for_presence(),
-        "an earlier process may have known of one"
-    );
+    assert!(unsynced.asks_for_presence(), "an earlier process may have known of one");
     let mut world = World::cluster();
     let a = pod("shop", "a", "web", &[X]);
     world.pod(&a);
@@ -174,10 +158,7 @@ fn a_packet_from_an_orphan_ip_lifts_its_denial_until_another_pod_dies_there() {
     assert_eq!(orphan_ip(&world), [(X, b.uid)]);
     world.pod(&dead(&a));
     world.list(&[dead(&a), dead(&b)]);
-    assert!(
-        !orphan_ip(&world).contains(&(X, a.uid)),
-        "A was dead when somebody spoke"
-    );
+    assert!(!orphan_ip(&world).contains(&(X, a.uid)), "A was dead when somebody spoke");
 }
 
 #[test]
@@ -233,10 +214,7 @@ fn lifts_survive_an_api_that_goes_back_in_time() {
 #[test]
 fn ips_of_other_nodes_or_outside_of_all_ranges_are_never_orphans() {
     let mut world = World::cluster();
-    let far = Pod {
-        node: Some("node-b".into()),
-        ..pod("shop", "far", "web", &[Addr::v4([10, 244, 2, 10])])
-    };
+    let far = Pod { node: Some("node-b".into()), ..pod("shop", "far", "web", &[Addr::v4([10, 244, 2, 10])]) };
     let strange = pod("shop", "strange", "web", &[Addr::v4([172, 16, 0, 9])]);
     for gone in [far, strange] {
         world.pod(&gone);
@@ -258,16 +236,8 @@ fn without_ranges_of_its_own_a_node_has_no_orphan_ips() {
 
 #[test]
 fn pods_that_opted_out_host_network_pods_and_mirror_pods_leave_no_orphan_ip() {
-    let changes: [fn(Pod) -> Pod; 2] = [
-        |pod| Pod {
-            bound: epguard_common::Mode::Off,
-            ..pod
-        },
-        |pod| Pod {
-            host_network: true,
-            ..pod
-        },
-    ];
+    let changes: [fn(Pod) -> Pod; 2] =
+        [|pod| Pod { bound: epguard_common::Mode::Off, ..pod }, |pod| Pod { host_network: true, ..pod }];
     for change in changes {
         let mut world = World::cluster();
         let a = change(pod("shop", "a", "web", &[X]));

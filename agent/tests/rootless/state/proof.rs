@@ -91,16 +91,11 @@ fn nothing_is_denied_before_every_kind_was_listed() {
         ipam: epguard_core::state::Ipam::Auto,
         ranges: epguard_core::state::Ranges::default(),
     };
-    let mut world = World {
-        state: epguard_core::state::State::new(settings),
-        now: std::time::Duration::ZERO,
-    };
+    let mut world =
+        World { state: epguard_core::state::State::new(settings), now: std::time::Duration::ZERO };
     let a = pod("shop", "a", "web", &[X]);
     world.tell(Fact::Service(Change::Reset(vec![web()])));
-    world.tell(Fact::Slice(Change::Reset(vec![slice(
-        "web",
-        &[(X, Some(a.uid))],
-    )])));
+    world.tell(Fact::Slice(Change::Reset(vec![slice("web", &[(X, Some(a.uid))])])));
     world.tell(Fact::Pod(Change::Reset(vec![dead(&a)])));
     assert_eq!(world.reasons(), []);
     world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
@@ -118,10 +113,7 @@ fn two_live_claimants_are_a_conflict_and_pass() {
     assert_eq!(world.reasons(), []);
     assert_eq!(world.state.live_claimants(X).count(), 2);
     let (owners, _) = world.state.take_owners(usize::MAX);
-    assert_eq!(
-        owners.get(&X).map(|owner| owner.flags),
-        Some(epguard_common::Owner::CONFLICT)
-    );
+    assert_eq!(owners.get(&X).map(|owner| owner.flags), Some(epguard_common::Owner::CONFLICT));
 }
 
 #[test]
@@ -137,10 +129,7 @@ fn an_entry_without_a_uid_or_with_an_unknown_one_passes() {
 #[test]
 fn a_service_without_a_selector_is_denied_only_while_it_lists_the_pod() {
     let (mut world, a) = World::cluster().with_a();
-    world.tell(Fact::Service(Change::Applied(Service {
-        selector: None,
-        ..web()
-    })));
+    world.tell(Fact::Service(Change::Applied(Service { selector: None, ..web() })));
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [DeadBackend]);
     world.slice(&[]);
@@ -150,10 +139,7 @@ fn a_service_without_a_selector_is_denied_only_while_it_lists_the_pod() {
 #[test]
 fn node_addresses_and_host_network_pods_are_never_judged() {
     let mut world = World::cluster();
-    let a = Pod {
-        host_network: true,
-        ..pod("shop", "a", "web", &[super::world::NODE])
-    };
+    let a = Pod { host_network: true, ..pod("shop", "a", "web", &[super::world::NODE]) };
     world.pod(&a);
     world.slice(&[(super::world::NODE, Some(a.uid))]);
     world.pod(&dead(&a));
@@ -161,27 +147,17 @@ fn node_addresses_and_host_network_pods_are_never_judged() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.tell(Fact::LocalAddresses(vec![X]));
-    assert_eq!(
-        world.reasons(),
-        [],
-        "an address of this node's own, a gateway for one"
-    );
+    assert_eq!(world.reasons(), [], "an address of this node's own, a gateway for one");
 }
 
 #[test]
 fn pods_and_services_that_opted_out_are_never_denied() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.tell(Fact::Service(Change::Applied(Service {
-        bound: epguard_common::Mode::Off,
-        ..web()
-    })));
+    world.tell(Fact::Service(Change::Applied(Service { bound: epguard_common::Mode::Off, ..web() })));
     assert_eq!(world.reasons(), []);
     world.tell(Fact::Service(Change::Applied(web())));
-    world.pod(&Pod {
-        bound: epguard_common::Mode::Off,
-        ..dead(&a)
-    });
+    world.pod(&Pod { bound: epguard_common::Mode::Off, ..dead(&a) });
     assert_eq!(world.reasons(), []);
 }
 
@@ -199,20 +175,14 @@ fn an_ip_that_the_service_lists_alive_on_another_port_passes_on_all() {
 fn a_new_owner_that_opted_out_is_never_denied() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.pod(&Pod {
-        bound: epguard_common::Mode::Off,
-        ..pod("other", "b", "b", &[X])
-    });
+    world.pod(&Pod { bound: epguard_common::Mode::Off, ..pod("other", "b", "b", &[X]) });
     assert_eq!(world.reasons(), []);
 }
 
 #[test]
 fn the_status_of_a_virtual_kubelet_proves_nothing() {
     let mut world = World::cluster();
-    let virtual_node = epguard_core::facts::Node {
-        virtual_kubelet: true,
-        ..super::world::node("node-a", 1)
-    };
+    let virtual_node = epguard_core::facts::Node { virtual_kubelet: true, ..super::world::node("node-a", 1) };
     world.tell(Fact::Node(Change::Applied(virtual_node)));
     let a = pod("shop", "a", "web", &[X]);
     world.pod(&dead(&a));
@@ -223,10 +193,7 @@ fn the_status_of_a_virtual_kubelet_proves_nothing() {
 #[test]
 fn a_host_network_pod_is_never_judged_even_at_an_address_that_no_node_shows() {
     let mut world = World::cluster();
-    let a = Pod {
-        host_network: true,
-        ..pod("shop", "a", "web", &[X])
-    };
+    let a = Pod { host_network: true, ..pod("shop", "a", "web", &[X]) };
     world.pod(&a);
     world.slice(&[(X, Some(a.uid))]);
     world.pod(&dead(&a));

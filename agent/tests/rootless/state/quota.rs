@@ -63,13 +63,7 @@ fn flood(world: &mut World) {
 fn denied(world: &World) -> (usize, bool) {
     let denied = world.state.tables().denied.keys();
     let flooded = denied.clone().filter(|target| target.addr != X).count();
-    (
-        flooded,
-        denied
-            .map(|target| target.addr)
-            .collect::<BTreeSet<_>>()
-            .contains(&X),
-    )
+    (flooded, denied.map(|target| target.addr).collect::<BTreeSet<_>>().contains(&X))
 }
 
 #[test]
@@ -85,10 +79,7 @@ fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
     assert!(meant, "the other namespace's denial found no room");
     assert!(flooded.abs_diff(capacity::DENIED / 2) <= 1, "{flooded}");
     let refused = usize::from(PORTS) * usize::from(PODS) - flooded;
-    assert_eq!(
-        world.state.tables().refused,
-        [("flood".to_owned(), refused)].into()
-    );
+    assert_eq!(world.state.tables().refused, [("flood".to_owned(), refused)].into());
 }
 
 #[test]

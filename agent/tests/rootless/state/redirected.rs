@@ -10,10 +10,7 @@ const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 fn redirecting(on_denial: OnDenial) -> World {
     let mut world = World::cluster();
     world.tell(Fact::Service(Change::Applied(Service {
-        on_denial: OnDenial {
-            action: Action::Redirect,
-            ..on_denial
-        },
+        on_denial: OnDenial { action: Action::Redirect, ..on_denial },
         ..web()
     })));
     let a = pod("shop", "a", "web", &[X]);
@@ -30,10 +27,7 @@ fn near() -> Pod {
 }
 
 fn far() -> Pod {
-    Pod {
-        node: Some("node-b".into()),
-        ..pod("shop", "far", "web", &[FAR])
-    }
+    Pod { node: Some("node-b".into()), ..pod("shop", "far", "web", &[FAR]) }
 }
 
 fn list(world: &mut World, pods: &[&Pod]) {
@@ -47,10 +41,7 @@ fn offered(world: &World) -> (Vec<Addr>, Option<Action>) {
     let backends = tables.backends.iter().filter(|(target, _)| target.addr == X);
     let offered = backends.flat_map(|(_, backends)| backends.live.iter().take(backends.count as usize));
     let denial = tables.denied.iter().find(|(target, _)| target.addr == X);
-    (
-        offered.map(|backend| backend.addr).collect(),
-        denial.map(|(_, denial)| denial.action),
-    )
+    (offered.map(|backend| backend.addr).collect(), denial.map(|(_, denial)| denial.action))
 }
 
 #[test]
@@ -69,19 +60,10 @@ fn endpoints_of_the_same_node_come_first_and_then_those_of_the_same_zone() {
     world.pod(&dead(&near()));
     assert_eq!(offered(&world), (vec![FAR], Some(Action::Redirect)));
 
-    let farther = Pod {
-        node: Some("node-c".into()),
-        ..pod("shop", "farther", "web", &[Addr::v4([10, 244, 3, 10])])
-    };
-    for (name, number, zone) in [
-        ("node-a", 1, "west"),
-        ("node-b", 2, "west"),
-        ("node-c", 3, "east"),
-    ] {
-        world.tell(Fact::Node(Change::Applied(Node {
-            zone: Some(zone.into()),
-            ..node(name, number)
-        })));
+    let farther =
+        Pod { node: Some("node-c".into()), ..pod("shop", "farther", "web", &[Addr::v4([10, 244, 3, 10])]) };
+    for (name, number, zone) in [("node-a", 1, "west"), ("node-b", 2, "west"), ("node-c", 3, "east")] {
+        world.tell(Fact::Node(Change::Applied(Node { zone: Some(zone.into()), ..node(name, number) })));
     }
     world.pod(&farther);
     list(&mut world, &[&far(), &farther]);
@@ -100,10 +82,7 @@ fn without_a_live_endpoint_flows_are_rejected() {
 
 #[test]
 fn a_local_traffic_policy_keeps_flows_on_the_node() {
-    let mut world = redirecting(OnDenial {
-        local_only: true,
-        ..OnDenial::default()
-    });
+    let mut world = redirecting(OnDenial { local_only: true, ..OnDenial::default() });
     assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
     world.pod(&dead(&near()));
     assert_eq!(offered(&world), (vec![], Some(Action::Reject)));
@@ -112,10 +91,7 @@ fn a_local_traffic_policy_keeps_flows_on_the_node() {
 #[test]
 fn an_endpoint_that_is_terminating_or_no_longer_listed_gets_no_new_flow() {
     let mut world = redirecting(OnDenial::default());
-    world.pod(&Pod {
-        deleting: true,
-        ..near()
-    });
+    world.pod(&Pod { deleting: true, ..near() });
     assert_eq!(offered(&world).0, [FAR]);
     let mut world = redirecting(OnDenial::default());
     list(&mut world, &[&far()]);
@@ -128,10 +104,7 @@ fn a_port_is_known_by_its_number_once_the_services_slices_call_it_otherwise() {
     let renamed = |endpoints: &[(Addr, Option<epguard_common::Uid>)], names: &[&str]| Slice {
         ports: names
             .iter()
-            .map(|name| SlicePort {
-                name: PortName::new(name),
-                ..slice("web", &[]).ports[0]
-            })
+            .map(|name| SlicePort { name: PortName::new(name), ..slice("web", &[]).ports[0] })
             .collect(),
         ..slice("web", endpoints)
     };
@@ -139,11 +112,7 @@ fn a_port_is_known_by_its_number_once_the_services_slices_call_it_otherwise() {
     world.tell(Fact::Slice(Change::Applied(renamed(&near, &["web"]))));
     assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
     world.tell(Fact::Slice(Change::Applied(renamed(&near, &["web", "admin"]))));
-    assert_eq!(
-        offered(&world),
-        (vec![], Some(Action::Reject)),
-        "the number is of two ports"
-    );
+    assert_eq!(offered(&world), (vec![], Some(Action::Reject)), "the number is of two ports");
 }
 
 #[test]
@@ -170,20 +139,11 @@ fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
     for number in 0..4 {
         let ips = (0..80).map(|last| (Addr::v4([10, 244, 10 + number, last]), Some(a.uid)));
         let listed = slice(&format!("web-{number}"), &ips.collect::<Vec<_>>());
-        let ports = (1..=100).map(|port| SlicePort {
-            port,
-            ..listed.ports[0]
-        });
-        world.tell(Fact::Slice(Change::Applied(Slice {
-            ports: ports.collect(),
-            ..listed
-        })));
+        let ports = (1..=100).map(|port| SlicePort { port, ..listed.ports[0] });
+        world.tell(Fact::Slice(Change::Applied(Slice { ports: ports.collect(), ..listed })));
     }
     world.tell(Fact::Service(Change::Applied(Service {
-        on_denial: OnDenial {
-            action: Action::Redirect,
-            ..OnDenial::default()
-        },
+        on_denial: OnDenial { action: Action::Redirect, ..OnDenial::default() },
         ..web()
     })));
     let denied = &world.state.tables().denied;
@@ -195,11 +155,7 @@ fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
 fn only_endpoints_of_the_same_port_name_are_offered() {
     let mut world = redirecting(OnDenial::default());
     let listed = |name, port, ip, pod: &Pod| Slice {
-        ports: vec![SlicePort {
-            name: PortName::new(name),
-            port,
-            ..slice(name, &[]).ports[0]
-        }],
+        ports: vec![SlicePort { name: PortName::new(name), port, ..slice(name, &[]).ports[0] }],
         ..slice(name, &[(ip, Some(pod.uid))])
     };
     let a = pod("shop", "a", "web", &[X]);
@@ -212,10 +168,7 @@ fn only_endpoints_of_the_same_port_name_are_offered() {
 #[test]
 fn a_service_with_session_affinity_keeps_a_client_at_one_endpoint() {
     let sticky = |sticky| {
-        let world = redirecting(OnDenial {
-            sticky,
-            ..OnDenial::default()
-        });
+        let world = redirecting(OnDenial { sticky, ..OnDenial::default() });
         let first = world.state.tables().backends.values().next().copied();
         first.map(|backends| backends.sticky)
     };

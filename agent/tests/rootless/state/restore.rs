@@ -28,31 +28,20 @@ fn restarted_after(
     services: Vec<Service>,
     slices: Vec<Slice>,
 ) -> World {
-    let settings = Settings {
-        ranges: epguard_core::state::Ranges::default(),
-        node: "node-a".into(),
-        ipam: Ipam::Auto,
-    };
-    let mut world = World {
-        state: State::with_numbers(settings, Numbers::after(last)),
-        now: Duration::from_secs(1),
-    };
+    let settings =
+        Settings { ranges: epguard_core::state::Ranges::default(), node: "node-a".into(), ipam: Ipam::Auto };
+    let mut world =
+        World { state: State::with_numbers(settings, Numbers::after(last)), now: Duration::from_secs(1) };
     world.state.restore(tables.clone());
     world.tell(Fact::Presence(Presence::Held(vec![])));
     let nodes: Vec<Node> = vec![node("node-a", 1), node("node-b", 2)];
     world.tell(Fact::Node(Change::Reset(nodes)));
     world.tell(Fact::Namespace(Change::Reset(
-        ["shop", "other"]
-            .map(|name| super::world::namespace(name, epguard_common::Mode::Enforce))
-            .into(),
+        ["shop", "other"].map(|name| super::world::namespace(name, epguard_common::Mode::Enforce)).into(),
     )));
     world.tell(Fact::Service(Change::Reset(services)));
     world.tell(Fact::Slice(Change::Reset(slices)));
-    assert_eq!(
-        world.reasons(),
-        [],
-        "nothing is proven before everything is listed"
-    );
+    assert_eq!(world.reasons(), [], "nothing is proven before everything is listed");
     world.tell(Fact::Pod(Change::Reset(pods)));
     world
 }
@@ -77,29 +66,17 @@ fn a_restored_death_keeps_its_denial_and_number_without_api_objects() {
 fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
     let (tables, a) = left_behind();
     let b = pod("other", "b", "b", &[X]);
-    let rejected = Pod {
-        ips: Ips::new(),
-        ..terminal(&a)
-    };
+    let rejected = Pod { ips: Ips::new(), ..terminal(&a) };
     for rewritten in [terminal(&a), rejected] {
         let pods = vec![rewritten.clone(), b.clone()];
-        let mut world = restarted(
-            &tables,
-            pods,
-            vec![web()],
-            vec![slice("web", &[(X, Some(a.uid))])],
-        );
+        let mut world = restarted(&tables, pods, vec![web()], vec![slice("web", &[(X, Some(a.uid))])]);
         let denied = [(X, Reused, UidState::Dead, a.uid, Some(b.uid))];
         assert_eq!(world.denials(), denied);
         world.pod(&rewritten);
         assert_eq!(world.denials(), denied, "shown again");
         assert_eq!(world.carried_out(), [X]);
         world.pod(&a);
-        assert_eq!(
-            world.state.take_revived(),
-            Some(a.name.clone()),
-            "alive after all"
-        );
+        assert_eq!(world.state.take_revived(), Some(a.name.clone()), "alive after all");
     }
 }
 
@@ -126,18 +103,10 @@ fn owners_and_possible_holders_are_proven_anew_after_a_restore() {
         assert_eq!(world.reasons(), [], "{c:?}");
     }
     let unproven = Slice {
-        endpoints: vec![SliceEndpoint {
-            ip: X,
-            target: None,
-            target_name: None,
-            ready: true,
-        }],
+        endpoints: vec![SliceEndpoint { ip: X, target: None, target_name: None, ready: true }],
         ..slice("web", &[])
     };
-    assert_eq!(
-        restarted(&tables, vec![], vec![web()], vec![unproven]).reasons(),
-        []
-    );
+    assert_eq!(restarted(&tables, vec![], vec![web()], vec![unproven]).reasons(), []);
 }
 
 #[test]
@@ -178,10 +147,7 @@ fn restarted_after_a_revival() -> World {
     assert_eq!(world.carried_out().len(), 2);
     let tables = world.state.tables().clone();
     let mut world = World {
-        state: State::new(Settings {
-            ipam: Ipam::Node,
-            ..super::world::settings()
-        }),
+        state: State::new(Settings { ipam: Ipam::Node, ..super::world::settings() }),
         now: Duration::from_secs(1),
     };
     world.state.restore(tables);
@@ -231,11 +197,7 @@ fn a_retired_pod_is_not_restored() {
 fn number_of_another(world: &mut World) -> u32 {
     let name = ("other".into(), "web".into());
     let vip = epguard_common::Addr::v4([10, 96, 0, 2]);
-    world.tell(Fact::Service(Change::Applied(Service {
-        name: name.clone(),
-        vips: vec![vip],
-        ..web()
-    })));
+    world.tell(Fact::Service(Change::Applied(Service { name: name.clone(), vips: vec![vip], ..web() })));
     let pod = pod("other", "a2", "web", &[Y]);
     world.pod(&pod);
     world.tell(Fact::Slice(Change::Applied(Slice {
@@ -261,11 +223,7 @@ fn the_number_of_a_deleted_service_is_given_to_no_other() {
 fn after_a_restart_new_services_have_greater_numbers_than_any_that_was_written() {
     let (tables, _) = left_behind();
     let mut world = restarted_after(40, &tables, vec![], vec![web()], vec![]);
-    assert_eq!(
-        last(world.state.tables()),
-        last(&tables),
-        "its Service keeps its number"
-    );
+    assert_eq!(last(world.state.tables()), last(&tables), "its Service keeps its number");
     assert_eq!(number_of_another(&mut world), 41);
     let tables = world.state.tables();
     let denied = tables.denied.keys().map(|key| key.service.number);

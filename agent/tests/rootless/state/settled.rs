@@ -37,27 +37,14 @@ fn world() -> World {
 fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
     let mut world = world();
     world.pod(&stuck(7, &[]));
-    assert_eq!(
-        (world.reasons(), orphan_ip(&world)),
-        (vec![], vec![]),
-        "it may hold X"
-    );
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]), "it may hold X");
     world.pod(&stuck(7, &[Y]));
     assert_eq!((world.reasons(), orphan_ip(&world)), (vec![DeadBackend], vec![X]));
     let again = stuck(7, &[Y]);
     world.pod(&again);
-    assert_eq!(
-        world.reasons(),
-        [DeadBackend],
-        "the next try to pull changes nothing"
-    );
+    assert_eq!(world.reasons(), [DeadBackend], "the next try to pull changes nothing");
     world.list(&[again]);
-    assert!(
-        world
-            .state
-            .possible_holders(world.now + Duration::from_hours(1))
-            .is_empty()
-    );
+    assert!(world.state.possible_holders(world.now + Duration::from_hours(1)).is_empty());
 }
 
 #[test]
@@ -79,21 +66,13 @@ fn a_pod_with_a_new_sandbox_may_hold_another_ip_than_the_reported_one() {
 fn a_pods_first_ip_or_one_from_a_list_may_belong_to_an_earlier_sandbox() {
     let mut world = world();
     world.pod(&stuck(7, &[Y]));
-    assert_eq!(
-        (world.reasons(), orphan_ip(&world)),
-        (vec![], vec![]),
-        "no sandbox without an IP was shown"
-    );
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]), "no sandbox without an IP was shown");
 
     let mut world = self::world();
     world.pod(&stuck(7, &[]));
     let a = dead(&pod("shop", "a", "web", &[X]));
     world.list(&[a, stuck(7, &[Y])]);
-    assert_eq!(
-        (world.reasons(), orphan_ip(&world)),
-        (vec![], vec![]),
-        "the watch had a gap"
-    );
+    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]), "the watch had a gap");
 }
 
 #[test]
@@ -102,11 +81,7 @@ fn the_order_in_which_the_watch_shows_sandbox_and_containers_counts_before_the_k
     type Status = (u32, u32, Sandbox);
     let stories: [(&str, &[Status], bool); 9] = [
         ("clock right", &[(7, 1, Published)], true),
-        (
-            "set back between sandbox and container",
-            &[(7, 0, Unsettled), (7, 1, Unsettled)],
-            true,
-        ),
+        ("set back between sandbox and container", &[(7, 0, Unsettled), (7, 1, Unsettled)], true),
         ("the same, shown at once", &[(7, 1, FirstStarts)], true),
         (
             "a new sandbox, shown with all else of the one before",
@@ -123,27 +98,15 @@ fn the_order_in_which_the_watch_shows_sandbox_and_containers_counts_before_the_k
             &[(7, 1, Published), (5, 1, Published), (5, 1, Published)],
             false,
         ),
-        (
-            "its container, too",
-            &[(7, 1, Published), (5, 1, Published), (5, 2, Published)],
-            true,
-        ),
-        (
-            "a restart and a new sandbox, shown at once",
-            &[(7, 1, Published), (9, 2, Unsettled)],
-            false,
-        ),
+        ("its container, too", &[(7, 1, Published), (5, 1, Published), (5, 2, Published)], true),
+        ("a restart and a new sandbox, shown at once", &[(7, 1, Published), (9, 2, Unsettled)], false),
         ("no sandbox", &[(7, 1, Published), (0, 1, Unsettled)], false),
     ];
     for (story, statuses, settled) in stories {
         let mut world = world();
         for (since, starts, sandbox) in statuses {
             let (starts, sandbox) = (*starts, *sandbox);
-            world.pod(&Pod {
-                starts,
-                sandbox,
-                ..stuck(*since, &[Y])
-            });
+            world.pod(&Pod { starts, sandbox, ..stuck(*since, &[Y]) });
         }
         let expected: &[_] = if settled { &[DeadBackend] } else { &[] };
         assert_eq!(world.reasons(), expected, "{story}");
@@ -156,11 +119,7 @@ fn a_list_does_not_show_whether_a_container_that_seems_older_than_its_sandbox_is
         let mut world = world();
         let shown = |since| Pod {
             starts: since,
-            sandbox: if since == 7 {
-                Sandbox::Published
-            } else {
-                Sandbox::FirstStarts
-            },
+            sandbox: if since == 7 { Sandbox::Published } else { Sandbox::FirstStarts },
             ..stuck(since, &[Y])
         };
         if let Some(since) = seen {

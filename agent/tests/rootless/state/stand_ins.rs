@@ -17,10 +17,7 @@ fn listing_a(selector: Option<Selector>) -> (World, Pod) {
 }
 
 fn replica(name: &str, deployment: &str, ips: &[epguard_common::Addr]) -> Pod {
-    Pod {
-        workload: Some(Workload::new("shop", ("Deployment", deployment))),
-        ..pod("shop", name, "pg", ips)
-    }
+    Pod { workload: Some(Workload::new("shop", ("Deployment", deployment))), ..pod("shop", name, "pg", ips) }
 }
 
 #[test]
@@ -65,10 +62,8 @@ fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead
     assert_eq!(world.reasons(), [], "the dead pod shows it");
 
     let (mut world, _) = listing_a(Some([("app", "pg")].into_iter().collect()));
-    let unselected = |name, ip| Pod {
-        labels: [("app", "api")].into_iter().collect(),
-        ..replica(name, "pg", &[ip])
-    };
+    let unselected =
+        |name, ip| Pod { labels: [("app", "api")].into_iter().collect(), ..replica(name, "pg", &[ip]) };
     world.pod(&unselected("b", X));
     assert_eq!(world.reasons(), [Reused]);
     let c = unselected("c", Y);

@@ -8,10 +8,7 @@ use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice, SliceEndpo
 fn patroni() -> (World, Pod) {
     let mut world = World::cluster();
     let first = incarnation("first", &[X]);
-    world.tell(Fact::Service(Change::Applied(Service {
-        selector: None,
-        ..web()
-    })));
+    world.tell(Fact::Service(Change::Applied(Service { selector: None, ..web() })));
     world.pod(&first);
     world.tell(Fact::Slice(Change::Applied(listing(&first))));
     (world, first)
@@ -19,10 +16,7 @@ fn patroni() -> (World, Pod) {
 
 /// A pod `shop/pg-0`.
 fn incarnation(of: &str, ips: &[epguard_common::Addr]) -> Pod {
-    Pod {
-        uid: uid(of),
-        ..pod("shop", "pg-0", "pg", ips)
-    }
+    Pod { uid: uid(of), ..pod("shop", "pg-0", "pg", ips) }
 }
 
 fn listing(target: &Pod) -> Slice {
@@ -53,11 +47,7 @@ fn a_name_that_a_slice_of_another_service_gives_to_a_pod_counts_for_all() {
     let selector = None;
     world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
     let other = ("shop".into(), "other".into());
-    let named = Slice {
-        name: ("shop".into(), "second".into()),
-        service: Some(other),
-        ..listing(&first)
-    };
+    let named = Slice { name: ("shop".into(), "second".into()), service: Some(other), ..listing(&first) };
     let mut unnamed = listing(&first);
     unnamed.endpoints[0].target_name = None;
     world.pod(&first);
@@ -74,10 +64,7 @@ fn a_successor_that_shows_no_ip_yet_may_hold_it() {
     let (mut world, first) = patroni();
     world.deleted(&dead(&first));
     assert_eq!(world.reasons(), [DeadBackend]);
-    let second = Pod {
-        uid: uid("second"),
-        ..pending("shop", "pg-0", "pg")
-    };
+    let second = Pod { uid: uid("second"), ..pending("shop", "pg-0", "pg") };
     world.pod(&second);
     assert_eq!(world.reasons(), []);
     world.pod(&incarnation("second", &[Y]));
@@ -103,11 +90,7 @@ fn a_successor_that_is_finished_too_is_denied() {
     let second = incarnation("second", &[X]);
     world.pod(&second);
     world.pod(&terminal(&second));
-    assert_eq!(
-        world.reasons(),
-        [RetiredBackend],
-        "it may still serve what it began"
-    );
+    assert_eq!(world.reasons(), [RetiredBackend], "it may still serve what it began");
     world.pod(&dead(&second));
     assert_eq!(world.reasons(), [DeadBackend]);
 }
@@ -128,10 +111,7 @@ fn a_pod_of_the_name_that_a_slice_gives_is_the_services_own_though_it_has_a_sele
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Slice(Change::Applied(listing(&a))));
     world.deleted(&dead(&a));
-    let namesake = Pod {
-        uid: uid("b"),
-        ..pod("shop", "a", "another", &[X])
-    };
+    let namesake = Pod { uid: uid("b"), ..pod("shop", "a", "another", &[X]) };
     world.pod(&namesake);
     assert_eq!(world.reasons(), []);
     world.deleted(&namesake);

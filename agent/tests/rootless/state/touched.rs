@@ -17,10 +17,7 @@ fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
     let draining = Pod { deleting: true, ..a };
     world.pod(&draining);
     assert_eq!(suspects(&world), [X]);
-    world.pod(&Pod {
-        ips: [Y].into(),
-        ..draining
-    });
+    world.pod(&Pod { ips: [Y].into(), ..draining });
     assert_eq!(suspects(&world), [Y]);
 }
 
@@ -28,11 +25,7 @@ fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
 fn a_draining_pod_of_another_node_is_counted_there_alone() {
     let (mut world, a) = World::cluster().with_a();
     let elsewhere = Some("node-b".into());
-    world.pod(&Pod {
-        deleting: true,
-        node: elsewhere,
-        ..a
-    });
+    world.pod(&Pod { deleting: true, node: elsewhere, ..a });
     assert_eq!(suspects(&world), []);
 }
 
@@ -41,10 +34,7 @@ fn an_address_that_a_node_shows_is_judged_no_more() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [DeadBackend]);
-    world.tell(Fact::Node(Change::Applied(Node {
-        addresses: vec![X],
-        ..node("node-b", 2)
-    })));
+    world.tell(Fact::Node(Change::Applied(Node { addresses: vec![X], ..node("node-b", 2) })));
     assert_eq!(world.reasons(), []);
 }
 
@@ -54,10 +44,7 @@ fn an_endpoint_that_left_the_index_is_neither_counted_nor_kept() {
     let b = pod("shop", "b", "web", &[Y]);
     world.pod(&b);
     world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
-    world.pod(&Pod {
-        deleting: true,
-        ..a.clone()
-    });
+    world.pod(&Pod { deleting: true, ..a.clone() });
     world.deleted(&b);
     world.slice(&[]);
     assert!(suspects(&world).contains(&X));
@@ -82,11 +69,7 @@ fn a_packet_does_not_change_the_pod_that_was_meant() {
         }
         world.slice(&[]);
         let target = *world.state.tables().denied.keys().next().unwrap();
-        let socket = Endpoint {
-            ip: X,
-            port: target.port,
-            protocol: Protocol::Tcp,
-        };
+        let socket = Endpoint { ip: X, port: target.port, protocol: Protocol::Tcp };
         world.state.hit(world.now, target.service, &socket);
         world.pod(&pod("other", "c", "c", &[X]));
         assert_eq!(world.denials()[0].3, b.uid);
@@ -131,10 +114,7 @@ fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
         world.pod(&pod("shop", &format!("new-{number}"), "web", &[*ip]));
     }
     note(&mut history, &mut world);
-    assert!(
-        history.lacks(&world.state),
-        "200 IPs are more than one turn records"
-    );
+    assert!(history.lacks(&world.state), "200 IPs are more than one turn records");
     while history.lacks(&world.state) {
         note(&mut history, &mut world);
     }

@@ -33,10 +33,7 @@ impl World {
 
     /// The same before the node's routes and neighbours were listed.
     pub fn blind(settings: Settings) -> Self {
-        let mut world = Self {
-            state: State::new(settings),
-            now: Duration::from_secs(1),
-        };
+        let mut world = Self { state: State::new(settings), now: Duration::from_secs(1) };
         world.list_all_but_pods();
         world.tell(Fact::Pod(Change::Reset(vec![])));
         world
@@ -76,10 +73,7 @@ impl World {
     }
 
     pub fn deleted(&mut self, pod: &Pod) {
-        let pod = Pod {
-            deleting: true,
-            ..pod.clone()
-        };
+        let pod = Pod { deleting: true, ..pod.clone() };
         self.tell(Fact::Pod(Change::Deleted(pod)));
     }
 
@@ -97,10 +91,7 @@ impl World {
 
     /// All denials: IP, reason, state, meant, owner.
     pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
-        self.state
-            .denials()
-            .map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner))
-            .collect()
+        self.state.denials().map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner)).collect()
     }
 
     /// Endpoints whose packets are stopped when enforcing.
@@ -115,10 +106,7 @@ impl World {
 
     fn with_hold(&self, held: bool) -> Vec<Addr> {
         let denied = self.state.tables().denied.iter();
-        denied
-            .filter(|(_, denial)| (denial.held != 0) == held)
-            .map(|(target, _)| target.addr)
-            .collect()
+        denied.filter(|(_, denial)| (denial.held != 0) == held).map(|(target, _)| target.addr).collect()
     }
 
     pub fn list(&mut self, pods: &[Pod]) {
@@ -155,11 +143,7 @@ impl World {
 
 /// Of an agent on node-a that watches all pods.
 pub fn settings() -> Settings {
-    Settings {
-        node: "node-a".into(),
-        ipam: Ipam::Auto,
-        ranges: Ranges::default(),
-    }
+    Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() }
 }
 
 pub fn uid(name: &str) -> Uid {
@@ -205,26 +189,16 @@ pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
 }
 
 pub fn dead(pod: &Pod) -> Pod {
-    Pod {
-        uid_state: UidState::Dead,
-        sandbox: Sandbox::Unsettled,
-        ..pod.clone()
-    }
+    Pod { uid_state: UidState::Dead, sandbox: Sandbox::Unsettled, ..pod.clone() }
 }
 
 pub fn terminal(pod: &Pod) -> Pod {
-    Pod {
-        uid_state: UidState::Retired,
-        ..pod.clone()
-    }
+    Pod { uid_state: UidState::Retired, ..pod.clone() }
 }
 
 /// Bound, no IP yet.
 pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
-    Pod {
-        sandbox: Sandbox::Unsettled,
-        ..pod(namespace, name, app, &[])
-    }
+    Pod { sandbox: Sandbox::Unsettled, ..pod(namespace, name, app, &[]) }
 }
 
 pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
@@ -233,18 +207,9 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
         service: Some(("shop".into(), "web".into())),
         endpoints: endpoints
             .iter()
-            .map(|(ip, target)| SliceEndpoint {
-                ip: *ip,
-                target: *target,
-                target_name: None,
-                ready: true,
-            })
+            .map(|(ip, target)| SliceEndpoint { ip: *ip, target: *target, target_name: None, ready: true })
             .collect(),
-        ports: vec![SlicePort {
-            name: PortName::new("http"),
-            port: 8080,
-            protocol: Protocol::Tcp,
-        }],
+        ports: vec![SlicePort { name: PortName::new("http"), port: 8080, protocol: Protocol::Tcp }],
         partial: false,
         triggered: None,
     }
@@ -258,11 +223,7 @@ pub fn web() -> Service {
         vips: vec![Addr::v4([10, 96, 0, 1])],
         other_proxy: false,
         partial: false,
-        ports: vec![ServicePort {
-            port: 80,
-            node_port: 30080,
-            protocol: Protocol::Tcp,
-        }],
+        ports: vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }],
         bound: Mode::Enforce,
         on_denial: OnDenial::default(),
     }

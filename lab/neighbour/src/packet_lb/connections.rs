@@ -194,10 +194,7 @@ pub fn track(packet: &Packet, direction: u8, rev_nat_index: u16) -> Option<u16> 
         return Some(entry.rev_nat_index);
     }
     let tuple = tuple.reversed();
-    if tuple
-        .find()
-        .is_none_or(|entry| entry.rev_nat_index != rev_nat_index)
-    {
+    if tuple.find().is_none_or(|entry| entry.rev_nat_index != rev_nat_index) {
         tuple.create(rev_nat_index, 0);
     }
     None

@@ -76,11 +76,7 @@ fn parse(ctx: &TcContext) -> Option<Packet> {
         (flow::ETHERNET + 6, flow::ETHERNET + 40)
     };
     Some(Packet {
-        src: Endpoint {
-            ip: to.src,
-            port: ctx.load(transport_at).ok()?,
-            reserved: 0,
-        },
+        src: Endpoint { ip: to.src, port: ctx.load(transport_at).ok()?, reserved: 0 },
         dst: to.to,
         protocol: ctx.load(protocol_at).ok()?,
         transport_at,

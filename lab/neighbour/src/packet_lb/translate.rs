@@ -76,11 +76,7 @@ pub fn reverse(packet: &Packet, rev_nat_index: u16) -> Option<Endpoint> {
         let nat = unsafe { *NAT6.get_ptr(rev_nat_index)? };
         (nat.address, nat.port)
     };
-    Some(Endpoint {
-        ip,
-        port,
-        reserved: 0,
-    })
+    Some(Endpoint { ip, port, reserved: 0 })
 }
 
 /// Model `lb4_dnat_request()`.

@@ -34,11 +34,7 @@ pub fn find(namespace: u64, service: &Service) -> Option<Endpoint> {
 #[inline(always)]
 pub fn store(namespace: u64, service: &Service, backend: u32) {
     if service.affinity_seconds != 0 {
-        let value = Affinity {
-            used_ns: now_ns(),
-            backend,
-            reserved: 0,
-        };
+        let value = Affinity { used_ns: now_ns(), backend, reserved: 0 };
         // As there, a failure is no reason to refuse the call.
         let _ = SOCKET_AFFINITY.insert(client(namespace, service), value, 0);
     }
@@ -46,11 +42,7 @@ pub fn store(namespace: u64, service: &Service, backend: u32) {
 
 #[inline(always)]
 fn client(namespace: u64, service: &Service) -> Client {
-    Client {
-        namespace,
-        service: service.number,
-        reserved: 0,
-    }
+    Client { namespace, service: service.number, reserved: 0 }
 }
 
 #[inline(always)]

@@ -29,11 +29,7 @@ pub fn peer6(ctx: &SockAddrContext) -> Endpoint {
 fn endpoint(ip: [u32; 4], ctx: &SockAddrContext) -> Endpoint {
     // SAFETY: as in `peer4`. The port is in network order in the low 16 bits.
     let port = unsafe { read_volatile(&raw const (*ctx.sock_addr).user_port) } as u16;
-    Endpoint {
-        ip,
-        port,
-        reserved: 0,
-    }
+    Endpoint { ip, port, reserved: 0 }
 }
 
 /// Writes the address of an IPv4 hook.

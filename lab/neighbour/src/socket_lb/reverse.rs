@@ -52,18 +52,10 @@ static REVERSE6: LruHashMap<Key6, Value6, 4096> = LruHashMap::new();
 #[inline(always)]
 pub fn store(cookie: u64, backend: &Endpoint, vip: &Endpoint, rev_nat_index: u16) -> bool {
     if backend.is_mapped() {
-        let value = Value4 {
-            ip: vip.ip[3],
-            port: vip.port,
-            rev_nat_index,
-        };
+        let value = Value4 { ip: vip.ip[3], port: vip.port, rev_nat_index };
         REVERSE4.insert(key4(cookie, backend), value, 0).is_ok()
     } else {
-        let value = Value6 {
-            ip: vip.ip,
-            port: vip.port,
-            rev_nat_index,
-        };
+        let value = Value6 { ip: vip.ip, port: vip.port, rev_nat_index };
         REVERSE6.insert(key6(cookie, backend), value, 0).is_ok()
     }
 }
@@ -81,16 +73,9 @@ pub fn find(cookie: u64, backend: &Endpoint, protocol: u8) -> Option<Endpoint> {
         let value = unsafe { *REVERSE6.get_ptr(key6(cookie, backend))? };
         (at(value.ip, value.port), value.rev_nat_index)
     };
-    let frontend = Frontend {
-        ip: vip.ip,
-        port: vip.port,
-        protocol,
-        reserved: 0,
-    };
+    let frontend = Frontend { ip: vip.ip, port: vip.port, protocol, reserved: 0 };
     // SAFETY: the lab replaces whole entries.
-    let service = SOCKET_SERVICES
-        .get_ptr(frontend)
-        .map(|service| unsafe { *service });
+    let service = SOCKET_SERVICES.get_ptr(frontend).map(|service| unsafe { *service });
     if service.is_some_and(|service| service.rev_nat_index() == number && service.count > 0) {
         return Some(vip);
     }
@@ -104,29 +89,15 @@ pub fn find(cookie: u64, backend: &Endpoint, protocol: u8) -> Option<Endpoint> {
 
 #[inline(always)]
 fn key4(cookie: u64, backend: &Endpoint) -> Key4 {
-    Key4 {
-        cookie,
-        ip: backend.ip[3],
-        port: backend.port,
-        reserved: 0,
-    }
+    Key4 { cookie, ip: backend.ip[3], port: backend.port, reserved: 0 }
 }
 
 #[inline(always)]
 fn key6(cookie: u64, backend: &Endpoint) -> Key6 {
-    Key6 {
-        cookie,
-        ip: backend.ip,
-        port: backend.port,
-        reserved: [0; 3],
-    }
+    Key6 { cookie, ip: backend.ip, port: backend.port, reserved: [0; 3] }
 }
 
 #[inline(always)]
 fn at(ip: [u32; 4], port: u16) -> Endpoint {
-    Endpoint {
-        ip,
-        port,
-        reserved: 0,
-    }
+    Endpoint { ip, port, reserved: 0 }
 }

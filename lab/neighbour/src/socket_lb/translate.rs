@@ -20,12 +20,7 @@ pub fn forward(ctx: &SockAddrContext, vip: &Endpoint) -> Result<Option<Endpoint>
     if (protocol != TCP && protocol != UDP) || NAMESPACES.get_ptr(namespace).is_none() {
         return Ok(None);
     }
-    let key = Frontend {
-        ip: vip.ip,
-        port: vip.port,
-        protocol,
-        reserved: 0,
-    };
+    let key = Frontend { ip: vip.ip, port: vip.port, protocol, reserved: 0 };
     let Some(entry) = SOCKET_SERVICES.get_ptr_mut(key) else {
         return Ok(None);
     };
@@ -75,10 +70,7 @@ pub fn turn(entry: *mut Service) -> u64 {
 /// The backend that a number selects, which is any number, and its own number. The Service has backends.
 #[inline(always)]
 pub fn slot(service: &Service, select: u64) -> Option<(u32, Endpoint)> {
-    let slot = Slot {
-        service: service.number,
-        index: (select % u64::from(service.count)) as u32,
-    };
+    let slot = Slot { service: service.number, index: (select % u64::from(service.count)) as u32 };
     // SAFETY: the lab replaces whole entries.
     let number = unsafe { *SOCKET_SLOTS.get_ptr(slot)? };
     // SAFETY: as above.

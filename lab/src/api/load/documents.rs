@@ -19,13 +19,7 @@ pub(super) struct Documents<R> {
 
 impl<R: BufRead> Documents<R> {
     pub(super) fn new(stream: R) -> Self {
-        Self {
-            stream,
-            piece: Vec::new(),
-            read: 0,
-            ended: true,
-            over: false,
-        }
+        Self { stream, piece: Vec::new(), read: 0, ended: true, over: false }
     }
 
     /// Begins the next document. False if there is none.
@@ -38,10 +32,7 @@ impl<R: BufRead> Documents<R> {
         let begins_line = self.piece.last().is_none_or(|last| *last == b'\n');
         self.piece.clear();
         self.read = 0;
-        self.stream
-            .by_ref()
-            .take(PIECE)
-            .read_until(b'\n', &mut self.piece)?;
+        self.stream.by_ref().take(PIECE).read_until(b'\n', &mut self.piece)?;
         self.over = self.piece.is_empty();
         self.ended = self.over;
         if begins_line && is_separator(&self.piece) {

@@ -19,20 +19,12 @@ const BUFFER: usize = 1024 * 1024;
 /// Passes each object of a YAML or JSON file to `take`, those in lists too, and stops at the first error of `take`.
 pub(super) fn objects(path: &Path, take: impl FnMut(Value) -> Result<()>) -> Result<()> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut taker = Taker {
-        take,
-        taken: 0,
-        refused: None,
-    };
+    let mut taker = Taker { take, taken: 0, refused: None };
     let read = read(BufReader::with_capacity(BUFFER, file), &mut taker);
     match taker.refused {
         Some(error) => Err(error.context(format!("{}, object {}", path.display(), taker.taken + 1))),
         None => read.with_context(|| {
-            format!(
-                "{} is no YAML or JSON of objects after object {}",
-                path.display(),
-                taker.taken
-            )
+            format!("{} is no YAML or JSON of objects after object {}", path.display(), taker.taken)
         }),
     }
 }
@@ -57,10 +49,7 @@ fn read(mut stream: impl BufRead, taker: &mut Taker<impl FnMut(Value) -> Result<
 /// True if the stream begins like a JSON object: with a brace and a quote.
 fn is_json(stream: &mut impl BufRead) -> Result<bool> {
     skip_space(stream)?;
-    let mut begin = stream
-        .fill_buf()?
-        .iter()
-        .filter(|octet| !octet.is_ascii_whitespace());
+    let mut begin = stream.fill_buf()?.iter().filter(|octet| !octet.is_ascii_whitespace());
     Ok(begin.next() == Some(&b'{') && begin.next() == Some(&b'"'))
 }
 
@@ -68,10 +57,7 @@ fn is_json(stream: &mut impl BufRead) -> Result<bool> {
 fn skip_space(stream: &mut impl BufRead) -> Result<bool> {
     loop {
         let buffer = stream.fill_buf()?;
-        let space = buffer
-            .iter()
-            .take_while(|octet| octet.is_ascii_whitespace())
-            .count();
+        let space = buffer.iter().take_while(|octet| octet.is_ascii_whitespace()).count();
         let (is_over, has_more) = (buffer.is_empty(), space < buffer.len());
         stream.consume(space);
         if is_over || has_more {
@@ -144,9 +130,7 @@ impl<'de, F: FnMut(Value) -> Result<()>> Visitor<'de> for Document<'_, F> {
             return Ok(());
         }
         let kind = object.get("kind").unwrap_or(&Value::Null);
-        Err(de::Error::custom(format!(
-            "an object of kind {kind} has items: only lists may"
-        )))
+        Err(de::Error::custom(format!("an object of kind {kind} has items: only lists may")))
     }
 }
 

@@ -9,11 +9,7 @@ fn read_all(text: &str) -> Result<Vec<Value>> {
         objects.push(object);
         Ok(())
     };
-    let mut taker = Taker {
-        take,
-        taken: 0,
-        refused: None,
-    };
+    let mut taker = Taker { take, taken: 0, refused: None };
     read(Cursor::new(text), &mut taker)?;
     Ok(objects)
 }
@@ -42,14 +38,9 @@ fn items_may_stand_before_the_kind_of_their_list() {
 
 #[test]
 fn what_is_no_object_and_no_list_is_an_error() {
-    for text in [
-        "a: [",
-        "7",
-        "- a",
-        r#"{"kind": "Pod""#,
-        "{kind: Pod, items: [{kind: Pod}]}",
-        "kind: List\nitems: 7",
-    ] {
+    for text in
+        ["a: [", "7", "- a", r#"{"kind": "Pod""#, "{kind: Pod, items: [{kind: Pod}]}", "kind: List\nitems: 7"]
+    {
         assert!(read_all(text).is_err(), "{text}");
     }
 }
@@ -82,10 +73,7 @@ impl Read for Endless {
 fn items_are_taken_as_they_are_read() {
     for (begin, item) in [
         ("kind: PodList\nitems:\n", "- {metadata: {name: p}}\n"),
-        (
-            r#"{"kind": "PodList", "items": [{}"#,
-            r#", {"metadata": {"name": "p"}}"#,
-        ),
+        (r#"{"kind": "PodList", "items": [{}"#, r#", {"metadata": {"name": "p"}}"#),
     ] {
         let mut left = 1_000;
         let take = |_| {
@@ -95,16 +83,9 @@ fn items_are_taken_as_they_are_read() {
             }
             Ok(())
         };
-        let mut taker = Taker {
-            take,
-            taken: 0,
-            refused: None,
-        };
+        let mut taker = Taker { take, taken: 0, refused: None };
         let list = BufReader::new(Cursor::new(begin).chain(Endless(item.as_bytes(), 0)));
         assert!(read(list, &mut taker).is_err());
-        assert_eq!(
-            (taker.taken, taker.refused.unwrap().to_string()),
-            (999, "enough".into())
-        );
+        assert_eq!((taker.taken, taker.refused.unwrap().to_string()), (999, "enough".into()));
     }
 }

@@ -90,9 +90,7 @@ fn merge_list(list: &mut Vec<Value>, elements: &[Value], merge_key: Option<&str>
         list.clear();
     }
     for element in elements {
-        let known = list
-            .iter()
-            .position(|old| old.get(merge_key) == element.get(merge_key));
+        let known = list.iter().position(|old| old.get(merge_key) == element.get(merge_key));
         match (element["$patch"].as_str(), known) {
             (Some("replace"), _) | (Some("delete"), None) => {}
             (Some("delete"), Some(index)) => _ = list.remove(index),
@@ -148,9 +146,6 @@ mod tests {
     fn lists_of_invalid_items_do_not_panic() {
         let object = json!({"spec": {"containers": "none", "ports": [1, null, "x"]}});
         let patch = json!({"spec": {"containers": [null, 1, {"name": null}], "ports": [{"port": []}, 7]}});
-        assert_eq!(
-            merge(&object, &patch)["spec"]["ports"].as_array().unwrap().len(),
-            4
-        );
+        assert_eq!(merge(&object, &patch)["spec"]["ports"].as_array().unwrap().len(), 4);
     }
 }

@@ -37,11 +37,7 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
             json!({"paths": paths.collect::<serde_json::Map<_, _>>()})
         }
         path => of_a_version(path).ok_or_else(|| {
-            ApiError::new(
-                404,
-                "NotFound",
-                "the server could not find the requested resource",
-            )
+            ApiError::new(404, "NotFound", "the server could not find the requested resource")
         })?,
     };
     Ok(reply::json(StatusCode::OK, &object))
@@ -50,9 +46,7 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
 /// Each group and version that is served, and its path.
 fn versions() -> impl Iterator<Item = (String, String)> {
     let groups = Kind::groups().map(|group| (format!("{group}/v1"), format!("/apis/{group}/v1")));
-    [("v1".to_owned(), "/api/v1".to_owned())]
-        .into_iter()
-        .chain(groups)
+    [("v1".to_owned(), "/api/v1".to_owned())].into_iter().chain(groups)
 }
 
 fn api_group(group: &str) -> Value {
@@ -66,11 +60,7 @@ fn api_group(group: &str) -> Value {
 /// The document of one path: a group, its resources, or the validation of its fields.
 fn of_a_version(path: &str) -> Option<Value> {
     let group = Kind::groups().find(|group| path == format!("/apis/{group}"));
-    let listed = || {
-        versions()
-            .find(|(_, own)| path == own)
-            .map(|(version, _)| resources(&version))
-    };
+    let listed = || versions().find(|(_, own)| path == own).map(|(version, _)| resources(&version));
     let validated = || {
         let (version, _) = versions().find(|(_, own)| path == format!("/openapi/v3{own}"))?;
         Some(field_validation(&version))

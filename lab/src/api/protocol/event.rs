@@ -5,13 +5,8 @@ use serde_json::Value;
 use crate::api::{ApiError, Kind};
 
 /// Required fields of an Event, with the most bytes that each may have.
-const REQUIRED: [(&str, usize); 5] = [
-    ("reportingController", 63),
-    ("reportingInstance", 128),
-    ("action", 128),
-    ("reason", 128),
-    ("type", 7),
-];
+const REQUIRED: [(&str, usize); 5] =
+    [("reportingController", 63), ("reportingInstance", 128), ("action", 128), ("reason", 128), ("type", 7)];
 
 /// Fields that never change. Of an Event only its series may change.
 const FIXED: [&str; 8] = [
@@ -41,10 +36,7 @@ pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), 
         return refuse("note", "can have at most 1024 characters");
     }
     let ends_in_a_dot = |prefix: &str| prefix.ends_with('.');
-    if new["metadata"]["generateName"]
-        .as_str()
-        .is_some_and(ends_in_a_dot)
-    {
+    if new["metadata"]["generateName"].as_str().is_some_and(ends_in_a_dot) {
         return refuse("metadata.generateName", "no prefix of a DNS subdomain");
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
@@ -55,10 +47,7 @@ pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), 
     let series = &new["series"];
     let goes_on = series["count"].as_i64() >= Some(2) && series["lastObservedTime"].is_string();
     if !series.is_null() && !goes_on {
-        return refuse(
-            "series",
-            "count should be at least 2, lastObservedTime is required",
-        );
+        return refuse("series", "count should be at least 2, lastObservedTime is required");
     }
     let changed = |old: &Value| FIXED.into_iter().find(|field| old[*field] != new[*field]);
     match old.and_then(changed) {
@@ -90,10 +79,7 @@ mod tests {
         let later = with("series", series);
         assert_eq!(check(Kind::Event, Some(&event()), &later), Ok(()));
         for changed in [with("note", "m".into()), with("regarding", json!({"name": "x"}))] {
-            assert_eq!(
-                check(Kind::Event, Some(&event()), &changed).unwrap_err().code,
-                422
-            );
+            assert_eq!(check(Kind::Event, Some(&event()), &changed).unwrap_err().code, 422);
         }
         for broken in [
             with("action", Value::Null),

@@ -30,10 +30,7 @@ const STDERR: u8 = 2;
 const STATUS: u8 = 3;
 
 /// The end of a session. kubectl takes one without a code for an error.
-const END: CloseFrame = CloseFrame {
-    code: CloseCode::Normal,
-    reason: Utf8Bytes::from_static(""),
-};
+const END: CloseFrame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
 
 /// Most octets of output in a message.
 const CHUNK: usize = 32 * 1024;
@@ -58,12 +55,7 @@ impl Api {
         self.store
             .get(&ObjectRef::pod(&namespace, &pod))
             .ok_or_else(|| ApiError::new(404, "NotFound", format!("pods \"{pod}\" not found")))?;
-        let mut exec = Exec {
-            namespace,
-            pod,
-            container: String::new(),
-            command: Vec::new(),
-        };
+        let mut exec = Exec { namespace, pod, container: String::new(), command: Vec::new() };
         for (key, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
             match &*key {
                 "command" => exec.command.push(value.into()),
@@ -101,9 +93,7 @@ impl Api {
 fn switch(headers: &HeaderMap) -> Option<Response<Body>> {
     let header = |name: HeaderName| headers.get(name)?.to_str().ok();
     let offered = header(SEC_WEBSOCKET_PROTOCOL)?;
-    let chosen = PROTOCOLS
-        .into_iter()
-        .find(|known| offered.split(',').any(|one| one.trim() == *known))?;
+    let chosen = PROTOCOLS.into_iter().find(|known| offered.split(',').any(|one| one.trim() == *known))?;
     let accept = derive_accept_key(header(SEC_WEBSOCKET_KEY)?.as_bytes());
     let mut response = reply::bytes(StatusCode::SWITCHING_PROTOCOLS, "text/plain", "".into());
     let values = [
@@ -143,10 +133,7 @@ async fn serve(upgraded: Upgraded, run: Run) {
 }
 
 async fn next(messages: &mut Receiver<Vec<u8>>) -> Option<Message> {
-    messages
-        .recv()
-        .await
-        .map(|message| Message::Binary(message.into()))
+    messages.recv().await.map(|message| Message::Binary(message.into()))
 }
 
 async fn carry_out(run: Run, to: Sender<Vec<u8>>) -> io::Result<()> {
@@ -167,19 +154,16 @@ async fn carry_out(run: Run, to: Sender<Vec<u8>>) -> io::Result<()> {
 async fn process(command: std::process::Command, to: &Sender<Vec<u8>>) -> io::Result<Value> {
     let mut command = tokio::process::Command::from(command);
     let piped = std::process::Stdio::piped;
-    let command = command
-        .stdin(std::process::Stdio::null())
-        .stdout(piped())
-        .stderr(piped());
+    let command = command.stdin(std::process::Stdio::null()).stdout(piped()).stderr(piped());
     let mut child = match command.kill_on_drop(true).spawn() {
         Ok(child) => child,
         Err(error) => return Ok(ApiError::new(500, "InternalError", error.to_string()).status()),
     };
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (out, err) = tokio::join!(
-        async { copy(stdout.ok_or(io::ErrorKind::BrokenPipe)?, STDOUT, to).await },
-        async { copy(stderr.ok_or(io::ErrorKind::BrokenPipe)?, STDERR, to).await },
-    );
+    let (out, err) =
+        tokio::join!(async { copy(stdout.ok_or(io::ErrorKind::BrokenPipe)?, STDOUT, to).await }, async {
+            copy(stderr.ok_or(io::ErrorKind::BrokenPipe)?, STDERR, to).await
+        },);
     out.and(err)?;
     Ok(exit(child.wait().await?.code().unwrap_or(137)))
 }

@@ -57,17 +57,14 @@ impl Api {
         };
         let at = self.faults.borrow().cached.or(at);
         let limit = query.limit.unwrap_or(usize::MAX);
-        let mut page = self
-            .store
-            .page(kind, &selector, at, after.as_deref(), limit)
-            .map_err(|error| {
-                if after.is_some() && error.code == 410 {
-                    return ApiError::expired(
-                        "The provided continue parameter is too old to display a consistent list result",
-                    );
-                }
-                error
-            })?;
+        let mut page = self.store.page(kind, &selector, at, after.as_deref(), limit).map_err(|error| {
+            if after.is_some() && error.code == 410 {
+                return ApiError::expired(
+                    "The provided continue parameter is too old to display a consistent list result",
+                );
+            }
+            error
+        })?;
         // A confirmation of the view stays true.
         if limit > CONFIRMATION {
             self.faults.borrow().poison(kind, &mut page.items);
@@ -79,11 +76,7 @@ impl Api {
                 meta["remainingItemCount"] = remaining.into();
             }
         }
-        let head = Head {
-            kind: format!("{kind}List"),
-            api_version: kind.api_version(),
-            metadata: meta,
-        };
+        let head = Head { kind: format!("{kind}List"), api_version: kind.api_version(), metadata: meta };
         Ok(reply::parts(head.with(&page.items)))
     }
 
@@ -137,12 +130,7 @@ impl Call {
         let Self { route, query, .. } = self;
         let name = route.name.iter().map(|name| format!("metadata.name={name}"));
         let fields: Vec<String> = name.chain([query.fields.clone()]).collect();
-        Selector::parse(
-            route.kind,
-            route.namespace.as_deref(),
-            &query.labels,
-            &fields.join(","),
-        )
+        Selector::parse(route.kind, route.namespace.as_deref(), &query.labels, &fields.join(","))
     }
 }
 

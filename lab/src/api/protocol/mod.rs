@@ -103,29 +103,17 @@ impl Api {
             };
         };
         if self.faults.borrow().forbidden.contains(&route.kind) {
-            let message = format!(
-                "{} is forbidden: User \"lab\" cannot access it",
-                route.kind.plural()
-            );
+            let message = format!("{} is forbidden: User \"lab\" cannot access it", route.kind.plural());
             return Err(ApiError::new(403, "Forbidden", message));
         }
-        let body = body
-            .collect()
-            .await
-            .map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
-        let call = Call {
-            route,
-            query: parsed?,
-            headers: parts.headers.clone(),
-            body: body.to_bytes(),
-        };
+        let body =
+            body.collect().await.map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
+        let call = Call { route, query: parsed?, headers: parts.headers.clone(), body: body.to_bytes() };
         self.dispatch(&parts.method, &call).await
     }
 
     fn authenticate(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let given = headers
-            .get(AUTHORIZATION)
-            .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         if given == Some(self.token.as_str()) {
             return Ok(());
         }
@@ -167,10 +155,7 @@ fn logged(parts: &Parts, asked: &Asked) -> Logged {
         resource: asked.0.as_ref().map_or("", |route| route.kind.plural()),
         path: parts.uri.path().into(),
         query: parts.uri.query().unwrap_or_default().into(),
-        user_agent: client
-            .and_then(|agent| agent.to_str().ok())
-            .unwrap_or_default()
-            .to_owned(),
+        user_agent: client.and_then(|agent| agent.to_str().ok()).unwrap_or_default().to_owned(),
         at: Instant::now(),
         octets: 0,
     }
@@ -189,29 +174,20 @@ impl Call {
                 std::str::from_utf8(&self.body).map_err(|e| ApiError::bad_request(format!("body: {e}")))?;
             let mut documents =
                 yaml::documents(text).map_err(|e| ApiError::bad_request(format!("body is not YAML: {e}")))?;
-            return documents
-                .pop()
-                .ok_or_else(|| ApiError::bad_request("body is empty"));
+            return documents.pop().ok_or_else(|| ApiError::bad_request("body is empty"));
         }
         serde_json::from_slice(&self.body)
             .map_err(|e| ApiError::bad_request(format!("body is not JSON: {e}")))
     }
 
     fn header(&self, name: hyper::header::HeaderName) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// The name of the writer: `fieldManager`, else the program in the User-Agent.
     fn manager(&self) -> &str {
         let agent = self.header(USER_AGENT).split('/').next().unwrap_or_default();
-        let manager = if self.query.field_manager.is_empty() {
-            agent
-        } else {
-            &self.query.field_manager
-        };
+        let manager = if self.query.field_manager.is_empty() { agent } else { &self.query.field_manager };
         if manager.is_empty() { "unknown" } else { manager }
     }
 }

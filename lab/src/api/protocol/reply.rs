@@ -37,21 +37,13 @@ pub(super) fn bytes(code: StatusCode, content_type: &'static str, bytes: Bytes) 
 /// A response with JSON in parts.
 pub(super) fn parts(mut parts: Vec<Bytes>) -> Response<Body> {
     parts.push(END);
-    respond(
-        StatusCode::OK,
-        "application/json",
-        Joined::new(parts).boxed_unsync(),
-    )
+    respond(StatusCode::OK, "application/json", Joined::new(parts).boxed_unsync())
 }
 
 /// A response with a stream of lines.
 pub(super) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
     let frames = lines.map(|line| Ok(Frame::data(line)));
-    respond(
-        StatusCode::OK,
-        "application/json",
-        StreamBody::new(frames).boxed_unsync(),
-    )
+    respond(StatusCode::OK, "application/json", StreamBody::new(frames).boxed_unsync())
 }
 
 fn line(object: &impl Serialize) -> String {
@@ -62,8 +54,6 @@ fn line(object: &impl Serialize) -> String {
 fn respond(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = code;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -39,12 +39,7 @@ impl Route {
         if name.is_some() && kind.namespaced() && namespace.is_none() {
             return None;
         }
-        Some(Self {
-            kind,
-            namespace: namespace.map(Into::into),
-            name: name.map(Into::into),
-            status,
-        })
+        Some(Self { kind, namespace: namespace.map(Into::into), name: name.map(Into::into), status })
     }
 
     /// The object named, or that of a body to be created here.
@@ -77,14 +72,8 @@ mod tests {
             ("/api/v1/namespaces/a", Some("Namespace - a false")),
             ("/api/v1/namespaces/a/status", Some("Namespace - a true")),
             ("/api/v1/nodes/n/status", Some("Node - n true")),
-            (
-                "/apis/discovery.k8s.io/v1/endpointslices",
-                Some("EndpointSlice - - false"),
-            ),
-            (
-                "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/e/",
-                Some("EndpointSlice a e false"),
-            ),
+            ("/apis/discovery.k8s.io/v1/endpointslices", Some("EndpointSlice - - false")),
+            ("/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/e/", Some("EndpointSlice a e false")),
             ("/api/v1/pods/p", None),
             ("/api/v1/namespaces/a/nodes", None),
             ("/api/v1/endpointslices", None),

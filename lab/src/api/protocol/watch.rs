@@ -130,15 +130,9 @@ impl Watch {
     /// Begins with an ADDED for every object; `streaming` lists end with a marked bookmark.
     fn begin_with_state(&mut self, streaming: bool) -> Result<(), ApiError> {
         let cached = self.faults.borrow().cached;
-        let mut page = self
-            .store
-            .page(self.kind, &self.selector, cached, None, usize::MAX)?;
+        let mut page = self.store.page(self.kind, &self.selector, cached, None, usize::MAX)?;
         self.faults.borrow().poison(self.kind, &mut page.items);
-        self.pending = page
-            .items
-            .iter()
-            .map(|object| Event::new("ADDED", object))
-            .collect();
+        self.pending = page.items.iter().map(|object| Event::new("ADDED", object)).collect();
         (self.position, self.rv) = (page.position, page.rv);
         if let Some(rv) = cached {
             self.wait_after(rv)?;
@@ -184,12 +178,7 @@ impl Watch {
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
-            if self
-                .faults
-                .wait_for(|faults| faults.cached.is_none())
-                .await
-                .is_err()
-            {
+            if self.faults.wait_for(|faults| faults.cached.is_none()).await.is_err() {
                 return None;
             }
             if self.over {
@@ -208,11 +197,7 @@ impl Watch {
 
     /// Waits for a change, a bookmark's time, or the end.
     async fn wait(&mut self) {
-        let period = self
-            .faults
-            .borrow_and_update()
-            .bookmark_period
-            .filter(|_| self.bookmarks);
+        let period = self.faults.borrow_and_update().bookmark_period.filter(|_| self.bookmarks);
         let last = self.deadline.checked_sub(LAST_BOOKMARK);
         let last = last.filter(|last| period.is_some() && *last > self.last_bookmark);
         let regular = self.last_bookmark + period.unwrap_or(NEVER).min(NEVER);
@@ -229,12 +214,7 @@ impl Watch {
     }
 
     fn take(&mut self, batch: &Batch) {
-        self.pending.extend(
-            batch
-                .changes
-                .iter()
-                .filter_map(|change| select(&self.selector, change)),
-        );
+        self.pending.extend(batch.changes.iter().filter_map(|change| select(&self.selector, change)));
         self.position = batch.position;
         self.rv = self.rv.max(batch.rv);
     }
@@ -247,10 +227,7 @@ impl Watch {
 
 /// A change as seen through a selector: objects that enter it are ADDED, objects that leave it DELETED.
 fn select(selector: &Selector, change: &Change) -> Option<Event> {
-    let before = change
-        .previous
-        .as_ref()
-        .filter(|previous| selector.matches(previous));
+    let before = change.previous.as_ref().filter(|previous| selector.matches(previous));
     if change.deleted {
         let known = before.is_some() || (change.previous.is_none() && selector.matches(&change.object));
         return known.then(|| Event::new("DELETED", &change.object));

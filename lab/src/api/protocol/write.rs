@@ -15,32 +15,20 @@ use crate::api::{ApiError, Kind, ObjectRef, Store};
 impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let mut object = call.checked_object()?;
-        if object["metadata"]["resourceVersion"]
-            .as_str()
-            .is_some_and(|rv| !rv.is_empty())
-        {
-            return Err(ApiError::bad_request(
-                "resourceVersion should not be set on objects to be created",
-            ));
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|rv| !rv.is_empty()) {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
         let generated = object["metadata"]["generateName"].as_str().map(|prefix| {
             let suffix = Uuid::new_v4().simple().to_string();
             format!("{prefix}{}", &suffix[..5])
         });
-        let name = object["metadata"]["name"]
-            .as_str()
-            .map(str::to_owned)
-            .filter(|n| !n.is_empty())
-            .or(generated);
+        let name =
+            object["metadata"]["name"].as_str().map(str::to_owned).filter(|n| !n.is_empty()).or(generated);
         let target = call.route.target(name.as_deref())?;
         reset_status(target.kind, &mut object);
         event::check(target.kind, None, &object)?;
         let stored = self.writing(call, "Update")?.write(&target, |old| match old {
-            Some(_) => Err(ApiError::already_exists(format!(
-                "{} {:?}",
-                target.kind.plural(),
-                target.name
-            ))),
+            Some(_) => Err(ApiError::already_exists(format!("{} {:?}", target.kind.plural(), target.name))),
             None => Ok(object),
         })?;
         Ok(reply::json(StatusCode::CREATED, &stored))
@@ -61,11 +49,7 @@ impl Api {
         let format = Format::of(call.header(CONTENT_TYPE))?;
         let patch = call.object()?;
         let target = call.route.target(None)?;
-        let operation = if format == Format::Apply {
-            "Apply"
-        } else {
-            "Update"
-        };
+        let operation = if format == Format::Apply { "Apply" } else { "Update" };
         let mut code = StatusCode::OK;
         let stored = self.writing(call, operation)?.write(&target, |old| match old {
             Some(old) => {
@@ -91,9 +75,7 @@ impl Api {
 
     pub(super) fn delete(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let target = call.route.target(None)?;
-        let deletion = self
-            .writing(call, "Update")?
-            .delete_with(&target, &call.delete_options()?)?;
+        let deletion = self.writing(call, "Update")?.delete_with(&target, &call.delete_options()?)?;
         let object = match deletion {
             Deletion::Pending(object) => object,
             Deletion::Gone(object) => json!({
@@ -125,11 +107,7 @@ impl Api {
         if call.query.dry_run {
             return Err(ApiError::bad_request("dryRun is not served here"));
         }
-        let writer = Writer {
-            manager: call.manager().into(),
-            operation,
-            status: call.route.status,
-        };
+        let writer = Writer { manager: call.manager().into(), operation, status: call.route.status };
         Ok(self.store.writing(writer))
     }
 }
@@ -143,11 +121,7 @@ impl Call {
         for (field, given, expected) in [
             ("kind", &object["kind"], Some(kind.name())),
             ("apiVersion", &object["apiVersion"], Some(kind.api_version())),
-            (
-                "metadata.namespace",
-                &meta["namespace"],
-                self.route.namespace.as_deref(),
-            ),
+            ("metadata.namespace", &meta["namespace"], self.route.namespace.as_deref()),
             ("metadata.name", &meta["name"], self.route.name.as_deref()),
         ] {
             let given = given.as_str().unwrap_or_default();
@@ -163,11 +137,7 @@ impl Call {
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        let body = if self.body.is_empty() {
-            Value::Null
-        } else {
-            self.object()?
-        };
+        let body = if self.body.is_empty() { Value::Null } else { self.object()? };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Ok(DeleteOptions {
             grace: body["gracePeriodSeconds"].as_i64().or(self.query.grace),
@@ -202,15 +172,9 @@ fn confine(kind: Kind, status: bool, old: &Value, mut new: Value) -> Value {
         None => _ = map.remove(key),
     };
     if status {
-        let keys: Vec<String> = object
-            .keys()
-            .chain(old.as_object().into_iter().flat_map(|o| o.keys()))
-            .cloned()
-            .collect();
-        for key in keys
-            .iter()
-            .filter(|key| !matches!(key.as_str(), "metadata" | "status"))
-        {
+        let keys: Vec<String> =
+            object.keys().chain(old.as_object().into_iter().flat_map(|o| o.keys())).cloned().collect();
+        for key in keys.iter().filter(|key| !matches!(key.as_str(), "metadata" | "status")) {
             restore(object, key, old);
         }
     } else if kind.has_status() {

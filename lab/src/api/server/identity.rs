@@ -33,23 +33,11 @@ impl std::fmt::Debug for Identity {
 impl Identity {
     /// Makes a CA, a server certificate for `ip`, loopback and the usual names, and a token.
     pub(super) fn new(ip: IpAddr) -> Result<Self> {
-        let names = [
-            SERVER_NAME,
-            "kubernetes",
-            "localhost",
-            "127.0.0.1",
-            "::1",
-            &ip.to_string(),
-        ]
-        .map(String::from);
+        let names =
+            [SERVER_NAME, "kubernetes", "localhost", "127.0.0.1", "::1", &ip.to_string()].map(String::from);
         let (ca_pem, certificate, key) =
             issue(names.into()).context("API server: cannot make a certificate")?;
-        Ok(Self {
-            token: Uuid::new_v4().to_string(),
-            ca_pem,
-            certificate,
-            key,
-        })
+        Ok(Self { token: Uuid::new_v4().to_string(), ca_pem, certificate, key })
     }
 
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor> {
@@ -88,9 +76,7 @@ fn issue(names: Vec<String>) -> Result<(String, CertificateDer<'static>, Vec<u8>
 
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(names)?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "kube-apiserver");
+    params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     let certificate = params.signed_by(&key, &Issuer::new(ca, ca_key))?;
     Ok((ca_pem, certificate.der().clone(), key.serialize_der()))
 }

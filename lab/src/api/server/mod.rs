@@ -40,29 +40,16 @@ impl ApiServer {
     /// Errors: called outside of a tokio runtime, the listener has no address, or no certificate could be made.
     pub fn start(listener: std::net::TcpListener, store: Store) -> Result<Self> {
         Handle::try_current().context("API server: start it inside a tokio runtime")?;
-        let address = listener
-            .local_addr()
-            .context("API server: listener has no address")?;
-        listener
-            .set_nonblocking(true)
-            .context("API server: cannot make the listener non-blocking")?;
+        let address = listener.local_addr().context("API server: listener has no address")?;
+        listener.set_nonblocking(true).context("API server: cannot make the listener non-blocking")?;
         let listener = TcpListener::from_std(listener).context("API server: cannot listen")?;
         let identity = Identity::new(address.ip())?;
         let tls = identity.acceptor()?;
         let faults = watch::Sender::new(Faults::default());
-        let api = Arc::new(Api::new(
-            store.clone(),
-            faults.subscribe(),
-            identity.token.clone(),
-        ));
+        let api = Arc::new(Api::new(store.clone(), faults.subscribe(), identity.token.clone()));
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));
-        Ok(Self {
-            address,
-            identity,
-            faults,
-            api,
-        })
+        Ok(Self { address, identity, faults, api })
     }
 
     /// Where the server listens.
@@ -161,9 +148,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
             async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
-        _ = builder
-            .serve_connection_with_upgrades(TokioIo::new(stream), service)
-            .await;
+        _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     };
     tokio::pin!(connection);
     loop {

@@ -67,13 +67,7 @@ impl Collection {
         };
         self.last = self.last.max(rv);
         self.end += 1;
-        self.history.push_back(Arc::new(Change {
-            rv,
-            key,
-            object,
-            previous,
-            deleted,
-        }));
+        self.history.push_back(Arc::new(Change { rv, key, object, previous, deleted }));
         while self.history.len() > self.keep {
             self.floor = self.floor.max(self.history.pop_front().map_or(0, |c| c.rv));
         }
@@ -95,12 +89,7 @@ impl Collection {
         let skip = seq.checked_sub(kept).ok_or_else(|| {
             ApiError::expired("too old resource version: the stream fell behind the kept history")
         })?;
-        Ok(self
-            .history
-            .iter()
-            .skip(usize::try_from(skip).unwrap_or(usize::MAX))
-            .cloned()
-            .collect())
+        Ok(self.history.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).cloned().collect())
     }
 
     /// Changes after resourceVersion `rv`.
@@ -123,10 +112,7 @@ impl Collection {
 
     fn check(&self, rv: u64) -> Result<(), ApiError> {
         if rv < self.floor {
-            return Err(ApiError::expired(format!(
-                "too old resource version: {rv} ({})",
-                self.floor
-            )));
+            return Err(ApiError::expired(format!("too old resource version: {rv} ({})", self.floor)));
         }
         Ok(())
     }

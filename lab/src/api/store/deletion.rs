@@ -31,10 +31,7 @@ impl Store {
     /// Deletes as a user would. A bound Pod that has not finished gets its grace (seconds; none: the Pod's own) and is
     /// removed when deleted again with grace 0. Finalizers keep an object; all others go at once. Returns the last state.
     pub fn delete(&self, target: &ObjectRef, grace: Option<u32>) -> Result<Value, ApiError> {
-        let options = DeleteOptions {
-            grace: grace.map(i64::from),
-            ..DeleteOptions::default()
-        };
+        let options = DeleteOptions { grace: grace.map(i64::from), ..DeleteOptions::default() };
         let (Deletion::Pending(object) | Deletion::Gone(object)) = self.delete_with(target, &options)?;
         Ok(object)
     }
@@ -76,17 +73,12 @@ impl State {
 }
 
 fn check_preconditions(target: &ObjectRef, object: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
-    for (field, wanted) in [
-        ("uid", &options.uid),
-        ("resourceVersion", &options.resource_version),
-    ] {
+    for (field, wanted) in [("uid", &options.uid), ("resourceVersion", &options.resource_version)] {
         let has = object["metadata"][field].as_str().unwrap_or_default();
         if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != has) {
             let message =
                 format!("Precondition failed: {field} in precondition: {wanted}, in object meta: {has}");
-            return Err(ApiError::conflict(format!(
-                "Operation cannot be fulfilled on {target}: {message}"
-            )));
+            return Err(ApiError::conflict(format!("Operation cannot be fulfilled on {target}: {message}")));
         }
     }
     Ok(())
@@ -102,10 +94,8 @@ fn mark(
     let grace = grace_period(target, &object, options);
     let held = has_finalizers(&object);
     let meta = metadata(&mut object)?;
-    let marked = meta
-        .get("deletionTimestamp")
-        .and_then(Value::as_str)
-        .and_then(|t| t.parse::<Timestamp>().ok());
+    let marked =
+        meta.get("deletionTimestamp").and_then(Value::as_str).and_then(|t| t.parse::<Timestamp>().ok());
     let had = meta.get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     let deadline = match (marked, had) {
         (Some(at), Some(had)) if grace < had => {
@@ -124,9 +114,7 @@ fn mark(
         }
         object = state.commit(target, object, false);
     }
-    let over = object["metadata"]["deletionGracePeriodSeconds"]
-        .as_i64()
-        .is_none_or(|left| left == 0);
+    let over = object["metadata"]["deletionGracePeriodSeconds"].as_i64().is_none_or(|left| left == 0);
     Ok(if over && !held {
         Deletion::Gone(state.commit(target, object, true))
     } else {
@@ -136,22 +124,12 @@ fn mark(
 
 /// pkg/registry/core/pod/strategy.go: no grace for Pods that are unbound or have finished.
 fn grace_period(target: &ObjectRef, pod: &Value, options: &DeleteOptions) -> i64 {
-    let bound = pod["spec"]["nodeName"]
-        .as_str()
-        .is_some_and(|node| !node.is_empty());
+    let bound = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
     let finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     if target.kind != Kind::Pod || !bound || finished {
         return 0;
     }
-    let own = || {
-        pod["spec"]["terminationGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(30)
-    };
+    let own = || pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
     let grace = options.grace.unwrap_or_else(own);
-    if grace < 0 {
-        1
-    } else {
-        grace.min(i64::from(u32::MAX))
-    }
+    if grace < 0 { 1 } else { grace.min(i64::from(u32::MAX)) }
 }

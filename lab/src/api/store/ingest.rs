@@ -26,9 +26,7 @@ impl Store {
         let object = &event["object"];
         let meta = &object["metadata"];
         let event_type = event["type"].as_str().unwrap_or_default();
-        let rv = meta["resourceVersion"]
-            .as_str()
-            .and_then(|rv| rv.parse::<u64>().ok());
+        let rv = meta["resourceVersion"].as_str().and_then(|rv| rv.parse::<u64>().ok());
         let rv = rv.ok_or_else(|| {
             ApiError::bad_request(format!(
                 "recorded {event_type} event without a numeric metadata.resourceVersion"
@@ -39,9 +37,7 @@ impl Store {
         let mut guard = self.lock();
         let state = &mut *guard;
         let Some(collection) = state.collections.get_mut(&kind).filter(|_| state.recording) else {
-            return Err(ApiError::bad_request(
-                "cannot ingest into a live store: use Store::recording()",
-            ));
+            return Err(ApiError::bad_request("cannot ingest into a live store: use Store::recording()"));
         };
         match event_type {
             "BOOKMARK" => {
@@ -70,9 +66,7 @@ impl Store {
                 }
             }
             other => {
-                return Err(ApiError::bad_request(format!(
-                    "cannot ingest a watch event of type {other:?}"
-                )));
+                return Err(ApiError::bad_request(format!("cannot ingest a watch event of type {other:?}")));
             }
         }
         state.revision = state.revision.max(rv);

@@ -63,13 +63,7 @@ impl Store {
         let remaining = (more && selector.takes_all()).then(|| 1 + matching.count());
         let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).to_owned());
         let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
-        Ok(Page {
-            rv,
-            items,
-            more_after,
-            remaining,
-            position: collection.end(),
-        })
+        Ok(Page { rv, items, more_after, remaining, position: collection.end() })
     }
 
     /// Changes after a resourceVersion; expired if the history does not reach back so far.
@@ -89,10 +83,6 @@ impl Store {
     ) -> Result<Batch, ApiError> {
         let state = self.lock();
         let collection = state.of(kind).ok_or_else(|| ApiError::not_found(kind))?;
-        Ok(Batch {
-            changes: read(collection)?,
-            position: collection.end(),
-            rv: state.progress(kind),
-        })
+        Ok(Batch { changes: read(collection)?, position: collection.end(), rv: state.progress(kind) })
     }
 }

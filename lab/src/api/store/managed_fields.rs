@@ -17,11 +17,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn update(manager: &str) -> Self {
-        Self {
-            manager: manager.into(),
-            operation: "Update",
-            status: false,
-        }
+        Self { manager: manager.into(), operation: "Update", status: false }
     }
 }
 
@@ -61,11 +57,7 @@ fn give(entries: &mut Vec<Value>, changed: Map<String, Value>, writer: &Writer, 
     if changed.is_empty() {
         return;
     }
-    let subresource = if writer.status {
-        "status".into()
-    } else {
-        Value::Null
-    };
+    let subresource = if writer.status { "status".into() } else { Value::Null };
     let own = entries.iter_mut().find(|entry| {
         entry["manager"] == writer.manager.as_str()
             && entry["operation"] == writer.operation
@@ -144,16 +136,14 @@ fn unite(tree: &mut Map<String, Value>, more: Map<String, Value>) {
 }
 
 fn subtract(tree: &mut Map<String, Value>, less: &Map<String, Value>) {
-    tree.retain(
-        |key, subtree| match (subtree.as_object_mut(), less.get(key).and_then(Value::as_object)) {
-            (_, None) => true,
-            (Some(subtree), Some(less)) if !less.is_empty() => {
-                subtract(subtree, less);
-                !subtree.is_empty()
-            }
-            _ => false,
-        },
-    );
+    tree.retain(|key, subtree| match (subtree.as_object_mut(), less.get(key).and_then(Value::as_object)) {
+        (_, None) => true,
+        (Some(subtree), Some(less)) if !less.is_empty() => {
+            subtract(subtree, less);
+            !subtree.is_empty()
+        }
+        _ => false,
+    });
 }
 
 #[cfg(test)]
@@ -161,15 +151,9 @@ mod tests {
     use super::*;
 
     fn managers(object: &Value) -> Vec<(String, String)> {
-        let entries = object["metadata"]["managedFields"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
         let text = |value: &Value| value.to_string().replace('"', "");
-        entries
-            .iter()
-            .map(|entry| (text(&entry["manager"]), text(&entry["fieldsV1"])))
-            .collect()
+        entries.iter().map(|entry| (text(&entry["manager"]), text(&entry["fieldsV1"]))).collect()
     }
 
     #[test]
@@ -183,10 +167,7 @@ mod tests {
         assert_eq!(
             managers(&second),
             [
-                (
-                    "controller".into(),
-                    "{f:metadata:{f:labels:{f:a:{}}},f:status:{f:podIP:{}}}".into()
-                ),
+                ("controller".into(), "{f:metadata:{f:labels:{f:a:{}}},f:status:{f:podIP:{}}}".into()),
                 ("kubelet".into(), "{f:status:{f:phase:{}}}".into()),
             ]
         );

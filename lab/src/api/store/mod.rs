@@ -74,22 +74,10 @@ impl Store {
     }
 
     fn starting_at(revision: u64, keep: usize, recording: bool) -> Self {
-        let collections = Kind::ALL
-            .iter()
-            .map(|kind| (*kind, Collection::new(revision, keep)));
-        let state = Mutex::new(State {
-            collections: collections.collect(),
-            revision,
-            recording,
-        });
-        let shared = Arc::new(Shared {
-            state,
-            changed: watch::Sender::new(0),
-        });
-        Self {
-            shared,
-            writer: Writer::update("epguard-lab"),
-        }
+        let collections = Kind::ALL.iter().map(|kind| (*kind, Collection::new(revision, keep)));
+        let state = Mutex::new(State { collections: collections.collect(), revision, recording });
+        let shared = Arc::new(Shared { state, changed: watch::Sender::new(0) });
+        Self { shared, writer: Writer::update("epguard-lab") }
     }
 
     /// A handle on the same objects that writes as another field manager ("kubelet"), for `managedFields`.
@@ -99,10 +87,7 @@ impl Store {
     }
 
     pub(crate) fn writing(&self, writer: Writer) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            writer,
-        }
+        Self { shared: Arc::clone(&self.shared), writer }
     }
 
     /// Reads one object as JSON.
@@ -117,9 +102,7 @@ impl Store {
 
     /// Reads every object of a kind, ordered by namespace and name.
     pub fn list(&self, kind: Kind) -> Vec<Value> {
-        self.lock()
-            .of(kind)
-            .map_or_else(Vec::new, |c| c.objects().values().map(|o| o.value()).collect())
+        self.lock().of(kind).map_or_else(Vec::new, |c| c.objects().values().map(|o| o.value()).collect())
     }
 
     /// resourceVersion of the last change of a kind.
@@ -141,11 +124,7 @@ impl Store {
     /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go on.
     pub fn forget_history(&self) {
         let mut state = self.lock();
-        let State {
-            collections,
-            revision,
-            recording,
-        } = &mut *state;
+        let State { collections, revision, recording } = &mut *state;
         for collection in collections.values_mut() {
             collection.forget_before(if *recording { collection.last } else { *revision });
         }
@@ -192,11 +171,7 @@ impl State {
 
     /// The resourceVersion up to which the store has all changes of `kind`.
     fn progress(&self, kind: Kind) -> u64 {
-        if self.recording {
-            self.of(kind).map_or(0, |c| c.last)
-        } else {
-            self.revision
-        }
+        if self.recording { self.of(kind).map_or(0, |c| c.last) } else { self.revision }
     }
 
     /// Gives `object` the next resourceVersion and records it.

@@ -27,13 +27,9 @@ impl<'a> Snapshot<'a> {
     pub(super) fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (&'a str, &'a Arc<Object>)> {
         let unchanged = self.objects.range::<str, _>((from, Unbounded));
         let unchanged = unchanged.map(|(key, object)| (key.as_str(), object));
-        let mut unchanged = unchanged
-            .filter(|(key, _)| !self.before.contains_key(key))
-            .peekable();
+        let mut unchanged = unchanged.filter(|(key, _)| !self.before.contains_key(key)).peekable();
         let changed = self.before.range::<str, _>((from, Unbounded));
-        let mut changed = changed
-            .filter_map(|(key, object)| Some((*key, (*object)?)))
-            .peekable();
+        let mut changed = changed.filter_map(|(key, object)| Some((*key, (*object)?))).peekable();
         iter::from_fn(move || match (unchanged.peek(), changed.peek()) {
             (Some((next, _)), Some((other, _))) if next < other => unchanged.next(),
             (_, Some(_)) => changed.next(),

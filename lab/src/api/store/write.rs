@@ -15,19 +15,12 @@ impl Store {
     pub fn apply(&self, mut object: Value) -> Result<Value, ApiError> {
         let target = ObjectRef::of(&object)?;
         metadata(&mut object)?.remove("resourceVersion");
-        self.write(&target, |old| {
-            Ok(old.map_or_else(|| object.clone(), |old| patch::merge(old, &object)))
-        })
+        self.write(&target, |old| Ok(old.map_or_else(|| object.clone(), |old| patch::merge(old, &object))))
     }
 
     /// Merges a JSON merge patch into a stored object, status included. A resourceVersion in it is a precondition.
     pub fn patch(&self, target: &ObjectRef, patch: &Value) -> Result<Value, ApiError> {
-        self.write(target, |old| {
-            Ok(patch::merge(
-                old.ok_or_else(|| ApiError::not_found(target))?,
-                patch,
-            ))
-        })
+        self.write(target, |old| Ok(patch::merge(old.ok_or_else(|| ApiError::not_found(target))?, patch)))
     }
 
     /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.
@@ -52,9 +45,7 @@ impl Store {
         stamp_generation(target, old, &mut new)?;
         let last_finalizer_left = old.is_some_and(has_finalizers) && !has_finalizers(&new);
         let meta = &new["metadata"];
-        let graceful = meta["deletionGracePeriodSeconds"]
-            .as_i64()
-            .is_some_and(|grace| grace > 0);
+        let graceful = meta["deletionGracePeriodSeconds"].as_i64().is_some_and(|grace| grace > 0);
         let deleted = last_finalizer_left && meta["deletionTimestamp"].is_string() && !graceful;
         let stored = state.commit(target, new, deleted);
         drop(state);
@@ -74,25 +65,20 @@ pub(super) fn timestamp(at: Timestamp) -> String {
 
 /// The metadata of an object, made if it is missing.
 pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
-    let object = object
-        .as_object_mut()
-        .ok_or_else(|| ApiError::bad_request("an object must be a JSON object"))?;
+    let object =
+        object.as_object_mut().ok_or_else(|| ApiError::bad_request("an object must be a JSON object"))?;
     let meta = object.entry("metadata").or_insert_with(|| json!({}));
-    meta.as_object_mut()
-        .ok_or_else(|| ApiError::bad_request("metadata must be a JSON object"))
+    meta.as_object_mut().ok_or_else(|| ApiError::bad_request("metadata must be a JSON object"))
 }
 
 pub(super) fn has_finalizers(object: &Value) -> bool {
-    object["metadata"]["finalizers"]
-        .as_array()
-        .is_some_and(|list| !list.is_empty())
+    object["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
 }
 
 fn stamp_new(target: &ObjectRef, new: &mut Value) -> Result<(), ApiError> {
     let meta = metadata(new)?;
     identify(target, meta);
-    meta.entry("uid")
-        .or_insert_with(|| Uuid::new_v4().to_string().into());
+    meta.entry("uid").or_insert_with(|| Uuid::new_v4().to_string().into());
     meta.entry("creationTimestamp").or_insert_with(|| now().into());
     set_type(target, new);
     Ok(())
@@ -103,10 +89,7 @@ fn carry_over(target: &ObjectRef, old: &Value, new: &mut Value) -> Result<(), Ap
     let meta = metadata(new)?;
     identify(target, meta);
     for (field, problem) in [
-        (
-            "uid",
-            "the object has another uid: it is not the one that was read",
-        ),
+        ("uid", "the object has another uid: it is not the one that was read"),
         (
             "resourceVersion",
             "the object has been modified; please apply your changes to the latest version and try again",
@@ -114,9 +97,7 @@ fn carry_over(target: &ObjectRef, old: &Value, new: &mut Value) -> Result<(), Ap
     ] {
         let given = meta.get(field).and_then(Value::as_str).unwrap_or_default();
         if !given.is_empty() && was[field] != given {
-            return Err(ApiError::conflict(format!(
-                "Operation cannot be fulfilled on {target}: {problem}"
-            )));
+            return Err(ApiError::conflict(format!("Operation cannot be fulfilled on {target}: {problem}")));
         }
     }
     for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
@@ -150,9 +131,7 @@ fn stamp_generation(target: &ObjectRef, old: Option<&Value>, new: &mut Value) ->
     }
     let desired = |object: &Value| {
         let mut object = object.clone();
-        object
-            .as_object_mut()
-            .map(|o| (o.remove("metadata"), o.remove("status")));
+        object.as_object_mut().map(|o| (o.remove("metadata"), o.remove("status")));
         object
     };
     let generation = match old {

@@ -17,20 +17,11 @@ async fn lab_with(object: Value) -> (Lab, super::Stream, u64) {
 async fn a_running_pod_gets_its_grace_and_goes_at_the_second_delete() {
     let (lab, mut stream, rv) = lab_with(pod("a")).await;
     let (code, marked) = lab.call("DELETE", POD, "application/json", &Value::Null).await;
-    assert_eq!(
-        (code, &marked["metadata"]["deletionGracePeriodSeconds"]),
-        (200, &json!(7))
-    );
+    assert_eq!((code, &marked["metadata"]["deletionGracePeriodSeconds"]), (200, &json!(7)));
     assert_eq!(stream.line().await, format!("MODIFIED a {}", rv + 1));
-    let due = marked["metadata"]["deletionTimestamp"]
-        .as_str()
-        .unwrap()
-        .to_string();
+    let due = marked["metadata"]["deletionTimestamp"].as_str().unwrap().to_string();
     let (_, again) = lab.call("DELETE", POD, "application/json", &Value::Null).await;
-    assert_eq!(
-        again, marked,
-        "a second delete with the same grace changes nothing"
-    );
+    assert_eq!(again, marked, "a second delete with the same grace changes nothing");
 
     let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": marked["metadata"]["uid"]}});
     let (_, status) = lab.call("DELETE", POD, "application/json", &options).await;
@@ -51,25 +42,18 @@ async fn a_running_pod_gets_its_grace_and_goes_at_the_second_delete() {
 #[tokio::test]
 async fn a_forced_delete_shows_modified_then_deleted() {
     let (lab, mut stream, rv) = lab_with(pod("a")).await;
-    lab.call("DELETE", &format!("{POD}?gracePeriodSeconds=0"), "", &Value::Null)
-        .await;
+    lab.call("DELETE", &format!("{POD}?gracePeriodSeconds=0"), "", &Value::Null).await;
     let modified = stream.next().await.unwrap().unwrap();
     assert_eq!(modified["object"]["metadata"]["deletionGracePeriodSeconds"], 0);
     assert_eq!(modified["object"]["metadata"]["generation"], 2);
     let deleted = stream.next().await.unwrap().unwrap();
-    assert_eq!(
-        deleted["object"]["metadata"]["resourceVersion"],
-        (rv + 2).to_string()
-    );
+    assert_eq!(deleted["object"]["metadata"]["resourceVersion"], (rv + 2).to_string());
     assert_eq!(deleted["object"]["status"]["phase"], "Running");
 }
 
 #[tokio::test]
 async fn unbound_and_finished_pods_go_at_once() {
-    for patch in [
-        json!({"spec": {"nodeName": null}}),
-        json!({"status": {"phase": "Succeeded"}}),
-    ] {
+    for patch in [json!({"spec": {"nodeName": null}}), json!({"status": {"phase": "Succeeded"}})] {
         let lab = Lab::start().await;
         let target = ObjectRef::pod("ns", "a");
         lab.store.apply(pod("a")).unwrap();
@@ -87,13 +71,9 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
     let target = ObjectRef::pod("ns", "a");
     lab.store.delete(&target, Some(0)).unwrap();
     assert_eq!(stream.line().await, format!("MODIFIED a {}", rv + 1));
-    lab.store
-        .patch(&target, &json!({"metadata": {"finalizers": ["other"]}}))
-        .unwrap();
+    lab.store.patch(&target, &json!({"metadata": {"finalizers": ["other"]}})).unwrap();
     assert_eq!(stream.line().await, format!("MODIFIED a {}", rv + 2));
-    lab.store
-        .patch(&target, &json!({"metadata": {"finalizers": null}}))
-        .unwrap();
+    lab.store.patch(&target, &json!({"metadata": {"finalizers": null}})).unwrap();
     assert_eq!(stream.line().await, format!("DELETED a {}", rv + 3));
 }
 

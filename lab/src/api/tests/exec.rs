@@ -35,10 +35,7 @@ async fn a_command_prints_to_both_outputs_and_has_an_exit_code() {
     let [out, err, status] = exec(&lab, &["sh", "-c", long]).await.unwrap();
     assert_eq!((out.lines().count(), out.lines().last()), (50_000, Some("50000")));
     assert_eq!(err, "problem\n");
-    assert_eq!(
-        status,
-        "command terminated with non-zero exit code: exit status 3"
-    );
+    assert_eq!(status, "command terminated with non-zero exit code: exit status 3");
     let well = exec(&lab, &["true"]).await.unwrap();
     assert_eq!(well, ["", "", "Success"]);
 }
@@ -49,16 +46,11 @@ async fn a_command_in_no_pod_or_without_the_right_is_refused_and_a_lost_kubelet_
     let refused = async || exec(&lab, &["true"]).await.unwrap_err().to_string();
     assert!(refused().await.contains("404"));
     lab.store.apply(pod("a")).unwrap();
-    lab.server
-        .execs()
-        .answer(|_| Run::Fails(ApiError::new(500, "InternalError", "error dialing backend")));
+    lab.server.execs().answer(|_| Run::Fails(ApiError::new(500, "InternalError", "error dialing backend")));
     assert_eq!(exec(&lab, &["true"]).await.unwrap()[2], "error dialing backend");
     // A websocket is a GET.
     let rules = json!([{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get"]}]);
-    lab.server
-        .access()
-        .bind(&json!({"kind": "ClusterRole", "rules": rules}))
-        .unwrap();
+    lab.server.access().bind(&json!({"kind": "ClusterRole", "rules": rules})).unwrap();
     assert!(refused().await.contains("403"));
     assert_eq!(lab.server.access().refused(), ["create /pods/exec"]);
 }

@@ -18,10 +18,7 @@ async fn an_outage_breaks_streams_and_refuses_requests_until_it_ends() {
     let refused = lab.try_call("GET", PODS, "", &Value::Null).await.unwrap_err();
     assert_ne!(refused, "no answer");
     let mut raw = TcpStream::connect(lab.server.address()).await.unwrap();
-    assert_eq!(
-        raw.read_u8().await.unwrap_err().kind(),
-        std::io::ErrorKind::ConnectionReset
-    );
+    assert_eq!(raw.read_u8().await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
     lab.server.faults(|f| f.outage = false);
     assert_eq!(lab.get(PODS).await.0, 200);
 }
@@ -33,10 +30,7 @@ async fn a_hung_server_neither_answers_nor_sends_and_goes_on_later() {
     lab.server.faults(|f| f.hang = true);
     lab.store.apply(pod("a")).unwrap();
     assert_eq!(stream.line().await, "silent");
-    assert_eq!(
-        lab.try_call("GET", PODS, "", &Value::Null).await.unwrap_err(),
-        "no answer"
-    );
+    assert_eq!(lab.try_call("GET", PODS, "", &Value::Null).await.unwrap_err(), "no answer");
     lab.server.faults(|f| f.hang = false);
     assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));
     assert_eq!(lab.get(PODS).await.0, 200);
@@ -114,9 +108,7 @@ async fn octets_of_answers_are_counted_by_client_verb_and_resource() {
     let (list, nodes) = (lab.get(PODS).await.1, lab.get("/api/v1/nodes").await.1);
     lab.get(PODS).await;
     let loads = lab.server.audit().loads();
-    let shown = loads
-        .iter()
-        .map(|load| (&*load.verb, load.resource, load.requests, load.octets));
+    let shown = loads.iter().map(|load| (&*load.verb, load.resource, load.requests, load.octets));
     let octets = |body: &Value| body.to_string().len() as u64 + 1;
     let event = json!({"type": "ADDED", "object": list["items"][0]});
     assert_eq!(
@@ -127,10 +119,7 @@ async fn octets_of_answers_are_counted_by_client_verb_and_resource() {
             ("watch", "pods", 1, octets(&event)),
         ]
     );
-    assert!(
-        loads.iter().all(|load| load.client == loads[0].client),
-        "{loads:?}"
-    );
+    assert!(loads.iter().all(|load| load.client == loads[0].client), "{loads:?}");
 }
 
 #[tokio::test]
@@ -139,11 +128,7 @@ async fn several_servers_serve_one_store_and_end_when_dropped() {
     let listener = std::net::TcpListener::bind("[::1]:0").unwrap();
     let second = ApiServer::start(listener, lab.store.clone()).unwrap();
     let client = super::connect(&second.kubeconfig()).await;
-    let other = Lab {
-        store: lab.store.clone(),
-        server: second,
-        client,
-    };
+    let other = Lab { store: lab.store.clone(), server: second, client };
     let mut stream = other.watch(PODS, "").await;
     lab.store.apply(pod("a")).unwrap();
     assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));

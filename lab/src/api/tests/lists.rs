@@ -24,10 +24,7 @@ async fn pages_show_one_snapshot_despite_changes_in_between() {
     let token = first["metadata"]["continue"].as_str().unwrap();
     let (_, second) = lab.get(&format!("{PODS}?limit=2&continue={token}")).await;
     assert_eq!(names(&second), ["c"]);
-    assert_eq!(
-        second["metadata"]["resourceVersion"],
-        first["metadata"]["resourceVersion"]
-    );
+    assert_eq!(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
     assert_eq!(second["metadata"]["continue"], json!(null));
     assert_eq!(names(&lab.get(PODS).await.1), ["a", "b", "d"]);
 }
@@ -36,10 +33,7 @@ async fn pages_show_one_snapshot_despite_changes_in_between() {
 async fn a_continue_token_expires_with_the_history() {
     let lab = three_pods().await;
     let (_, first) = lab.get(&format!("{PODS}?limit=1")).await;
-    let next = format!(
-        "{PODS}?limit=1&continue={}",
-        first["metadata"]["continue"].as_str().unwrap()
-    );
+    let next = format!("{PODS}?limit=1&continue={}", first["metadata"]["continue"].as_str().unwrap());
     lab.store.apply(pod("d")).unwrap();
     lab.store.forget_history();
     let (code, status) = lab.get(&next).await;
@@ -57,26 +51,10 @@ async fn resource_versions_are_handled_as_the_api_documents() {
         ("resourceVersion=0".into(), 200, 3),
         (format!("resourceVersion={first}"), 200, 3),
         (format!("resourceVersion={first}&limit=9"), 200, 1),
-        (
-            format!("resourceVersion={first}&resourceVersionMatch=Exact"),
-            200,
-            1,
-        ),
-        (
-            format!("resourceVersion={first}&resourceVersionMatch=NotOlderThan"),
-            200,
-            3,
-        ),
-        (
-            format!("resourceVersion={}&resourceVersionMatch=Exact", now + 1),
-            504,
-            0,
-        ),
-        (
-            format!("resourceVersion={}&resourceVersionMatch=NotOlderThan", now + 1),
-            504,
-            0,
-        ),
+        (format!("resourceVersion={first}&resourceVersionMatch=Exact"), 200, 1),
+        (format!("resourceVersion={first}&resourceVersionMatch=NotOlderThan"), 200, 3),
+        (format!("resourceVersion={}&resourceVersionMatch=Exact", now + 1), 504, 0),
+        (format!("resourceVersion={}&resourceVersionMatch=NotOlderThan", now + 1), 504, 0),
         ("resourceVersion=7&resourceVersionMatch=Exact".into(), 410, 0),
         ("resourceVersion=0&resourceVersionMatch=Exact".into(), 400, 0),
         ("resourceVersionMatch=Exact".into(), 400, 0),
@@ -94,10 +72,8 @@ async fn resource_versions_are_handled_as_the_api_documents() {
 #[tokio::test]
 async fn a_list_not_older_than_a_future_version_waits_for_it() {
     let lab = three_pods().await;
-    let path = format!(
-        "{PODS}?resourceVersion={}&resourceVersionMatch=NotOlderThan",
-        lab.store.revision() + 1
-    );
+    let path =
+        format!("{PODS}?resourceVersion={}&resourceVersionMatch=NotOlderThan", lab.store.revision() + 1);
     let waiting = lab.get(&path);
     let (answer, _) = tokio::join!(waiting, async { lab.store.apply(pod("d")).unwrap() });
     assert_eq!(names(&answer.1).len(), 4);
@@ -113,20 +89,14 @@ async fn lists_are_scoped_and_selected() {
     for (path, expected) in [
         ("/api/v1/pods", vec!["a", "b", "c", "z"]),
         ("/api/v1/namespaces/other/pods", vec!["z"]),
-        (
-            "/api/v1/pods?fieldSelector=status.phase%21%3DFailed%2Cspec.nodeName%3Dnode-a",
-            vec!["a", "b", "c"],
-        ),
+        ("/api/v1/pods?fieldSelector=status.phase%21%3DFailed%2Cspec.nodeName%3Dnode-a", vec!["a", "b", "c"]),
         ("/api/v1/pods?fieldSelector=metadata.name%3Db", vec!["b"]),
         ("/api/v1/pods?labelSelector=app+in+%28a%2Cc%29", vec!["a", "c"]),
         ("/api/v1/namespaces/nowhere/pods", vec![]),
     ] {
         assert_eq!(names(&lab.get(path).await.1), expected, "{path}");
     }
-    assert_eq!(
-        lab.get("/api/v1/pods?fieldSelector=spec.color%3Dred").await.0,
-        400
-    );
+    assert_eq!(lab.get("/api/v1/pods?fieldSelector=spec.color%3Dred").await.0, 400);
 }
 
 #[tokio::test]
@@ -134,15 +104,9 @@ async fn the_server_advertises_field_validation() {
     let lab = Lab::start().await;
     let (_, root) = lab.get("/openapi/v3").await;
     for (group, plural) in [("api/v1", "pods"), ("apis/discovery.k8s.io/v1", "endpointslices")] {
-        let (code, document) = lab
-            .get(root["paths"][group]["serverRelativeURL"].as_str().unwrap())
-            .await;
+        let (code, document) = lab.get(root["paths"][group]["serverRelativeURL"].as_str().unwrap()).await;
         let patch = &document["paths"][format!("/{plural}/{{name}}")]["patch"];
-        assert_eq!(
-            (code, &patch["parameters"][0]["name"]),
-            (200, &json!("fieldValidation")),
-            "{document}"
-        );
+        assert_eq!((code, &patch["parameters"][0]["name"]), (200, &json!("fieldValidation")), "{document}");
     }
 }
 
@@ -151,10 +115,7 @@ async fn a_wrong_token_is_unauthorized() {
     let lab = Lab::start().await;
     let mut config: serde_json::Value = serde_json::from_str(&lab.server.kubeconfig()).unwrap();
     config["users"][0]["user"]["token"] = "wrong".into();
-    let intruder = Lab {
-        client: connect(&config.to_string()).await,
-        ..lab
-    };
+    let intruder = Lab { client: connect(&config.to_string()).await, ..lab };
     let (code, status) = intruder.get(PODS).await;
     assert_eq!((code, &status["kind"]), (401, &json!("Status")));
 }

@@ -39,11 +39,7 @@ impl Lab {
         let server = ApiServer::start(listener, store.clone()).unwrap();
         server.faults(|faults| faults.quiet = true);
         let client = connect(&server.kubeconfig()).await;
-        Self {
-            store,
-            server,
-            client,
-        }
+        Self { store, server, client }
     }
 
     async fn get(&self, path: &str) -> Answer {
@@ -62,55 +58,31 @@ impl Lab {
         content_type: &str,
         body: &Value,
     ) -> Result<Answer, String> {
-        let body = if body.is_null() {
-            Body::empty()
-        } else {
-            Body::from(body.to_string().into_bytes())
-        };
-        let request = hyper::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type);
+        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string().into_bytes()) };
+        let request = hyper::Request::builder().method(method).uri(path).header("content-type", content_type);
         let exchange = async {
-            let response = self
-                .client
-                .send(request.body(body).unwrap())
-                .await
-                .map_err(|e| e.to_string())?;
+            let response = self.client.send(request.body(body).unwrap()).await.map_err(|e| e.to_string())?;
             let code = response.status().as_u16();
-            let bytes = response
-                .into_body()
-                .collect()
-                .await
-                .map_err(|e| e.to_string())?
-                .to_bytes();
+            let bytes = response.into_body().collect().await.map_err(|e| e.to_string())?.to_bytes();
             Ok((code, serde_json::from_slice(&bytes).unwrap_or_default()))
         };
-        tokio::time::timeout(Duration::from_secs(20), exchange)
-            .await
-            .map_err(|_| "no answer".to_string())?
+        tokio::time::timeout(Duration::from_secs(20), exchange).await.map_err(|_| "no answer".to_string())?
     }
 
     /// Opens a stream; `query` is what follows `watch=1&`.
     async fn watch(&self, path: &str, query: &str) -> Stream {
-        let request = hyper::Request::get(format!("{path}?watch=1&{query}"))
-            .body(Body::empty())
-            .unwrap();
+        let request = hyper::Request::get(format!("{path}?watch=1&{query}")).body(Body::empty()).unwrap();
         let response = self.client.send(request).await.unwrap();
         assert_eq!(response.status(), 200);
-        Stream {
-            body: response.into_body(),
-            buffer: Vec::new(),
-        }
+        Stream { body: response.into_body(), buffer: Vec::new() }
     }
 }
 
 /// A client by kubeconfig, as the agent makes one.
 async fn connect(kubeconfig: &str) -> kube::Client {
     let config = Kubeconfig::from_yaml(kubeconfig).unwrap();
-    let mut config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
-        .await
-        .unwrap();
+    let mut config =
+        kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
     // Retries of 504 would outlast the time limit of these tests.
     config.default_retry = false;
     kube::Client::try_from(config).unwrap()
@@ -164,10 +136,5 @@ fn pod(name: &str) -> Value {
 
 /// Names of the items of a list.
 fn names(list: &Value) -> Vec<&str> {
-    list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["metadata"]["name"].as_str().unwrap())
-        .collect()
+    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
 }

@@ -19,11 +19,7 @@ fn bookmark(rv: u64) -> Value {
 
 async fn lab() -> Lab {
     let store = Store::recording();
-    for event in [
-        recorded("ADDED", "a", 279),
-        recorded("ADDED", "b", 209),
-        bookmark(289),
-    ] {
+    for event in [recorded("ADDED", "a", 279), recorded("ADDED", "b", 209), bookmark(289)] {
         store.ingest(&event).unwrap();
     }
     Lab::serve(store).await
@@ -36,11 +32,8 @@ async fn a_recording_is_listed_and_watched_exactly_as_it_was() {
     assert_eq!(list["metadata"]["resourceVersion"], "289");
     assert_eq!(list["items"][1], recorded("ADDED", "b", 209)["object"]);
     let mut stream = lab.watch("/api/v1/pods", "resourceVersion=289").await;
-    for event in [
-        recorded("ADDED", "c", 301),
-        recorded("MODIFIED", "a", 305),
-        recorded("DELETED", "a", 306),
-    ] {
+    for event in [recorded("ADDED", "c", 301), recorded("MODIFIED", "a", 305), recorded("DELETED", "a", 306)]
+    {
         lab.store.ingest(&event).unwrap();
         assert_eq!(stream.next().await, Ok(Some(event)));
     }
@@ -50,23 +43,9 @@ async fn a_recording_is_listed_and_watched_exactly_as_it_was() {
 #[tokio::test]
 async fn each_kind_of_a_recording_progresses_on_its_own() {
     let lab = lab().await;
-    assert_eq!(
-        (
-            lab.store.resource_version(Kind::Pod),
-            lab.store.resource_version(Kind::Service)
-        ),
-        (289, 1)
-    );
-    assert_eq!(
-        lab.get("/api/v1/services").await.1["metadata"]["resourceVersion"],
-        "1"
-    );
-    assert_eq!(
-        lab.get("/api/v1/pods?resourceVersion=288&resourceVersionMatch=Exact")
-            .await
-            .0,
-        410
-    );
+    assert_eq!((lab.store.resource_version(Kind::Pod), lab.store.resource_version(Kind::Service)), (289, 1));
+    assert_eq!(lab.get("/api/v1/services").await.1["metadata"]["resourceVersion"], "1");
+    assert_eq!(lab.get("/api/v1/pods?resourceVersion=288&resourceVersionMatch=Exact").await.0, 410);
 }
 
 #[tokio::test]
@@ -83,11 +62,7 @@ async fn objects_that_a_reopened_stream_does_not_show_are_deleted() {
     let lab = lab().await;
     let mut stream = lab.watch("/api/v1/pods", "resourceVersion=289").await;
     lab.store.reopen(Kind::Pod);
-    for event in [
-        recorded("ADDED", "b", 209),
-        recorded("ADDED", "c", 300),
-        bookmark(310),
-    ] {
+    for event in [recorded("ADDED", "b", 209), recorded("ADDED", "c", 300), bookmark(310)] {
         lab.store.ingest(&event).unwrap();
     }
     assert_eq!(stream.line().await, "ADDED c 300");
@@ -100,16 +75,8 @@ fn a_malformed_recorded_event_is_refused() {
     let store = Store::recording();
     let error = json!({"type": "ERROR", "object": {"kind": "Status", "code": 410}});
     let unknown = recorded("RENAMED", "a", 9);
-    for event in [
-        error,
-        unknown,
-        json!(null),
-        json!({"type": "ADDED", "object": "text"}),
-    ] {
+    for event in [error, unknown, json!(null), json!({"type": "ADDED", "object": "text"})] {
         assert_eq!(store.ingest(&event).unwrap_err().code, 400, "{event}");
     }
-    assert_eq!(
-        Store::new().ingest(&recorded("ADDED", "a", 9)).unwrap_err().code,
-        400
-    );
+    assert_eq!(Store::new().ingest(&recorded("ADDED", "a", 9)).unwrap_err().code, 400);
 }

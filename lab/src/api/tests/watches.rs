@@ -8,12 +8,7 @@ use crate::api::{ObjectRef, Store};
 const PODS: &str = "/api/v1/pods";
 
 fn finish(lab: &Lab, name: &str) -> u64 {
-    lab.store
-        .patch(
-            &ObjectRef::pod("ns", name),
-            &json!({"status": {"phase": "Failed"}}),
-        )
-        .unwrap();
+    lab.store.patch(&ObjectRef::pod("ns", name), &json!({"status": {"phase": "Failed"}})).unwrap();
     lab.store.revision()
 }
 
@@ -62,10 +57,7 @@ async fn initial_events_end_with_a_marked_bookmark() {
     );
     lab.store.apply(pod("c")).unwrap();
     assert_eq!(stream.line().await, format!("ADDED c {}", rv + 1));
-    for bad in [
-        "sendInitialEvents=true",
-        "resourceVersionMatch=NotOlderThan&resourceVersion=1",
-    ] {
+    for bad in ["sendInitialEvents=true", "resourceVersionMatch=NotOlderThan&resourceVersion=1"] {
         assert_eq!(lab.get(&format!("{PODS}?watch=1&{bad}")).await.0, 422, "{bad}");
     }
 }
@@ -75,24 +67,13 @@ async fn objects_enter_and_leave_a_selector() {
     let lab = Lab::start().await;
     lab.store.apply(pod("a")).unwrap();
     let start = lab.store.revision();
-    let mut running = lab
-        .watch(
-            PODS,
-            &format!("resourceVersion={start}&fieldSelector=status.phase%3DRunning"),
-        )
-        .await;
-    let mut failed = lab
-        .watch(
-            PODS,
-            &format!("resourceVersion={start}&fieldSelector=status.phase%3DFailed"),
-        )
-        .await;
+    let mut running =
+        lab.watch(PODS, &format!("resourceVersion={start}&fieldSelector=status.phase%3DRunning")).await;
+    let mut failed =
+        lab.watch(PODS, &format!("resourceVersion={start}&fieldSelector=status.phase%3DFailed")).await;
     let rv = finish(&lab, "a");
     let left = running.next().await.unwrap().unwrap();
-    assert_eq!(
-        (&left["type"], &left["object"]["status"]["phase"]),
-        (&json!("DELETED"), &json!("Running"))
-    );
+    assert_eq!((&left["type"], &left["object"]["status"]["phase"]), (&json!("DELETED"), &json!("Running")));
     assert_eq!(left["object"]["metadata"]["resourceVersion"], rv.to_string());
     assert_eq!(failed.line().await, format!("ADDED a {rv}"));
     lab.store.remove(&ObjectRef::pod("ns", "a")).unwrap();
@@ -132,8 +113,7 @@ async fn a_bookmark_comes_two_seconds_before_a_stream_times_out() {
 #[tokio::test]
 async fn bookmarks_have_the_version_of_the_stream() {
     let lab = Lab::start().await;
-    lab.server
-        .faults(|f| f.bookmark_period = Some(Duration::from_millis(20)));
+    lab.server.faults(|f| f.bookmark_period = Some(Duration::from_millis(20)));
     let mut without = lab.watch(PODS, "").await;
     let mut stream = lab.watch(PODS, "allowWatchBookmarks=true").await;
     let rv = lab.store.revision();
@@ -154,14 +134,8 @@ async fn a_watch_older_than_the_history_is_expired() {
     }
     let query = format!("resourceVersion={start}");
     let event = lab.watch(PODS, &query).await.next().await.unwrap().unwrap();
-    assert_eq!(
-        (&event["type"], &event["object"]["code"]),
-        (&json!("ERROR"), &json!(410))
-    );
-    assert_eq!(
-        (&event["object"]["kind"], &event["object"]["reason"]),
-        (&json!("Status"), &json!("Expired"))
-    );
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    assert_eq!((&event["object"]["kind"], &event["object"]["reason"]), (&json!("Status"), &json!("Expired")));
     lab.server.faults(|f| f.expired_as_http = true);
     let (code, status) = lab.get(&format!("{PODS}?watch=1&{query}")).await;
     assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
@@ -175,13 +149,7 @@ async fn compaction_expires_new_watches_and_leaves_open_ones() {
     lab.store.apply(pod("a")).unwrap();
     lab.store.forget_history();
     assert_eq!(open.line().await, format!("ADDED a {}", start + 1));
-    assert_eq!(
-        lab.watch(PODS, &format!("resourceVersion={start}"))
-            .await
-            .line()
-            .await,
-        "ERROR - -"
-    );
+    assert_eq!(lab.watch(PODS, &format!("resourceVersion={start}")).await.line().await, "ERROR - -");
     let mut current = lab.watch(PODS, &format!("resourceVersion={}", start + 1)).await;
     lab.store.apply(pod("b")).unwrap();
     assert_eq!(current.line().await, format!("ADDED b {}", start + 2));

@@ -14,9 +14,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 /// The one live pod that claims the IP, if any.
 pub(super) fn owner(world: &World, key: &Key) -> Result<Option<String>, &'static str> {
-    let mut claimants = world
-        .live_pods()
-        .filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
+    let mut claimants = world.live_pods().filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
     let Some((uid, record)) = claimants.next() else {
         return Ok(None);
     };
@@ -34,21 +32,11 @@ pub(super) fn owner(world: &World, key: &Key) -> Result<Option<String>, &'static
 
 /// All packets if every meant pod is Dead; only openers if a Retired one may still serve connections from before.
 pub(super) fn strengths(world: &World, key: &Key, meant: &BTreeSet<String>) -> Vec<Shape> {
-    let (dead, retired): (Vec<&String>, Vec<&String>) = meant
-        .iter()
-        .partition(|uid| world.standing(uid) == Standing::Dead);
-    let all = Shape {
-        reason: Reason::DeadBackend,
-        openers_only: false,
-    };
-    let openers = Shape {
-        reason: Reason::RetiredBackend,
-        openers_only: true,
-    };
-    let superseded = |old: &&String| {
-        dead.iter()
-            .any(|new| order(world, new, old, key.ip) != Answer::No)
-    };
+    let (dead, retired): (Vec<&String>, Vec<&String>) =
+        meant.iter().partition(|uid| world.standing(uid) == Standing::Dead);
+    let all = Shape { reason: Reason::DeadBackend, openers_only: false };
+    let openers = Shape { reason: Reason::RetiredBackend, openers_only: true };
+    let superseded = |old: &&String| dead.iter().any(|new| order(world, new, old, key.ip) != Answer::No);
     match (retired.is_empty(), retired.iter().all(superseded)) {
         (true, _) => vec![all],
         (false, true) => vec![openers, all],
@@ -63,10 +51,7 @@ pub(super) fn newer_than_retired(
     owner: &str,
     required: &mut bool,
 ) -> Result<(), &'static str> {
-    for uid in meant
-        .iter()
-        .filter(|uid| world.standing(uid) == Standing::Retired)
-    {
+    for uid in meant.iter().filter(|uid| world.standing(uid) == Standing::Retired) {
         match order(world, owner, uid, key.ip) {
             Answer::Yes => {}
             Answer::Perhaps => *required = false,

@@ -27,10 +27,7 @@ fn a_finished_backend_that_the_kubelet_tore_down_is_dead() {
 #[test]
 fn a_running_or_terminating_backend_passes() {
     assert_eq!(Small::listing(a()).verdict(), "a pod listed there lives");
-    assert_eq!(
-        Small::listing(deleting(a())).verdict(),
-        "a pod listed there lives"
-    );
+    assert_eq!(Small::listing(deleting(a())).verdict(), "a pod listed there lives");
 }
 
 #[test]
@@ -43,36 +40,18 @@ fn a_terminal_phase_proves_death_only_with_all_of_its_conditions() {
         pod["status"][list] = json!([pod["status"][list][0], value]);
     };
     assert_eq!(Small::listing(retired(a())).verdict(), RETIRED);
-    assert_eq!(
-        listed(|pod| pod["metadata"]["managedFields"] = json!([])),
-        RETIRED
-    );
+    assert_eq!(listed(|pod| pod["metadata"]["managedFields"] = json!([])), RETIRED);
     assert_eq!(
         listed(|pod| pod["metadata"]["managedFields"] =
             json!([pod["metadata"]["managedFields"][0], other_owner])),
         RETIRED
     );
     assert_eq!(listed(|pod| pod["status"]["conditions"] = json!([])), RETIRED);
-    assert_eq!(
-        listed(|pod| pod["status"]["conditions"][0]["status"] = "True".into()),
-        RETIRED
-    );
-    assert_eq!(
-        listed(|pod| pod["status"]["containerStatuses"] = json!([])),
-        RETIRED
-    );
-    assert_eq!(
-        listed(|pod| pod["status"]["containerStatuses"] = json!([never_started])),
-        RETIRED
-    );
-    assert_eq!(
-        listed(|pod| pod["status"]["initContainerStatuses"] = json!([running])),
-        RETIRED
-    );
-    assert_eq!(
-        listed(|pod| pod["status"]["ephemeralContainerStatuses"] = json!([restarting])),
-        RETIRED
-    );
+    assert_eq!(listed(|pod| pod["status"]["conditions"][0]["status"] = "True".into()), RETIRED);
+    assert_eq!(listed(|pod| pod["status"]["containerStatuses"] = json!([])), RETIRED);
+    assert_eq!(listed(|pod| pod["status"]["containerStatuses"] = json!([never_started])), RETIRED);
+    assert_eq!(listed(|pod| pod["status"]["initContainerStatuses"] = json!([running])), RETIRED);
+    assert_eq!(listed(|pod| pod["status"]["ephemeralContainerStatuses"] = json!([restarting])), RETIRED);
     assert_eq!(listed(|pod| push(pod, "containerStatuses", never_started)), DEAD);
 }
 
@@ -90,10 +69,7 @@ fn a_mirror_pod_is_never_dead_nor_retired() {
 
 #[test]
 fn host_network_and_node_addresses_are_never_judged() {
-    assert_eq!(
-        listed(|pod| pod["spec"]["hostNetwork"] = true.into()),
-        "the IP is a node's"
-    );
+    assert_eq!(listed(|pod| pod["spec"]["hostNetwork"] = true.into()), "the IP is a node's");
     let mut world = Small::listing(dead(a()));
     let node = json!({"metadata": {"name": "node-c"}, "status": {"addresses": [{"address": X}]}});
     assert_eq!(world.apply(Kind::Node, node).verdict(), "the IP is a node's");
@@ -106,10 +82,7 @@ fn a_deletion_retires_and_proves_death_only_with_its_last_state() {
     let mut world = Small::listing(a());
     assert_eq!(world.delete(Kind::Pod, deleting(dead(a()))).verdict(), DEAD);
     let mut world = Small::listing(a());
-    assert_eq!(
-        world.delete(Kind::Pod, a()).verdict(),
-        "a UID listed there is neither Retired nor Dead"
-    );
+    assert_eq!(world.delete(Kind::Pod, a()).verdict(), "a UID listed there is neither Retired nor Dead");
 }
 
 #[test]
@@ -142,18 +115,9 @@ fn a_slice_that_lists_the_ip_for_another_pod_forbids_a_denial() {
         second["ports"] = json!([{"port": 9090}]);
         world.apply(Kind::EndpointSlice, second).verdict()
     };
-    assert_eq!(
-        verdict(endpoint(X, "live")),
-        "the Service lists the IP with a live UID"
-    );
-    assert_eq!(
-        verdict(endpoint(X, "nobody")),
-        "the Service lists the IP with an unknown UID"
-    );
-    assert_eq!(
-        verdict(json!({"addresses": [X]})),
-        "the Service lists the IP without a UID"
-    );
+    assert_eq!(verdict(endpoint(X, "live")), "the Service lists the IP with a live UID");
+    assert_eq!(verdict(endpoint(X, "nobody")), "the Service lists the IP with an unknown UID");
+    assert_eq!(verdict(json!({"addresses": [X]})), "the Service lists the IP without a UID");
     assert_eq!(verdict(endpoint("10.244.1.6", "live")), DEAD);
 }
 
@@ -162,11 +126,7 @@ fn a_proof_stays_for_ten_minutes_after_the_slice_drops_the_pod() {
     let mut world = Small::listing(dead(a()));
     world.apply(Kind::EndpointSlice, slice(&json!([])));
     assert_eq!(world.verdict(), DEAD);
-    let later = |minutes| {
-        world
-            .prove_at(Duration::from_mins(minutes), Protocol::Tcp)
-            .unwrap()
-    };
+    let later = |minutes| world.prove_at(Duration::from_mins(minutes), Protocol::Tcp).unwrap();
     assert!(later(9).required);
     assert!(!later(11).required);
 }
@@ -195,10 +155,7 @@ fn a_service_without_a_selector_may_mean_the_successor_of_the_pod_that_it_lists(
     let mut pending = successor.clone();
     pending["status"] = json!({"phase": "Pending"});
     small.apply(Kind::Pod, pending);
-    assert_eq!(
-        small.verdict(),
-        "a pod of the Service may hold the IP unpublished"
-    );
+    assert_eq!(small.verdict(), "a pod of the Service may hold the IP unpublished");
     small.apply(Kind::Pod, successor);
     assert_eq!(small.verdict(), "a live pod of the Service claims the IP");
 }
@@ -212,10 +169,7 @@ fn a_service_without_a_selector_denies_only_while_it_lists_the_dead_pod() {
     assert_eq!(world.verdict(), DEAD);
     assert_eq!(world.apply(Kind::Pod, stranger("b", X)).verdict(), "reused");
     world.apply(Kind::EndpointSlice, slice(&json!([])));
-    assert_eq!(
-        world.verdict(),
-        "the Service, without a selector, no longer lists it"
-    );
+    assert_eq!(world.verdict(), "the Service, without a selector, no longer lists it");
 }
 
 #[test]
@@ -223,14 +177,8 @@ fn without_a_vip_no_denial_is_required() {
     let mut headless = service();
     headless["spec"]["clusterIP"] = "None".into();
     let mut world = Small::listing(dead(a()));
-    assert_eq!(
-        world.apply(Kind::Service, headless).verdict(),
-        "the Service has no VIP"
-    );
-    assert_eq!(
-        world.delete(Kind::Service, service()).verdict(),
-        "the Service does not exist"
-    );
+    assert_eq!(world.apply(Kind::Service, headless).verdict(), "the Service has no VIP");
+    assert_eq!(world.delete(Kind::Service, service()).verdict(), "the Service does not exist");
 }
 
 #[test]
@@ -238,10 +186,7 @@ fn without_a_vip_of_the_ips_family_nothing_is_required() {
     let mut six = service();
     six["spec"]["clusterIP"] = "fd00::1".into();
     let mut world = Small::listing(dead(a()));
-    assert_eq!(
-        world.apply(Kind::Service, six.clone()).verdict(),
-        format!("perhaps {DEAD}")
-    );
+    assert_eq!(world.apply(Kind::Service, six.clone()).verdict(), format!("perhaps {DEAD}"));
     six["spec"]["clusterIPs"] = json!(["fd00::1", "10.96.0.1"]);
     assert_eq!(world.apply(Kind::Service, six).verdict(), DEAD);
 }
@@ -269,17 +214,11 @@ fn pods_and_services_that_opted_out_are_never_denied() {
     let mut service = service();
     opt_out(&mut service);
     let mut world = Small::listing(dead(a()));
-    assert_eq!(
-        world.apply(Kind::Service, service).verdict(),
-        "the Service opted out"
-    );
+    assert_eq!(world.apply(Kind::Service, service).verdict(), "the Service opted out");
     let mut world = Small::listing(dead(a()));
     let mut owner = stranger("b", X);
     opt_out(&mut owner);
-    assert_eq!(
-        world.apply(Kind::Pod, owner).verdict(),
-        "the pod that claims the IP opted out"
-    );
+    assert_eq!(world.apply(Kind::Pod, owner).verdict(), "the pod that claims the IP opted out");
 }
 
 #[test]
@@ -289,9 +228,6 @@ fn a_virtual_kubelets_statuses_prove_nothing() {
     let verdict = |extra: Value| Small::listing(dead(a())).apply(Kind::Node, node(extra)).verdict();
     let forbidden = "a virtual kubelet's status proves nothing";
     assert_eq!(verdict(json!({"labels": {"type": "virtual-kubelet"}})), forbidden);
-    assert_eq!(
-        verdict(json!({"taints": [{"key": "virtual-kubelet.io/provider"}]})),
-        forbidden
-    );
+    assert_eq!(verdict(json!({"taints": [{"key": "virtual-kubelet.io/provider"}]})), forbidden);
     assert_eq!(verdict(json!({})), DEAD);
 }

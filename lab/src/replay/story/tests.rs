@@ -45,16 +45,8 @@ fn uid(name: &str, pod: &str) -> String {
 
 fn dead_backend(service: &str, ip: &str, meant: &str) -> Denial {
     Denial {
-        key: Key {
-            service: service.into(),
-            ip: ip.parse().unwrap(),
-            port: 8080,
-            protocol: Protocol::Tcp,
-        },
-        shape: Shape {
-            reason: Reason::DeadBackend,
-            openers_only: false,
-        },
+        key: Key { service: service.into(), ip: ip.parse().unwrap(), port: 8080, protocol: Protocol::Tcp },
+        shape: Shape { reason: Reason::DeadBackend, openers_only: false },
         meant: meant.into(),
         owner: None,
     }
@@ -62,18 +54,11 @@ fn dead_backend(service: &str, ip: &str, meant: &str) -> Denial {
 
 /// `verdict from..to why` of a Service's findings, whole milliseconds.
 fn findings(story: &Story, service: &str) -> Vec<String> {
-    let of_service = story
-        .findings
-        .iter()
-        .filter(|finding| finding.denial.key.service == service);
+    let of_service = story.findings.iter().filter(|finding| finding.denial.key.service == service);
     of_service
         .map(|finding| {
             let (from, to) = (finding.from.as_millis(), finding.to.as_millis());
-            format!(
-                "{} {from}..{to} {}",
-                finding.verdict,
-                finding.why.as_deref().unwrap_or_default()
-            )
+            format!("{} {from}..{to} {}", finding.verdict, finding.why.as_deref().unwrap_or_default())
         })
         .collect()
 }
@@ -108,11 +93,7 @@ fn a_denial_against_a_live_pod_that_was_meant_is_wrong_from_the_moment_it_has_th
     let live = dead_backend("rd2/s", "10.244.1.10", &uid(name, "rd2/n4"));
     let story = tampered(name, |_| vec![live.clone()]);
     let wrong = "wrong 7460..10903 rd2/n4 was meant and still holds the IP";
-    assert!(
-        findings(&story, "rd2/s").contains(&wrong.into()),
-        "{:?}",
-        findings(&story, "rd2/s")
-    );
+    assert!(findings(&story, "rd2/s").contains(&wrong.into()), "{:?}", findings(&story, "rd2/s"));
 }
 
 #[test]
@@ -121,10 +102,7 @@ fn a_denial_is_wrong_while_an_unpublished_pod_of_the_service_holds_the_ip() {
     let stale = dead_backend("rs2/s", "10.244.1.10", &uid(name, "rs2/j2-jqwjf"));
     let story = tampered(name, |_| vec![stale.clone()]);
     let unpublished = "rs2/j2-kpdnx holds the IP and is the Service's own";
-    let found = story
-        .findings
-        .iter()
-        .find(|finding| finding.why.as_deref() == Some(unpublished));
+    let found = story.findings.iter().find(|finding| finding.why.as_deref() == Some(unpublished));
     let found = found.expect("a finding about the pod that reused the address");
     assert_eq!((found.verdict, found.from.as_millis()), (Verdict::Wrong, 5759));
 }
@@ -132,13 +110,8 @@ fn a_denial_is_wrong_while_an_unpublished_pod_of_the_service_holds_the_ip() {
 #[test]
 fn denying_all_packets_to_a_retired_pod_is_wrong_while_it_runs_and_unproven_after() {
     let all_packets = |denials: Vec<Denial>| {
-        let shape = |denial: Denial| Denial {
-            shape: Shape {
-                openers_only: false,
-                ..denial.shape
-            },
-            ..denial
-        };
+        let shape =
+            |denial: Denial| Denial { shape: Shape { openers_only: false, ..denial.shape }, ..denial };
         denials.into_iter().map(shape).collect()
     };
     let story = tampered("c-force-delete", all_packets);
@@ -160,10 +133,7 @@ fn denying_only_openers_of_a_dead_pod_is_unproven() {
         }
         denials
     });
-    assert_eq!(
-        findings(&story, "rt/web"),
-        ["unproven 3979..5920 proven is dead-backend"]
-    );
+    assert_eq!(findings(&story, "rt/web"), ["unproven 3979..5920 proven is dead-backend"]);
 }
 
 #[test]
@@ -175,10 +145,7 @@ fn naming_the_wrong_owner_is_unproven() {
         denials
     });
     assert_eq!(story.count(Verdict::Unproven), 2);
-    assert_eq!(
-        story.findings.last().unwrap().why.as_deref(),
-        Some("another pod claims the IP")
-    );
+    assert_eq!(story.findings.last().unwrap().why.as_deref(), Some("another pod claims the IP"));
 }
 
 #[test]
@@ -186,12 +153,7 @@ fn a_nodes_address_is_wrong_to_deny() {
     let name = "o-hostnetwork";
     let node = dead_backend("ro/s", "10.250.0.11", &uid(name, "ro/j-88wgt"));
     let story = tampered(name, |_| vec![node.clone()]);
-    assert!(
-        story
-            .findings
-            .iter()
-            .any(|finding| finding.why.as_deref() == Some("a node's own address"))
-    );
+    assert!(story.findings.iter().any(|finding| finding.why.as_deref() == Some("a node's own address")));
 }
 
 #[test]
@@ -201,9 +163,7 @@ fn a_static_pod_is_meant_under_each_of_its_mirrors_uids() {
     for mirror in mirrors {
         let denial = dead_backend("rk/s", "10.244.1.4", &mirror);
         let story = tampered(name, |_| vec![denial.clone()]);
-        let wrong = findings(&story, "rk/s")
-            .into_iter()
-            .find(|found| found.starts_with("wrong"));
+        let wrong = findings(&story, "rk/s").into_iter().find(|found| found.starts_with("wrong"));
         let wrong = wrong.expect("the static pod lives on without its mirror");
         assert!(wrong.starts_with("wrong 630..75407 rk/st-node-a"), "{wrong}");
     }
@@ -230,14 +190,9 @@ fn after_the_lease_a_denial_is_no_longer_in_force() {
 #[test]
 fn without_the_nodes_side_only_proofs_count() {
     let mut recording = recording("c-force-delete");
-    recording
-        .instants
-        .retain(|(_, what)| matches!(what, What::Api(_)));
+    recording.instants.retain(|(_, what)| matches!(what, What::Api(_)));
     recording.lives.clear();
     let story = replay(&recording, &mut Agent::new(&recording)).unwrap();
     assert!(!story.has_truth && !story.failed());
-    assert_eq!(
-        (story.count(Verdict::Ok), story.count(Verdict::StillAlive)),
-        (2, 0)
-    );
+    assert_eq!((story.count(Verdict::Ok), story.count(Verdict::StillAlive)), (2, 0));
 }

@@ -40,9 +40,7 @@ impl Burst {
     /// Every caller with its group, in the order of the file.
     pub fn callers(&self) -> impl Iterator<Item = (&Group, &Caller)> {
         let of = |group| move |caller| (group, caller);
-        self.groups
-            .iter()
-            .flat_map(move |group| group.callers.iter().map(of(group)))
+        self.groups.iter().flat_map(move |group| group.callers.iter().map(of(group)))
     }
 
     /// The group whose packets are denied.

@@ -78,10 +78,7 @@ impl Action {
 
 /// Results of requests: a pod's name, `nothing`, `refused` or `reset`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a pod's name, nothing, refused or reset, or a list of these"
-)]
+#[serde(untagged, expecting = "expected a pod's name, nothing, refused or reset, or a list of these")]
 pub enum Sees {
     Always(String),
     Mixed(Vec<String>),

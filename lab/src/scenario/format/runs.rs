@@ -102,9 +102,7 @@ impl Runs {
     /// The same story with the callers `socket-lb-pod` and `socket-lb-node`; none if it cannot run with them.
     pub fn at_sockets(&self) -> Option<Self> {
         let asked = self.caller.iter().any(|caller| caller.at_sockets().is_some());
-        (asked && self.socket_lb).then(|| Self {
-            caller: vec![Caller::SocketLbPod, Caller::SocketLbNode],
-            ..self.clone()
-        })
+        (asked && self.socket_lb)
+            .then(|| Self { caller: vec![Caller::SocketLbPod, Caller::SocketLbNode], ..self.clone() })
     }
 }

@@ -37,9 +37,6 @@ impl TryFrom<String> for CgroupStep {
         let (cgroup, event) = text
             .split_once(' ')
             .ok_or_else(|| format!("{text:?} is not a cgroup and its event, as in `batch made`"))?;
-        Ok(Self {
-            cgroup: cgroup.into(),
-            event: word(event)?,
-        })
+        Ok(Self { cgroup: cgroup.into(), event: word(event)? })
     }
 }

@@ -135,10 +135,7 @@ pub struct Patch {
 
 /// A change of the proxy's rules.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected sync, or a list of pods for each Service (namespace/name)"
-)]
+#[serde(untagged, expecting = "expected sync, or a list of pods for each Service (namespace/name)")]
 pub enum ProxyStep {
     Sync(Sync),
     Set(BTreeMap<String, Vec<String>>),
@@ -212,14 +209,9 @@ impl TryFrom<String> for PodStep {
     fn try_from(text: String) -> Result<Self, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [pod, event] = words[..] else {
-            return Err(format!(
-                "{text:?} is not a pod and what happens to it, as in `A starts`"
-            ));
+            return Err(format!("{text:?} is not a pod and what happens to it, as in `A starts`"));
         };
-        Ok(Self {
-            pod: pod.into(),
-            event: word(event)?,
-        })
+        Ok(Self { pod: pod.into(), event: word(event)? })
     }
 }
 

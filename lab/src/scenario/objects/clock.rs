@@ -14,10 +14,7 @@ impl Clock {
 
     /// A second passes.
     pub fn tick(&mut self) {
-        self.0 = self
-            .0
-            .saturating_add(SignedDuration::from_secs(1))
-            .unwrap_or(self.0);
+        self.0 = self.0.saturating_add(SignedDuration::from_secs(1)).unwrap_or(self.0);
     }
 
     /// RFC 3339 in whole seconds.

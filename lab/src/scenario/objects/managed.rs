@@ -13,10 +13,7 @@ pub(super) fn spec(manager: &str, time: &str, fields: &[&str]) -> Value {
 }
 
 fn entry(manager: &str, time: &str, part: &str, fields: &[&str], subresource: Option<&str>) -> Value {
-    let owned: Map<String, Value> = fields
-        .iter()
-        .map(|field| (format!("f:{field}"), json!({})))
-        .collect();
+    let owned: Map<String, Value> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
     let mut entry = json!({
         "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
         "fieldsType": "FieldsV1", "fieldsV1": {part: owned},

@@ -6,10 +6,8 @@ use serde_json::{Value, json};
 
 /// A ready node with these addresses and pod CIDRs.
 pub fn node(name: &str, uid: &str, addresses: &[IpAddr], pod_cidrs: &[String]) -> Value {
-    let mut listed: Vec<Value> = addresses
-        .iter()
-        .map(|address| json!({"type": "InternalIP", "address": address}))
-        .collect();
+    let mut listed: Vec<Value> =
+        addresses.iter().map(|address| json!({"type": "InternalIP", "address": address})).collect();
     listed.push(json!({"type": "Hostname", "address": name}));
     json!({
         "apiVersion": "v1", "kind": "Node",

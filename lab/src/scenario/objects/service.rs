@@ -31,22 +31,11 @@ pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, fronte
             port
         })
         .collect();
-    let vips: Vec<IpAddr> = [frontends.vip]
-        .into_iter()
-        .chain(frontends.other_family)
-        .collect();
+    let vips: Vec<IpAddr> = [frontends.vip].into_iter().chain(frontends.other_family).collect();
     let family = |ip: &IpAddr| if ip.is_ipv4() { "IPv4" } else { "IPv6" };
     let families: Vec<&str> = vips.iter().map(family).collect();
-    let policy = if vips.len() == 1 {
-        "SingleStack"
-    } else {
-        "RequireDualStack"
-    };
-    let kind = if frontends.node_port.is_some() {
-        "NodePort"
-    } else {
-        "ClusterIP"
-    };
+    let policy = if vips.len() == 1 { "SingleStack" } else { "RequireDualStack" };
+    let kind = if frontends.node_port.is_some() { "NodePort" } else { "ClusterIP" };
     let mut object = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": namespace, "name": name, "uid": uid, "annotations": service.annotations},

@@ -42,9 +42,7 @@ pub fn slice(
         .iter()
         .map(|endpoint| {
             let [ready, serving, terminating] = endpoint.condition.flags();
-            let PodName {
-                namespace, name, uid, ..
-            } = &endpoint.pod;
+            let PodName { namespace, name, uid, .. } = &endpoint.pod;
             json!({
                 "addresses": [endpoint.ip],
                 "conditions": {"ready": ready, "serving": serving, "terminating": terminating},

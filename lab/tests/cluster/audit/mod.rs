@@ -67,11 +67,7 @@ fn without_privileges_or_an_agent_audit_calls_nothing_clean_and_names_the_remedy
     stage.agent.kill();
     let output = command(&stage, &[]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(
-        (output.status.code(), error.lines().count()),
-        (Some(2), 1),
-        "{error}"
-    );
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
     assert!(error.starts_with("epguard: no agent answers at "), "{error}");
 }
 
@@ -95,15 +91,9 @@ fn many_flows_to_one_endpoint_are_one_line_with_their_number() {
     let output = command(&stage, &["-o", "json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let flows = report["findings"].as_array().unwrap();
-    let count: u64 = flows
-        .iter()
-        .map(|finding| finding["count"].as_u64().unwrap())
-        .sum();
+    let count: u64 = flows.iter().map(|finding| finding["count"].as_u64().unwrap()).sum();
     // Some may be closed by now.
     assert!((10..=50).contains(&count), "{flows:?}");
     let states: Vec<&Value> = flows.iter().map(|finding| &finding["connection"]).collect();
-    assert!(
-        states.len() <= 5 && states.windows(2).all(|pair| pair[0] != pair[1]),
-        "{flows:?}"
-    );
+    assert!(states.len() <= 5 && states.windows(2).all(|pair| pair[0] != pair[1]), "{flows:?}");
 }

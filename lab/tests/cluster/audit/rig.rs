@@ -30,22 +30,15 @@ steps:
   - proxy: sync
 ";
 
-pub(crate) const SERVICES: [(&str, &str); 4] = [
-    ("old/web", "web"),
-    ("old/gone", "gone"),
-    ("old/late", "late"),
-    ("ok/api", "api"),
-];
+pub(crate) const SERVICES: [(&str, &str); 4] =
+    [("old/web", "web"), ("old/gone", "gone"), ("old/late", "late"), ("ok/api", "api")];
 
 pub(crate) fn v4() -> Variant {
     Variant::all(&Runs::default()).remove(0)
 }
 
 pub(crate) fn v6() -> Variant {
-    Variant {
-        family: Family::Ipv6,
-        ..v4()
-    }
+    Variant { family: Family::Ipv6, ..v4() }
 }
 
 pub(crate) fn stage(variant: Variant) -> Stage {
@@ -125,8 +118,5 @@ pub(crate) fn audit(stage: &Stage) -> (i32, String) {
     let masked = lines.join("\n");
     let (before, after) = masked.split_once("compared ").unwrap();
     let (_, after) = after.split_once(' ').unwrap();
-    (
-        output.status.code().unwrap(),
-        format!("{before}compared N {after}"),
-    )
+    (output.status.code().unwrap(), format!("{before}compared N {after}"))
 }

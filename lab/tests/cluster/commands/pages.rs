@@ -141,10 +141,7 @@ fn a_page_has_the_commands_of_its_blocks_and_sentences() {
         ("One", "long    line '[\"#1\"]'"),
         ("Two", "jq .a | cat"),
     ];
-    let found: Vec<_> = found
-        .iter()
-        .map(|(section, line)| (&**section, &**line))
-        .collect();
+    let found: Vec<_> = found.iter().map(|(section, line)| (&**section, &**line)).collect();
     assert_eq!(found, expected);
 }
 

@@ -95,8 +95,7 @@ impl Rig {
         let has_unknown_field = text.contains("jq") && output.lines().any(|line| line == "null");
         if !expected.contains(&code) || !is_shown || has_unknown_field {
             let Command { page, section, .. } = command;
-            self.wrong
-                .push(format!("{page}, {section}: {text}: exit code {code}: {output}"));
+            self.wrong.push(format!("{page}, {section}: {text}: exit code {code}: {output}"));
         }
         self.modes_are_set |= text.contains(" mode ") || text.contains(" action ");
         self.kubelet.step(&self.cluster);
@@ -137,10 +136,7 @@ impl Rig {
             if output.contains(text) {
                 return;
             }
-            assert!(
-                Instant::now() < deadline,
-                "{command} does not print {text:?}: {output}"
-            );
+            assert!(Instant::now() < deadline, "{command} does not print {text:?}: {output}");
         }
     }
 
@@ -163,12 +159,9 @@ impl Rig {
         let (dead, client) = (ip("A"), ip("client"));
         let link = format!("{}-from", self.uplink());
         let mut filled = command.to_owned();
-        for (name, value) in [
-            ("10.244.1.10", &*dead),
-            ("10.244.2.5", &*client),
-            ("worker-1", "node-a"),
-            ("12-from", &*link),
-        ] {
+        for (name, value) in
+            [("10.244.1.10", &*dead), ("10.244.2.5", &*client), ("worker-1", "node-a"), ("12-from", &*link)]
+        {
             filled = filled.replace(name, value);
         }
         let words = filled.split(' ').map(|word| match word {

@@ -9,30 +9,15 @@ pub(crate) const NOT_RUN: [(&str, &str); 24] = [
     ("taskset -c 1 cargo test *", "the same"),
     ("cargo xtask", "the name of the program"),
     ("cargo xtask bench *", "takes minutes"),
-    (
-        "cargo xtask demo",
-        "`every_claim_holds_and_the_output_is_plain_text` plays the demo",
-    ),
-    (
-        "cargo xtask image *",
-        "takes minutes and needs buildah; a file stands in its place",
-    ),
-    (
-        "cargo xtask kernel",
-        "boots an emulated machine with a kernel that is not here",
-    ),
+    ("cargo xtask demo", "`every_claim_holds_and_the_output_is_plain_text` plays the demo"),
+    ("cargo xtask image *", "takes minutes and needs buildah; a file stands in its place"),
+    ("cargo xtask kernel", "boots an emulated machine with a kernel that is not here"),
     ("cargo xtask mutate", "builds and tests everything many times"),
     ("cargo xtask scenario *", "`cargo xtask test` plays the stories"),
     ("cargo xtask test", "runs this test"),
-    (
-        "bpftool cgroup tree",
-        "the name of a command; a block has it with its directory",
-    ),
+    ("bpftool cgroup tree", "the name of a command; a block has it with its directory"),
     ("bpftool map dump pinned ...", "the name of a command"),
-    (
-        "conntrack -D",
-        "the name of a command; its arguments are in another command's output",
-    ),
+    ("conntrack -D", "the name of a command; its arguments are in another command's output"),
     ("ctr *", "needs containerd"),
     ("k3s *", "needs k3s"),
     ("kind *", "needs kind and a container runtime"),
@@ -42,10 +27,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 24] = [
     ("epguard agent --action *", "the DaemonSet starts the agent"),
     ("kubectl epguard", "the name of the program"),
     ("kubectl epguard ...", "stands for any verb"),
-    (
-        "kubectl auth can-i *",
-        "the lab's API server has one user, and reviews no rights",
-    ),
+    ("kubectl auth can-i *", "the lab's API server has one user, and reviews no rights"),
     ("kubectl exec", "the name of a command"),
 ];
 
@@ -54,32 +36,16 @@ pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
     ("epguard audit", &[1], "flows lead to the dead pod"),
     ("kubectl epguard audit", &[1], "the same"),
     ("epguard lint *", &[1], "a slice lists the dead pod"),
-    (
-        "kubectl -n epguard logs POD | grep skipped",
-        &[1],
-        "the agent could read all objects",
-    ),
-    (
-        "kubectl -n epguard logs POD | grep 'wrong deny'",
-        &[1],
-        "no denial was wrong",
-    ),
+    ("kubectl -n epguard logs POD | grep skipped", &[1], "the agent could read all objects"),
+    ("kubectl -n epguard logs POD | grep 'wrong deny'", &[1], "no denial was wrong"),
     (
         "kubectl get pods -A -o wide | grep IP",
         &[1],
         "the lab's API server sends no tables, so kubectl shows no IP",
     ),
-    (
-        "bpftool prog show | grep epguard",
-        &[0, 1],
-        "1 unless another agent runs on this machine",
-    ),
+    ("bpftool prog show | grep epguard", &[0, 1], "1 unless another agent runs on this machine"),
     ("ls /sys/fs/bpf/epguard", &[2], "no such directory"),
-    (
-        "sysctl -w net.ipv4.vs.conntrack=1",
-        &[0, 1],
-        "1 where no IPVS is loaded",
-    ),
+    ("sysctl -w net.ipv4.vs.conntrack=1", &[0, 1], "1 where no IPVS is loaded"),
 ];
 
 /// What has to run before a command.

@@ -57,11 +57,7 @@ fn dies(stage: &mut Stage, pod: &str) -> u64 {
     let deadline = Instant::now() + Duration::from_mins(1);
     while dropped(stage) == before {
         let log = || stage.agent.log();
-        assert!(
-            Instant::now() < deadline,
-            "{pod} is dead, nothing is denied: {}",
-            log()
-        );
+        assert!(Instant::now() < deadline, "{pod} is dead, nothing is denied: {}", log());
         std::thread::sleep(Duration::from_millis(1));
     }
     dropped(stage) - before
@@ -76,16 +72,8 @@ fn plug(node: &NetNs, pod: &NetNs, link: &str, x: IpAddr) {
         format!("neighbour add 169.254.1.1 lladdr {HOST_MAC} dev eth0 nud permanent"),
         "route add default via 169.254.1.1 dev eth0 onlink".to_owned(),
     ];
-    let host = [
-        format!("link set {link} up"),
-        format!("route replace {x} dev {link} scope link"),
-    ];
-    ip(
-        node,
-        &[format!(
-            "link add {link} address {HOST_MAC} type veth peer name eth0 netns {peer}"
-        )],
-    );
+    let host = [format!("link set {link} up"), format!("route replace {x} dev {link} scope link")];
+    ip(node, &[format!("link add {link} address {HOST_MAC} type veth peer name eth0 netns {peer}")]);
     ip(pod, &sandbox);
     ip(node, &host);
 }
@@ -104,9 +92,7 @@ fn receives_all(stage: &Stage, pelting: &Pelting, pod: &NetNs, at: SocketAddr) {
         whole && *last >= from + IN_A_ROW && last - first >= IN_A_ROW
     });
     let (first, last) = (caught.first(), caught.last());
-    let (first, last) = first
-        .zip(last)
-        .unwrap_or_else(|| panic!("nothing arrives: {}", stage.agent.log()));
+    let (first, last) = first.zip(last).unwrap_or_else(|| panic!("nothing arrives: {}", stage.agent.log()));
     assert!(last - first >= IN_A_ROW / 2, "{first}..={last}");
     assert_eq!(caught.len() as u64, last - first + 1, "some are missing");
     assert_eq!(dropped(stage), before, "denied");

@@ -24,10 +24,7 @@ pub(crate) fn stage(cni: Cni) -> Stage {
     let story = format!(
         "id: links\ntitle: t\nmust: m\nagent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
     );
-    let runs = Runs {
-        cni: vec![cni],
-        ..Runs::default()
-    };
+    let runs = Runs { cni: vec![cni], ..Runs::default() };
     let scenario = epguard_lab::scenario::parse(&story, "links").unwrap();
     let mut stage = Stage::new(&scenario, Variant::all(&runs).remove(0), None).unwrap();
     stage.cluster.pod_event("far", PodEvent::Starts).unwrap();
@@ -43,11 +40,7 @@ pub(crate) fn node(stage: &Stage) -> NetNs {
 /// Runs lines of `ip -batch`.
 pub(crate) fn ip(netns: &NetNs, lines: &[String]) {
     let mut command = netns.command("ip");
-    let mut ip = command
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut ip = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let batch = lines.iter().fold(String::new(), |mut batch, line| {
         let _ = writeln!(batch, "{line}");
         batch

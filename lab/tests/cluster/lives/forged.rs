@@ -53,9 +53,7 @@ fn forged_packets_of_an_orphan_ip_lift_no_other_protection() {
     let lifted = |stage: &Stage| {
         let dump = stage.agent.dump().unwrap();
         let entries = dump["terminated"].as_array().unwrap().clone();
-        entries
-            .iter()
-            .any(|entry| entry["ip"] == x.to_string() && entry["lifted"] == true)
+        entries.iter().any(|entry| entry["ip"] == x.to_string() && entry["lifted"] == true)
     };
     until("X lifted", || lifted(&stage));
     assert!(!is_denied(&stage, x), "whoever seems to speak is not denied");
@@ -97,12 +95,8 @@ fn forge(stage: &Stage, ip: IpAddr) {
     let (IpAddr::V4(from), IpAddr::V4(to)) = (ip, victim) else {
         panic!("the first variant is IPv4");
     };
-    let forged = Forged {
-        from: SocketAddrV4::new(from, 9),
-        to: SocketAddrV4::new(to, 9),
-        flags: 2,
-        acknowledges: 0,
-    };
+    let forged =
+        Forged { from: SocketAddrV4::new(from, 9), to: SocketAddrV4::new(to, 9), flags: 2, acknowledges: 0 };
     Client::new(evil).forge([forged]).unwrap();
 }
 

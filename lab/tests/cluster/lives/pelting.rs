@@ -34,11 +34,7 @@ impl Pelting {
                 thread::sleep(next.saturating_duration_since(Instant::now()));
             }
         });
-        Self {
-            sent,
-            stop,
-            thread: Some(thread),
-        }
+        Self { sent, stop, thread: Some(thread) }
     }
 
     /// Number of datagrams sent so far, which is the next number.
@@ -77,9 +73,7 @@ impl Catching {
     /// Listens on a port of its own.
     pub(crate) fn start(netns: &NetNs, at: SocketAddr) -> Self {
         let socket = Arc::new(netns.run(|| UdpSocket::bind(at)).unwrap().unwrap());
-        socket2::SockRef::from(&*socket)
-            .set_recv_buffer_size(1 << 23)
-            .unwrap();
+        socket2::SockRef::from(&*socket).set_recv_buffer_size(1 << 23).unwrap();
         let numbers = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (listening, caught) = (Arc::clone(&socket), Arc::clone(&numbers));
         thread::spawn(move || {

@@ -37,11 +37,8 @@ services:
 steps:
   - proxy: sync
 ";
-const LIVING: [(&str, &[&str]); 3] = [
-    ("small/web", &["S1"]),
-    ("mid/web", &["M1", "M2"]),
-    ("big/web", &["L1", "L2", "L3", "L4", "L5"]),
-];
+const LIVING: [(&str, &[&str]); 3] =
+    [("small/web", &["S1"]), ("mid/web", &["M1", "M2"]), ("big/web", &["L1", "L2", "L3", "L4", "L5"])];
 /// Whether the slices list the living pods, and whether the agent restarts. An agent that restarts and never sees the pods
 /// listed has nothing to deny, so that case is missing.
 const CASES: [(bool, bool); 3] = [(true, false), (true, true), (false, false)];
@@ -96,13 +93,8 @@ fn stage() -> Stage {
     stage.catch_up().unwrap();
     let dump = stage.agent.dump().unwrap();
     let denied = dump["denied"].as_array().unwrap();
-    let only = denied
-        .iter()
-        .all(|row| row["service"] == "old/web" && row["held"] == false);
-    assert!(
-        only && !denied.is_empty(),
-        "the only replica is not denied at once"
-    );
+    let only = denied.iter().all(|row| row["service"] == "old/web" && row["held"] == false);
+    assert!(only && !denied.is_empty(), "the only replica is not denied at once");
     stage
 }
 
@@ -139,11 +131,7 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     }
     let (mut seen, deadline) = (Seen::default(), Instant::now() + PATIENCE);
     loop {
-        assert!(
-            Instant::now() < deadline,
-            "not settled: {seen:?}\n{}",
-            stage.agent.log()
-        );
+        assert!(Instant::now() < deadline, "not settled: {seen:?}\n{}", stage.agent.log());
         // An agent that is just starting has no status yet.
         let Ok(status) = status::read(stage.workdir.path()) else {
             continue;
@@ -195,11 +183,8 @@ impl Traffic {
             let ip = stage.cluster.names.pod(pod).unwrap().ip;
             Catching::start(netns, SocketAddr::new(ip, 9000))
         };
-        let living = || {
-            LIVING
-                .iter()
-                .flat_map(|(service, pods)| pods.iter().map(move |pod| (*service, *pod)))
-        };
+        let living =
+            || LIVING.iter().flat_map(|(service, pods)| pods.iter().map(move |pod| (*service, *pod)));
         Self {
             receivers: living().map(|(_, pod)| receive(pod)).collect(),
             hit: receive("B"),
@@ -227,10 +212,7 @@ impl Traffic {
         assert_eq!(arrived.iter().sum::<u64>(), sent, "{arrived:?} arrived");
         assert!(!arrived.contains(&0), "somebody got nothing: {arrived:?}");
         let hit = self.hit.wait(|_| true).len() as u64;
-        assert!(
-            hit <= to_dead / BETWEEN_PARTS,
-            "{hit} of {to_dead} stale packets arrived"
-        );
+        assert!(hit <= to_dead / BETWEEN_PARTS, "{hit} of {to_dead} stale packets arrived");
         (sent, to_dead)
     }
 }

@@ -43,10 +43,7 @@ fn over(runs: usize, family: Family) {
     println!(
         "{family:?}: {runs} runs, {denied_before} packets denied while nobody held the IP, 0 of its new holder's"
     );
-    assert!(
-        denied_before >= runs as u64,
-        "the IPs were not even denied before"
-    );
+    assert!(denied_before >= runs as u64, "the IPs were not even denied before");
 }
 
 fn stage(variant: Variant, runs: usize) -> Stage {
@@ -67,12 +64,7 @@ fn stage(variant: Variant, runs: usize) -> Stage {
 
 /// A dies, B gets its IP. Returns the number of packets denied while no pod had it.
 fn hand_on(stage: &mut Stage, run: usize) -> u64 {
-    let agent = [
-        Agent::Running,
-        Agent::Running,
-        Agent::JustKilled,
-        Agent::JustStarting,
-    ][run % 4];
+    let agent = [Agent::Running, Agent::Running, Agent::JustKilled, Agent::JustStarting][run % 4];
     let speaks_first = fastrand::bool();
     let (a, b) = (format!("A{run}"), format!("B{run}"));
     let ip = stage.cluster.names.pod(&a).unwrap().ip;
@@ -85,10 +77,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let pelting = Pelting::start(&far, SocketAddr::new(ip, PORT), Duration::from_micros(300));
     let deadline = Instant::now() + Duration::from_mins(1);
     while dropped(stage) == before {
-        assert!(
-            Instant::now() < deadline,
-            "run {run}: nobody has {ip}, and nothing is denied"
-        );
+        assert!(Instant::now() < deadline, "run {run}: nobody has {ip}, and nothing is denied");
         sleep(Duration::from_millis(1));
     }
     match agent {
@@ -142,10 +131,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
 /// B makes a call and gets an answer.
 fn says_hello(stage: &Stage, holder: &epguard_lab::net::NetNs, ip: std::net::IpAddr) {
     let far = stage.cluster.names.pod("far").unwrap().ip;
-    let socket = holder
-        .run(|| std::net::UdpSocket::bind(SocketAddr::new(ip, 0)))
-        .unwrap()
-        .unwrap();
+    let socket = holder.run(|| std::net::UdpSocket::bind(SocketAddr::new(ip, 0))).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let answered = (0..300).any(|_| {
         let sent = socket.send_to(b"hello", SocketAddr::new(far, 8080));
@@ -165,11 +151,7 @@ fn wait_until_vacant(stage: &Stage, ip: Addr) {
         if map.get(&ip).is_ok_and(|entry| entry.lifted_ns == 0) {
             return;
         }
-        assert!(
-            Instant::now() < deadline,
-            "{ip} never became vacant:\n{}",
-            stage.agent.log()
-        );
+        assert!(Instant::now() < deadline, "{ip} never became vacant:\n{}", stage.agent.log());
         sleep(Duration::from_millis(1));
     }
 }

@@ -74,15 +74,9 @@ impl Traffic {
         let (stale, allowed) = (self.stale.stop(), self.allowed.stop());
         let seconds = self.begun.elapsed().as_secs_f64();
         let served = self.served.wait(|numbers| numbers.len() as u64 == allowed);
-        let lost: Vec<u64> = (0..allowed)
-            .filter(|number| served.binary_search(number).is_err())
-            .take(10)
-            .collect();
-        assert!(
-            lost.is_empty(),
-            "lost: {lost:?} ... of {allowed}, {} arrived",
-            served.len()
-        );
+        let lost: Vec<u64> =
+            (0..allowed).filter(|number| served.binary_search(number).is_err()).take(10).collect();
+        assert!(lost.is_empty(), "lost: {lost:?} ... of {allowed}, {} arrived", served.len());
         let sent = stale + allowed;
         #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
         let rate = sent as f64 / seconds;
@@ -142,11 +136,7 @@ fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
         stage.agent.start_again().unwrap();
         stage.catch_up().unwrap();
         sleep(Duration::from_millis(fastrand::u64(0..200)));
-        assert_eq!(
-            traffic.got_through(),
-            0,
-            "stale packets after takeover {takeover}"
-        );
+        assert_eq!(traffic.got_through(), 0, "stale packets after takeover {takeover}");
     }
     let (sent, rate) = traffic.stop();
     println!(
@@ -171,11 +161,8 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
     let flags = "{mode: observe, lease: 6, fleet-config: epguard/modes}";
     let mut stage = stage_with(flags, None, enforce);
     let traffic = Traffic::start(&stage);
-    for (ends, is_api_away) in [
-        ("a rollout", false),
-        ("kill -9", false),
-        ("kill -9 with the API away", true),
-    ] {
+    for (ends, is_api_away) in [("a rollout", false), ("kill -9", false), ("kill -9 with the API away", true)]
+    {
         if is_api_away {
             stage.cluster.set_api(ApiStep::Away);
         }

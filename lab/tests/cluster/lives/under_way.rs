@@ -36,10 +36,7 @@ fn calls_that_were_under_way_when_the_denial_began_are_not_answered_over_100_reu
 fn stage(family: Variant) -> Stage {
     let (mut pods, mut services) = (String::new(), String::new());
     for run in 0..REUSES {
-        let _ = writeln!(
-            pods,
-            "  A{run}: {{is: old/a-{run}, ip: X{run}, labels: {{app: a{run}}}}}"
-        );
+        let _ = writeln!(pods, "  A{run}: {{is: old/a-{run}, ip: X{run}, labels: {{app: a{run}}}}}");
         let _ = writeln!(pods, "  B{run}: {{is: new/b-{run}, ip: X{run}}}");
         let _ = writeln!(services, "  old/a{run}: {{selector: {{app: a{run}}}}}");
     }
@@ -73,9 +70,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
         denied(stage) >= before + all || calls.iter().any(|call| call.peer_addr().is_ok())
     });
     let answered = calls.iter().filter(|call| call.peer_addr().is_ok());
-    let answered = answered
-        .filter_map(|call| call.local_addr().unwrap().as_socket())
-        .collect();
+    let answered = answered.filter_map(|call| call.local_addr().unwrap().as_socket()).collect();
     drop(calls);
     stage.cluster.pod_event(&b, PodEvent::SandboxDown).unwrap();
     stage.cluster.pod_event(&b, PodEvent::Gone).unwrap();

@@ -44,19 +44,8 @@ impl Kubelet {
     pub(crate) fn new(cluster: &Cluster) -> Self {
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
         let nothing = None::<&str>;
-        mount(
-            nothing,
-            "/",
-            nothing,
-            MsFlags::MS_REC | MsFlags::MS_PRIVATE,
-            nothing,
-        )
-        .unwrap();
-        for (kind, at) in [
-            ("bpf", "/sys/fs/bpf"),
-            ("cgroup2", "/sys/fs/cgroup"),
-            ("tmpfs", "/run"),
-        ] {
+        mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
+        for (kind, at) in [("bpf", "/sys/fs/bpf"), ("cgroup2", "/sys/fs/cgroup"), ("tmpfs", "/run")] {
             mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
         }
         fs::create_dir_all(ACCOUNT).unwrap();
@@ -73,12 +62,7 @@ impl Kubelet {
             let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", node), &label);
             patched.unwrap();
         }
-        Self {
-            api: cluster.api_server().address(),
-            running: None,
-            templates: Vec::new(),
-            pods: 0,
-        }
+        Self { api: cluster.api_server().address(), running: None, templates: Vec::new(), pods: 0 }
     }
 
     /// Name of the agent's pod; empty while none runs.
@@ -90,10 +74,7 @@ impl Kubelet {
     pub(crate) fn step(&mut self, cluster: &Cluster) {
         let store = &cluster.store;
         let wanted = store.get(&named(Kind::DaemonSet, "epguard"));
-        if let Some(running) = self
-            .running
-            .take_if(|running| !running.may_go_on(store, wanted.as_ref()))
-        {
+        if let Some(running) = self.running.take_if(|running| !running.may_go_on(store, wanted.as_ref())) {
             running.agent.end(libc::SIGTERM).unwrap();
             store.remove(&named(Kind::Pod, &running.pod)).unwrap();
         }
@@ -166,10 +147,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
 pub(crate) fn shows_logs(cluster: &Cluster) {
     let thread = fs::read_link("/proc/thread-self").unwrap();
     let path = Path::new("/proc").join(thread).join("root/run/agent.log");
-    cluster
-        .api_server()
-        .logs()
-        .answer(move |_| fs::read_to_string(&path).ok());
+    cluster.api_server().logs().answer(move |_| fs::read_to_string(&path).ok());
 }
 
 impl Drop for Kubelet {
@@ -200,10 +178,7 @@ fn resolved(argument: &str, spec: &Value) -> String {
     }
     for mounted in all(&container["volumeMounts"]) {
         let volumes = all(&spec["volumes"]);
-        let volume = volumes
-            .iter()
-            .find(|volume| volume["name"] == mounted["name"])
-            .unwrap();
+        let volume = volumes.iter().find(|volume| volume["name"] == mounted["name"]).unwrap();
         let (inside, outside) = (&mounted["mountPath"], &volume["hostPath"]["path"]);
         resolved = resolved.replace(inside.as_str().unwrap(), outside.as_str().unwrap());
     }

@@ -44,13 +44,9 @@ fn the_quick_start_has_the_results_of_the_readme() {
         commands.map(|command| command.replace("worker-1", "node-a").replace("10.244.1.10", &x))
     };
 
-    let installed: String = readme("Install")
-        .map(|command| shell.run(&command, || kubelet.step(&cluster)))
-        .collect();
-    assert!(
-        installed.contains("\"epguard\" successfully rolled out"),
-        "{installed}"
-    );
+    let installed: String =
+        readme("Install").map(|command| shell.run(&command, || kubelet.step(&cluster))).collect();
+    assert!(installed.contains("\"epguard\" successfully rolled out"), "{installed}");
 
     let mut first = readme("The first five minutes");
     let mut next = || first.next().unwrap();
@@ -65,10 +61,7 @@ fn the_quick_start_has_the_results_of_the_readme() {
     let line = "observed dead-backend shop/report -> ";
     let follow = next();
     let drops = shell.run_until(&follow, line, || calls(&cluster));
-    assert!(
-        drops.contains("shop/report-1 was meant, nobody is there"),
-        "{drops}"
-    );
+    assert!(drops.contains("shop/report-1 was meant, nobody is there"), "{drops}");
     let why = shell.run(&next(), || {});
     assert!(why.contains("(dead-backend)"), "{why}");
     assert_eq!(first.next(), None, "a command without a test");
@@ -115,8 +108,5 @@ fn lists_and_starts_a(cluster: &mut Cluster) {
 fn calls(cluster: &Cluster) {
     let vip = (cluster.names.service("shop/report").unwrap().vip, 80).into();
     let client = cluster.topology.pod("client").unwrap();
-    let _ = client
-        .netns
-        .run(|| TcpStream::connect_timeout(&vip, Duration::from_millis(100)))
-        .unwrap();
+    let _ = client.netns.run(|| TcpStream::connect_timeout(&vip, Duration::from_millis(100))).unwrap();
 }

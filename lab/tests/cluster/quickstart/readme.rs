@@ -1,9 +1,7 @@
 //! The commands in the README and in the first steps.
 
-const PAGES: &str = concat!(
-    include_str!("../../../../README.md"),
-    include_str!("../../../../docs/first-steps.md")
-);
+const PAGES: &str =
+    concat!(include_str!("../../../../README.md"), include_str!("../../../../docs/first-steps.md"));
 
 /// The indented commands of a section. A blank line separates two of them.
 pub(crate) fn commands(section: &str) -> Vec<String> {

@@ -72,17 +72,10 @@ impl Shell {
         thread::spawn(move || {
             let mut chunk = [0; 4096];
             while let Ok(length @ 1..) = stdout.read(&mut chunk) {
-                seen.lock()
-                    .unwrap()
-                    .push_str(&String::from_utf8_lossy(&chunk[..length]));
+                seen.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..length]));
             }
         });
-        let mut shell = Self {
-            bash,
-            input,
-            output,
-            folder,
-        };
+        let mut shell = Self { bash, input, output, folder };
         shell.run("exec 2>&1; set -e", || {});
         shell
     }
@@ -101,10 +94,7 @@ impl Shell {
             if seen.contains(text) {
                 return seen;
             }
-            assert!(
-                Instant::now() < deadline,
-                "{commands} does not say {text:?}: {seen}"
-            );
+            assert!(Instant::now() < deadline, "{commands} does not say {text:?}: {seen}");
         }
     }
 
@@ -146,10 +136,7 @@ impl Shell {
             }
             let ended = self.bash.try_wait().unwrap();
             assert!(ended.is_none(), "{commands} failed: {seen}");
-            assert!(
-                Instant::now() < deadline,
-                "{commands} does not say {text:?}: {seen}"
-            );
+            assert!(Instant::now() < deadline, "{commands} does not say {text:?}: {seen}");
             meanwhile();
             thread::sleep(Duration::from_millis(20));
         }
@@ -168,8 +155,7 @@ impl Drop for Shell {
 fn kubectl() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut all = std::env::split_paths(&path).map(|folder| folder.join("kubectl"));
-    all.find(|file| file.is_file())
-        .expect("kubectl, which `cargo xtask setup` installs")
+    all.find(|file| file.is_file()).expect("kubectl, which `cargo xtask setup` installs")
 }
 
 fn program(folder: &Path, name: &str, text: &str) {

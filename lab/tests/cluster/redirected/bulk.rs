@@ -22,10 +22,7 @@ fn ten_thousand_connections_all_reach_the_live_endpoint_and_none_another_pod() {
     let redirected = first_answers(&stage, "old/web");
     let not_redirected = first_answers(&stage, "ok/api");
     let counted = |count: &std::sync::atomic::AtomicUsize| count.load(Ordering::SeqCst);
-    assert_eq!(
-        (counted(&live), counted(&stranger), counted(&plain)),
-        (CONNECTIONS, 0, CONNECTIONS)
-    );
+    assert_eq!((counted(&live), counted(&stranger), counted(&plain)), (CONNECTIONS, 0, CONNECTIONS));
     let failed = stage.counters().unwrap().with_outcome(Outcome::RedirectFailed);
     assert_eq!(failed, 0, "packets that could not be steered");
     println!(

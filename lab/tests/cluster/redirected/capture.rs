@@ -63,9 +63,7 @@ fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
     let is_hooked = || {
         let status = stage.agent.status_document().unwrap();
         let interfaces = status["status"]["interfaces"].as_array().unwrap().clone();
-        interfaces
-            .iter()
-            .any(|it| it["name"] == "cap0" && it["attached"] == true)
+        interfaces.iter().any(|it| it["name"] == "cap0" && it["attached"] == true)
     };
     while !is_hooked() {
         assert!(Instant::now() < deadline, "cap0 is not hooked");
@@ -100,10 +98,7 @@ fn frame_to(socket: &OwnedFd, dead: &str) -> [String; 2] {
     let mut frame = [0; 2048];
     loop {
         let length = recv(socket.as_raw_fd(), &mut frame, MsgFlags::empty()).unwrap();
-        let Some(packet) = frame[..length]
-            .get(ETHERNET..)
-            .filter(|packet| packet.len() >= 40)
-        else {
+        let Some(packet) = frame[..length].get(ETHERNET..).filter(|packet| packet.len() >= 40) else {
             continue;
         };
         let address = |at: usize| {

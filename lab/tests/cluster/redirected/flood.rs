@@ -15,11 +15,7 @@ const SYNS: u32 = 180_000;
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_flood_of_syns_resets_no_other_pods_redirected_connection() {
     survives(|stage| {
-        let flood = Flood {
-            to: vip(stage, "old/web"),
-            per_second: 24_000,
-            count: SYNS,
-        };
+        let flood = Flood { to: vip(stage, "old/web"), per_second: 24_000, count: SYNS };
         attacker(stage).flood(flood).unwrap();
     });
 }
@@ -35,12 +31,7 @@ fn a_flood_from_forged_addresses_with_guessed_acknowledgements_resets_no_redirec
         let forged = (0..SYNS / 2).flat_map(|number| {
             let [_, a, b, c] = number.to_be_bytes();
             let from = SocketAddrV4::new(Ipv4Addr::new(172, 16 + (a & 15), b, c), 40_000);
-            [(2, 0), (16, number)].map(|(flags, acknowledges)| Forged {
-                from,
-                to,
-                flags,
-                acknowledges,
-            })
+            [(2, 0), (16, number)].map(|(flags, acknowledges)| Forged { from, to, flags, acknowledges })
         });
         attacker(stage).forge(forged).unwrap();
     });

@@ -41,12 +41,7 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
         (client, service, RST),
         (other, service, SYN),
     ];
-    let forged = forged.map(|(from, to, flags)| Forged {
-        from,
-        to,
-        flags,
-        acknowledges: 7,
-    });
+    let forged = forged.map(|(from, to, flags)| Forged { from, to, flags, acknowledges: 7 });
     let attacker = Client::new(&stage.cluster.topology.pod("C").unwrap().netns);
     attacker.forge(forged).unwrap();
     // The hooks handle them within the attacker's system calls.
@@ -54,11 +49,7 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
     let after = proven(&stage, client);
     assert_eq!(after.flags, before.flags, "the forged packets changed the flow");
     let counted = stage.counters().unwrap().since(&counted);
-    assert_eq!(
-        counted.with_outcome(Outcome::RedirectRefused),
-        1,
-        "the SYN\n{counted}"
-    );
+    assert_eq!(counted.with_outcome(Outcome::RedirectRefused), 1, "the SYN\n{counted}");
     let opening = entries(&stage, "OPENING");
     assert!(
         opening.iter().all(|(flow, _)| flow.client_port != other.port()),
@@ -68,15 +59,9 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
     // Its own FIN ends the flow.
     victim.shutdown(std::net::Shutdown::Write).unwrap();
     sleep(Duration::from_millis(50));
-    let closed = entries(&stage, "FLOWS")
-        .into_iter()
-        .chain(entries(&stage, "OPENING"));
+    let closed = entries(&stage, "FLOWS").into_iter().chain(entries(&stage, "OPENING"));
     let closed = closed.filter(|(flow, _)| flow.client_port == client.port());
-    assert!(
-        closed
-            .into_iter()
-            .any(|(_, redirected)| redirected.flags & Redirected::CLIENT_CLOSED != 0)
-    );
+    assert!(closed.into_iter().any(|(_, redirected)| redirected.flags & Redirected::CLIENT_CLOSED != 0));
 }
 
 #[test]
@@ -114,14 +99,7 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
         if name != "a bridge" {
             let attacker = &stage.cluster.topology.pod("C").unwrap().netns;
             let add = format!("addr add {} dev lo", live.ip());
-            assert!(
-                attacker
-                    .command("ip")
-                    .args(add.split(' '))
-                    .status()
-                    .unwrap()
-                    .success()
-            );
+            assert!(attacker.command("ip").args(add.split(' ')).status().unwrap().success());
             let forged = in_pod("C", live);
             forged.send_to(b"forged", client.local_addr().unwrap()).unwrap();
             sleep(Duration::from_millis(50));
@@ -145,9 +123,7 @@ fn take_any_source(stage: &Stage) {
 fn proven(stage: &Stage, client: SocketAddrV4) -> Redirected {
     let flows = entries(stage, "FLOWS");
     let found = flows.iter().find(|(flow, _)| flow.client_port == client.port());
-    found
-        .unwrap_or_else(|| panic!("no flow of {client} in {flows:?}"))
-        .1
+    found.unwrap_or_else(|| panic!("no flow of {client} in {flows:?}")).1
 }
 
 fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {

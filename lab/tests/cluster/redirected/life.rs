@@ -32,10 +32,7 @@ fn a_redirected_flow_keeps_its_endpoint_and_is_reset_when_it_dies() {
     stage.catch_up().unwrap();
     let begun = Instant::now();
     let error = call(&mut flow).unwrap_err();
-    println!(
-        "a flow whose endpoint died is told after {:.1?}: {error}",
-        begun.elapsed()
-    );
+    println!("a flow whose endpoint died is told after {:.1?}: {error}", begun.elapsed());
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 

@@ -26,11 +26,7 @@ fn a_masqueraded_client_is_refused_and_another_one_keeps_the_live_endpoint_from_
     refused(&stage, "C");
     call(&mut direct);
     assert_eq!(taken(&servers.1), 0, "the stranger got a connection");
-    assert_eq!(
-        taken(&servers.0),
-        1,
-        "L got more than the connection of its own client"
-    );
+    assert_eq!(taken(&servers.0), 1, "L got more than the connection of its own client");
 }
 
 #[test]
@@ -73,9 +69,7 @@ fn refused(stage: &Stage, pod: &str) {
 
 fn connect(stage: &Stage, pod: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
     let netns = &stage.cluster.topology.pod(pod).unwrap().netns;
-    let stream = netns
-        .run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1)))
-        .unwrap()?;
+    let stream = netns.run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1))).unwrap()?;
     stream.set_read_timeout(Some(Duration::from_mins(1)))?;
     Ok(stream)
 }

@@ -44,20 +44,12 @@ pub(crate) fn stage_on_a_bridge() -> Stage {
 /// As [`stage`], with a Service of UDP, too, and these words of the story replaced by others.
 pub(crate) fn stage_with_udp(from: &str, to: &str) -> Stage {
     let udp = "annotations: {epguard.io/action: redirect}";
-    staged(
-        &STORY
-            .replace(udp, &format!("protocols: [tcp, udp], {udp}"))
-            .replace(from, to),
-    )
+    staged(&STORY.replace(udp, &format!("protocols: [tcp, udp], {udp}")).replace(from, to))
 }
 
 /// As [`stage`], with a Service that does not ask for redirection.
 pub(crate) fn stage_unasked() -> Stage {
-    staged(
-        &STORY
-            .replace("redirect", "drop")
-            .replace(", annotations: {epguard.io/action: drop}", ""),
-    )
+    staged(&STORY.replace("redirect", "drop").replace(", annotations: {epguard.io/action: drop}", ""))
 }
 
 fn staged(story: &str) -> Stage {
@@ -103,10 +95,7 @@ pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
 pub(crate) fn connect(stage: &Stage, service: &str) -> std::io::Result<TcpStream> {
     let client = stage.cluster.topology.pod("client").unwrap();
     let to = vip(stage, service);
-    let stream = client
-        .netns
-        .run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1)))
-        .unwrap()?;
+    let stream = client.netns.run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1))).unwrap()?;
     stream.set_read_timeout(Some(Duration::from_mins(1)))?;
     stream.set_write_timeout(Some(Duration::from_mins(1)))?;
     Ok(stream)

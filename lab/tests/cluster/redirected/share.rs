@@ -31,11 +31,7 @@ fn a_client_with_thousands_of_redirected_connections_takes_no_room_from_others()
     let mut younger = connect(&stage, "old/web").unwrap();
     call(&mut younger);
     // This evicts 16,384 opening flows: all flows beyond their client's share are lost.
-    let flood = Flood {
-        to,
-        per_second: 24_000,
-        count: 60_000,
-    };
+    let flood = Flood { to, per_second: 24_000, count: 60_000 };
     Client::new(greedy).flood(flood).unwrap();
     call(&mut older);
     call(&mut younger);

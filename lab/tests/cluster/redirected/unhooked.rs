@@ -39,13 +39,7 @@ fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets
     let (interface, _) = interface_of(&stage, "L");
     let node = &stage.cluster.topology.node("node-a").unwrap().netns;
     let set = format!("link set {interface} mtu 1400");
-    assert!(
-        node.command("ip")
-            .args(set.split(' '))
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(node.command("ip").args(set.split(' ')).status().unwrap().success());
     let error = connect(&stage, "old/web").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
 }

@@ -57,13 +57,7 @@ impl Figures {
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (aimed, arrived) = (self.aimed, self.arrived);
-        let Self {
-            denied,
-            no_intent,
-            no_connection,
-            not_denied,
-            ..
-        } = self;
+        let Self { denied, no_intent, no_connection, not_denied, .. } = self;
         write!(
             f,
             "aimed {aimed:?} arrived {arrived:?} denied {denied} no-intent {no_intent} no-connection {no_connection} not-denied {not_denied}"
@@ -93,10 +87,7 @@ pub(crate) fn in_mode(
     let figures = settled(world, &before, aimed, mode);
     println!("{case} IPv{} {mode:?}: {figures}", if world.ipv6 { 6 } else { 4 });
     if mode != Mode::Enforce {
-        assert_eq!(
-            figures.arrived, figures.aimed,
-            "observing stopped something: {figures}"
-        );
+        assert_eq!(figures.arrived, figures.aimed, "observing stopped something: {figures}");
     }
     figures
 }
@@ -142,10 +133,7 @@ pub(crate) fn send_all(world: &World, socket: &UdpSocket, aims: &[Aim], length: 
 pub(crate) fn send(mut attempt: impl FnMut() -> std::io::Result<usize>) {
     match attempt() {
         Ok(_) => {}
-        Err(error) => assert!(
-            matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)),
-            "{error}"
-        ),
+        Err(error) => assert!(matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)), "{error}"),
     }
 }
 
@@ -154,9 +142,7 @@ pub(crate) fn keep_pace(world: &World, start: [u64; 3], aimed: [u64; 3]) {
     let deadline = Instant::now() + Duration::from_millis(200);
     let under_way = || {
         let arrived = world.sink.arrived();
-        (1..3)
-            .map(|aim| aimed[aim].saturating_sub(arrived[aim] - start[aim]))
-            .sum::<u64>()
+        (1..3).map(|aim| aimed[aim].saturating_sub(arrived[aim] - start[aim])).sum::<u64>()
     };
     while aimed[1] + aimed[2] > 200 && under_way() > 100 && Instant::now() < deadline {
         std::thread::yield_now();

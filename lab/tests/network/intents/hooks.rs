@@ -47,11 +47,7 @@ impl Hooks {
                 (datapath, writer)
             })
             .unwrap();
-        Self {
-            datapath,
-            writer,
-            pins,
-        }
+        Self { datapath, writer, pins }
     }
 
     /// Replaces the tables.
@@ -67,9 +63,7 @@ impl Hooks {
     /// Packets counted with any of these outcomes, for any reason.
     pub(crate) fn packets(&self, outcomes: &[Outcome]) -> u64 {
         let counters = maps::counters(&self.pins.0).unwrap();
-        let wanted = counters
-            .iter()
-            .filter(|((_, outcome), _)| outcomes.contains(outcome));
+        let wanted = counters.iter().filter(|((_, outcome), _)| outcomes.contains(outcome));
         wanted.map(|(_, count)| count.packets).sum()
     }
 }
@@ -96,11 +90,7 @@ impl Drop for Pins {
 }
 
 fn interfaces(node: &NetNs) -> Vec<Interface> {
-    let listed = node
-        .command("ip")
-        .args(["-json", "-details", "link", "show"])
-        .output()
-        .unwrap();
+    let listed = node.command("ip").args(["-json", "-details", "link", "show"]).output().unwrap();
     let links: Vec<serde_json::Value> = serde_json::from_slice(&listed.stdout).unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let number = |link: &serde_json::Value| u32::try_from(link["ifindex"].as_u64().unwrap()).unwrap();

@@ -9,11 +9,8 @@ use socket2::{Domain, Socket, Type};
 /// Sends `count` datagrams on a connected socket.
 pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u64; 3] {
     let to = world.address(aim);
-    let socket = world
-        .netns(host)
-        .run(|| Socket::new(Domain::for_address(to), Type::DGRAM, None))
-        .unwrap()
-        .unwrap();
+    let socket =
+        world.netns(host).run(|| Socket::new(Domain::for_address(to), Type::DGRAM, None)).unwrap().unwrap();
     socket.connect(&to.into()).unwrap();
     let mut aimed = [0; 3];
     for _ in 0..count {
@@ -27,21 +24,15 @@ pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn one_unconnected_socket_to_both_services_and_the_pod() {
     for remote in [false, true] {
-        on_both_families(
-            Plan {
-                remote,
-                ..Plan::default()
-            },
-            |mut world| {
-                let socket = world.socket("node-a");
-                let aims = interleaved(3000);
-                let case = "node, sendto interleaved";
-                let figures = in_both_modes(&mut world, case, |world| send_all(world, &socket, &aims, 64));
-                for figures in &figures {
-                    figures.all_right(world.ipv6);
-                }
-            },
-        );
+        on_both_families(Plan { remote, ..Plan::default() }, |mut world| {
+            let socket = world.socket("node-a");
+            let aims = interleaved(3000);
+            let case = "node, sendto interleaved";
+            let figures = in_both_modes(&mut world, case, |world| send_all(world, &socket, &aims, 64));
+            for figures in &figures {
+                figures.all_right(world.ipv6);
+            }
+        });
     }
 }
 
@@ -110,9 +101,7 @@ fn several_threads_on_one_socket() {
     on_both_families(Plan::default(), |mut world| {
         let socket = world.socket("node-a");
         // One flow after another: if conntrack begins two at once, they may clash, and the kernel drops one's first packet.
-        in_both_modes(&mut world, "flows begin", |world| {
-            send_all(world, &socket, &AIMS, 64)
-        });
+        in_both_modes(&mut world, "flows begin", |world| send_all(world, &socket, &AIMS, 64));
         let figures = in_both_modes(&mut world, "node, 3 threads on one socket", |world| {
             std::thread::scope(|scope| {
                 let (world, socket) = (&*world, &socket);
@@ -143,20 +132,11 @@ fn ipv4_through_an_ipv6_socket() {
     let addresses = AIMS.map(mapped);
     let socket = || {
         let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
-        world
-            .netns("node-a")
-            .run(|| UdpSocket::bind((any, 0)))
-            .unwrap()
-            .unwrap()
+        world.netns("node-a").run(|| UdpSocket::bind((any, 0))).unwrap().unwrap()
     };
     let sending = socket();
     let netns = world.netns("node-a").clone();
-    let connecting = || {
-        netns
-            .run(|| Socket::new(Domain::IPV6, Type::DGRAM, None))
-            .unwrap()
-            .unwrap()
-    };
+    let connecting = || netns.run(|| Socket::new(Domain::IPV6, Type::DGRAM, None)).unwrap().unwrap();
     let figures = in_both_modes(&mut world, "node, v4-mapped", |_| {
         let mut aimed = [0; 3];
         for aim in interleaved(100) {

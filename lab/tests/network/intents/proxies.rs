@@ -18,10 +18,7 @@ fn has_ipvs() -> bool {
 fn instead(world: &World, before: &str, each: impl Fn(SocketAddr, &str) -> String) {
     let services = [Denied, Other].map(|service| world.address(service));
     let each = services.map(|vip| ["tcp", "udp"].map(|protocol| each(vip, protocol)).concat());
-    world.shell(
-        "node-a",
-        &["nft flush ruleset\n", before, &each.concat()].concat(),
-    );
+    world.shell("node-a", &["nft flush ruleset\n", before, &each.concat()].concat());
 }
 
 /// `program`: `nft` or `legacy`.
@@ -64,9 +61,8 @@ fn judged(case: &str, replace_proxy: impl Fn(&World)) {
             replace_proxy(&world);
             let socket = world.socket(host);
             let case = format!("{case}, from {host}");
-            let figures = in_both_modes(&mut world, &case, |world| {
-                send_all(world, &socket, &interleaved(3000), 64)
-            });
+            let figures =
+                in_both_modes(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000), 64));
             for figures in &figures {
                 figures.all_right(world.ipv6);
             }
@@ -100,9 +96,9 @@ fn packets_that_ipvs_takes_out_of_conntrack_pass_and_are_counted() {
         ipvs(&world, 0);
         let socket = world.socket("shop/client");
         let aims = [Denied; 200];
-        for figures in in_both_modes(&mut world, "IPVS without conntrack", |world| {
-            send_all(world, &socket, &aims, 64)
-        }) {
+        for figures in
+            in_both_modes(&mut world, "IPVS without conntrack", |world| send_all(world, &socket, &aims, 64))
+        {
             assert_eq!(figures.arrived, figures.aimed, "{figures}");
             assert_eq!(figures.denied, 0, "{figures}");
             assert!(figures.no_connection >= aims.len() as u64, "{figures}");

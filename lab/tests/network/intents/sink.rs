@@ -20,9 +20,7 @@ impl Sink {
     /// Serves a UDP and a TCP port on all addresses.
     pub(crate) fn start(netns: &NetNs, port: u16) -> Self {
         let arrived = Arc::new([const { AtomicU64::new(0) }; 3]);
-        let (datagrams, streams) = netns
-            .run(|| (bind(Type::DGRAM, port), bind(Type::STREAM, port)))
-            .unwrap();
+        let (datagrams, streams) = netns.run(|| (bind(Type::DGRAM, port), bind(Type::STREAM, port))).unwrap();
         streams.listen(1024).unwrap();
         let datagrams = Arc::new(UdpSocket::from(datagrams));
         SockRef::from(&*datagrams).set_recv_buffer_size(1 << 23).unwrap();
@@ -35,10 +33,7 @@ impl Sink {
                 std::thread::spawn(move || digest(stream));
             }
         });
-        Self {
-            arrived,
-            stop: datagrams,
-        }
+        Self { arrived, stop: datagrams }
     }
 
     /// Datagrams received, by aim.

@@ -48,9 +48,8 @@ fn each(world: &mut World, case: &str, host: &str, address: fn(&World, Aim) -> S
     for mode in [Mode::Observe, Mode::Enforce] {
         world.hooks.set_mode(mode);
         let rounds = [(45_000, AIMS), (46_000, [Other, Denied, Direct])];
-        for (port, aim) in rounds
-            .into_iter()
-            .flat_map(|(port, aims)| aims.map(|aim| (port + mode as u16, aim)))
+        for (port, aim) in
+            rounds.into_iter().flat_map(|(port, aims)| aims.map(|aim| (port + mode as u16, aim)))
         {
             let before = world.figures();
             let arrived = stream(world, host, port, address(world, aim), length);
@@ -75,18 +74,11 @@ fn connections_from_one_source_port() {
     for options in [TopologyOptions::default(), BRIDGE] {
         for masquerade_all in [false, true] {
             let proxy = ProxyOptions { masquerade_all };
-            on_both_families(
-                Plan {
-                    options,
-                    proxy,
-                    ..Plan::default()
-                },
-                |mut world| {
-                    each(&mut world, "TCP", "shop/client", World::address, 100);
-                    each(&mut world, "TCP", "node-a", World::address, 100);
-                    each(&mut world, "TCP NodePort", "external", World::node_port, 100);
-                },
-            );
+            on_both_families(Plan { options, proxy, ..Plan::default() }, |mut world| {
+                each(&mut world, "TCP", "shop/client", World::address, 100);
+                each(&mut world, "TCP", "node-a", World::address, 100);
+                each(&mut world, "TCP NodePort", "external", World::node_port, 100);
+            });
         }
     }
 }

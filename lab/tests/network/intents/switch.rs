@@ -57,10 +57,7 @@ fn each_datagram_is_counted_once_and_none_passes_once_enforcing_has_begun() {
             let early = counted(&world);
             sleep(STEP);
             end.store(true, Ordering::SeqCst);
-            (
-                senders.map(|sender| sender.join().unwrap()).into_iter().sum(),
-                early,
-            )
+            (senders.map(|sender| sender.join().unwrap()).into_iter().sum(), early)
         });
         let since = |now: [u64; 3]| std::array::from_fn(|place| now[place] - before[place]);
         let deadline = Instant::now() + Duration::from_secs(10);

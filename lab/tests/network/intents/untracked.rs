@@ -21,11 +21,7 @@ fn passed_without_entry(figures: &Figures, packets: usize, ipv6: bool) {
 
 /// Rules of nftables on node-a. `IP` is `ip` or `ip6`, `X` pod X, `VIP` the address of Service S, `GATEWAY` a host outside.
 fn rules(world: &World, text: &str) {
-    let (ip, gateway) = if world.ipv6 {
-        ("ip6", "fd00:250::1")
-    } else {
-        ("ip", "192.168.250.1")
-    };
+    let (ip, gateway) = if world.ipv6 { ("ip6", "fd00:250::1") } else { ("ip", "192.168.250.1") };
     let text = text
         .replace("VIP", &world.address(Denied).ip().to_string())
         .replace("IP", ip)

@@ -34,11 +34,7 @@ fn each(test: impl Fn(World, &str)) {
     for host in ["shop/client", "node-a"] {
         for options in [TopologyOptions::default(), BRIDGE] {
             for ipv6 in [false, true] {
-                let plan = Plan {
-                    options,
-                    ipv6,
-                    ..Plan::default()
-                };
+                let plan = Plan { options, ipv6, ..Plan::default() };
                 test(World::new(plan), host);
             }
         }

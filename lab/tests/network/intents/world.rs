@@ -57,14 +57,7 @@ impl World {
         let mut hooks = Hooks::attach(lab.netns("node-a").unwrap());
         let tables = tables(&lab, plan.ipv6, x);
         hooks.install(&tables);
-        Self {
-            lab,
-            hooks,
-            sink,
-            ipv6: plan.ipv6,
-            tables,
-            x,
-        }
+        Self { lab, hooks, sink, ipv6: plan.ipv6, tables, x }
     }
 
     /// The address that a client uses for an aim.
@@ -90,15 +83,8 @@ impl World {
 
     /// An unconnected UDP socket in a host's network namespace.
     pub(crate) fn socket(&self, host: &str) -> UdpSocket {
-        let any = if self.ipv6 {
-            IpAddr::from(Ipv6Addr::UNSPECIFIED)
-        } else {
-            IpAddr::from([0, 0, 0, 0])
-        };
-        self.netns(host)
-            .run(|| UdpSocket::bind((any, 0)))
-            .unwrap()
-            .unwrap()
+        let any = if self.ipv6 { IpAddr::from(Ipv6Addr::UNSPECIFIED) } else { IpAddr::from([0, 0, 0, 0]) };
+        self.netns(host).run(|| UdpSocket::bind((any, 0))).unwrap().unwrap()
     }
 
     /// The counters of the datapath and of pod X so far.
@@ -118,15 +104,8 @@ impl World {
     pub(crate) fn shell(&self, host: &str, script: &str) {
         let name = self.netns(host).name();
         let mut command = std::process::Command::new("ip");
-        let output = command
-            .args(["netns", "exec", name, "sh", "-ec", script])
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{script}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let output = command.args(["netns", "exec", name, "sh", "-ec", script]).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// The node's end of a pod's veth pair.
@@ -167,19 +146,13 @@ pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
         protocol,
         frontends: vec![
             Frontend::ClusterIp(vip(ipv6, service)),
-            Frontend::NodePort {
-                family: x,
-                port: NODE_PORTS[service as usize],
-            },
+            Frontend::NodePort { family: x, port: NODE_PORTS[service as usize] },
         ],
         backends: vec![SocketAddr::new(x, PORT)],
         ..ServiceRule::default()
     };
     let protocols = [Protocol::Tcp, Protocol::Udp];
-    [Denied, Other]
-        .iter()
-        .flat_map(|service| protocols.map(|p| rule((*service, p))))
-        .collect()
+    [Denied, Other].iter().flat_map(|service| protocols.map(|p| rule((*service, p)))).collect()
 }
 
 /// Denies Service S its endpoint X. Service T has another denial, so that it has a number, too.
@@ -192,15 +165,7 @@ fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
             let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
             for address in [vip(ipv6, service), node_port] {
                 let (addr, port) = (Addr::from(address.ip()), address.port());
-                tables.services.insert(
-                    Vip {
-                        addr,
-                        port,
-                        protocol,
-                        reserved: 0,
-                    },
-                    number,
-                );
+                tables.services.insert(Vip { addr, port, protocol, reserved: 0 }, number);
             }
         }
     }
@@ -210,13 +175,7 @@ fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
 /// Makes the datapath check packets to this address.
 pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
     let flags = Suspect::DENIED;
-    tables.suspects.insert(
-        ip.into(),
-        Suspect {
-            flags,
-            ..Suspect::default()
-        },
-    );
+    tables.suspects.insert(ip.into(), Suspect { flags, ..Suspect::default() });
 }
 
 /// Denies a Service an endpoint.

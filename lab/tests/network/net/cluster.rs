@@ -27,13 +27,7 @@ pub(crate) fn on_every_cni_and_family(test: impl Fn(Cluster)) {
     for cni in [Cni::Ptp, Cni::Bridge] {
         for ipv6 in [false, true] {
             println!("{cni:?}, IPv{}", if ipv6 { 6 } else { 4 });
-            test(Cluster::new(
-                TopologyOptions {
-                    cni,
-                    overlay: Overlay::None,
-                },
-                ipv6,
-            ));
+            test(Cluster::new(TopologyOptions { cni, overlay: Overlay::None }, ipv6));
         }
     }
 }
@@ -41,15 +35,8 @@ pub(crate) fn on_every_cni_and_family(test: impl Fn(Cluster)) {
 impl Cluster {
     pub(crate) fn new(options: TopologyOptions, ipv6: bool) -> Self {
         let lab = Topology::new(options).unwrap();
-        let mut cluster = Self {
-            lab,
-            servers: Vec::new(),
-            ipv6,
-        };
-        cluster
-            .lab
-            .add_pod("node-a", "shop/client", &[cluster.ip(1, 2)])
-            .unwrap();
+        let mut cluster = Self { lab, servers: Vec::new(), ipv6 };
+        cluster.lab.add_pod("node-a", "shop/client", &[cluster.ip(1, 2)]).unwrap();
         cluster.serve("node-a", "shop/local", cluster.ip(1, 3));
         cluster.serve("node-b", "shop/remote", cluster.ip(2, 3));
         cluster
@@ -57,13 +44,9 @@ impl Cluster {
 
     /// Adds a pod that serves every protocol.
     pub(crate) fn serve(&mut self, node: &str, name: &str, ip: IpAddr) {
-        let ports = ALL_PROTOCOLS.map(|protocol| Port {
-            protocol,
-            port: TARGET_PORT,
-        });
+        let ports = ALL_PROTOCOLS.map(|protocol| Port { protocol, port: TARGET_PORT });
         let pod = self.lab.add_pod(node, name, &[ip]).unwrap();
-        self.servers
-            .push(Server::start(&pod.netns, name, &ports).unwrap());
+        self.servers.push(Server::start(&pod.netns, name, &ports).unwrap());
     }
 
     /// An address in the pod CIDR of a node.
@@ -82,23 +65,13 @@ impl Cluster {
 
     /// The cluster IP and port of the Service.
     pub(crate) fn vip(&self) -> SocketAddr {
-        (if self.ipv6 {
-            "[fd00:10:96::a]:80"
-        } else {
-            "10.96.0.10:80"
-        })
-        .parse()
-        .unwrap()
+        (if self.ipv6 { "[fd00:10:96::a]:80" } else { "10.96.0.10:80" }).parse().unwrap()
     }
 
     /// The `NodePort` of the Service on a node.
     pub(crate) fn node_port(&self, node: &str) -> SocketAddr {
         let node = self.lab.node(node).unwrap();
-        let ip = if self.ipv6 {
-            IpAddr::V6(node.ipv6)
-        } else {
-            IpAddr::V4(node.ipv4)
-        };
+        let ip = if self.ipv6 { IpAddr::V6(node.ipv6) } else { IpAddr::V4(node.ipv4) };
         SocketAddr::new(ip, NODE_PORT)
     }
 
@@ -110,10 +83,7 @@ impl Cluster {
             protocol,
             frontends: vec![
                 Frontend::ClusterIp(vip),
-                Frontend::NodePort {
-                    family: vip.ip(),
-                    port: NODE_PORT,
-                },
+                Frontend::NodePort { family: vip.ip(), port: NODE_PORT },
             ],
             backends: backends.to_vec(),
             ..ServiceRule::default()
@@ -126,14 +96,7 @@ impl Cluster {
     /// Makes one call from a host to an address.
     pub(crate) fn call(&self, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
         let client = Client::new(self.lab.netns(from).unwrap());
-        client
-            .call(Call {
-                protocol,
-                to,
-                from: None,
-                timeout: Duration::from_secs(1),
-            })
-            .outcome
+        client.call(Call { protocol, to, from: None, timeout: Duration::from_secs(1) }).outcome
     }
 
     /// Asserts which pod answers such a call, in every protocol.

@@ -26,11 +26,7 @@ const CTA_PROTO_NUM: u16 = 1;
 
 /// Deletes, in the calling thread's namespace, the UDP entries whose replies come from `backend`.
 pub(super) fn delete_udp(backend: IpAddr) -> io::Result<()> {
-    let family = if backend.is_ipv4() {
-        libc::AF_INET
-    } else {
-        libc::AF_INET6
-    };
+    let family = if backend.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // Of struct nfgenmsg, which comes first, only the family matters.
     let header = [family.to_ne_bytes()[0], 0, 0, 0];
     let netfilter = libc::NETLINK_NETFILTER as isize;

@@ -10,21 +10,11 @@ use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 fn a_command_runs_inside_with_the_mounts_of_outside() {
     let netns = NetNs::new("alone").unwrap();
     let seen = |command: &mut std::process::Command| {
-        let output = command
-            .arg("/proc/self/ns/net")
-            .arg("/proc/self/ns/mnt")
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        let output = command.arg("/proc/self/ns/net").arg("/proc/self/ns/mnt").output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    let (inside, outside) = (
-        seen(&mut netns.command("readlink")),
-        seen(&mut std::process::Command::new("readlink")),
-    );
+    let (inside, outside) =
+        (seen(&mut netns.command("readlink")), seen(&mut std::process::Command::new("readlink")));
     assert_ne!(inside[0], outside[0]);
     assert_eq!(inside[1], outside[1]);
 }

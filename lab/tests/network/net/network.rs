@@ -24,19 +24,8 @@ fn a_pod_is_reached_from_everywhere_in_the_cluster() {
 #[test]
 #[ignore = "needs root: makes network namespaces"]
 fn pods_of_both_nodes_talk_over_vxlan() {
-    for (cni, ipv6) in [
-        (Cni::Ptp, false),
-        (Cni::Ptp, true),
-        (Cni::Bridge, false),
-        (Cni::Bridge, true),
-    ] {
-        let cluster = Cluster::new(
-            TopologyOptions {
-                cni,
-                overlay: Overlay::Vxlan,
-            },
-            ipv6,
-        );
+    for (cni, ipv6) in [(Cni::Ptp, false), (Cni::Ptp, true), (Cni::Bridge, false), (Cni::Bridge, true)] {
+        let cluster = Cluster::new(TopologyOptions { cni, overlay: Overlay::Vxlan }, ipv6);
         cluster.answered_by("shop/client", cluster.pod(2, 3), "shop/remote");
         cluster.answered_by("node-a", cluster.pod(2, 3), "shop/remote");
         let device = cluster
@@ -47,15 +36,8 @@ fn pods_of_both_nodes_talk_over_vxlan() {
             .args(["-s", "link", "show", "flannel.1"])
             .output();
         let counters = String::from_utf8(device.unwrap().stdout).unwrap();
-        let sent = counters
-            .lines()
-            .last()
-            .and_then(|line| line.split_whitespace().next())
-            .unwrap();
-        assert!(
-            sent.parse::<u64>().unwrap() > 0,
-            "nothing went over the overlay: {counters}"
-        );
+        let sent = counters.lines().last().and_then(|line| line.split_whitespace().next()).unwrap();
+        assert!(sent.parse::<u64>().unwrap() > 0, "nothing went over the overlay: {counters}");
     }
 }
 
@@ -67,10 +49,7 @@ fn a_closed_port_refuses_and_an_unused_address_times_out_or_is_unreachable() {
             let closed = SocketAddr::new(cluster.ip(1, 3), 9);
             assert_eq!(cluster.call("shop/client", protocol, closed), Outcome::Refused);
             let nobody = cluster.call("node-b", protocol, cluster.pod(1, 99));
-            assert!(
-                matches!(nobody, Outcome::TimedOut | Outcome::Unreachable),
-                "{nobody}"
-            );
+            assert!(matches!(nobody, Outcome::TimedOut | Outcome::Unreachable), "{nobody}");
         }
     });
 }
@@ -108,19 +87,7 @@ fn keep_calling(netns: &NetNs, to: SocketAddr) -> Caller {
     thread::spawn(move || {
         let timeout = Duration::from_millis(100);
         for protocol in PROTOCOLS.into_iter().cycle() {
-            if sender
-                .send(
-                    client
-                        .call(Call {
-                            protocol,
-                            to,
-                            from: None,
-                            timeout,
-                        })
-                        .outcome,
-                )
-                .is_err()
-            {
+            if sender.send(client.call(Call { protocol, to, from: None, timeout }).outcome).is_err() {
                 break;
             }
         }
@@ -139,10 +106,7 @@ impl Caller {
     fn wait_for(&self, pod: &str) {
         let wanted = Outcome::Reply(pod.to_owned());
         let mut seen = self.outcomes.iter().take(20);
-        assert!(
-            seen.any(|outcome| outcome == wanted),
-            "no reply of {pod} in 20 calls"
-        );
+        assert!(seen.any(|outcome| outcome == wanted), "no reply of {pod} in 20 calls");
     }
 }
 
@@ -152,21 +116,9 @@ fn a_killed_server_resets_its_clients_and_one_without_a_link_is_silent() {
     let mut cluster = Cluster::new(TopologyOptions::default(), false);
     let client = Client::new(cluster.lab.netns("shop/client").unwrap());
     let second = Duration::from_secs(1);
-    let open = |to| {
-        client
-            .open(Call {
-                protocol: Protocol::Tcp,
-                to,
-                from: None,
-                timeout: second,
-            })
-            .unwrap()
-    };
+    let open = |to| client.open(Call { protocol: Protocol::Tcp, to, from: None, timeout: second }).unwrap();
     let (mut killed, mut cut) = (open(cluster.pod(1, 3)), open(cluster.pod(2, 3)));
-    assert_eq!(
-        killed.ask(second).outcome,
-        Outcome::Reply("shop/local".to_owned())
-    );
+    assert_eq!(killed.ask(second).outcome, Outcome::Reply("shop/local".to_owned()));
     assert_eq!(cut.ask(second).outcome, Outcome::Reply("shop/remote".to_owned()));
     drop(cluster.servers.remove(0));
     assert_eq!(killed.ask(second).outcome, Outcome::Reset);
@@ -204,27 +156,13 @@ fn leftovers_of_dead_processes_go_at_the_next_start() {
 #[test]
 #[ignore = "needs root: makes network namespaces"]
 fn bad_input_is_named_and_changes_nothing() {
-    let bridge = TopologyOptions {
-        cni: Cni::Bridge,
-        ..TopologyOptions::default()
-    };
+    let bridge = TopologyOptions { cni: Cni::Bridge, ..TopologyOptions::default() };
     let mut cluster = Cluster::new(bridge, false);
     let mut refusal = |node, name, ip: &str| {
-        cluster
-            .lab
-            .add_pod(node, name, &[ip.parse().unwrap()])
-            .unwrap_err()
-            .to_string()
+        cluster.lab.add_pod(node, name, &[ip.parse().unwrap()]).unwrap_err().to_string()
     };
     assert!(refusal("node-d", "shop/x", "10.244.1.9").contains("there are node-a, node-b and node-c"));
     assert!(refusal("node-a", "shop/x", "10.244.2.9").contains("10.244.1.0/24"));
     assert!(refusal("node-a", "shop/local", "10.244.1.9").contains("already"));
-    assert!(
-        cluster
-            .lab
-            .remove_pod("shop/x")
-            .unwrap_err()
-            .to_string()
-            .contains("no pod shop/x")
-    );
+    assert!(cluster.lab.remove_pod("shop/x").unwrap_err().to_string().contains("no pod shop/x"));
 }

@@ -14,10 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[ignore = "needs root: makes network namespaces"]
 fn a_cluster_ip_leads_to_local_and_remote_backends() {
     on_every_cni_and_family(|cluster| {
-        for (backend, pod) in [
-            (cluster.pod(1, 3), "shop/local"),
-            (cluster.pod(2, 3), "shop/remote"),
-        ] {
+        for (backend, pod) in [(cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote")] {
             cluster.program("node-a", &[backend], ProxyOptions::default());
             cluster.answered_by("shop/client", cluster.vip(), pod);
             cluster.answered_by("node-a", cluster.vip(), pod);
@@ -29,20 +26,10 @@ fn a_cluster_ip_leads_to_local_and_remote_backends() {
 #[ignore = "needs root: makes network namespaces"]
 fn calls_are_spread_over_the_backends() {
     on_every_cni_and_family(|cluster| {
-        cluster.program(
-            "node-a",
-            &[cluster.pod(1, 3), cluster.pod(2, 3)],
-            ProxyOptions::default(),
-        );
-        let replies: Vec<_> = (0..4)
-            .map(|_| cluster.call("shop/client", Protocol::Tcp, cluster.vip()))
-            .collect();
-        let by = |pod: &str| {
-            replies
-                .iter()
-                .filter(|reply| **reply == Outcome::Reply(pod.to_owned()))
-                .count()
-        };
+        cluster.program("node-a", &[cluster.pod(1, 3), cluster.pod(2, 3)], ProxyOptions::default());
+        let replies: Vec<_> =
+            (0..4).map(|_| cluster.call("shop/client", Protocol::Tcp, cluster.vip())).collect();
+        let by = |pod: &str| replies.iter().filter(|reply| **reply == Outcome::Reply(pod.to_owned())).count();
         assert_eq!((by("shop/local"), by("shop/remote")), (2, 2), "{replies:?}");
     });
 }
@@ -51,10 +38,7 @@ fn calls_are_spread_over_the_backends() {
 #[ignore = "needs root: makes network namespaces"]
 fn a_node_port_serves_other_nodes_pods_and_the_world() {
     on_every_cni_and_family(|cluster| {
-        for (backend, pod) in [
-            (cluster.pod(1, 3), "shop/local"),
-            (cluster.pod(2, 3), "shop/remote"),
-        ] {
+        for (backend, pod) in [(cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote")] {
             cluster.program("node-a", &[backend], ProxyOptions::default());
             for from in ["node-b", "external", "node-a", "shop/client"] {
                 cluster.answered_by(from, cluster.node_port("node-a"), pod);
@@ -76,10 +60,7 @@ fn the_world_reaches_a_cluster_ip_that_is_routed_to_a_node() {
 #[ignore = "needs root: makes network namespaces"]
 fn masquerading_all_packets_still_reaches_the_backends() {
     on_every_cni_and_family(|cluster| {
-        for (backend, pod) in [
-            (cluster.pod(1, 3), "shop/local"),
-            (cluster.pod(2, 3), "shop/remote"),
-        ] {
+        for (backend, pod) in [(cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote")] {
             cluster.program("node-a", &[backend], ProxyOptions { masquerade_all: true });
             cluster.answered_by("shop/client", cluster.vip(), pod);
             cluster.answered_by("node-a", cluster.vip(), pod);
@@ -107,11 +88,7 @@ fn a_service_without_backends_refuses() {
             ("node-b", cluster.node_port("node-a")),
         ] {
             for protocol in PROTOCOLS {
-                assert_eq!(
-                    cluster.call(from, protocol, to),
-                    Outcome::Refused,
-                    "{from} to {to}/{protocol}"
-                );
+                assert_eq!(cluster.call(from, protocol, to), Outcome::Refused, "{from} to {to}/{protocol}");
             }
         }
     });
@@ -137,14 +114,7 @@ fn an_established_flow_keeps_its_backend_when_rules_change() {
         let proxy = cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
         let client = Client::new(cluster.lab.netns("shop/client").unwrap());
         let open = |protocol| {
-            client
-                .open(Call {
-                    protocol,
-                    to: cluster.vip(),
-                    from: None,
-                    timeout: SECOND,
-                })
-                .unwrap()
+            client.open(Call { protocol, to: cluster.vip(), from: None, timeout: SECOND }).unwrap()
         };
         let mut flows = PROTOCOLS.map(open);
         let local = Outcome::Reply("shop/local".to_owned());
@@ -165,12 +135,7 @@ fn a_udp_flow_follows_the_rules_once_its_conntrack_entry_is_flushed() {
         let node = cluster.lab.netns("node-a").unwrap();
         let flush = |backend| node.run(|| delete_udp(backend)).unwrap().unwrap();
         let client = Client::new(cluster.lab.netns("shop/client").unwrap());
-        let call = Call {
-            protocol: Protocol::Udp,
-            to: cluster.vip(),
-            from: None,
-            timeout: SECOND,
-        };
+        let call = Call { protocol: Protocol::Udp, to: cluster.vip(), from: None, timeout: SECOND };
         let mut flow = client.open(call).unwrap();
         assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
         cluster.program("node-a", &[cluster.pod(2, 3)], ProxyOptions::default());
@@ -195,31 +160,19 @@ fn one_source_port_serves_many_destinations_at_once() {
         ];
         for protocol in PROTOCOLS {
             for (to, pod) in destinations {
-                let answer = client.call(Call {
-                    protocol,
-                    to,
-                    from: Some(from),
-                    timeout: SECOND,
-                });
+                let answer = client.call(Call { protocol, to, from: Some(from), timeout: SECOND });
                 assert_eq!(answer.outcome, Outcome::Reply(pod.to_owned()), "{to}/{protocol}");
                 assert_eq!(answer.local, Some(from));
             }
         }
         let peer = client.udp(from).unwrap();
         for (to, pod) in destinations {
-            assert_eq!(
-                peer.ask(to, SECOND).outcome,
-                Outcome::Reply(pod.to_owned()),
-                "{to}"
-            );
+            assert_eq!(peer.ask(to, SECOND).outcome, Outcome::Reply(pod.to_owned()), "{to}");
         }
         cluster.program("node-a", &[], ProxyOptions::default());
         let closed = std::net::SocketAddr::new(cluster.ip(2, 3), 9);
         assert_eq!(peer.ask(closed, SECOND).outcome, Outcome::Refused);
-        assert_eq!(
-            peer.ask(cluster.pod(2, 3), SECOND).outcome,
-            Outcome::Reply("shop/remote".to_owned())
-        );
+        assert_eq!(peer.ask(cluster.pod(2, 3), SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
     });
 }
 
@@ -227,8 +180,5 @@ fn one_source_port_serves_many_destinations_at_once() {
 #[ignore = "needs root: makes network namespaces"]
 fn a_node_without_rules_leads_a_cluster_ip_nowhere() {
     let cluster = Cluster::new(TopologyOptions::default(), false);
-    assert_eq!(
-        cluster.call("shop/client", Protocol::Tcp, cluster.vip()),
-        Outcome::TimedOut
-    );
+    assert_eq!(cluster.call("shop/client", Protocol::Tcp, cluster.vip()), Outcome::TimedOut);
 }

@@ -18,10 +18,7 @@ pub(crate) struct Seen {
 
 /// Rejects all denied packets, with limits that these tests never reach.
 pub(crate) fn reject(world: &mut World) {
-    let limits = AnswerLimits {
-        per_suspect: 1_000_000,
-        per_node: 1_000_000,
-    };
+    let limits = AnswerLimits { per_suspect: 1_000_000, per_node: 1_000_000 };
     enforce(world, Action::Reject, limits);
 }
 
@@ -32,20 +29,13 @@ pub(crate) fn drop_all(world: &mut World) {
 
 /// Enforces all denials with this action.
 pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
-    world
-        .hooks
-        .writer
-        .choose(ReasonActions::all(action), limits)
-        .unwrap();
+    world.hooks.writer.choose(ReasonActions::all(action), limits).unwrap();
     world.hooks.set_mode(Mode::Enforce);
 }
 
 /// Removes all endpoints from the proxy's rules.
 pub(crate) fn forget_endpoints(world: &World) {
-    let without = |service| ServiceRule {
-        backends: Vec::new(),
-        ..service
-    };
+    let without = |service| ServiceRule { backends: Vec::new(), ..service };
     let services = rules(world.ipv6, world.address(Direct).ip());
     let services: Vec<_> = services.into_iter().map(without).collect();
     let proxy = Proxy::new(world.netns("node-a"), ProxyOptions::default());
@@ -80,12 +70,7 @@ pub(crate) fn calls_of(
     count: usize,
     timeout: Duration,
 ) -> Seen {
-    let call = Call {
-        protocol,
-        to,
-        from: None,
-        timeout,
-    };
+    let call = Call { protocol, to, from: None, timeout };
     let mut answers: Vec<_> = (0..count).map(|_| client.call(call)).collect();
     answers.sort_by_key(|answer| answer.latency);
     let median = answers[count / 2].latency;
@@ -119,15 +104,10 @@ pub(crate) fn count_entering(world: &World, host: &str, matched: &str) {
 /// The number of packets that [`count_entering`] counted.
 pub(crate) fn entered(world: &World, host: &str) -> u64 {
     let mut nft = world.netns(host).command("nft");
-    let listed = nft
-        .args(["-j", "list", "counter", "inet", "watch", "entered"])
-        .output()
-        .unwrap();
+    let listed = nft.args(["-j", "list", "counter", "inet", "watch", "entered"]).output().unwrap();
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     let mut counters = listed["nftables"].as_array().unwrap().iter();
-    counters
-        .find_map(|entry| entry["counter"]["packets"].as_u64())
-        .unwrap()
+    counters.find_map(|entry| entry["counter"]["packets"].as_u64()).unwrap()
 }
 
 /// Faults of packets that a host received: wrong checksums, and on `node-a` packets that conntrack could not

@@ -13,11 +13,7 @@ use epguard_lab::traffic::Outcome;
 
 /// Makes the address an orphan IP in the datapath.
 fn terminated(world: &mut World, ip: Addr) {
-    let vacant = OrphanIp {
-        dead: Uid { octets: [0xdd; 16] },
-        mode: Mode::Enforce,
-        lifted: None,
-    };
+    let vacant = OrphanIp { dead: Uid { octets: [0xdd; 16] }, mode: Mode::Enforce, lifted: None };
     world.tables.terminated.insert(ip, vacant);
     world.hooks.install(&world.tables);
 }
@@ -51,10 +47,7 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
-    let plan = Plan {
-        remote: true,
-        ..Plan::default()
-    };
+    let plan = Plan { remote: true, ..Plan::default() };
     on_both_families(plan, |mut world| {
         let ip = world.address(Direct).ip();
         terminated(&mut world, ip.into());
@@ -68,19 +61,9 @@ fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
         }
         assert_eq!(world.hooks.packets(&[Counted::Lifted]), 0);
         assert_eq!(rejected(&world), 1000);
-        let seen = calls(
-            &world,
-            "shop/client",
-            Protocol::Tcp,
-            SocketAddr::new(ip, PORT),
-            3,
-            Duration::from_secs(2),
-        );
-        assert_eq!(
-            seen.outcomes,
-            [Outcome::Refused],
-            "still denied when aimed at directly"
-        );
+        let seen =
+            calls(&world, "shop/client", Protocol::Tcp, SocketAddr::new(ip, PORT), 3, Duration::from_secs(2));
+        assert_eq!(seen.outcomes, [Outcome::Refused], "still denied when aimed at directly");
         assert_eq!(rejected(&world), 1003);
     });
 }

@@ -15,10 +15,7 @@ const CLIENTS: [&str; 3] = ["shop/client", "node-a", "node-b"];
 
 fn clusters() -> Vec<(&'static str, Plan, bool)> {
     let plan = |cni, remote| Plan {
-        options: TopologyOptions {
-            cni,
-            overlay: Overlay::None,
-        },
+        options: TopologyOptions { cni, overlay: Overlay::None },
         remote,
         ..Plan::default()
     };
@@ -34,9 +31,9 @@ fn clusters() -> Vec<(&'static str, Plan, bool)> {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header([
-        "CLUSTER", "CLIENT", "IP", "PROTOCOL", "WITHOUT", "AFTER", "REJECT", "AFTER",
-    ]);
+    table
+        .load_preset(NOTHING)
+        .set_header(["CLUSTER", "CLIENT", "IP", "PROTOCOL", "WITHOUT", "AFTER", "REJECT", "AFTER"]);
     let mut wrong = Vec::new();
     for (name, plan, reaches_a_hook) in clusters() {
         for ipv6 in [false, true] {
@@ -46,11 +43,7 @@ fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
             let without = all_at_once(&world);
             reject(&mut world);
             // Calls that wait for a neighbour run at the same time.
-            let rejected = if reaches_a_hook {
-                one_by_one(&world)
-            } else {
-                all_at_once(&world)
-            };
+            let rejected = if reaches_a_hook { one_by_one(&world) } else { all_at_once(&world) };
             for ((without, rejected), (client, protocol)) in without.iter().zip(&rejected).zip(cases()) {
                 if reaches_a_hook && rejected.outcomes != [Outcome::Refused] {
                     wrong.push(format!("{name}, {client}, IPv6 {ipv6}, {protocol}: {rejected:?}"));
@@ -67,9 +60,7 @@ fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
 
 /// Each pair of client and protocol.
 fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
-    CLIENTS
-        .into_iter()
-        .flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
+    CLIENTS.into_iter().flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
 }
 
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -11,13 +11,7 @@ use epguard_lab::traffic::Outcome;
 
 fn without_offload(netns: &NetNs, device: &str) {
     let mut ethtool = netns.command("ethtool");
-    assert!(
-        ethtool
-            .args(["-K", device, "tx", "off"])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(ethtool.args(["-K", device, "tx", "off"]).status().unwrap().success());
 }
 
 /// Calls the Service from the pod; an error names the result and the fault.
@@ -25,20 +19,10 @@ fn refused(world: &World, client: &str, protocol: Protocol) -> Result<(), String
     const TRIES: usize = 5;
     let hosts = ["node-a", client];
     let (before, answered) = (hosts.map(|host| faults(world, host)), rejected(world));
-    let seen = calls(
-        world,
-        client,
-        protocol,
-        service(world, client),
-        TRIES,
-        Duration::from_millis(500),
-    );
+    let seen = calls(world, client, protocol, service(world, client), TRIES, Duration::from_millis(500));
     let after = hosts.map(|host| faults(world, host));
     if seen.outcomes != [Outcome::Refused] || before != after || rejected(world) - answered != TRIES as u64 {
-        return Err(format!(
-            "{protocol}: {:?}, {before:?} became {after:?}",
-            seen.outcomes
-        ));
+        return Err(format!("{protocol}: {:?}, {before:?} became {after:?}", seen.outcomes));
     }
     Ok(())
 }
@@ -47,10 +31,7 @@ fn refused(world: &World, client: &str, protocol: Protocol) -> Result<(), String
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn checksums_are_right_when_the_client_completes_its_own() {
     for remote in [false, true] {
-        let plan = Plan {
-            remote,
-            ..Plan::default()
-        };
+        let plan = Plan { remote, ..Plan::default() };
         on_both_families(plan, |mut world| {
             count_invalid(&world);
             without_offload(world.netns("shop/client"), "eth0");

@@ -12,11 +12,7 @@ use epguard_common::Mode;
 fn connected(world: &mut World, client: &str) -> TcpStream {
     world.hooks.set_mode(Mode::Observe);
     let to = world.address(Denied);
-    let stream = world
-        .netns(client)
-        .run(|| TcpStream::connect(to))
-        .unwrap()
-        .unwrap();
+    let stream = world.netns(client).run(|| TcpStream::connect(to)).unwrap().unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     stream.set_write_timeout(Some(Duration::from_mins(1))).unwrap();
     stream
@@ -33,10 +29,7 @@ fn error_of(stream: &mut TcpStream, octets: &[u8]) -> ErrorKind {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn an_established_connection_is_reset_even_during_bulk_transfer() {
     for remote in [false, true] {
-        let plan = Plan {
-            remote,
-            ..Plan::default()
-        };
+        let plan = Plan { remote, ..Plan::default() };
         on_both_families(plan, |mut world| {
             for client in ["shop/client", "node-a"] {
                 for size in [1, 4_000_000] {

@@ -11,17 +11,8 @@ use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::Outcome;
 
-const HEADER: [&str; 9] = [
-    "CLUSTER",
-    "CLIENT",
-    "IP",
-    "PROTOCOL",
-    "DROP",
-    "REJECT",
-    "MEDIAN",
-    "NO ENDPOINTS",
-    "MEDIAN",
-];
+const HEADER: [&str; 9] =
+    ["CLUSTER", "CLIENT", "IP", "PROTOCOL", "DROP", "REJECT", "MEDIAN", "NO ENDPOINTS", "MEDIAN"];
 const CLIENTS: [&str; 3] = ["shop/client", "node-a", "node-b"];
 
 fn clusters() -> Vec<(&'static str, Plan)> {
@@ -35,24 +26,12 @@ fn clusters() -> Vec<(&'static str, Plan)> {
         ("veth, X local", plan(Cni::Ptp, Overlay::None, false, false)),
         ("veth, X remote", plan(Cni::Ptp, Overlay::None, true, false)),
         ("veth, X over vxlan", plan(Cni::Ptp, Overlay::Vxlan, true, false)),
-        (
-            "veth, X local, masqueraded",
-            plan(Cni::Ptp, Overlay::None, false, true),
-        ),
-        (
-            "veth, X remote, masqueraded",
-            plan(Cni::Ptp, Overlay::None, true, true),
-        ),
+        ("veth, X local, masqueraded", plan(Cni::Ptp, Overlay::None, false, true)),
+        ("veth, X remote, masqueraded", plan(Cni::Ptp, Overlay::None, true, true)),
         ("same bridge", plan(Cni::Bridge, Overlay::None, false, false)),
-        (
-            "same bridge, masqueraded",
-            plan(Cni::Bridge, Overlay::None, false, true),
-        ),
+        ("same bridge, masqueraded", plan(Cni::Bridge, Overlay::None, false, true)),
         ("bridge, X remote", plan(Cni::Bridge, Overlay::None, true, false)),
-        (
-            "bridge, X over vxlan",
-            plan(Cni::Bridge, Overlay::Vxlan, true, false),
-        ),
+        ("bridge, X over vxlan", plan(Cni::Bridge, Overlay::Vxlan, true, false)),
     ]
 }
 
@@ -66,21 +45,15 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
         for ipv6 in [false, true] {
             let mut world = World::new(Plan { ipv6, ..plan });
             count_invalid(&world);
-            let rows: Vec<Row> = cases()
-                .map(|(client, protocol)| row(&mut world, client, protocol))
-                .collect();
+            let rows: Vec<Row> =
+                cases().map(|(client, protocol)| row(&mut world, client, protocol)).collect();
             forget_endpoints(&world);
             for (row, (client, protocol)) in rows.into_iter().zip(cases()) {
                 let family = if ipv6 { "v6" } else { "v4" };
                 let case = [name, client, family, &protocol.to_string()].map(str::to_owned);
                 wrong.extend(row.wrong.map(|wrong| format!("{case:?}: {wrong}")));
                 let alone = shown(&unserved(&world, client, protocol));
-                table.add_row(
-                    case.into_iter()
-                        .chain([row.dropped])
-                        .chain(row.rejected)
-                        .chain(alone),
-                );
+                table.add_row(case.into_iter().chain([row.dropped]).chain(row.rejected).chain(alone));
             }
         }
     }
@@ -90,9 +63,7 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
 
 /// Each pair of client and protocol.
 fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
-    CLIENTS
-        .into_iter()
-        .flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
+    CLIENTS.into_iter().flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
 }
 
 struct Row {
@@ -120,19 +91,12 @@ fn row(world: &mut World, client: &str, protocol: Protocol) -> Row {
         Some(format!("{answered} answers to {TRIES} packets"))
     } else if before != after {
         let (before, after) = (before.concat(), after.concat());
-        let grown = before
-            .iter()
-            .zip(&after)
-            .filter(|(before, after)| before != after);
+        let grown = before.iter().zip(&after).filter(|(before, after)| before != after);
         Some(format!("{:?}", grown.collect::<Vec<_>>()))
     } else {
         None
     };
-    Row {
-        dropped: words(&dropped.outcomes),
-        rejected: shown(&seen),
-        wrong,
-    }
+    Row { dropped: words(&dropped.outcomes), rejected: shown(&seen), wrong }
 }
 
 /// The proxy's own result for a Service without endpoints. Few calls, because the kernel sends at most 50 ICMP errors at

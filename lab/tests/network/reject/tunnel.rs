@@ -12,11 +12,7 @@ use epguard_lab::traffic::Outcome;
 
 /// A TUN device that takes packets for as long as the file is open.
 fn tun(name: &str) -> File {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/net/tun")
-        .unwrap();
+    let file = File::options().read(true).write(true).open("/dev/net/tun").unwrap();
     // SAFETY: an all-zero ifreq is a valid one.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
@@ -34,10 +30,7 @@ fn reroute(world: &mut World) -> File {
     let node = world.netns("node-a").clone();
     let file = node.run(|| tun("t0")).unwrap();
     let x = world.address(Direct).ip();
-    world.shell(
-        "node-a",
-        &format!("ip link set t0 up; ip route replace {x} dev t0"),
-    );
+    world.shell("node-a", &format!("ip link set t0 up; ip route replace {x} dev t0"));
     let datapath = &mut world.hooks.datapath;
     let hooked = node.run(|| {
         let ifindex = nix::net::if_::if_nametoindex("t0").unwrap();

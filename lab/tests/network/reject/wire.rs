@@ -16,16 +16,10 @@ struct Capture {
 
 impl Capture {
     fn start(world: &World, host: &str) -> Self {
-        let name = format!(
-            "epguard-wire-{}-{}.pcap",
-            std::process::id(),
-            world.netns(host).name()
-        );
+        let name = format!("epguard-wire-{}-{}.pcap", std::process::id(), world.netns(host).name());
         let file = std::env::temp_dir().join(name);
         let mut tcpdump = world.netns(host).command("tcpdump");
-        tcpdump
-            .args(["-U", "--immediate-mode", "-i", "eth0", "-w"])
-            .arg(&file);
+        tcpdump.args(["-U", "--immediate-mode", "-i", "eth0", "-w"]).arg(&file);
         let tcpdump = tcpdump.stderr(Stdio::null()).spawn().unwrap();
         let capture = Self { tcpdump, file };
         // The file's header is written once the socket is open.
@@ -74,10 +68,7 @@ fn tcpdump_finds_nothing_wrong_with_an_answer() {
         }
         let complete = |capture: &Capture| {
             let shown = capture.show(ANSWERS);
-            (
-                shown.matches("Flags [R.]").count(),
-                shown.matches("unreachable").count(),
-            ) >= (5, 5)
+            (shown.matches("Flags [R.]").count(), shown.matches("unreachable").count()) >= (5, 5)
         };
         capture.until(complete);
         let shown = capture.show(ANSWERS);

@@ -13,24 +13,13 @@ fn without_epguard_a_stranger_answers_half_of_the_calls() {
         let ip = world.cluster.ip(1, 9);
         let port = 8080;
         world.program(&[world.cluster.pod(1, 3), std::net::SocketAddr::new(ip, port)]);
-        let stranger = world
-            .cluster
-            .lab
-            .add_pod("node-a", "billing/stranger", &[ip])
-            .unwrap();
-        let serves = [Port {
-            protocol: Protocol::Tcp,
-            port,
-        }];
+        let stranger = world.cluster.lab.add_pod("node-a", "billing/stranger", &[ip]).unwrap();
+        let serves = [Port { protocol: Protocol::Tcp, port }];
         let _server = Server::start(&stranger.netns, "billing/stranger", &serves).unwrap();
         for host in ["node-a", "shop/client"] {
             let call = |_| world.call(host, Protocol::Tcp, world.cluster.vip());
             let seen: Vec<Outcome> = (0..100).map(call).collect();
-            let by = |pod: &str| {
-                seen.iter()
-                    .filter(|seen| **seen == Outcome::Reply(pod.into()))
-                    .count()
-            };
+            let by = |pod: &str| seen.iter().filter(|seen| **seen == Outcome::Reply(pod.into())).count();
             assert_eq!([by("shop/local"), by("billing/stranger")], [50, 50], "{host}");
         }
     });

@@ -38,21 +38,10 @@ fn tcp_connections_take_turns_and_a_udp_socket_stays_with_its_backend() {
         assert_ne!(seen[0], seen[1]);
         let socket = world.socket("shop/client", Type::DGRAM, vip);
         socket.bind(&any(vip.is_ipv6()).into()).unwrap();
-        let answers = || {
-            world
-                .cluster
-                .servers
-                .iter()
-                .map(Server::requests)
-                .collect::<Vec<_>>()
-        };
+        let answers = || world.cluster.servers.iter().map(Server::requests).collect::<Vec<_>>();
         let before = answers();
         (0..4).for_each(|_| assert_eq!(echo(&socket, vip), vip));
-        let by: Vec<u64> = answers()
-            .iter()
-            .zip(before)
-            .map(|(now, before)| now - before)
-            .collect();
+        let by: Vec<u64> = answers().iter().zip(before).map(|(now, before)| now - before).collect();
         assert!(by == [4, 0] || by == [0, 4], "{by:?}");
     });
 }
@@ -84,10 +73,7 @@ fn one_udp_socket_to_two_services_is_shown_which_of_them_has_answered() {
         let one = world.cluster.vip();
         let two = SocketAddr::new(one.ip(), 81);
         let program = |world: &mut World, second| {
-            let rules = [
-                World::service(one, &[local], false),
-                World::service(two, &[second], false),
-            ];
+            let rules = [World::service(one, &[local], false), World::service(two, &[second], false)];
             world.lb.program(&rules.concat()).unwrap();
         };
         program(&mut world, remote);
@@ -121,10 +107,7 @@ fn session_affinity_keeps_each_network_namespace_at_one_backend() {
         // A backend that is gone frees its clients, even if it comes back.
         world.lb.program(&rules(&world.backends()[..1])).unwrap();
         let local = Outcome::Reply("shop/local".into());
-        assert_eq!(
-            HOSTS.map(|host| call(&world, host)),
-            [local.clone(), local.clone()]
-        );
+        assert_eq!(HOSTS.map(|host| call(&world, host)), [local.clone(), local.clone()]);
         world.lb.program(&rules(&world.backends())).unwrap();
         assert_eq!(HOSTS.map(|host| call(&world, host)), [local.clone(), local]);
     });
@@ -159,10 +142,7 @@ fn a_service_without_backends_is_an_unreachable_host() {
         world.program(&[]);
         let vip = world.cluster.vip();
         for kind in KINDS {
-            let error = world
-                .socket("shop/client", kind, vip)
-                .connect(&vip.into())
-                .unwrap_err();
+            let error = world.socket("shop/client", kind, vip).connect(&vip.into()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::HostUnreachable, "{kind:?}");
         }
         let socket = world.socket("shop/client", Type::DGRAM, vip);

@@ -41,12 +41,7 @@ impl World {
         let served = ["node-a", "shop/client"].map(|host| cluster.lab.netns(host).unwrap());
         lb.serve(&served).unwrap();
         lb.start().unwrap();
-        Self {
-            lb,
-            cluster,
-            root,
-            _workdir: workdir,
-        }
+        Self { lb, cluster, root, _workdir: workdir }
     }
 
     /// A Service port for TCP and one for UDP.
@@ -75,12 +70,7 @@ impl World {
     /// Makes one call from a host to an address.
     pub(crate) fn call(&self, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
         let client = Client::new(self.cluster.lab.netns(from).unwrap()).in_cgroups(vec![self.cgroup()]);
-        let call = Call {
-            protocol,
-            to,
-            from: None,
-            timeout: Duration::from_secs(1),
-        };
+        let call = Call { protocol, to, from: None, timeout: Duration::from_secs(1) };
         client.call(call).outcome
     }
 
@@ -120,10 +110,6 @@ pub(crate) fn mapped(of: SocketAddr) -> SocketAddr {
 
 /// Any address of a family.
 pub(crate) fn any(ipv6: bool) -> SocketAddr {
-    let ip = if ipv6 {
-        Ipv6Addr::UNSPECIFIED.into()
-    } else {
-        IpAddr::from(Ipv4Addr::UNSPECIFIED)
-    };
+    let ip = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { IpAddr::from(Ipv4Addr::UNSPECIFIED) };
     SocketAddr::new(ip, 0)
 }

@@ -53,13 +53,8 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
     let all = world.run(&["drops"]).await;
     let narrow = world.run(&["-n", "team", "drops"]).await;
     let nothing = world.run(&["drops", "-n", "none"]).await;
-    let json = world
-        .run(&["drops", "-n", "team", "--node", "worker-2", "-o", "json"])
-        .await;
-    world
-        .server
-        .execs()
-        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
+    let json = world.run(&["drops", "-n", "team", "--node", "worker-2", "-o", "json"]).await;
+    world.server.execs().answer(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
     let partial = world.run(&["drops", "--timeout", "1"]).await;
     expect("drops.txt", &[all, narrow, nothing, json, partial].join("\n"));
 }
@@ -83,9 +78,7 @@ async fn nodes_that_agree_share_an_explanation_and_those_that_deny_come_first() 
         assert_eq!(exec.command.join(" "), asked);
         prints(&explanation(if number == 1 { "pass" } else { "deny" }), 0)
     });
-    let output = world
-        .run(&["why", "10.244.1.10:8080", "--service", "shop/web", "--at", "5m"])
-        .await;
+    let output = world.run(&["why", "10.244.1.10:8080", "--service", "shop/web", "--at", "5m"]).await;
     let wrong = world.run(&["why", "web"]).await;
     expect("why.txt", &[output, wrong].join("\n"));
 }
@@ -106,9 +99,7 @@ async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
         prints(&report(node_of(exec), &findings), stale.into())
     });
     let some = world.run(&["audit"]).await;
-    let wide = world
-        .run(&["audit", "-o", "wide", "--node", "worker-1,worker-2"])
-        .await;
+    let wide = world.run(&["audit", "-o", "wide", "--node", "worker-1,worker-2"]).await;
     expect("audit.txt", &[some, wide].join("\n"));
 }
 
@@ -125,9 +116,7 @@ async fn a_clients_way_asks_only_its_nodes() {
     let dead = world.run(&["why", "10.244.1.11", "--client", "10.244.3.5"]).await;
     answers(&world, |_, _| prints(&explanation("pass"), 0));
     let unknown = world.run(&["why", "10.244.1.10", "--client", "10.9.9.9"]).await;
-    let both = world
-        .run(&["--node", "worker-1", "why", "10.244.1.10", "--client", "10.9.9.9"])
-        .await;
+    let both = world.run(&["--node", "worker-1", "why", "10.244.1.10", "--client", "10.9.9.9"]).await;
     expect("why-client.txt", &[way, dead, unknown, both].join("\n"));
 }
 
@@ -150,13 +139,7 @@ fn of_two_namespaces(exec: &Exec) -> Run {
         }
         "why" => prints(&other, 0),
         "audit" => prints(
-            &report(
-                node,
-                &json!([
-                    finding("shop/web", "stale"),
-                    finding("team/api", "allowed-to-end")
-                ]),
-            ),
+            &report(node, &json!([finding("shop/web", "stale"), finding("team/api", "allowed-to-end")])),
             1,
         ),
         verb => panic!("{verb} is not asked"),
@@ -189,13 +172,7 @@ async fn one_that_hangs_and_one_that_is_gone_are_named_by_every_verb() {
         })
     });
     let mut outputs = Vec::new();
-    for verb in [
-        "why 10.244.1.10",
-        "audit",
-        "mode",
-        "mode enforce",
-        "mode off -y --node worker-1,worker-2",
-    ] {
+    for verb in ["why 10.244.1.10", "audit", "mode", "mode enforce", "mode off -y --node worker-1,worker-2"] {
         let words: Vec<&str> = verb.split(' ').chain(["--timeout", "1"]).collect();
         outputs.push(format!("{verb}: {}", world.run(&words).await));
     }

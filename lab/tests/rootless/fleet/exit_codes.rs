@@ -95,23 +95,11 @@ async fn each_row_of_the_page_holds() {
         answer(world, agents);
         let output = world.run(&command.split(' ').collect::<Vec<_>>()).await;
         let first = output.lines().next().unwrap();
-        assert_eq!(
-            first,
-            format!("exit code {code}"),
-            "{command}, {agents:?}: {output}"
-        );
+        assert_eq!(first, format!("exit code {code}"), "{command}, {agents:?}: {output}");
     }
     let page = include_str!("../../../../docs/operate.md");
-    let table = page
-        .split("### Exit codes")
-        .nth(1)
-        .unwrap()
-        .split("###")
-        .next()
-        .unwrap();
+    let table = page.split("### Exit codes").nth(1).unwrap().split("###").next().unwrap();
     let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
-    let documented: BTreeSet<&str> = rows
-        .filter_map(|row| Some(row.split('|').nth(1)?.trim()))
-        .collect();
+    let documented: BTreeSet<&str> = rows.filter_map(|row| Some(row.split('|').nth(1)?.trim())).collect();
     assert_eq!(documented, ROWS.map(|(row, ..)| row).into());
 }

@@ -20,17 +20,10 @@ fn counts() -> impl Fn() -> Run + Clone {
 async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     let world = World::new("follow");
     let count = counts();
-    world
-        .server
-        .execs()
-        .answer(move |exec| one_hangs_one_is_gone(exec, |_| count()));
+    world.server.execs().answer(move |exec| one_hangs_one_is_gone(exec, |_| count()));
     let mut command = world.command(&["drops", "-f", "--timeout", "1"]);
     let lines = tokio::task::spawn_blocking(move || {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let first = |from: Box<dyn std::io::Read>| {
             let lines = BufReader::new(from).lines().take(2);
             lines.map(Result::unwrap).collect::<Vec<_>>()
@@ -49,14 +42,11 @@ async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() 
     let world = World::empty("unreached");
     world.agent("worker-1");
     let asked = AtomicU64::new(0);
-    world
-        .server
-        .execs()
-        .answer(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-            0 => prints(&[dropped("shop/web", 4)], 0),
-            1 => Run::Fails(ApiError::new(500, "InternalError", "no route to host")),
-            _ => prints(&[dropped("shop/web", 11)], 0),
-        });
+    world.server.execs().answer(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0 => prints(&[dropped("shop/web", 4)], 0),
+        1 => Run::Fails(ApiError::new(500, "InternalError", "no route to host")),
+        _ => prints(&[dropped("shop/web", 11)], 0),
+    });
     let line = first_line(world.command(&["drops", "-f"])).await;
     assert!(line.contains("(7 packets from"), "{line}");
 }
@@ -68,11 +58,7 @@ async fn a_reader_that_has_seen_enough_ends_it() {
     world.server.execs().answer(move |_| count());
     let mut command = world.command(&["drops", "-f"]);
     let output = tokio::task::spawn_blocking(move || {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         child.wait_with_output().unwrap()
     });
@@ -111,9 +97,7 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
             let mut new = super::world::pod("worker-1");
             new["metadata"]["name"] = "epguard-new".into();
             store.apply(new).unwrap();
-            store
-                .delete(&ObjectRef::pod("epguard", "epguard-worker-1"), Some(0))
-                .unwrap();
+            store.delete(&ObjectRef::pod("epguard", "epguard-worker-1"), Some(0)).unwrap();
         }
         count()
     });
@@ -132,8 +116,5 @@ pub async fn first_line(mut command: Command) -> String {
         child.wait().unwrap();
         line
     });
-    tokio::time::timeout(Duration::from_mins(1), line)
-        .await
-        .unwrap()
-        .unwrap()
+    tokio::time::timeout(Duration::from_mins(1), line).await.unwrap().unwrap()
 }

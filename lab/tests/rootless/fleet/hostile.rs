@@ -45,26 +45,16 @@ fn world(name: &str) -> World {
             let report = report(EVIL, &json!([]));
             return match &*exec.command[1] {
                 "status" => {
-                    let problem = Problem {
-                        what: EVIL.into(),
-                        remedy: EVIL.into(),
-                    };
+                    let problem = Problem { what: EVIL.into(), remedy: EVIL.into() };
                     prints(&json!({"problems": [problem], "status": status}), 1)
                 }
                 "drops" => {
                     kind.packets += asked.fetch_add(1, Ordering::Relaxed);
                     prints(&json!([kind]), 0)
                 }
-                "why" => prints(
-                    &hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]),
-                    0,
-                ),
+                "why" => prints(&hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]), 0),
                 "audit" => prints(&hostile(&report, &[]), 1),
-                _ => Run::Prints {
-                    stdout: Vec::new(),
-                    stderr: EVIL.replace('\n', "\u{85}"),
-                    code: 1,
-                },
+                _ => Run::Prints { stdout: Vec::new(), stderr: EVIL.replace('\n', "\u{85}"), code: 1 },
             };
         }
         match &*exec.command[1] {
@@ -81,23 +71,15 @@ fn world(name: &str) -> World {
 async fn no_node_writes_to_the_terminal_or_forges_a_line() {
     let world = world("hostile");
     let mut outputs = Vec::new();
-    for verb in [
-        "status",
-        "status -o wide",
-        "status --node worker-2",
-        "drops",
-        "why 10.244.1.10",
-        "audit",
-        "mode",
-    ] {
+    for verb in
+        ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"]
+    {
         let words: Vec<&str> = verb.split(' ').collect();
         outputs.push(format!("{verb}: {}", world.run(&words).await));
     }
     let followed = first_line(world.command(&["drops", "-f"])).await;
     for output in outputs.iter().chain([&followed]) {
-        let raw = output
-            .chars()
-            .find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}');
+        let raw = output.chars().find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}');
         assert_eq!(raw, None, "{output:?}");
         assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
     }
@@ -121,20 +103,13 @@ async fn a_reader_that_has_left_ends_every_verb_quietly() {
         let words: Vec<&str> = verb.split(' ').collect();
         let mut command = world.command(&words);
         let output = tokio::task::spawn_blocking(move || {
-            let mut child = command
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             drop(child.stdout.take());
             child.wait_with_output().unwrap()
         });
         let output = output.await.unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            !stderr.contains("panicked") && !stderr.contains("Broken pipe"),
-            "{verb}: {stderr}"
-        );
+        assert!(!stderr.contains("panicked") && !stderr.contains("Broken pipe"), "{verb}: {stderr}");
         assert_ne!(output.status.code(), Some(101), "{verb}");
     }
 }

@@ -27,20 +27,13 @@ fn switched(exec: &Exec) -> Run {
     let failed = node_of(exec) == "worker-2";
     Run::Prints {
         stdout: Vec::new(),
-        stderr: if failed {
-            "epguard: no datapath is pinned at /sys/fs/bpf/epguard\n"
-        } else {
-            ""
-        }
-        .into(),
+        stderr: if failed { "epguard: no datapath is pinned at /sys/fs/bpf/epguard\n" } else { "" }.into(),
         code: failed.into(),
     }
 }
 
 fn data(world: &World) -> Value {
-    let map = world
-        .store
-        .get(&ObjectRef::new(Kind::ConfigMap, "epguard", "epguard"));
+    let map = world.store.get(&ObjectRef::new(Kind::ConfigMap, "epguard", "epguard"));
     map.map_or(Value::Null, |map| map["data"].clone())
 }
 
@@ -56,10 +49,7 @@ async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_fi
     let canary = world.run(&["mode", "enforce", "--canary", "--yes"]).await;
     let all = world.run(&["mode", "enforce", "-y"]).await;
     let reason = world.run(&["mode", "off", "--reason", "terminated", "-y"]).await;
-    assert_eq!(
-        data(&world),
-        json!({"mode": "enforce", "canary-mode": "enforce", "terminated": "off"})
-    );
+    assert_eq!(data(&world), json!({"mode": "enforce", "canary-mode": "enforce", "terminated": "off"}));
     let again = world.run(&["mode", "enforce"]).await;
     let unset = world.run(&["mode", "--unset", "--canary", "-y"]).await;
     assert_eq!(data(&world), json!({"mode": "enforce", "terminated": "off"}));
@@ -72,17 +62,8 @@ async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_fi
 async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
     let world = World::new("mode-node");
     agents(&world);
-    let nodes = world
-        .run(&[
-            "mode",
-            "enforce",
-            "--reason",
-            "reused",
-            "--node",
-            "worker-1,worker-2",
-            "-y",
-        ])
-        .await;
+    let nodes =
+        world.run(&["mode", "enforce", "--reason", "reused", "--node", "worker-1,worker-2", "-y"]).await;
     let shown = world.run(&["mode", "--node", "worker-3"]).await;
     expect("mode-nodes.txt", &[nodes, shown].join("\n"));
     assert_eq!(data(&world), Value::Null);
@@ -98,10 +79,7 @@ async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() 
         let granted = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": rules});
         world.server.access().bind(&granted).unwrap();
     };
-    bind(json!([
-        rule("pods", &["list"]),
-        rule("pods/exec", &["get", "create"])
-    ]));
+    bind(json!([rule("pods", &["list"]), rule("pods/exec", &["get", "create"])]));
     let read = world.run(&["mode", "observe", "-y"]).await;
     bind(json!([rule("configmaps", &["get"])]));
     let write = world.run(&["mode", "observe", "-y"]).await;
@@ -137,10 +115,7 @@ fn map(data: &Value) -> Value {
 async fn canaries_are_those_with_the_label_whatever_their_agents_say() {
     let world = World::new("mode-canary");
     world.label("worker-1", "epguard.io/canary", "true");
-    world
-        .store
-        .apply(map(&json!({"mode": "observe", "canary-mode": "enforce"})))
-        .unwrap();
+    world.store.apply(map(&json!({"mode": "observe", "canary-mode": "enforce"}))).unwrap();
     world.server.execs().answer(|exec| {
         let mut status = status(node_of(exec));
         if node_of(exec) == "worker-2" {
@@ -160,10 +135,7 @@ async fn canaries_are_those_with_the_label_whatever_their_agents_say() {
 async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_named() {
     let world = World::new("mode-plan");
     world.node("worker-4");
-    for (node, map) in [
-        ("worker-3", "--fleet-config=$(MAPS)/other"),
-        ("worker-4", "--verbose"),
-    ] {
+    for (node, map) in [("worker-3", "--fleet-config=$(MAPS)/other"), ("worker-4", "--verbose")] {
         let mut pod = super::world::pod(node);
         let container = &mut pod["spec"]["containers"][0];
         container["args"][3] = map.into();

@@ -22,10 +22,7 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
     let no_exec = world.run(&["status"]).await;
     let exec = json!({"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]});
     world.server.access().bind(&role(&json!([exec]))).unwrap();
-    world
-        .server
-        .execs()
-        .answer(|exec| condition(status(node_of(exec))));
+    world.server.execs().answer(|exec| condition(status(node_of(exec))));
     let little = world.run(&["status"]).await;
     expect("refusals.txt", &[none, no_list, no_exec, little].join("\n"));
 }
@@ -45,11 +42,7 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         "drops" => prints(&json!([]), 0),
         "why" => prints(&explanation("pass"), 0),
         "audit" => prints(&report("worker-1", &json!([])), 0),
-        _ => Run::Prints {
-            stdout: vec![0; 1024],
-            stderr: String::new(),
-            code: 0,
-        },
+        _ => Run::Prints { stdout: vec![0; 1024], stderr: String::new(), code: 0 },
     });
     for verb in [
         "status",
@@ -86,11 +79,7 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
             stderr: "epguard: no agent answers at /run/epguard/status.sock\n".into(),
             code: 2,
         },
-        _ => Run::Prints {
-            stdout: b"{\"form\": 9}".into(),
-            stderr: String::new(),
-            code: 0,
-        },
+        _ => Run::Prints { stdout: b"{\"form\": 9}".into(), stderr: String::new(), code: 0 },
     });
     expect("failing.txt", &world.run(&["status"]).await);
 }

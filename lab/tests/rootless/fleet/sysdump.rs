@@ -44,49 +44,26 @@ async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
         })
     });
     let file = std::env::temp_dir().join(format!("epguard-fleet-sysdump-{}.tar", std::process::id()));
-    let output = world
-        .run(&["sysdump", "--timeout", "1", "-f", file.to_str().unwrap()])
-        .await;
+    let output = world.run(&["sysdump", "--timeout", "1", "-f", file.to_str().unwrap()]).await;
     let output = output.replace(file.to_str().unwrap(), "FILE");
     let tar = |arguments: &[&str]| {
-        let tar = Command::new("tar")
-            .args(arguments)
-            .arg("-f")
-            .arg(&file)
-            .output()
-            .unwrap();
+        let tar = Command::new("tar").args(arguments).arg("-f").arg(&file).output().unwrap();
         String::from_utf8(tar.stdout).unwrap()
     };
     let list = tar(&["-t"]);
-    let parts = [
-        "nodes/worker-1/version.txt",
-        "missing.txt",
-        "pods.json",
-        "events.json",
-    ]
-    .map(|part| {
+    let parts = ["nodes/worker-1/version.txt", "missing.txt", "pods.json", "events.json"].map(|part| {
         let path = format!("epguard-sysdump/{part}");
-        let read = Command::new("tar")
-            .args(["-x", "-O", "-f"])
-            .arg(&file)
-            .arg(path)
-            .output()
-            .unwrap();
+        let read = Command::new("tar").args(["-x", "-O", "-f"]).arg(&file).arg(path).output().unwrap();
         String::from_utf8(read.stdout).unwrap()
     });
     std::fs::remove_file(&file).unwrap();
     let [pods, events] = [&parts[2], &parts[3]].map(|part| {
         let objects: Vec<Value> = serde_json::from_str(part).unwrap();
-        let names = objects
-            .iter()
-            .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned());
+        let names = objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap().to_owned());
         names.collect::<Vec<_>>().join(" ")
     });
     let api = format!("pods: {pods}\nevents: {events}");
-    expect(
-        "sysdump.txt",
-        &[&[output, list], &parts[..2], &[api]].concat().join("\n"),
-    );
+    expect("sysdump.txt", &[&[output, list], &parts[..2], &[api]].concat().join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

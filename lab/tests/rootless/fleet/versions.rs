@@ -10,11 +10,7 @@ const USAGE: &str =
     "error: unrecognized subcommand 'x'\n\nUsage: epguard <COMMAND>\n\nFor more information, try '--help'.\n";
 
 fn fails(stderr: &str) -> Run {
-    Run::Prints {
-        stdout: Vec::new(),
-        stderr: stderr.into(),
-        code: 2,
-    }
+    Run::Prints { stdout: Vec::new(), stderr: stderr.into(), code: 2 }
 }
 
 /// A status in a form of the future.
@@ -32,11 +28,9 @@ fn world(name: &str) -> World {
         let verb = &*exec.command[1];
         let mut denial = dropped("shop/web", 3);
         match (node_of(exec), verb) {
-            ("worker-3", "--version") => Run::Prints {
-                stdout: b"epguard 0.0.9\n".into(),
-                stderr: String::new(),
-                code: 0,
-            },
+            ("worker-3", "--version") => {
+                Run::Prints { stdout: b"epguard 0.0.9\n".into(), stderr: String::new(), code: 0 }
+            }
             ("worker-3", _) => fails(USAGE),
             ("worker-2", "status") => prints(&json!({"problems": [], "status": newer()}), 0),
             ("worker-2", "drops") => {
@@ -65,14 +59,7 @@ fn world(name: &str) -> World {
 async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known() {
     let world = world("versions");
     let mut outputs = Vec::new();
-    for verb in [
-        "status",
-        "drops",
-        "drops --reason reused",
-        "why 10.244.1.10",
-        "audit",
-        "mode",
-    ] {
+    for verb in ["status", "drops", "drops --reason reused", "why 10.244.1.10", "audit", "mode"] {
         let words: Vec<&str> = verb.split(' ').collect();
         outputs.push(format!("{verb}: {}", world.run(&words).await));
     }

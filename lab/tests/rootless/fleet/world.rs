@@ -38,11 +38,7 @@ impl World {
         let kubeconfig = std::env::temp_dir().join(format!("epguard-fleet-{name}-{}", std::process::id()));
         std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
         store.ensure_namespace("epguard").unwrap();
-        Self {
-            store,
-            server,
-            kubeconfig,
-        }
+        Self { store, server, kubeconfig }
     }
 
     pub fn node(&self, name: &str) {
@@ -51,9 +47,7 @@ impl World {
 
     /// A node with one more label.
     pub fn label(&self, name: &str, label: &str, value: &str) {
-        self.store
-            .apply(Self::node_of(name, &json!({label: value})))
-            .unwrap();
+        self.store.apply(Self::node_of(name, &json!({label: value}))).unwrap();
     }
 
     fn node_of(name: &str, labels: &Value) -> Value {
@@ -125,11 +119,7 @@ pub fn node_of(exec: &Exec) -> &str {
 
 /// A command that prints a document.
 pub fn prints(document: &impl Serialize, code: i32) -> Run {
-    Run::Prints {
-        stdout: serde_json::to_vec(document).unwrap(),
-        stderr: String::new(),
-        code,
-    }
+    Run::Prints { stdout: serde_json::to_vec(document).unwrap(), stderr: String::new(), code }
 }
 
 /// What an API server answers if it does not reach the node.
@@ -156,11 +146,7 @@ pub fn condition(status: Status) -> Run {
 
 /// A healthy agent.
 pub fn status(node: &str) -> Status {
-    let watch = Watch {
-        up: true,
-        age_ms: Some(3100),
-        ..Watch::default()
-    };
+    let watch = Watch { up: true, age_ms: Some(3100), ..Watch::default() };
     let mut status = Status {
         version: "0.1.0".into(),
         node: node.into(),
@@ -171,10 +157,7 @@ pub fn status(node: &str) -> Status {
         watches: [(Watched::Pods, watch)].into(),
         lease_ms: 12_000,
         view_age_ms: Some(3100),
-        translators: Translators {
-            conntrack: true,
-            ..Translators::default()
-        },
+        translators: Translators { conntrack: true, ..Translators::default() },
         interfaces: vec![Attachment {
             ifindex: 2,
             name: "eth0".into(),
@@ -192,9 +175,7 @@ pub fn status(node: &str) -> Status {
 
 /// Compares an output with a file beside the tests; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
 pub fn expect(name: &str, output: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/rootless/fleet/expected")
-        .join(name);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rootless/fleet/expected").join(name);
     if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
         std::fs::write(&file, output).unwrap();
     }

@@ -27,11 +27,7 @@ impl Cluster {
             .apply(json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "shop"},
                 "spec": {"clusterIP": "10.96.0.1", "selector": {"app": "web"}, "ports": [{"port": 80}]}}))
             .unwrap();
-        Self {
-            store,
-            server,
-            kubeconfig,
-        }
+        Self { store, server, kubeconfig }
     }
 
     /// A pod, listed in a slice of its own.
@@ -66,10 +62,7 @@ impl Cluster {
     }
 
     async fn exit_strictly(&self) -> ExitCode {
-        let args = LintArgs {
-            strict: true,
-            ..self.args(None, Duration::from_millis(1))
-        };
+        let args = LintArgs { strict: true, ..self.args(None, Duration::from_millis(1)) };
         lint::run(args).await
     }
 
@@ -138,11 +131,7 @@ async fn warnings_alone_exit_with_0_unless_strict() {
     slice_now["endpoints"][0]["conditions"] = json!({"ready": false});
     cluster.store.apply(slice_now).unwrap();
     let report = cluster.look(None).await;
-    assert!(
-        report.text().ends_with("0 errors, 1 warning"),
-        "{}",
-        report.text()
-    );
+    assert!(report.text().ends_with("0 errors, 1 warning"), "{}", report.text());
     assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
     assert_eq!(cluster.exit_strictly().await, ExitCode::from(1));
 }
@@ -153,13 +142,7 @@ async fn only_findings_of_both_reads_are_reported() {
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
     let look = tokio::spawn(lint::collect(cluster.args(None, Duration::from_secs(5))));
     // The first pass is over when Nodes were listed.
-    while !cluster
-        .server
-        .audit()
-        .requests()
-        .iter()
-        .any(|request| request.path.ends_with("/nodes"))
-    {
+    while !cluster.server.audit().requests().iter().any(|request| request.path.ends_with("/nodes")) {
         assert!(!look.is_finished(), "it looked once only");
         tokio::task::yield_now().await;
     }
@@ -171,26 +154,16 @@ async fn only_findings_of_both_reads_are_reported() {
 async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
     let cluster = Cluster::new("forbidden");
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
-    cluster
-        .server
-        .faults(|faults| _ = faults.forbidden.insert(Kind::Node));
+    cluster.server.faults(|faults| _ = faults.forbidden.insert(Kind::Node));
     let report = cluster.look(None).await;
     assert_eq!(report.findings.len(), 1);
     assert_eq!(
         report.unchecked,
         ["ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found"]
     );
-    cluster
-        .server
-        .faults(|faults| _ = faults.forbidden.insert(Kind::EndpointSlice));
-    let error = lint::collect(cluster.args(None, Duration::ZERO))
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("cannot list endpointslices: forbidden ("),
-        "{error}"
-    );
+    cluster.server.faults(|faults| _ = faults.forbidden.insert(Kind::EndpointSlice));
+    let error = lint::collect(cluster.args(None, Duration::ZERO)).await.unwrap_err().to_string();
+    assert!(error.starts_with("cannot list endpointslices: forbidden ("), "{error}");
     assert!(
         error.ends_with(
             "grant the account the verb list on endpointslices, or pass -n NAMESPACE to check only one"

@@ -14,12 +14,7 @@ use std::time::Duration;
 /// The contents of each collection at a time.
 fn listed(recording: &Recording, at: Duration) -> Listed {
     let mut held: BTreeMap<Kind, BTreeMap<String, Arc<Value>>> = BTreeMap::new();
-    let key = |object: &Value| {
-        format!(
-            "{}/{}",
-            object["metadata"]["namespace"], object["metadata"]["name"]
-        )
-    };
+    let key = |object: &Value| format!("{}/{}", object["metadata"]["namespace"], object["metadata"]["name"]);
     for (_, what) in recording.instants.iter().take_while(|(then, _)| *then <= at) {
         let What::Api(event) = what else { continue };
         let held = held.entry(event.kind).or_default();
@@ -40,9 +35,7 @@ fn listed(recording: &Recording, at: Duration) -> Listed {
 
 fn parsed<O: Object>(held: &BTreeMap<Kind, BTreeMap<String, Arc<Value>>>, kind: Kind) -> Vec<O> {
     let objects = held.get(&kind).into_iter().flat_map(BTreeMap::values);
-    objects
-        .map(|object| O::parse(object.to_string().as_bytes()).unwrap())
-        .collect()
+    objects.map(|object| O::parse(object.to_string().as_bytes()).unwrap()).collect()
 }
 
 #[test]
@@ -78,9 +71,6 @@ fn every_recording_is_in_the_golden_file() {
     let expected = std::fs::read_to_string(here.join("tests/rootless/lint/traces.txt")).unwrap();
     for entry in std::fs::read_dir(here.join("traces")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(
-            name == "README.md" || expected.contains(&format!("== {name} at ")),
-            "{name}"
-        );
+        assert!(name == "README.md" || expected.contains(&format!("== {name} at ")), "{name}");
     }
 }

@@ -31,13 +31,7 @@ fn denied(state: &State) -> Vec<Line> {
         let held = state.is_pending(&(namespace.clone(), name.clone()), socket);
         let verdict = if held { "hold" } else { "deny" };
         let reason = proven.reason.as_str().to_owned();
-        (
-            socket.ip.ip(),
-            format!("{namespace}/{name}"),
-            socket.port,
-            verdict.to_owned(),
-            reason,
-        )
+        (socket.ip.ip(), format!("{namespace}/{name}"), socket.port, verdict.to_owned(), reason)
     };
     state.denials().map(line).collect()
 }
@@ -58,12 +52,7 @@ impl Remembered {
             }
             end = *at;
         }
-        Self {
-            agent,
-            history,
-            end,
-            denied: denied_at,
-        }
+        Self { agent, history, end, denied: denied_at }
     }
 
     fn chronicle(&mut self, subject: Subject) -> Chronicle {
@@ -105,20 +94,13 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
             let subject = Subject { ip, port: None };
             let chronicle = remembered.chronicle(subject);
             for (then, expected) in &denied {
-                let question = Question {
-                    subject,
-                    service: None,
-                    at: Some(at(millis(*then))),
-                };
+                let question = Question { subject, service: None, at: Some(at(millis(*then))) };
                 let explanation = explain(&chronicle, &question);
                 if explanation.verdicts.is_empty() {
                     forgotten += 1;
                     continue;
                 }
-                let verdicts = explanation
-                    .verdicts
-                    .into_iter()
-                    .filter(|verdict| verdict.verdict != "pass");
+                let verdicts = explanation.verdicts.into_iter().filter(|verdict| verdict.verdict != "pass");
                 let mut found: Vec<Line> = verdicts
                     .map(|v| {
                         (
@@ -139,10 +121,7 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
         }
     }
     println!("{compared} denials compared, {forgotten} moments forgotten");
-    assert!(
-        compared > 500 && forgotten < compared / 10,
-        "{compared} {forgotten}"
-    );
+    assert!(compared > 500 && forgotten < compared / 10, "{compared} {forgotten}");
 }
 
 #[test]
@@ -155,9 +134,8 @@ fn why_answers_agree_with_every_recording() {
     for header in expected.lines().filter_map(|line| line.strip_prefix("== ")) {
         let (name, rest) = header.split_once(" at ").unwrap();
         let (ms, asked) = rest.split_once(" ms: ").unwrap();
-        let (subject, service) = asked
-            .split_once(' ')
-            .map_or((asked, None), |(ip, service)| (ip, Some(service)));
+        let (subject, service) =
+            asked.split_once(' ').map_or((asked, None), |(ip, service)| (ip, Some(service)));
         let question = Question {
             subject: subject.parse().unwrap(),
             service: service.map(str::to_owned),

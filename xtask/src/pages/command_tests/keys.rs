@@ -22,9 +22,7 @@ fn is_in_sources(text: &str) -> bool {
 }
 
 fn in_sources(text: &str, what: &str) -> Result<(), String> {
-    is_in_sources(text)
-        .then_some(())
-        .ok_or_else(|| format!("the code knows no {what}"))
+    is_in_sources(text).then_some(()).ok_or_else(|| format!("the code knows no {what}"))
 }
 
 /// Each `epguard.io/KEY` in a page is an annotation or label that the code reads.
@@ -38,9 +36,7 @@ pub(super) fn annotations(page: &str) -> Result<(), String> {
 pub(super) fn config_map(name: &str) -> Result<(), String> {
     let manifest = fs::read_to_string(root().join("deploy/base/daemonset.yaml")).unwrap();
     let named = manifest.contains(&format!("--fleet-config=epguard/{name}\n"));
-    named
-        .then_some(())
-        .ok_or_else(|| format!("the DaemonSet reads no ConfigMap {name}"))
+    named.then_some(()).ok_or_else(|| format!("the DaemonSet reads no ConfigMap {name}"))
 }
 
 /// A key of its data: the file that reads it writes each key in quotes.
@@ -48,9 +44,7 @@ pub(super) fn config_map_key(key: &str) -> Result<(), String> {
     let mut readers = SOURCES.iter().filter(|file| file.contains("\"canary-mode\""));
     let reasons = epguard_common::Reason::ALL.map(epguard_common::Reason::as_str);
     let known = reasons.contains(&key) || readers.any(|file| file.contains(&format!("\"{key}\"")));
-    known
-        .then_some(())
-        .ok_or_else(|| format!("the ConfigMap has no key {key}"))
+    known.then_some(()).ok_or_else(|| format!("the ConfigMap has no key {key}"))
 }
 
 /// A patch of the `ConfigMap`'s data, or of the agent's arguments.

@@ -23,11 +23,7 @@ fn every_command_that_the_pages_show_exists() {
         for command in commands(&page) {
             checked += 1;
             let result = programs::check(&command);
-            wrong.extend(
-                result
-                    .err()
-                    .map(|why| format!("{}: {}: {why}", page.name, command.join(" "))),
-            );
+            wrong.extend(result.err().map(|why| format!("{}: {}: {why}", page.name, command.join(" "))));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -43,11 +39,7 @@ fn every_flag_annotation_and_pinned_map_that_the_pages_name_exists() {
         let flags = flags.map(|flag| programs::flag(flag));
         let pins = spans.iter().map(|span| keys::pinned(span));
         let results = flags.chain(pins).chain([keys::annotations(&page.text)]);
-        wrong.extend(
-            results
-                .filter_map(Result::err)
-                .map(|why| format!("{}: {why}", page.name)),
-        );
+        wrong.extend(results.filter_map(Result::err).map(|why| format!("{}: {why}", page.name)));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

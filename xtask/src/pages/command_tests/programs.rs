@@ -32,10 +32,8 @@ const UNCHECKED: [(&str, &str); 15] = [
 ];
 
 /// Flags of other programs that the pages name alone.
-const FOREIGN_FLAGS: [(&str, &str); 2] = [
-    ("--watch-progress-notify-interval", "etcd"),
-    ("--locked", "cargo"),
-];
+const FOREIGN_FLAGS: [(&str, &str); 2] =
+    [("--watch-progress-notify-interval", "etcd"), ("--locked", "cargo")];
 
 /// Placeholders in the pages, and values for them.
 const PLACEHOLDERS: [(&str, &str); 9] = [
@@ -144,9 +142,7 @@ fn cargo(arguments: &[&str]) -> Result<(), String> {
     let values = arguments.windows(2).filter(|pair| pair[0] == "--test");
     for test in values.map(|pair| pair[1]) {
         let files = ["agent", "lab", "xtask"].map(|room| format!("{room}/tests/{test}"));
-        if !files
-            .iter()
-            .any(|file| root().join(file).is_dir() || root().join(format!("{file}.rs")).is_file())
+        if !files.iter().any(|file| root().join(file).is_dir() || root().join(format!("{file}.rs")).is_file())
         {
             return Err(format!("there is no test binary {test}"));
         }
@@ -193,9 +189,7 @@ fn manifest(kind: &str, name: &str) -> Result<(), String> {
     };
     let text = fs::read_to_string(root().join(file)).unwrap();
     let holds = text.contains(&format!("kind: {kind}\n")) && text.contains(&format!("  name: {name}\n"));
-    holds
-        .then_some(())
-        .ok_or_else(|| format!("{file} has no {kind} {name}"))
+    holds.then_some(()).ok_or_else(|| format!("{file} has no {kind} {name}"))
 }
 
 fn exists(path: &str) -> Result<(), String> {
@@ -205,9 +199,7 @@ fn exists(path: &str) -> Result<(), String> {
 
 /// A flag that a page names alone, with or without a value: at least one verb accepts it.
 pub(super) fn flag(text: &str) -> Result<(), String> {
-    let (name, value) = text
-        .split_once([' ', '='])
-        .map_or((text, None), |(name, value)| (name, Some(value)));
+    let (name, value) = text.split_once([' ', '=']).map_or((text, None), |(name, value)| (name, Some(value)));
     if FOREIGN_FLAGS.iter().any(|(flag, _)| *flag == name) || is_xtasks(name) || is_plugins(name) {
         return Ok(());
     }
@@ -230,11 +222,7 @@ pub(super) fn flag(text: &str) -> Result<(), String> {
 fn attempt(verb: &str, arguments: &[&str]) -> Result<(), String> {
     let arguments: Vec<&str> = [verb].into_iter().chain(arguments.iter().copied()).collect();
     epguard(&arguments).or_else(|error| {
-        if error.contains("required arguments were not provided") {
-            Ok(())
-        } else {
-            Err(error)
-        }
+        if error.contains("required arguments were not provided") { Ok(()) } else { Err(error) }
     })
 }
 
@@ -249,9 +237,6 @@ fn is_plugins(flag: &str) -> bool {
 }
 
 fn takes(verb: &clap::Command, flag: &str) -> bool {
-    let long = |arg: &clap::Arg| {
-        arg.get_long()
-            .is_some_and(|long| flag.strip_prefix("--") == Some(long))
-    };
+    let long = |arg: &clap::Arg| arg.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long));
     verb.get_arguments().any(long)
 }

@@ -100,44 +100,24 @@ pub(super) fn variants(words: &[String]) -> Vec<Vec<String>> {
         }
         kept
     };
-    let without: Vec<String> = words
-        .iter()
-        .map(outside)
-        .filter(|word| !word.is_empty())
-        .collect();
+    let without: Vec<String> = words.iter().map(outside).filter(|word| !word.is_empty()).collect();
     let with: Vec<String> = words.iter().map(|word| word.replace(['[', ']'], "")).collect();
-    if with == without {
-        vec![with]
-    } else {
-        vec![without, with]
-    }
+    if with == without { vec![with] } else { vec![without, with] }
 }
 
 #[test]
 fn a_script_is_cut_into_its_commands() {
     let script = "N=1 # a comment; here\nfor pod in $(list -o name); do run \"$(inner 1)\" -- a 'b | c' > file; done\nlong \\\n  line | next --x=#1\n";
     let found: Vec<String> = commands(script).iter().map(|words| words.join(",")).collect();
-    let expected = [
-        "list,-o,name",
-        "inner,1",
-        "run,$SUBSTITUTED,--,a,b | c",
-        "long,line",
-        "next,--x=#1",
-    ];
+    let expected = ["list,-o,name", "inner,1", "run,$SUBSTITUTED,--,a,b | c", "long,line", "next,--x=#1"];
     assert_eq!(found, expected);
 }
 
 #[test]
 fn a_synopsis_is_read_with_and_without_its_options() {
     let of = |text: &str| {
-        variants(&commands(text).remove(0))
-            .iter()
-            .map(|words| words.join(" "))
-            .collect::<Vec<_>>()
+        variants(&commands(text).remove(0)).iter().map(|words| words.join(" ")).collect::<Vec<_>>()
     };
     assert_eq!(of("a b"), ["a b"]);
-    assert_eq!(
-        of("a [-f] [--c [d/e]] IP[:PORT]"),
-        ["a IP", "a -f --c d/e IP:PORT"]
-    );
+    assert_eq!(of("a [-f] [--c [d/e]] IP[:PORT]"), ["a IP", "a -f --c d/e IP:PORT"]);
 }

@@ -19,17 +19,11 @@ fn the_role_allows_only_the_agents_lists_watches_and_events() {
     for rule in role.rules.unwrap() {
         let (group, verbs) = (rule.api_groups.unwrap().join(","), rule.verbs.join(","));
         let resources = rule.resources.unwrap();
-        may.extend(
-            resources
-                .iter()
-                .map(|resource| format!("{verbs} {group}/{resource}")),
-        );
+        may.extend(resources.iter().map(|resource| format!("{verbs} {group}/{resource}")));
     }
     let watched = Watched::ALWAYS.map(|watched| {
         let (root, resource) = watched.path().rsplit_once('/').unwrap();
-        let group = root
-            .strip_prefix("/apis/")
-            .and_then(|group| group.split_once('/'));
+        let group = root.strip_prefix("/apis/").and_then(|group| group.split_once('/'));
         format!("list,watch {}/{resource}", group.map_or("", |(group, _)| group))
     });
     let mut needed = [&watched[..], &["create,patch events.k8s.io/events".to_owned()]].concat();
@@ -42,15 +36,10 @@ fn the_role_allows_only_the_agents_lists_watches_and_events() {
 fn the_agent_may_read_the_mode_policy_in_its_own_namespace() {
     let rbac = documents("base/rbac.yaml");
     let role: Role = schema::read(&rbac[3]);
-    let [only] = role.rules.as_deref().unwrap() else {
-        panic!("{role:?}")
-    };
+    let [only] = role.rules.as_deref().unwrap() else { panic!("{role:?}") };
     assert_eq!(
         (only.resources.as_deref().unwrap(), &only.verbs),
-        (
-            &["configmaps".to_owned()][..],
-            &vec!["list".to_owned(), "watch".into()]
-        )
+        (&["configmaps".to_owned()][..], &vec!["list".to_owned(), "watch".into()])
     );
     let binding: RoleBinding = schema::read(&rbac[4]);
     assert_eq!(rbac[4]["subjects"], rbac[2]["subjects"]);
@@ -77,10 +66,7 @@ fn the_role_is_bound_to_the_account_the_agent_runs_under() {
 fn the_agent_runs_on_every_node_in_its_network_and_writes_to_no_file_system_of_its_own() {
     let pod = pod();
     let toleration = &pod.tolerations.as_ref().unwrap()[0];
-    assert_eq!(
-        (toleration.operator.as_deref(), &toleration.key),
-        (Some("Exists"), &None)
-    );
+    assert_eq!((toleration.operator.as_deref(), &toleration.key), (Some("Exists"), &None));
     assert_eq!(pod.host_network, Some(true));
     let security = pod.containers[0].security_context.as_ref().unwrap();
     assert_eq!(security.read_only_root_filesystem, Some(true));
@@ -116,15 +102,9 @@ fn the_image_is_named_in_full_and_as_the_archive_names_it() {
 #[test]
 fn the_agent_mounts_the_hosts_bpffs_where_its_pins_are() {
     let pod = pod();
-    let (volumes, mounts) = (
-        pod.volumes.unwrap(),
-        pod.containers[0].volume_mounts.clone().unwrap(),
-    );
+    let (volumes, mounts) = (pod.volumes.unwrap(), pod.containers[0].volume_mounts.clone().unwrap());
     assert_eq!(mounts.len(), volumes.len(), "every volume is mounted");
-    let bpffs = mounts
-        .iter()
-        .find(|mount| mount.mount_path == "/sys/fs/bpf")
-        .unwrap();
+    let bpffs = mounts.iter().find(|mount| mount.mount_path == "/sys/fs/bpf").unwrap();
     let host = volumes.iter().find(|volume| volume.name == bpffs.name).unwrap();
     assert_eq!(host.host_path.as_ref().unwrap().path, "/sys/fs/bpf");
     assert_eq!(bpffs.mount_propagation.as_deref(), Some("HostToContainer"));

@@ -6,24 +6,13 @@ use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 use std::process::Command;
 
-const BASE: [&str; 7] = [
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "DaemonSet",
-    "Namespace",
-    "Role",
-    "RoleBinding",
-    "ServiceAccount",
-];
+const BASE: [&str; 7] =
+    ["ClusterRole", "ClusterRoleBinding", "DaemonSet", "Namespace", "Role", "RoleBinding", "ServiceAccount"];
 
 /// The objects of an overlay. Panics if Kubernetes 1.36 does not know all their fields.
 fn render(overlay: &str) -> Vec<Value> {
     let folder = deploy().join("overlays").join(overlay);
-    let rendered = Command::new("kubectl")
-        .arg("kustomize")
-        .arg(&folder)
-        .output()
-        .unwrap();
+    let rendered = Command::new("kubectl").arg("kustomize").arg(&folder).output().unwrap();
     let error = String::from_utf8_lossy(&rendered.stderr);
     assert!(rendered.status.success(), "{overlay}: {error}");
     let text = String::from_utf8(rendered.stdout).unwrap();
@@ -35,19 +24,13 @@ fn render(overlay: &str) -> Vec<Value> {
 }
 
 fn kinds(objects: &[Value]) -> Vec<&str> {
-    let mut kinds: Vec<&str> = objects
-        .iter()
-        .map(|object| object["kind"].as_str().unwrap())
-        .collect();
+    let mut kinds: Vec<&str> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
     kinds.sort_unstable();
     kinds
 }
 
 fn agent(objects: &[Value]) -> Container {
-    let found = objects
-        .iter()
-        .find(|object| object["kind"] == "DaemonSet")
-        .unwrap();
+    let found = objects.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
     let daemon_set: DaemonSet = schema::read(found);
     let mut pod = daemon_set.spec.unwrap().template.spec.unwrap();
     assert_eq!(pod.containers.len(), 1);
@@ -56,11 +39,7 @@ fn agent(objects: &[Value]) -> Container {
 
 fn env(container: &Container, name: &str) -> Option<String> {
     let variables = container.env.as_ref().unwrap();
-    variables
-        .iter()
-        .find(|variable| variable.name == name)?
-        .value
-        .clone()
+    variables.iter().find(|variable| variable.name == name)?.value.clone()
 }
 
 #[test]
@@ -72,10 +51,9 @@ fn observe_and_enforce_differ_in_the_mode_alone() {
     assert_eq!(env(&agent(&enforce), "MODE").as_deref(), Some("enforce"));
     assert!(agent(&observe).args.unwrap().contains(&"--mode=$(MODE)".into()));
     let text = serde_json::to_string(&enforce).unwrap();
-    let back: Value = serde_json::from_str(&text.replace(
-        r#""name":"MODE","value":"enforce""#,
-        r#""name":"MODE","value":"observe""#,
-    ))
+    let back: Value = serde_json::from_str(
+        &text.replace(r#""name":"MODE","value":"enforce""#, r#""name":"MODE","value":"observe""#),
+    )
     .unwrap();
     assert_eq!(sorted_env(back), sorted_env(json!(observe)));
 }
@@ -124,23 +102,14 @@ fn monitoring_serves_metrics_where_prometheus_asks_and_health_stays_on_loopback(
     assert_eq!(env(&agent, "METRICS_LISTEN").as_deref(), Some("$(HOST_IP):9467"));
     let names: Vec<&str> = agent.env.as_ref().unwrap().iter().map(|v| &*v.name).collect();
     let place = |name| names.iter().position(|other| *other == name);
-    assert!(
-        place("HOST_IP") < place("METRICS_LISTEN"),
-        "a variable may only name an earlier one: {names:?}"
-    );
+    assert!(place("HOST_IP") < place("METRICS_LISTEN"), "a variable may only name an earlier one: {names:?}");
     for probe in [agent.startup_probe, agent.liveness_probe, agent.readiness_probe] {
         let get = probe.unwrap().http_get.unwrap();
-        assert_eq!(
-            (get.host.as_deref(), json!(get.port)),
-            (Some("127.0.0.1"), json!(9468))
-        );
+        assert_eq!((get.host.as_deref(), json!(get.port)), (Some("127.0.0.1"), json!(9468)));
     }
     let service = objects.iter().find(|object| object["kind"] == "Service").unwrap();
     assert_eq!(service["spec"]["ports"][0]["targetPort"], 9467);
-    let map = objects
-        .iter()
-        .find(|object| object["kind"] == "ConfigMap")
-        .unwrap();
+    let map = objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
     let dashboard: Value = serde_json::from_str(map["data"]["dashboard.json"].as_str().unwrap()).unwrap();
     assert_eq!(dashboard["title"], "epguard");
 }

@@ -37,11 +37,8 @@ impl RawPod<'_> {
         match writer(&self.metadata.managed_fields) {
             Writer::Only("kubelet") => (UidState::Dead, None),
             Writer::Only(shared) if SHARED.contains(&shared) => {
-                let uid_state = if self.is_ended_by_the_kubelet() {
-                    UidState::Dead
-                } else {
-                    UidState::Retired
-                };
+                let uid_state =
+                    if self.is_ended_by_the_kubelet() { UidState::Dead } else { UidState::Retired };
                 (uid_state, None)
             }
             Writer::Only(other) => (UidState::Retired, Some(Doubt::Writer(shared(other)))),
@@ -56,11 +53,7 @@ impl RawPod<'_> {
     /// * `PodGC` writes a phase in two cases (`gc_controller.go`): for pods that are terminating, and for
     ///   pods of nodes that are gone, which it marks with the condition `DisruptionTarget`.
     fn is_ended_by_the_kubelet(&self) -> bool {
-        let reason = if &*self.status.phase == "Succeeded" {
-            "PodCompleted"
-        } else {
-            "PodFailed"
-        };
+        let reason = if &*self.status.phase == "Succeeded" { "PodCompleted" } else { "PodFailed" };
         let containers = self.status.condition("ContainersReady");
         let disrupted = self.status.condition("DisruptionTarget");
         self.metadata.deletion_timestamp.is_none()

@@ -32,11 +32,7 @@ impl Status<'_> {
             (None, _) => Sandbox::Unsettled,
             (Some(started), Some(since)) if started < since => {
                 let is_first = self.containers().all(|container| container.restart_count == 0);
-                if is_first {
-                    Sandbox::FirstStarts
-                } else {
-                    Sandbox::Unsettled
-                }
+                if is_first { Sandbox::FirstStarts } else { Sandbox::Unsettled }
             }
             _ => Sandbox::Published,
         }
@@ -55,10 +51,7 @@ impl Status<'_> {
 
     pub(super) fn sandbox_since(&self) -> Option<NonZeroU32> {
         let up = self.condition("PodReadyToStartContainers");
-        let since = up
-            .filter(|up| &*up.status == "True")?
-            .last_transition_time
-            .as_deref()?;
+        let since = up.filter(|up| &*up.status == "True")?.last_transition_time.as_deref()?;
         let since = since.parse::<jiff::Timestamp>().ok()?.as_second();
         NonZeroU32::new(u32::try_from(since).ok()?)
     }
@@ -67,12 +60,7 @@ impl Status<'_> {
 impl Container<'_> {
     /// RFC 3339 in UTC and whole seconds, as the kubelet writes it; such times compare as text.
     fn starts(&self) -> impl Iterator<Item = &str> {
-        let runs = [
-            &self.state.running,
-            &self.state.terminated,
-            &self.last_state.terminated,
-        ];
-        runs.into_iter()
-            .filter_map(|run| run.as_ref()?.started_at.as_deref())
+        let runs = [&self.state.running, &self.state.terminated, &self.last_state.terminated];
+        runs.into_iter().filter_map(|run| run.as_ref()?.started_at.as_deref())
     }
 }

@@ -114,10 +114,7 @@ impl Breaker {
             not_plain.set(*endpoint, pending.is_none() && !plain);
             known.insert(*endpoint, Known::new(proven, pending));
         }
-        let changed = ips
-            .iter()
-            .zip(before)
-            .filter(|(ip, before)| held(&known, **ip) != *before);
+        let changed = ips.iter().zip(before).filter(|(ip, before)| held(&known, **ip) != *before);
         let changed = changed.map(|(ip, _)| *ip).collect();
         if !not_plain.is_empty() {
             self.not_plain.insert(service.clone(), not_plain);
@@ -137,9 +134,8 @@ impl Breaker {
     pub fn waiting(&self, cluster: &ClusterIndex, list: &Came) -> impl Iterator<Item = &Name> {
         let concerned = self.known.iter().filter(move |(service, known)| {
             let needs = Needs::of(cluster, service);
-            let pending = known
-                .iter()
-                .filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
+            let pending =
+                known.iter().filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
             let waiting = pending.filter(|(_, pending)| pending.waits.contains(&list.kind));
             let ips: BTreeSet<Addr> = waiting.map(|(ip, _)| ip).collect();
             ips.into_iter().any(|ip| needs.may_include(ip, list))
@@ -164,9 +160,7 @@ impl Breaker {
     #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
         let all = self.known.values().flat_map(BTreeMap::values);
-        let holds = all
-            .filter(|known| known.proven)
-            .filter_map(|known| known.pending.as_ref());
+        let holds = all.filter(|known| known.proven).filter_map(|known| known.pending.as_ref());
         holds.flat_map(Pending::kinds_left).collect()
     }
 
@@ -226,10 +220,7 @@ impl Breaker {
                 let carried_out = known.pending.take().is_some();
                 released += usize::from(carried_out);
                 if carried_out && !is_plain(cluster, name, endpoint, known.meant) {
-                    self.not_plain
-                        .entry(name.clone())
-                        .or_default()
-                        .set(*endpoint, true);
+                    self.not_plain.entry(name.clone()).or_default().set(*endpoint, true);
                 }
             }
         }

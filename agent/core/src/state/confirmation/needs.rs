@@ -70,11 +70,7 @@ impl<'a> Needs<'a> {
         match list.part() {
             None => true,
             Some(slices @ Selection::SlicesOf { .. }) => slices.covers(&Selection::slices_of(self.service)),
-            Some(Selection::Labelled {
-                namespace,
-                selector,
-                node,
-            }) => {
+            Some(Selection::Labelled { namespace, selector, node }) => {
                 let is_own = self.selector == Some(selector) || self.proves_nothing;
                 *namespace == self.service.0
                     && is_own
@@ -126,11 +122,7 @@ impl<'a> Needs<'a> {
         let index = &self.cluster.endpoint_index;
         let mut nodes = targets.values().map(|record| record.pod.node.as_ref());
         let node = nodes.next()??;
-        let has_many = || {
-            *self
-                .has_many
-                .get_or_init(|| index.has_more_ips(self.service, MANY))
-        };
+        let has_many = || *self.has_many.get_or_init(|| index.has_more_ips(self.service, MANY));
         let is_only_one = nodes.all(|other| other == Some(node));
         let hands_out = self.cluster.hands_out(node, ip);
         (is_only_one && has_many() && hands_out).then(|| node.clone())

@@ -183,9 +183,7 @@ impl Opinions {
         self.of_namespaces.retain(|_, bucket| !bucket.is_full(now));
         for opinion in wanted.keys() {
             let at = now + DELAY;
-            self.due
-                .entry(opinion.clone())
-                .or_insert(Due { at, requested: 0 });
+            self.due.entry(opinion.clone()).or_insert(Due { at, requested: 0 });
         }
         let due = self.due.iter().filter(|(_, due)| due.at <= now);
         let mut due: Vec<Opinion> = due.map(|(opinion, _)| opinion.clone()).collect();
@@ -196,11 +194,7 @@ impl Opinions {
             // One that did not come twice is requested alone: the others may not have come because of it.
             let is_usual = self.due.get(&opinion).is_some_and(|due| due.requested < 2);
             let is_joined = is_usual && lists.iter_mut().any(|list| list.join(&opinion));
-            if !is_joined
-                && !wanted
-                    .get(&opinion)
-                    .is_some_and(|by| self.may_request(now, &opinion, by))
-            {
+            if !is_joined && !wanted.get(&opinion).is_some_and(|by| self.may_request(now, &opinion, by)) {
                 continue;
             }
             if let Some(due) = self.due.get_mut(&opinion) {
@@ -226,9 +220,7 @@ impl Opinions {
         let is_paid = by.is_empty()
             || by.iter().any(|namespace| {
                 let bucket = self.of_namespaces.entry(namespace.clone());
-                bucket
-                    .or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE))
-                    .take(now)
+                bucket.or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE)).take(now)
             });
         is_paid && (!is_whole || self.whole.take(now)) && self.of_node.take(now)
     }

@@ -68,12 +68,7 @@ impl fmt::Display for Why {
 
 impl Known {
     pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
-        Self {
-            meant: proven.meant,
-            state: proven.state,
-            pending,
-            proven: true,
-        }
+        Self { meant: proven.meant, state: proven.state, pending, proven: true }
     }
 
     /// True if the proof denies packets that were not denied before.
@@ -111,8 +106,7 @@ impl Known {
             return !is_alive && answered.next().is_none();
         }
         pending.agreed.extend(answered);
-        self.pending
-            .take_if(|pending| needs.iter().all(|needed| pending.agreed.contains(needed)));
+        self.pending.take_if(|pending| needs.iter().all(|needed| pending.agreed.contains(needed)));
         true
     }
 }
@@ -132,12 +126,7 @@ impl Pending {
         if cluster.endpoint_index.is_listed(service, endpoint.ip) {
             waits.insert(Watched::EndpointSlices);
         }
-        Self {
-            why,
-            since: now,
-            waits,
-            agreed: BTreeSet::new(),
-        }
+        Self { why, since: now, waits, agreed: BTreeSet::new() }
     }
 
     /// Those of the lists that have not agreed yet.

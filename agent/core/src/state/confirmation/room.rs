@@ -24,14 +24,7 @@ pub(in crate::state) struct Room<'a> {
 impl<'a> Room<'a> {
     /// The room of a Service before anything takes it.
     pub(in crate::state) const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
-        Self {
-            cluster,
-            now,
-            service,
-            idle: None,
-            looked_at: (None, false),
-            ready: (0, None),
-        }
+        Self { cluster, now, service, idle: None, looked_at: (None, false), ready: (0, None) }
     }
 
     /// True if an endpoint may be denied beside those that are. An endpoint that was not ready recently takes no place.
@@ -101,20 +94,13 @@ mod tests {
     }
 
     fn endpoint(last: u8) -> Endpoint {
-        Endpoint {
-            ip: ip(last),
-            port: 80,
-            protocol: Protocol::Tcp,
-        }
+        Endpoint { ip: ip(last), port: 80, protocol: Protocol::Tcp }
     }
 
     /// The Service has four endpoints, of which the first is not ready.
     fn cluster(service: &Name) -> ClusterIndex {
-        let mut cluster = ClusterIndex::new(Settings {
-            node: "node".into(),
-            ipam: Ipam::Auto,
-            ranges: Ranges::default(),
-        });
+        let mut cluster =
+            ClusterIndex::new(Settings { node: "node".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
         let endpoints = (1..=4).map(|last| SliceEndpoint {
             ip: ip(last),
             target: None,
@@ -125,11 +111,7 @@ mod tests {
             name: service.clone(),
             service: Some(service.clone()),
             endpoints: endpoints.collect(),
-            ports: vec![SlicePort {
-                name: PortName::new(""),
-                port: 80,
-                protocol: Protocol::Tcp,
-            }],
+            ports: vec![SlicePort { name: PortName::new(""), port: 80, protocol: Protocol::Tcp }],
             partial: false,
             triggered: None,
         };

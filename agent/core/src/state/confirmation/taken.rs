@@ -56,11 +56,8 @@ mod tests {
 
     #[test]
     fn an_ip_counts_once_for_all_its_ports_and_until_the_last_of_them_goes() {
-        let endpoint = |last, port| Endpoint {
-            ip: Addr::v4([10, 0, 0, last]),
-            port,
-            protocol: Protocol::Tcp,
-        };
+        let endpoint =
+            |last, port| Endpoint { ip: Addr::v4([10, 0, 0, last]), port, protocol: Protocol::Tcp };
         let mut taken = Taken::default();
         let mut set = |endpoint, is_in| {
             taken.set(endpoint, is_in);

@@ -103,9 +103,7 @@ impl ClusterIndex {
     /// Services of one namespace.
     pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Name, &'a Service)> {
         let first = (Text::from(namespace), Text::default());
-        self.services
-            .range(first..)
-            .take_while(move |(name, _)| name.0 == namespace)
+        self.services.range(first..).take_while(move |(name, _)| name.0 == namespace)
     }
 
     /// Adds or replaces a Service; removes it with `None`.
@@ -230,10 +228,7 @@ impl ClusterIndex {
             (self.bound_of_pod(pod) == Mode::Off, Exemption::OptedOut),
             (pod.static_ip, Exemption::StaticIp),
             (pod.host_network, Exemption::HostNetwork),
-            (
-                self.may_be_virtual(pod.node.as_deref()),
-                Exemption::VirtualKubelet,
-            ),
+            (self.may_be_virtual(pod.node.as_deref()), Exemption::VirtualKubelet),
         ]
         .into_iter()
         .find_map(|(holds, why)| holds.then_some(why))
@@ -260,17 +255,13 @@ impl ClusterIndex {
     #[must_use]
     pub fn node_that_booted(&self, boot_id: Uid) -> Option<Text> {
         let mut nodes = self.nodes.values().filter(|_| boot_id != Uid::NONE);
-        nodes
-            .find(|node| node.boot_id == boot_id)
-            .map(|node| node.name.clone())
+        nodes.find(|node| node.boot_id == boot_id).map(|node| node.name.clone())
     }
 
     /// A node's boot id; none if unknown.
     #[must_use]
     pub fn boot_id(&self, node: Option<&str>) -> Uid {
-        node.and_then(|node| self.nodes.get(node))
-            .map(|node| node.boot_id)
-            .unwrap_or_default()
+        node.and_then(|node| self.nodes.get(node)).map(|node| node.boot_id).unwrap_or_default()
     }
 
     /// True if a slice of any Service lists the IP for a target that is not proven dead, or a slice that was left out
@@ -278,9 +269,7 @@ impl ClusterIndex {
     #[must_use]
     pub fn listed_alive_anywhere(&self, ip: Addr) -> bool {
         let dead = |target: Option<Uid>| {
-            target
-                .and_then(|uid| self.pods.get(uid))
-                .is_some_and(|record| record.uid_state == UidState::Dead)
+            target.and_then(|uid| self.pods.get(uid)).is_some_and(|record| record.uid_state == UidState::Dead)
         };
         let listed_alive = self.endpoint_index.services_at(ip).any(|name| {
             let targets = self.endpoint_index.at(name, ip);

@@ -21,16 +21,10 @@ impl Namespaces {
                 BTreeSet::from([name])
             }
             Change::Reset(all) => {
-                let after = all
-                    .into_iter()
-                    .map(|Namespace { name, bound }| (name, bound))
-                    .collect();
+                let after = all.into_iter().map(|Namespace { name, bound }| (name, bound)).collect();
                 let before = std::mem::replace(&mut self.0, after);
                 let names = before.keys().chain(self.0.keys());
-                names
-                    .filter(|name| before.get(*name) != self.0.get(*name))
-                    .cloned()
-                    .collect()
+                names.filter(|name| before.get(*name) != self.0.get(*name)).cloned().collect()
             }
         }
     }

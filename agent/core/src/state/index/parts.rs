@@ -11,12 +11,7 @@ use std::time::Duration;
 impl PodIndex {
     /// Begins to apply a list of some pods. Returns those that it lacks.
     pub fn begin_part(&mut self, part: &Part<Pod>) -> Vec<Uid> {
-        let Part {
-            selection,
-            objects,
-            later,
-            ..
-        } = part;
+        let Part { selection, objects, later, .. } = part;
         let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
         self.order += 1;
         let gone = self.selected(selection).map(|record| &record.pod);
@@ -43,12 +38,7 @@ impl PodIndex {
 impl EndpointIndex {
     /// Applies a list of some slices.
     pub fn apply_part(&mut self, now: Duration, part: Part<Slice>) -> Touched {
-        let Part {
-            selection,
-            objects,
-            later,
-            ..
-        } = part;
+        let Part { selection, objects, later, .. } = part;
         let listed: HashSet<Name> = objects.iter().map(|slice| slice.name.clone()).collect();
         let stays = |name| later.contains(name) || listed.contains(name);
         let known = self.slices.values().filter(|slice| selection.has_slice(slice));

@@ -40,9 +40,7 @@ impl StaleIndex {
 
     /// The Services of a namespace that list ended pods, or did recently.
     pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Name> {
-        let services = self
-            .by_service
-            .keys_from((Text::from(namespace), Text::default()));
+        let services = self.by_service.keys_from((Text::from(namespace), Text::default()));
         services.take_while(move |service| service.0 == namespace)
     }
 
@@ -65,18 +63,14 @@ impl ClusterIndex {
             record.is_some_and(|record| record.pod.node.as_deref() == Some(node))
         };
         let pods = self.stale.by_pod.keys().filter(is_of);
-        pods.flat_map(|uid| self.stale.by_pod.get(uid))
-            .map(|(service, ip)| (service, *ip))
+        pods.flat_map(|uid| self.stale.by_pod.get(uid)).map(|(service, ip)| (service, *ip))
     }
 
     /// Updates the index, after a change of the pod.
     pub(in crate::state) fn index_stale(&mut self, uid: Uid) {
         let known: BTreeSet<(Name, Addr)> = self.stale.by_pod.get(&uid).cloned().collect();
         let listed = self.has_ended(uid).then(|| self.endpoint_index.of_pod(uid));
-        let listed = listed
-            .into_iter()
-            .flatten()
-            .map(|(service, ip)| (service.clone(), ip));
+        let listed = listed.into_iter().flatten().map(|(service, ip)| (service.clone(), ip));
         let listed: BTreeSet<(Name, Addr)> = listed.collect();
         for (service, ip) in known.difference(&listed) {
             self.stale.set(uid, service, *ip, false);
@@ -93,8 +87,6 @@ impl ClusterIndex {
     }
 
     fn has_ended(&self, uid: Uid) -> bool {
-        self.pods
-            .get(uid)
-            .is_some_and(|record| record.uid_state != UidState::Live)
+        self.pods.get(uid).is_some_and(|record| record.uid_state != UidState::Live)
     }
 }

@@ -19,18 +19,12 @@ impl ClusterIndex {
                 endpoints.flat_map(|(endpoint, targets)| targets.iter().map(|one| (endpoint.ip, one)));
             // Most endpoints of an IP name the same pod.
             let mut last = None;
-            listed
-                .filter(|(_, (_, listing))| listing.is_current())
-                .any(|(ip, (target, _))| {
-                    let is_new = last.replace((ip, target)) != Some((ip, target));
-                    let pod = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid));
-                    pod.is_some_and(|record| !record.pod.name.1.is_empty() && !service.selects(&record.pod))
-                })
+            listed.filter(|(_, (_, listing))| listing.is_current()).any(|(ip, (target, _))| {
+                let is_new = last.replace((ip, target)) != Some((ip, target));
+                let pod = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid));
+                pod.is_some_and(|record| !record.pod.name.1.is_empty() && !service.selects(&record.pod))
+            })
         });
-        if is_unselective {
-            self.unselective.insert(name.clone())
-        } else {
-            self.unselective.remove(name)
-        }
+        if is_unselective { self.unselective.insert(name.clone()) } else { self.unselective.remove(name) }
     }
 }

@@ -36,12 +36,7 @@ struct LeftOut {
 impl Vips {
     /// An empty index, for a node with these addresses.
     pub(in crate::state) fn new(own: Vec<Addr>) -> Self {
-        Self {
-            own,
-            owners: HashMap::new(),
-            room: Quota::of(OF_ALL),
-            left_out: LeftOut::default(),
-        }
+        Self { own, owners: HashMap::new(), room: Quota::of(OF_ALL), left_out: LeftOut::default() }
     }
 
     /// Adds the VIPs of a Service, all or none.
@@ -136,11 +131,7 @@ impl Vips {
             };
             let own = self.own.iter().filter(|_| port.node_port != 0);
             let own = own.map(move |addr| vip(addr, port.node_port));
-            service
-                .vips
-                .iter()
-                .map(move |addr| vip(addr, port.port))
-                .chain(own)
+            service.vips.iter().map(move |addr| vip(addr, port.port)).chain(own)
         })
     }
 

@@ -46,12 +46,8 @@ pub(in crate::state) fn denials_of<'a>(
 pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Endpoint, Verdict)> {
     let endpoints = cluster.endpoint_index.at(name, ip);
     match Case::new(cluster, name, service, ip) {
-        Ok(case) => endpoints
-            .map(|(endpoint, targets)| (*endpoint, case.prove(targets)))
-            .collect(),
-        Err(why) => endpoints
-            .map(|(endpoint, _)| (*endpoint, Err(why.clone())))
-            .collect(),
+        Ok(case) => endpoints.map(|(endpoint, targets)| (*endpoint, case.prove(targets))).collect(),
+        Err(why) => endpoints.map(|(endpoint, _)| (*endpoint, Err(why.clone()))).collect(),
     }
 }
 
@@ -60,10 +56,7 @@ pub type Verdict = Result<Proven, NotProven>;
 
 /// The first target that slices of the Service list at the IP, on any port, and that may be in service.
 fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr) -> Option<NotProven> {
-    let mut targets = cluster
-        .endpoint_index
-        .at(service, ip)
-        .flat_map(|(_, targets)| targets.iter());
+    let mut targets = cluster.endpoint_index.at(service, ip).flat_map(|(_, targets)| targets.iter());
     targets.find_map(|(target, listing)| {
         let why = stale(cluster, target).err().filter(|_| listing.is_current())?;
         Some(NotProven::Target { why, listed: true })
@@ -154,9 +147,7 @@ impl<'a> Case<'a> {
             pods.push((pod, listing));
         }
         let left = |listing: &Listing| (!listing.is_current()).then_some(listing.last);
-        let meant = pods
-            .iter()
-            .max_by_key(|(_, listing)| (listing.is_current(), left(listing)));
+        let meant = pods.iter().max_by_key(|(_, listing)| (listing.is_current(), left(listing)));
         let (meant, _) = meant.ok_or(NotProven::NotListed)?;
         let current = pods.iter().filter(|(_, listing)| listing.is_current());
         let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
@@ -180,11 +171,7 @@ impl<'a> Case<'a> {
         });
         Ok(Proven {
             reason: self.reason(is_dead, &listed)?,
-            state: if is_dead {
-                UidState::Dead
-            } else {
-                UidState::Retired
-            },
+            state: if is_dead { UidState::Dead } else { UidState::Retired },
             mode: bounds.fold(self.bound, Mode::lower),
             meant: meant.pod.uid,
             owner: self.owner.or_else(|| self.attached()).map(|owner| owner.pod.uid),

@@ -44,9 +44,7 @@ impl<'a> Own<'a> {
         let index = &self.cluster.endpoint_index;
         self.service.selects(pod)
             || self.is_of_meant_namespace(pod) && self.names.contains(&PodName::of(pod))
-            || index
-                .ips_of(pod.uid)
-                .any(|ip| index.lists(self.name, ip, pod.uid))
+            || index.ips_of(pod.uid).any(|ip| index.lists(self.name, ip, pod.uid))
             || self.stands_in(pod) && self.cluster.proves_nothing(self.service)
     }
 

@@ -15,8 +15,7 @@ impl State {
     #[must_use]
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
         let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
-        name.filter(|(_, name)| !name.is_empty())
-            .or_else(|| self.known_names.get(&uid))
+        name.filter(|(_, name)| !name.is_empty()).or_else(|| self.known_names.get(&uid))
     }
 
     /// The Service with this number.

@@ -97,26 +97,15 @@ impl State {
         pods.insert(PodState::Live, number(live));
         let suspects = self.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
-        let orphan_ip = self
-            .layout
-            .tables
-            .terminated
-            .values()
-            .filter(|ip| ip.lifted.is_none());
+        let orphan_ip = self.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
             (IpState::Owned, number(self.owners.all().len())),
             (IpState::Draining, number(self.owners.draining())),
             (IpState::Conflict, number(self.owners.conflicts())),
-            (
-                IpState::Denied,
-                count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
-            ),
+            (IpState::Denied, count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0))),
             (IpState::Terminated, count(orphan_ip)),
         ];
-        PodCounts {
-            pods,
-            ips: ips.into(),
-        }
+        PodCounts { pods, ips: ips.into() }
     }
 
     /// How many IPs OWNERS should hold.

@@ -52,11 +52,9 @@ impl State {
             .collect();
         let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
         for record in self.cluster.pods.leaving().filter(|record| record.present) {
-            if let (UidState::Retired, Some(doubt), Some(node)) = (
-                record.pod.uid_state,
-                &record.pod.doubt,
-                record.pod.node.as_deref(),
-            ) && !proven.contains(node)
+            if let (UidState::Retired, Some(doubt), Some(node)) =
+                (record.pod.uid_state, &record.pod.doubt, record.pod.node.as_deref())
+                && !proven.contains(node)
             {
                 let (nodes, pods) = found.entry(doubt).or_default();
                 nodes.insert(node);
@@ -80,9 +78,7 @@ impl State {
         let since =
             |record: &Record| now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from));
         let possible_holders = self.cluster.pods.possible_holders();
-        let mut lasting: Vec<&Record> = possible_holders
-            .filter(|record| since(record) > LASTING)
-            .collect();
+        let mut lasting: Vec<&Record> = possible_holders.filter(|record| since(record) > LASTING).collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
             pod: record.pod.name.clone(),
@@ -91,19 +87,14 @@ impl State {
             blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.orphan_ips.is_empty(),
             blocks_services: self.blocked_by(record),
         });
-        holders
-            .filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty())
-            .collect()
+        holders.filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty()).collect()
     }
 
     fn blocked_by(&self, record: &Record) -> Vec<Name> {
         let cluster = &self.cluster;
         let services = cluster.stale.services_in(&record.pod.name.0);
-        let selects = |name: &&Name| {
-            cluster
-                .service(name)
-                .is_some_and(|service| service.selects(&record.pod))
-        };
+        let selects =
+            |name: &&Name| cluster.service(name).is_some_and(|service| service.selects(&record.pod));
         services.filter(selects).take(MOST).cloned().collect()
     }
 }

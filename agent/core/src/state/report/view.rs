@@ -40,16 +40,11 @@ impl State {
     #[must_use]
     pub fn view(&self, ip: Addr) -> View {
         let cluster = &self.cluster;
-        let services: Vec<ServiceView> = cluster
-            .endpoint_index
-            .services_at(ip)
-            .map(|name| self.service_view(name, ip))
-            .collect();
+        let services: Vec<ServiceView> =
+            cluster.endpoint_index.services_at(ip).map(|name| self.service_view(name, ip)).collect();
         let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
-        let meant = cluster
-            .endpoint_index
-            .services_at(ip)
-            .flat_map(|name| cluster.endpoint_index.at(name, ip));
+        let meant =
+            cluster.endpoint_index.services_at(ip).flat_map(|name| cluster.endpoint_index.at(name, ip));
         let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
         let meant = meant.filter_map(|uid| cluster.pods.get(uid));
         for record in cluster.pods.claimants(ip).chain(meant) {
@@ -70,14 +65,12 @@ impl State {
     /// Marks the IPs that a change is about. IPs that it affects indirectly are marked where that is found.
     pub(in crate::state) fn touch(&mut self, dirty: &Dirty) {
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
-        self.touched
-            .extend(dirty.ips.iter().chain(listed).map(|ip| (*ip, ())));
+        self.touched.extend(dirty.ips.iter().chain(listed).map(|ip| (*ip, ())));
     }
 
     /// Marks all denied IPs: denials may have become pending, or are pending no more.
     pub(in crate::state) fn touch_denied(&mut self) {
-        self.touched
-            .extend(self.denials.keys().map(|(_, endpoint)| (endpoint.ip, ())));
+        self.touched.extend(self.denials.keys().map(|(_, endpoint)| (endpoint.ip, ())));
     }
 
     fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
@@ -100,16 +93,10 @@ impl State {
         let why_not: BTreeMap<Endpoint, NotProven> =
             cluster.service(name).map_or_else(BTreeMap::new, |service| {
                 let verdicts = judge(cluster, name, service, ip).into_iter();
-                verdicts
-                    .filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?)))
-                    .collect()
+                verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?))).collect()
             });
         let not_proven = |endpoint: &Endpoint| {
-            let otherwise = if self.is_synced() {
-                NotProven::NoVip
-            } else {
-                NotProven::NotSynced
-            };
+            let otherwise = if self.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
             let why = why_not.get(endpoint).filter(|_| self.is_synced()).cloned();
             self.with_names(why.unwrap_or(otherwise))
         };
@@ -140,10 +127,7 @@ impl State {
                 not_proven: proven.is_none().then(|| not_proven(endpoint)),
             }
         });
-        ServiceView {
-            name: named(name),
-            endpoints: endpoints.collect(),
-        }
+        ServiceView { name: named(name), endpoints: endpoints.collect() }
     }
 
     fn with_names(&self, why: NotProven) -> NotProven<String> {

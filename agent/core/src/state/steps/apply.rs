@@ -111,10 +111,7 @@ impl State {
             Fact::Presence(presence) => {
                 self.apply_presence(now, &presence);
                 self.orphan_ips.note(presence);
-                Dirty {
-                    orphan_ips: true,
-                    ..Dirty::default()
-                }
+                Dirty { orphan_ips: true, ..Dirty::default() }
             }
             fact => dirty::absorb(&mut self.cluster, now, fact),
         };

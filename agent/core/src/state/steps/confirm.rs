@@ -38,10 +38,7 @@ impl State {
         let released = self.breaker.release(&self.cluster, service);
         self.touch_denied();
         let mut ips: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
-        for (name, endpoint) in self
-            .denials
-            .keys()
-            .filter(|(name, _)| service.is_none_or(|one| one == name))
+        for (name, endpoint) in self.denials.keys().filter(|(name, _)| service.is_none_or(|one| one == name))
         {
             ips.entry(name.clone()).or_default().insert(endpoint.ip);
         }
@@ -109,8 +106,7 @@ impl State {
     }
 
     pub(in crate::state) fn review_again(&mut self, dirty: &Dirty) {
-        self.review
-            .seen_alive(&self.cluster, |uid| dirty.pods.contains(&uid));
+        self.review.seen_alive(&self.cluster, |uid| dirty.pods.contains(&uid));
         for (uid, ip, since) in &dirty.published {
             self.review.published(&self.cluster, *uid, *ip, *since);
         }

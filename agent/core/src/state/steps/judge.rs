@@ -73,9 +73,7 @@ impl State {
         let changed = ips.iter().filter(|ip| self.rejudge(service, **ip));
         let mut changed: BTreeSet<Addr> = changed.copied().collect();
         let (cluster, denials) = (&self.cluster, &self.denials);
-        let pending = self
-            .breaker
-            .settle(cluster, now, denials, (service, ips), list.as_ref());
+        let pending = self.breaker.settle(cluster, now, denials, (service, ips), list.as_ref());
         changed.extend(pending);
         self.lay_out_service(service, &changed);
         if self.queue.judged(service)
@@ -90,10 +88,7 @@ impl State {
     /// Has Services judged on a list that has come.
     pub(in crate::state) fn judge_on(&mut self, list: Came, services: BTreeSet<Name>) {
         for service in &services {
-            let scope = Scope {
-                all: true,
-                ..Scope::default()
-            };
+            let scope = Scope { all: true, ..Scope::default() };
             self.queue.push(service.clone(), scope);
         }
         self.task = Some(Task::Judge(list, services));
@@ -146,11 +141,8 @@ impl State {
     fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
-        let before: Denials = self
-            .denials
-            .range(range)
-            .map(|(key, proven)| (key.clone(), proven.clone()))
-            .collect();
+        let before: Denials =
+            self.denials.range(range).map(|(key, proven)| (key.clone(), proven.clone())).collect();
         let proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
             Some(service) => judge::judge(&self.cluster, name, service, ip)
                 .into_iter()

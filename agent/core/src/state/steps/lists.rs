@@ -47,10 +47,7 @@ pub(in crate::state) struct Rest<T> {
 
 impl Objects {
     /// The objects of a fact, if it is a list of many.
-    #[allow(
-        clippy::result_large_err,
-        reason = "the error is the fact itself, which goes on"
-    )]
+    #[allow(clippy::result_large_err, reason = "the error is the fact itself, which goes on")]
     pub(in crate::state) fn of(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
@@ -58,10 +55,7 @@ impl Objects {
                 let gone = cluster.pods.begin_list(&listed);
                 // No claim that the list shows first is newer than others: not at its end, and not in between.
                 cluster.pods.level_claims();
-                Self::Pods(Pods {
-                    gone: gone.into_iter(),
-                    listed: pods.into_iter(),
-                })
+                Self::Pods(Pods { gone: gone.into_iter(), listed: pods.into_iter() })
             }
             Fact::Slice(Change::Reset(slices)) => {
                 let known = cluster.endpoint_index.slices.keys();
@@ -122,10 +116,7 @@ impl<T> Rest<T> {
     fn of<'a>(listed: Vec<T>, known: impl Iterator<Item = &'a Name>, name: impl Fn(&T) -> &Name) -> Self {
         let names: HashSet<&Name> = listed.iter().map(&name).collect();
         let gone: Vec<Name> = known.filter(|known| !names.contains(known)).cloned().collect();
-        Self {
-            listed: listed.into_iter(),
-            gone: gone.into_iter(),
-        }
+        Self { listed: listed.into_iter(), gone: gone.into_iter() }
     }
 }
 

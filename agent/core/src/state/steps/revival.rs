@@ -57,11 +57,7 @@ impl State {
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
-        dirty.pairs(
-            self.denials
-                .keys()
-                .map(|(service, endpoint)| (service, endpoint.ip)),
-        );
+        dirty.pairs(self.denials.keys().map(|(service, endpoint)| (service, endpoint.ip)));
         self.settle(now, dirty);
     }
 
@@ -121,10 +117,7 @@ impl State {
                     let named = endpoints.filter(|(_, targets)| targets.contains(uid));
                     named.map(|(endpoint, _)| (service.clone(), *endpoint))
                 });
-                let death = Death {
-                    listed: listed.collect(),
-                    record: record.clone(),
-                };
+                let death = Death { listed: listed.collect(), record: record.clone() };
                 deaths.insert(uid, death);
             }
         }
@@ -146,13 +139,7 @@ impl State {
 
     /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
     pub(in crate::state) fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
-        restore::restore(
-            tables,
-            &mut self.cluster,
-            &mut self.layout.numbers,
-            &mut self.orphan_ips,
-            now,
-        );
+        restore::restore(tables, &mut self.cluster, &mut self.layout.numbers, &mut self.orphan_ips, now);
         self.breaker.restore(restore::carried_out(tables));
         let denied = tables.denied.values().map(|denial| denial.dead_uid);
         let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
@@ -163,11 +150,7 @@ impl State {
 impl PodIndex {
     /// Puts back a dead pod that the API no longer shows.
     fn keep_dead(&mut self, record: Record) {
-        let record = Record {
-            present: false,
-            possible_holder_since: None,
-            ..record
-        };
+        let record = Record { present: false, possible_holder_since: None, ..record };
         let uid = record.pod.uid;
         self.records.entry(uid).or_insert_with(|| record.into());
         self.note_leaving(uid);

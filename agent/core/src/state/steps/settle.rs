@@ -117,9 +117,7 @@ impl State {
                     let generation = self.generations.owned(now, *ip, before.as_ref(), owner.uid);
                     owner.generation = generation;
                 }
-                None => before
-                    .iter()
-                    .for_each(|before| self.generations.idle(*ip, before, now)),
+                None => before.iter().for_each(|before| self.generations.idle(*ip, before, now)),
             }
             if after != before {
                 let is_new = before.is_none() && !self.changed_owners.contains(ip);

@@ -15,9 +15,7 @@ pub struct Synced {
 impl Synced {
     /// True if each of [`Watched::ALWAYS`] has been listed once.
     pub fn is_listed(&self) -> bool {
-        Watched::ALWAYS
-            .iter()
-            .all(|watched| self.listed.contains(watched))
+        Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched))
     }
 
     /// True if, besides, all endpoints have been judged since.

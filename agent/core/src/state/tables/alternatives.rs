@@ -83,9 +83,7 @@ impl Alternatives {
 }
 
 fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Endpoint> {
-    denials_of(denials, service)
-        .map(|((_, endpoint), _)| endpoint)
-        .collect()
+    denials_of(denials, service).map(|((_, endpoint), _)| endpoint).collect()
 }
 
 fn nearest(cluster: &ClusterIndex, on_denial: OnDenial, mut live: Vec<(Distance, Backend)>) -> Backends {
@@ -121,9 +119,7 @@ fn holder<'a>(
     let counts =
         |record: &&Record| record.pod.ips.contains(&endpoint.ip) || record.pod.name.0 == service.name.0;
     let mut claimants = cluster.pods.live_claimants(endpoint.ip).filter(counts);
-    let alone = claimants
-        .next()
-        .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
+    let alone = claimants.next().is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
     let is_it = own && current.next().is_none() && alone && claimants.next().is_none();
     (is_it && !record.pod.deleting && !cluster.is_infrastructure(endpoint.ip)).then_some(record)
 }
@@ -135,12 +131,7 @@ fn offer(
     targets: Targets<'_>,
 ) -> Option<(Distance, Backend)> {
     let record = holder(cluster, service, endpoint, targets)?;
-    let backend = Backend {
-        addr: endpoint.ip,
-        uid: record.pod.uid,
-        port: endpoint.port,
-        reserved: 0,
-    };
+    let backend = Backend { addr: endpoint.ip, uid: record.pod.uid, port: endpoint.port, reserved: 0 };
     Some((distance(cluster, record), backend))
 }
 

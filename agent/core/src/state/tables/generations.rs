@@ -41,11 +41,7 @@ impl Generations {
 
     /// Stores the last owner of an IP that has none any more.
     pub fn idle(&mut self, ip: Addr, before: &Owner, now: Duration) {
-        let last = Last {
-            owner: before.uid,
-            generation: before.generation,
-            since: now,
-        };
+        let last = Last { owner: before.uid, generation: before.generation, since: now };
         self.idle.insert(ip, last);
     }
 
@@ -77,11 +73,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(7);
 
     fn owner(name: &str, generation: u64) -> Owner {
-        Owner {
-            uid: uid(name),
-            generation,
-            ..Owner::default()
-        }
+        Owner { uid: uid(name), generation, ..Owner::default() }
     }
 
     fn uid(text: &str) -> Uid {

@@ -80,11 +80,8 @@ impl Layout {
             }
             kept += usize::from(is_known);
             let is_redirected = self.tables.backends.contains_key(&key);
-            let denial = denial(
-                proven,
-                of.breaker.is_pending(name, endpoint),
-                action(service, is_redirected),
-            );
+            let denial =
+                denial(proven, of.breaker.is_pending(name, endpoint), action(service, is_redirected));
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);
         }
@@ -111,10 +108,7 @@ impl Layout {
         let Some(number) = self.numbers.get(name) else {
             return BTreeSet::new();
         };
-        let last = DenialKey {
-            protocol: u8::MAX,
-            ..key(last, number)
-        };
+        let last = DenialKey { protocol: u8::MAX, ..key(last, number) };
         let range = self.tables.denied.range(key(first, number)..=last);
         let known: BTreeSet<DenialKey> = range.map(|(key, _)| *key).collect();
         for key in &known {
@@ -146,10 +140,7 @@ impl Layout {
     /// of it is to come.
     pub(in crate::state) fn service(&mut self, of: &Given<'_>, name: &Name, queue: &Queue) {
         let is_denied = of.denials_of(name).next().is_some();
-        let number = self
-            .numbers
-            .get(name)
-            .filter(|_| is_denied && !queue.suspends(name));
+        let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
         let service = of.cluster.service(name).filter(|_| is_denied);
         let named = service.filter(|_| number.is_some());

@@ -68,9 +68,7 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
             record.claims.get(&ip).map(|claim| cluster.pods.order_of(claim)),
         )
     })?;
-    let staying = live()
-        .filter(|record| !record.pod.deleting && published(record))
-        .count();
+    let staying = live().filter(|record| !record.pod.deleting && published(record)).count();
     let mut flags = 0;
     if last.pod.deleting {
         flags |= Owner::DRAINING;
@@ -78,19 +76,8 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     if staying > 1 {
         flags |= Owner::CONFLICT;
     }
-    let since = last
-        .claims
-        .get(&ip)
-        .map(|claim| claim.since)
-        .unwrap_or_default()
-        .into();
-    Some(Owner {
-        uid: last.pod.uid,
-        generation: 0,
-        since_ns: nanoseconds(since),
-        flags,
-        reserved: 0,
-    })
+    let since = last.claims.get(&ip).map(|claim| claim.since).unwrap_or_default().into();
+    Some(Owner { uid: last.pod.uid, generation: 0, since_ns: nanoseconds(since), flags, reserved: 0 })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -20,10 +20,7 @@ impl Numbers {
     /// Gives numbers after `last`, the greatest one that the maps have seen.
     #[must_use]
     pub fn after(last: u32) -> Self {
-        Self {
-            last,
-            ..Self::default()
-        }
+        Self { last, ..Self::default() }
     }
 
     /// The Service's number, a new one if it has none; `None` once all 32 bits are used up.

@@ -78,18 +78,10 @@ fn restore_denial(
         return;
     }
     let node = cluster.node_that_booted(denial.boot_id);
-    cluster
-        .pods
-        .restore_dead((denial.dead_uid, denial.mode), target.addr, node, now);
+    cluster.pods.restore_dead((denial.dead_uid, denial.mode), target.addr, node, now);
     let restored = cluster.pods.get(denial.dead_uid);
     if restored.is_some_and(|record| record.uid_state == UidState::Dead) {
-        let endpoint = Endpoint {
-            ip: target.addr,
-            port: target.port,
-            protocol,
-        };
-        cluster
-            .endpoint_index
-            .record(now, service, endpoint, denial.dead_uid);
+        let endpoint = Endpoint { ip: target.addr, port: target.port, protocol };
+        cluster.endpoint_index.record(now, service, endpoint, denial.dead_uid);
     }
 }

@@ -85,11 +85,7 @@ fn a_flow_is_judged_by_its_service_or_by_the_ip_itself() {
     for reason in [Reason::DeadBackend, Reason::Reused] {
         let of_service = stale(known(reason), "10.96.0.1:80", x);
         assert_eq!(of_service, Some((reason, web())));
-        assert_eq!(
-            stale(known(reason), x, x),
-            None,
-            "the IP has, or may have, an owner"
-        );
+        assert_eq!(stale(known(reason), x, x), None, "the IP has, or may have, an owner");
         let orphan = stale(known(reason), direct, direct);
         assert_eq!(orphan, Some((Reason::Terminated, None)));
     }
@@ -101,19 +97,10 @@ fn a_flow_is_judged_by_its_service_or_by_the_ip_itself() {
 
 #[test]
 fn flows_of_many_clients_to_one_endpoint_in_one_state_are_one_line() {
-    let client = |port: u16| Finding {
-        at: format!("10.244.1.5:{port} -> 10.96.0.1:80"),
-        ..flow()
-    };
-    let established = Finding {
-        connection: Some("ESTABLISHED".into()),
-        ..flow()
-    };
+    let client = |port: u16| Finding { at: format!("10.244.1.5:{port} -> 10.96.0.1:80"), ..flow() };
+    let established = Finding { connection: Some("ESTABLISHED".into()), ..flow() };
     let merged = merge((40_000..40_193).map(client).chain([established]));
-    let counts: Vec<_> = merged
-        .iter()
-        .map(|one| (one.connection.as_deref(), one.count))
-        .collect();
+    let counts: Vec<_> = merged.iter().map(|one| (one.connection.as_deref(), one.count)).collect();
     assert_eq!(counts, [(Some("ESTABLISHED"), 1), (Some("SYN_SENT"), 193)]);
     assert_eq!(merged[1].at, "10.244.1.5:40000 -> 10.96.0.1:80");
 }

@@ -40,25 +40,13 @@ impl Denial {
             outcome: self.outcome,
         };
         let subjects = std::iter::once(&self.service).chain(&self.hit);
-        subjects.map(move |about| Topic {
-            about: about.clone(),
-            reason,
-            action,
-            case: Some(case.clone()),
-        })
+        subjects.map(move |about| Topic { about: about.clone(), reason, action, case: Some(case.clone()) })
     }
 
     /// The text of the Event: what happened, and the next command to run. It has no counts, because the API does not
     /// let it change later.
     pub(super) fn note(&self, node: &str) -> String {
-        let Self {
-            service,
-            ip,
-            meant: (_, meant),
-            reason,
-            outcome,
-            ..
-        } = self;
+        let Self { service, ip, meant: (_, meant), reason, outcome, .. } = self;
         let service = named(&service.name);
         let holder = match &self.hit {
             Some(pod) => format!("pod {}", named(&pod.name)),
@@ -86,11 +74,7 @@ mod tests {
     use super::*;
 
     fn subject(kind: &'static str, namespace: &str, name: &str, uid: u8) -> Subject {
-        Subject {
-            kind,
-            name: (namespace.into(), name.into()),
-            uid: Some(Uid { octets: [uid; 16] }),
-        }
+        Subject { kind, name: (namespace.into(), name.into()), uid: Some(Uid { octets: [uid; 16] }) }
     }
 
     fn denial() -> Denial {
@@ -107,10 +91,8 @@ mod tests {
 
     #[test]
     fn a_denial_is_an_event_on_the_service_and_on_the_pod_that_has_the_ip() {
-        let told: Vec<_> = denial()
-            .topics()
-            .map(|topic| (topic.about.kind, topic.reason, topic.action))
-            .collect();
+        let told: Vec<_> =
+            denial().topics().map(|topic| (topic.about.kind, topic.reason, topic.action)).collect();
         assert_eq!(
             told,
             [
@@ -134,10 +116,8 @@ mod tests {
             outcome: Outcome::Observed,
             ..denial()
         };
-        let told: Vec<_> = observed
-            .topics()
-            .map(|topic| (topic.about.kind, topic.reason, topic.action))
-            .collect();
+        let told: Vec<_> =
+            observed.topics().map(|topic| (topic.about.kind, topic.reason, topic.action)).collect();
         assert_eq!(told, [("Service", "StaleEndpointObserved", "ObservePackets")]);
         let note = observed.note("node-1");
         assert!(
@@ -148,15 +128,9 @@ mod tests {
 
     #[test]
     fn an_unnamed_pod_is_shown_by_its_uid() {
-        let unnamed = Denial {
-            hit: None,
-            ..denial()
-        };
+        let unnamed = Denial { hit: None, ..denial() };
         let note = unnamed.note("node-1");
-        assert!(
-            note.contains("pod 03030303-0303-0303-0303-030303030303 has that IP now"),
-            "{note}"
-        );
+        assert!(note.contains("pod 03030303-0303-0303-0303-030303030303 has that IP now"), "{note}");
     }
 
     #[test]
@@ -165,23 +139,10 @@ mod tests {
         let first = topic(&denial());
         assert_eq!(first, topic(&denial()));
         for other in [
-            Denial {
-                meant: (Uid { octets: [9; 16] }, "shop/a".into()),
-                ..denial()
-            },
-            Denial {
-                owner: Uid::NONE,
-                hit: None,
-                ..denial()
-            },
-            Denial {
-                ip: [10, 244, 1, 11].into(),
-                ..denial()
-            },
-            Denial {
-                outcome: Outcome::Observed,
-                ..denial()
-            },
+            Denial { meant: (Uid { octets: [9; 16] }, "shop/a".into()), ..denial() },
+            Denial { owner: Uid::NONE, hit: None, ..denial() },
+            Denial { ip: [10, 244, 1, 11].into(), ..denial() },
+            Denial { outcome: Outcome::Observed, ..denial() },
         ] {
             assert_ne!(first, topic(&other));
         }

@@ -55,9 +55,7 @@ pub fn event(due: &Due, node: &str, now: Duration, wall: Timestamp) -> Event {
 }
 
 fn wall_time(wall: Timestamp, ago: Duration) -> MicroTime {
-    let then = SignedDuration::try_from(ago)
-        .ok()
-        .and_then(|ago| wall.checked_sub(ago).ok());
+    let then = SignedDuration::try_from(ago).ok().and_then(|ago| wall.checked_sub(ago).ok());
     MicroTime(then.unwrap_or(wall))
 }
 
@@ -125,9 +123,6 @@ mod tests {
         assert_eq!(event["series"]["count"], i32::MAX);
         long.topic.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
         let event = written(&long, "n");
-        assert_eq!(
-            event["metadata"]["name"],
-            format!("{}.0000000000000abc", "p".repeat(NAME - 1))
-        );
+        assert_eq!(event["metadata"]["name"], format!("{}.0000000000000abc", "p".repeat(NAME - 1)));
     }
 }

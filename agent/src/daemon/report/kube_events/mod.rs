@@ -61,21 +61,13 @@ impl Announcer {
         if what != Announce::None {
             tokio::spawn(writer::write(client, entries));
         }
-        Self {
-            what,
-            node,
-            series: Series::new(fastrand::u64(..)),
-            queue,
-            dropped: 0,
-            told: None,
-        }
+        Self { what, node, series: Series::new(fastrand::u64(..)), queue, dropped: 0, told: None }
     }
 
     /// Queues an alarm: the breaker holds denials of this Service.
     pub fn tripped(&mut self, now: Duration, service: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
-            self.series
-                .record(now, Topic::tripped(service), 1, || topic::alarm(trip));
+            self.series.record(now, Topic::tripped(service), 1, || topic::alarm(trip));
         }
     }
 
@@ -91,8 +83,7 @@ impl Announcer {
             return;
         }
         for topic in denial.topics() {
-            self.series
-                .record(last, topic, packets, || denial.note(&self.node));
+            self.series.record(last, topic, packets, || denial.note(&self.node));
         }
     }
 

@@ -61,12 +61,7 @@ pub struct Due {
 impl Series {
     /// Without topics. Numbers begin with `first`: the caller draws it at random, so that those of two agents differ.
     pub fn new(first: u64) -> Self {
-        Self {
-            topics: BTreeMap::new(),
-            budget: Bucket::new(INTERVAL, BURST),
-            next: first,
-            forgotten: 0,
-        }
+        Self { topics: BTreeMap::new(), budget: Bucket::new(INTERVAL, BURST), next: first, forgotten: 0 }
     }
 
     /// Counts so many occurrences of a topic. Beyond [`MAX`] topics, a new one counts only in [`Series::take_forgotten`].
@@ -128,8 +123,7 @@ impl Series {
 impl Course {
     fn is_due(&self, now: Duration) -> bool {
         let rested = |at| now.saturating_sub(at) >= REST;
-        self.written
-            .is_none_or(|(at, count)| self.event.count > count && rested(at))
+        self.written.is_none_or(|(at, count)| self.event.count > count && rested(at))
     }
 }
 
@@ -158,8 +152,7 @@ mod tests {
     /// Name, count, and if it is repeated.
     fn due(series: &mut Series, at: Duration) -> Vec<(String, u64, bool)> {
         let due = series.due(at).into_iter();
-        due.map(|due| (due.topic.about.name.1.to_string(), due.count, due.repeated))
-            .collect()
+        due.map(|due| (due.topic.about.name.1.to_string(), due.count, due.repeated)).collect()
     }
 
     #[test]
@@ -176,10 +169,7 @@ mod tests {
         record(&mut series, s(400), "web", 1);
         let due = series.due(s(400)).remove(0);
         assert_eq!((due.count, due.repeated, due.number), (1002, true, 7));
-        assert_eq!(
-            (due.first, due.last, due.note.as_str()),
-            (s(100), s(400), "at 100s")
-        );
+        assert_eq!((due.first, due.last, due.note.as_str()), (s(100), s(400), "at 100s"));
     }
 
     #[test]
@@ -194,10 +184,7 @@ mod tests {
         assert_eq!(due(&mut series, s(129)), []);
         assert_eq!(due(&mut series, s(130)), [("web-10".into(), 2, false)]);
         let later = due(&mut series, s(181));
-        assert_eq!(
-            later[2..],
-            [("web-13".into(), 2, false), ("web-0".into(), 3, true)]
-        );
+        assert_eq!(later[2..], [("web-13".into(), 2, false), ("web-0".into(), 3, true)]);
     }
 
     #[test]

@@ -20,11 +20,7 @@ impl Subject {
     /// A Service, with its UID if that is known.
     #[must_use]
     pub fn service(state: &State, name: Name) -> Self {
-        Self {
-            kind: "Service",
-            uid: state.service_uid(&name),
-            name,
-        }
+        Self { kind: "Service", uid: state.service_uid(&name), name }
     }
 }
 
@@ -59,12 +55,7 @@ pub struct Case {
 impl Topic {
     /// The breaker's alarm about a Service.
     pub fn tripped(service: Subject) -> Self {
-        Self {
-            about: service,
-            reason: "BreakerTripped",
-            action: "HoldDenials",
-            case: None,
-        }
+        Self { about: service, reason: "BreakerTripped", action: "HoldDenials", case: None }
     }
 }
 

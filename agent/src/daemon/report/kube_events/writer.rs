@@ -32,10 +32,7 @@ pub struct Entry {
 /// Writes Events until the queue is closed. If the API server cannot take an Event now, retries it for a minute. All
 /// other Events wait meanwhile: the server cannot take them either.
 pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
-    let mut writer = Writer {
-        client,
-        may_patch: true,
-    };
+    let mut writer = Writer { client, may_patch: true };
     while let Some(entry) = entries.recv().await {
         writer.write(&entry).await;
     }
@@ -144,9 +141,7 @@ async fn send(client: &Client, event: &Event, repeated: bool) -> Result<(), kube
     };
     let request = request.map_err(kube::Error::BuildRequest)?;
     let answer = timeout(PATIENCE, client.request_text(request)).await;
-    answer
-        .map_err(|late| kube::Error::Service(late.into()))?
-        .map(drop)
+    answer.map_err(|late| kube::Error::Service(late.into()))?.map(drop)
 }
 
 #[cfg(test)]
@@ -163,11 +158,7 @@ mod tests {
     use tokio::time::Instant;
 
     fn entry(number: u64, repeated: bool) -> Entry {
-        let about = Subject {
-            kind: "Service",
-            name: ("shop".into(), "web".into()),
-            uid: None,
-        };
+        let about = Subject { kind: "Service", name: ("shop".into(), "web".into()), uid: None };
         let moment = Duration::from_secs(1);
         let due = Due {
             topic: Topic::tripped(about),
@@ -214,12 +205,7 @@ mod tests {
         let entries = vec![entry(1, false), entry(1, true), entry(1, true)];
         assert_eq!(
             asked(entries, &[(201, ""), (200, ""), (404, "")]).await,
-            [
-                "POST events",
-                "PATCH web.0000000000000001",
-                "PATCH web.0000000000000001",
-                "POST events"
-            ]
+            ["POST events", "PATCH web.0000000000000001", "PATCH web.0000000000000001", "POST events"]
         );
     }
 

@@ -50,11 +50,7 @@ mod tests {
             synced: true,
             lease_ms: -1,
             view_age_ms: Some(31_000),
-            interfaces: vec![Attachment {
-                name: "eth0".into(),
-                attached: true,
-                ..Attachment::default()
-            }],
+            interfaces: vec![Attachment { name: "eth0".into(), attached: true, ..Attachment::default() }],
             ..Status::default()
         };
         status.watches.insert(Watched::Pods, Watch::default());
@@ -73,10 +69,7 @@ mod tests {
     #[test]
     fn an_agent_is_ready_while_an_interface_waits_for_the_cni() {
         let mut status = ready();
-        let waiting = Attachment {
-            waiting: true,
-            ..Attachment::default()
-        };
+        let waiting = Attachment { waiting: true, ..Attachment::default() };
         status.interfaces.push(waiting);
         assert_eq!(told(&status)[1], "[+]hooks ok");
     }

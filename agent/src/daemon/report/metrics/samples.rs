@@ -75,11 +75,7 @@ impl Moment {
 
     pub(super) fn gaps(&self) -> Vec<Sample<'_>> {
         let gaps = |cause: Cause| self.status.translators.gaps.iter().any(|gap| gap.cause == cause);
-        each(
-            Cause::VARIANTS
-                .iter()
-                .map(|cause| ((*cause).into(), gaps(*cause))),
-        )
+        each(Cause::VARIANTS.iter().map(|cause| ((*cause).into(), gaps(*cause))))
     }
 
     pub(super) fn evicted(&self) -> Vec<Sample<'_>> {

@@ -140,11 +140,7 @@ fn readyz(status: &Status) -> Answer {
     let checks = health::readiness(status);
     let ready = checks.iter().all(|(_, failure)| failure.is_none());
     let lines: Vec<String> = checks.iter().map(health::line).collect();
-    let code = if ready {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let code = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     text_answer(code, lines.join("\n") + "\n")
 }
 

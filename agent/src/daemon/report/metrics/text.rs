@@ -70,10 +70,7 @@ fn sample(to: &mut MetricEncoder<'_>, kind: Kind, value: &Value<'_>) -> fmt::Res
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "exact below 285 years; a metric is a float"
-)]
+#[expect(clippy::cast_precision_loss, reason = "exact below 285 years; a metric is a float")]
 fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }

@@ -5,25 +5,15 @@ use epguard_core::facts::{Change, Fact};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Upper ends of buckets in microseconds: 0.1 ms to 10 s, where 1 ms is ordinary.
-const PROPAGATION: [u64; 11] = [
-    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000,
-];
+const PROPAGATION: [u64; 11] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000];
 
 /// 50 ms to 1 minute: the endpoint slice controller and the API server take most of it.
-const SLICE_PROPAGATION: [u64; 9] = [
-    50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 15_000_000, 60_000_000,
-];
+const SLICE_PROPAGATION: [u64; 9] =
+    [50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 15_000_000, 60_000_000];
 
 /// 0.1 s to 10 minutes: packets go on that long to an IP whose pod has ended.
-const REUSE_GAP: [u64; 7] = [
-    100_000,
-    1_000_000,
-    5_000_000,
-    15_000_000,
-    60_000_000,
-    300_000_000,
-    600_000_000,
-];
+const REUSE_GAP: [u64; 7] = [100_000, 1_000_000, 5_000_000, 15_000_000, 60_000_000, 300_000_000, 600_000_000];
 
 /// Clocks and durations since the agent's start.
 #[derive(Debug)]
@@ -141,10 +131,7 @@ mod tests {
         }
         timings.written();
         let figures = timings.figures();
-        assert_eq!(
-            (figures.slice_propagation.count, figures.propagation.count),
-            (1, 4)
-        );
+        assert_eq!((figures.slice_propagation.count, figures.propagation.count), (1, 4));
         assert_eq!(timings.latency().count, 4);
     }
 
@@ -156,10 +143,7 @@ mod tests {
         timings.received(Instant::now(), &fact);
         timings.written();
         let figures = timings.figures().slice_propagation;
-        assert_eq!(
-            (figures.count, figures.sum_us, figures.buckets[0]),
-            (1, 0, (50_000, 1))
-        );
+        assert_eq!((figures.count, figures.sum_us, figures.buckets[0]), (1, 0, (50_000, 1)));
     }
 
     #[test]

@@ -26,10 +26,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self {
-            bucket: Bucket::new(Duration::from_secs(1) / PER_SECOND, BURST),
-            skipped: 0,
-        }
+        Self { bucket: Bucket::new(Duration::from_secs(1) / PER_SECOND, BURST), skipped: 0 }
     }
 }
 
@@ -86,11 +83,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(100);
 
     fn denied(suspect: u8) -> Event {
-        Event {
-            dst: Addr::v4([10, 244, 1, suspect]),
-            outcome: Outcome::Dropped as u32,
-            ..Event::default()
-        }
+        Event { dst: Addr::v4([10, 244, 1, suspect]), outcome: Outcome::Dropped as u32, ..Event::default() }
     }
 
     fn suspects(events: &[Event]) -> Vec<u8> {
@@ -140,10 +133,7 @@ mod tests {
     #[test]
     fn lifts_are_never_skipped() {
         let mut budget = Budget::default();
-        let lift = Event {
-            outcome: Outcome::Lifted as u32,
-            ..denied(7)
-        };
+        let lift = Event { outcome: Outcome::Lifted as u32, ..denied(7) };
         let mut events = vec![denied(1); 1_000];
         events.extend(vec![lift; 300]);
         budget.admit(NOW, &mut events);

@@ -12,11 +12,8 @@ impl Ledger {
     /// The packets since the last reading of this key, by outcome; outcomes without any are left out.
     pub fn added(&mut self, reading: &Reading) -> Vec<(Outcome, Count)> {
         let target = reading.denied.target;
-        let before = if reading.ended {
-            self.0.remove(&target)
-        } else {
-            self.0.insert(target, reading.count)
-        };
+        let before =
+            if reading.ended { self.0.remove(&target) } else { self.0.insert(target, reading.count) };
         let before = before.unwrap_or_default().each();
         let now = reading.count.each();
         now.zip(before)
@@ -35,18 +32,9 @@ mod tests {
     fn reading(dropped: u64, ended: bool) -> Reading {
         let target = DenialKey::of_ip(Addr::v4([10, 244, 1, 10]));
         Reading {
-            denied: Denied {
-                target,
-                reason: Reason::Terminated,
-                dead: Uid::NONE,
-                owner: Uid::NONE,
-            },
+            denied: Denied { target, reason: Reason::Terminated, dead: Uid::NONE, owner: Uid::NONE },
             count: DenialCount {
-                dropped: Count {
-                    packets: dropped,
-                    bytes: dropped * 60,
-                    openings: dropped,
-                },
+                dropped: Count { packets: dropped, bytes: dropped * 60, openings: dropped },
                 ..DenialCount::default()
             },
             ended,

@@ -96,11 +96,7 @@ impl Tally {
             .map(|(kind, seen)| {
                 let count = seen.count.since(seen.logged);
                 (seen.logged, seen.logged_at) = (seen.count, Some(now));
-                Due {
-                    kind: kind.clone(),
-                    count,
-                    clients: seen.clients.clone(),
-                }
+                Due { kind: kind.clone(), count, clients: seen.clients.clone() }
             })
             .collect()
     }
@@ -116,9 +112,7 @@ impl Tally {
             return;
         };
         let found = (self.kinds.iter()).filter(|(kind, _)| evictable(&kind.endpoint.ip()));
-        let oldest = found
-            .min_by_key(|(_, seen)| seen.last)
-            .map(|(kind, _)| kind.clone());
+        let oldest = found.min_by_key(|(_, seen)| seen.last).map(|(kind, _)| kind.clone());
         drop(evictable);
         if let Some(oldest) = oldest {
             self.kinds.remove(&oldest);
@@ -181,14 +175,7 @@ mod tests {
             tally.count(s(second), kind(service, X), Count::one(60, second == 1));
         }
         let all = tally.all(s(5));
-        let row = |row: &Dropped| {
-            (
-                row.kind.service.clone(),
-                row.packets,
-                row.openings,
-                row.clients.clone(),
-            )
-        };
+        let row = |row: &Dropped| (row.kind.service.clone(), row.packets, row.openings, row.clients.clone());
         assert_eq!(
             all.iter().map(row).collect::<Vec<_>>(),
             [
@@ -206,20 +193,10 @@ mod tests {
             for _ in 0..packets {
                 tally.count(s(second), kind("shop/web", X), Count::one(60, true));
             }
-            tally
-                .due(s(second))
-                .iter()
-                .map(|due| due.count.packets)
-                .sum::<u64>()
+            tally.due(s(second)).iter().map(|due| due.count.packets).sum::<u64>()
         };
         assert_eq!(
-            [
-                logged(1, 100),
-                logged(2, 100),
-                logged(10, 1),
-                logged(11, 0),
-                logged(30, 0)
-            ],
+            [logged(1, 100), logged(2, 100), logged(10, 1), logged(11, 0), logged(30, 0)],
             [100, 0, 0, 101, 0]
         );
     }
@@ -242,11 +219,7 @@ mod tests {
     fn beyond_the_bound_the_ip_with_the_most_makes_room() {
         let mut tally = Tally::default();
         for number in 0..100 {
-            tally.count(
-                s(0),
-                kind("shop/large", &format!("10.0.0.1:{number}")),
-                Count::one(60, true),
-            );
+            tally.count(s(0), kind("shop/large", &format!("10.0.0.1:{number}")), Count::one(60, true));
         }
         for number in 0..u16::try_from(MAX_KINDS).unwrap() - 100 + 10 {
             let [high, low] = number.to_be_bytes();

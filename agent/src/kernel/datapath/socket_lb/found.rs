@@ -34,10 +34,7 @@ pub fn find(cgroup: &Path, hooks: &[bpf_attach_type], pins: &Pins) -> Result<Opt
             programs.extend(foreign_at(path, *hook, pins)?.into_values());
         }
         if !programs.is_empty() {
-            found = Some(Found {
-                cgroup: path.to_owned(),
-                programs,
-            });
+            found = Some(Found { cgroup: path.to_owned(), programs });
         }
     }
     Ok(found)
@@ -74,10 +71,9 @@ pub fn surrounds(
     is_foreign: impl Fn(&u32) -> bool,
 ) -> bool {
     let place = |id: u32| running.iter().position(|running| *running == id);
-    let (Some(first), Some(last)) = (
-        running.iter().position(&is_foreign),
-        running.iter().rposition(&is_foreign),
-    ) else {
+    let (Some(first), Some(last)) =
+        (running.iter().position(&is_foreign), running.iter().rposition(&is_foreign))
+    else {
         return true;
     };
     before.is_none_or(|id| place(id).is_some_and(|place| place < first))

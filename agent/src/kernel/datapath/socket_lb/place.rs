@@ -34,17 +34,12 @@ impl Place {
             return Ok(surrounds(&running, Some(id), None, is_foreign));
         }
         let attached = foreign_at(&self.cgroup, self.hook, pins)?;
-        Ok(surrounds(&running, None, Some(id), |id| {
-            attached.contains_key(id)
-        }))
+        Ok(surrounds(&running, None, Some(id), |id| attached.contains_key(id)))
     }
 
     /// True if the link was taken over.
     pub fn attach(&self, ebpf: &mut Ebpf, pin: &Path) -> Result<bool> {
-        let cgroup = Cgroup {
-            id: inode(&self.cgroup)?,
-            path: &self.cgroup,
-        };
+        let cgroup = Cgroup { id: inode(&self.cgroup)?, path: &self.cgroup };
         cgroup_links::attach_program(ebpf, &self.program, self.hook, cgroup, self.order, pin)
     }
 }
@@ -60,7 +55,5 @@ pub fn is_after(pin: &Path) -> bool {
 
 pub fn inode(cgroup: &Path) -> Result<u64> {
     let metadata = cgroup.metadata();
-    Ok(metadata
-        .with_context(|| format!("cannot open {}", cgroup.display()))?
-        .ino())
+    Ok(metadata.with_context(|| format!("cannot open {}", cgroup.display()))?.ino())
 }

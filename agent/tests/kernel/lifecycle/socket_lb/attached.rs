@@ -40,13 +40,11 @@ fn order(cgroup: &Path, node: &Node, hook: bpf_attach_type) -> String {
         .collect();
     effective(cgroup, hook)
         .into_iter()
-        .filter_map(
-            |id| match programs.iter().find(|(program, _)| *program == u64::from(id)) {
-                Some((_, true)) => Some('b'),
-                Some((_, false)) => Some('a'),
-                None => is_foreign(id).then_some('L'),
-            },
-        )
+        .filter_map(|id| match programs.iter().find(|(program, _)| *program == u64::from(id)) {
+            Some((_, true)) => Some('b'),
+            Some((_, false)) => Some('a'),
+            None => is_foreign(id).then_some('L'),
+        })
         .collect()
 }
 
@@ -54,10 +52,7 @@ fn order(cgroup: &Path, node: &Node, hook: bpf_attach_type) -> String {
 fn is_foreign(id: u32) -> bool {
     let mut bpftool = Command::new("bpftool");
     bpftool.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    let shown = bpftool
-        .args(["-j", "prog", "show", "id", &id.to_string()])
-        .output()
-        .unwrap();
+    let shown = bpftool.args(["-j", "prog", "show", "id", &id.to_string()]).output().unwrap();
     String::from_utf8_lossy(&shown.stdout).contains("cil_sock")
 }
 
@@ -88,11 +83,7 @@ fn ours_run_before_and_after_the_load_balancer_in_cgroups_old_and_new() {
     }
     let shown = rig.datapath.socket_lb();
     assert_eq!(shown.cgroup, rig.root.path.display().to_string());
-    assert!(
-        shown.programs[0].starts_with("cil_sock_connec (id "),
-        "{:?}",
-        shown.programs
-    );
+    assert!(shown.programs[0].starts_with("cil_sock_connec (id "), "{:?}", shown.programs);
     assert!(shown.in_force && shown.problem.is_none(), "{shown:?}");
 }
 
@@ -108,10 +99,7 @@ fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
         (in_force, order(&rig.pod, &rig.node, connect))
     });
     let expected = [(false, "bLaL"), (false, "bLLa"), (true, "bLLa")];
-    assert_eq!(
-        looks,
-        expected.map(|(in_force, order)| (in_force, order.to_owned()))
-    );
+    assert_eq!(looks, expected.map(|(in_force, order)| (in_force, order.to_owned())));
 }
 
 #[test]
@@ -138,10 +126,7 @@ fn a_hook_that_the_load_balancer_leaves_ends_what_was_known_of_connections() {
     balancer.leave_v4();
     let in_force = [(); 2].map(|()| datapath.follow_socket_lb().unwrap());
     assert_eq!(in_force, [false, true]);
-    assert_eq!(
-        HOOKS.map(|hook| order(&child, &node, hook)),
-        ["", "bLa", "", "bLa"]
-    );
+    assert_eq!(HOOKS.map(|hook| order(&child, &node, hook)), ["", "bLa", "", "bLa"]);
 }
 
 #[test]
@@ -163,21 +148,11 @@ fn the_next_process_takes_the_links_over() {
     let rig = Rig::new(VIP);
     let ids = |node: &Node| -> Vec<_> {
         let shown = links(node);
-        shown
-            .iter()
-            .map(|pin| crate::lifecycle::node::link(pin))
-            .collect()
+        shown.iter().map(|pin| crate::lifecycle::node::link(pin)).collect()
     };
     let first = ids(&rig.node);
-    let mut successor = rig
-        .node
-        .load(Hooks::Auto)
-        .with_cgroup(Some(rig.root.path.clone()));
-    assert!(
-        successor.follow_socket_lb().unwrap(),
-        "{:?}",
-        successor.socket_lb()
-    );
+    let mut successor = rig.node.load(Hooks::Auto).with_cgroup(Some(rig.root.path.clone()));
+    assert!(successor.follow_socket_lb().unwrap(), "{:?}", successor.socket_lb());
     let second = ids(&rig.node);
     assert_eq!(first.len(), second.len());
     for (old, new) in first.iter().zip(second) {

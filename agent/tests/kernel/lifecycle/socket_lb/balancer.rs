@@ -33,9 +33,7 @@ impl Balancer {
     /// Attaches programs that know IPv4 only.
     pub fn attach_v4(cgroup: &Path, vip: SocketAddrV4, endpoint: SocketAddrV4) -> Self {
         let [connect, _, sendmsg, _] = HOOKS;
-        Self::attach_at(cgroup, &[connect, sendmsg], |hook, at| {
-            replacement(hook, at, vip, endpoint)
-        })
+        Self::attach_at(cgroup, &[connect, sendmsg], |hook, at| replacement(hook, at, vip, endpoint))
     }
 
     /// Attaches programs that let every call fail with `EACCES`.
@@ -57,10 +55,7 @@ impl Balancer {
         load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>,
     ) -> Self {
         let load = |(hook, at): &(bpf_attach_type, u16)| (*hook, load(*hook, *at).unwrap());
-        let balancer = Self {
-            cgroup: cgroup.to_owned(),
-            programs: hooks.iter().map(load).collect(),
-        };
+        let balancer = Self { cgroup: cgroup.to_owned(), programs: hooks.iter().map(load).collect() };
         balancer.again();
         balancer
     }
@@ -69,14 +64,7 @@ impl Balancer {
     pub fn again(&self) {
         for (hook, program) in &self.programs {
             let _ = operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, program, *hook, 0);
-            operate(
-                bpf_cmd::BPF_PROG_ATTACH,
-                &self.cgroup,
-                program,
-                *hook,
-                ALLOW_MULTI,
-            )
-            .unwrap();
+            operate(bpf_cmd::BPF_PROG_ATTACH, &self.cgroup, program, *hook, ALLOW_MULTI).unwrap();
         }
     }
 
@@ -199,12 +187,7 @@ const fn instruction(operation: u8, registers: u8, offset: u16, number: u32) -> 
 fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: a struct of integers laid out as the kernel's, with its size; what it points to lives.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command as libc::c_long,
-            std::ptr::from_mut(attr),
-            size_of::<T>(),
-        )
+        libc::syscall(libc::SYS_bpf, command as libc::c_long, std::ptr::from_mut(attr), size_of::<T>())
     };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -20,9 +20,7 @@ impl Stranger {
     pub fn new() -> (Self, SocketAddrV4) {
         loop {
             let tcp = TcpListener::bind((OWN, 0)).unwrap();
-            let SocketAddr::V4(at) = tcp.local_addr().unwrap() else {
-                unreachable!("bound to IPv4")
-            };
+            let SocketAddr::V4(at) = tcp.local_addr().unwrap() else { unreachable!("bound to IPv4") };
             if let Ok(udp) = UdpSocket::bind(at) {
                 tcp.set_nonblocking(true).unwrap();
                 udp.set_nonblocking(true).unwrap();
@@ -51,11 +49,7 @@ pub fn rig() -> (Stranger, SocketAddrV4, Rig) {
 
 /// From Linux 6.1 on a program chooses the error of the call.
 fn refused<T>(result: std::io::Result<T>) -> bool {
-    let expected = if series() < (6, 1) {
-        ErrorKind::PermissionDenied
-    } else {
-        ErrorKind::ConnectionRefused
-    };
+    let expected = if series() < (6, 1) { ErrorKind::PermissionDenied } else { ErrorKind::ConnectionRefused };
     result.is_err_and(|error| error.kind() == expected)
 }
 
@@ -115,9 +109,7 @@ fn a_call_goes_to_the_live_endpoint_and_a_datagram_is_refused() {
     for _ in 0..5 {
         rig.in_pod(|| TcpStream::connect(VIP)).unwrap();
     }
-    assert!(refused(rig.in_pod(|| {
-        UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.send_to(b"x", VIP)
-    })));
+    assert!(refused(rig.in_pod(|| { UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.send_to(b"x", VIP) })));
     assert_eq!((stranger.connections(), live.connections()), (0, 5));
     assert_eq!(rig.count(Reason::Reused, Outcome::Redirected).openings, 5);
 }
@@ -188,10 +180,6 @@ fn a_process_of_the_node_is_refused_as_a_pod_is() {
     rig.act(Action::Reject);
     rig.deny(at, UidState::Dead, None);
     let (root, pod) = (&rig.root, &rig.pod);
-    assert!(refused(super::balancer::inside(
-        root,
-        pod,
-        || TcpStream::connect(VIP)
-    )));
+    assert!(refused(super::balancer::inside(root, pod, || TcpStream::connect(VIP))));
     assert_eq!(stranger.connections(), 0);
 }

@@ -49,23 +49,13 @@ impl Rig {
         writer.configure(Mode::Enforce, ALL, false).unwrap();
         writer.renew_lease(u64::MAX).unwrap();
         writer.judge_by_socket(true, true).unwrap();
-        let mut rig = Self {
-            balancers: balancers.into(),
-            datapath,
-            writer,
-            node,
-            pod,
-            root,
-        };
+        let mut rig = Self { balancers: balancers.into(), datapath, writer, node, pod, root };
         rig.act(Action::Drop);
         rig
     }
 
     pub fn act(&mut self, action: Action) {
-        let limits = AnswerLimits {
-            per_suspect: 1_000,
-            per_node: 10_000,
-        };
+        let limits = AnswerLimits { per_suspect: 1_000, per_node: 10_000 };
         self.writer.choose(PerReason::all(action), limits).unwrap();
     }
 
@@ -84,23 +74,14 @@ impl Rig {
             };
             tables.denied.insert(key, denial(uid_state));
             if let Some(live) = live {
-                let backend = Backend {
-                    addr: addr(live),
-                    uid: LIVE,
-                    port: live.port(),
-                    reserved: 0,
-                };
+                let backend = Backend { addr: addr(live), uid: LIVE, port: live.port(), reserved: 0 };
                 tables.backends.insert(key, Backends::new(false, [backend]));
             }
         }
         if let Some(live) = live {
-            let owner = Owner {
-                uid: LIVE,
-                ..Owner::default()
-            };
+            let owner = Owner { uid: LIVE, ..Owner::default() };
             let owners = [(addr(live), owner)].into_iter().collect();
-            self.writer
-                .install_owners(&owners, &[addr(live)].into(), usize::MAX);
+            self.writer.install_owners(&owners, &[addr(live)].into(), usize::MAX);
         }
         self.writer.install(&tables).unwrap();
         self.writer.renew_lease(u64::MAX).unwrap();
@@ -164,10 +145,5 @@ fn addr(at: SocketAddrV4) -> Addr {
 }
 
 fn vip(at: SocketAddrV4, protocol: u8) -> Vip {
-    Vip {
-        addr: addr(at),
-        port: at.port(),
-        protocol,
-        reserved: 0,
-    }
+    Vip { addr: addr(at), port: at.port(), protocol, reserved: 0 }
 }

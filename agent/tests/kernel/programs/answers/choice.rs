@@ -68,11 +68,7 @@ fn observe_answers_no_packet() {
         assert_eq!((ran.action, ran.frame), (PASS, syn()), "{mode:?}");
     }
     rig.configure(REJECTING);
-    let held = Denial {
-        held: 1,
-        action: Action::Reject,
-        ..denial(Reason::Reused, UidState::Dead)
-    };
+    let held = Denial { held: 1, action: Action::Reject, ..denial(Reason::Reused, UidState::Dead) };
     rig.deny(&target(REUSED, TCP), held);
     let ran = rig.run(BOTH, &syn());
     assert_eq!((ran.action, ran.frame), (PASS, syn()), "held");
@@ -82,10 +78,7 @@ fn observe_answers_no_packet() {
 #[ignore = "needs root: loads eBPF programs"]
 fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
     let mut rig = Rig::new();
-    let only_reused = ReasonActions {
-        reused: Action::Reject,
-        ..ENFORCE.actions
-    };
+    let only_reused = ReasonActions { reused: Action::Reject, ..ENFORCE.actions };
     for (reason, own, answered) in [
         (Reason::Reused, Action::Unset, true),
         (Reason::Reused, Action::Drop, false),
@@ -94,14 +87,8 @@ fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
         (Reason::DeadBackend, Action::Drop, false),
         (Reason::DeadBackend, Action::Reject, true),
     ] {
-        rig.configure(Config {
-            actions: only_reused,
-            ..ENFORCE
-        });
-        let denial = Denial {
-            action: own,
-            ..denial(reason, UidState::Dead)
-        };
+        rig.configure(Config { actions: only_reused, ..ENFORCE });
+        let denial = Denial { action: own, ..denial(reason, UidState::Dead) };
         rig.deny(&target(REUSED, TCP), denial);
         let action = rig.run(BOTH, &syn()).action;
         let expected = if answered { ANSWERED } else { DROP };

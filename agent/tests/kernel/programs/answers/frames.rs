@@ -14,10 +14,8 @@ const CLIENT_PORT: [u8; 2] = 40_000u16.to_be_bytes();
 
 /// The sum of RFC 1071, octet pair by octet pair.
 fn sum(octets: &[u8]) -> u16 {
-    let total: u64 = octets
-        .chunks(2)
-        .map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0)))
-        .sum();
+    let total: u64 =
+        octets.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0))).sum();
     u16::try_from(total % 0xffff).unwrap()
 }
 
@@ -30,11 +28,7 @@ fn put_checksum(octets: &mut [u8], at: usize, extra: &[u8]) {
 /// The packet from a pod back to the client, with its checksum at this place of the body.
 fn from(pod: Addr, protocol: u8, mut body: Vec<u8>, checksum_at: usize) -> Vec<u8> {
     let is_v4 = pod.ip().is_ipv4();
-    let (pod, client) = if is_v4 {
-        (&pod.octets[12..], &SRC_V4[..])
-    } else {
-        (&pod.octets[..], &SRC_V6[..])
-    };
+    let (pod, client) = if is_v4 { (&pod.octets[12..], &SRC_V4[..]) } else { (&pod.octets[..], &SRC_V6[..]) };
     let length = u16::try_from(body.len()).unwrap();
     let pseudo = [pod, client, &length.to_be_bytes(), &[0, protocol]].concat();
     let covered = if protocol == ICMP { &[][..] } else { &pseudo };
@@ -69,11 +63,7 @@ fn reset(pod: Addr, sequence: u32, acknowledged: u32, flags: u8) -> Vec<u8> {
 /// Port unreachable with the packet quoted.
 fn unreachable(pod: Addr, packet: &[u8]) -> Vec<u8> {
     let quoted = &packet[..(packet.len() & !3).min(MAX_QUOTE as usize)];
-    let (protocol, kind) = if pod.ip().is_ipv4() {
-        (ICMP, [3, 3])
-    } else {
-        (ICMPV6, [1, 4])
-    };
+    let (protocol, kind) = if pod.ip().is_ipv4() { (ICMP, [3, 3]) } else { (ICMPV6, [1, 4]) };
     let body = [&kind[..], &[0; 6], quoted].concat();
     from(pod, protocol, body, 2)
 }
@@ -139,11 +129,7 @@ fn vlan_tags_stay_on_the_answer() {
             let expected = back(tags, &reset(pod, 0, 2, RST_ACK));
             assert_eq!(answer(&mut rig, "SYN", &tagged(tags, &syn)), expected, "{tags:?}");
             let expected = back(tags, &unreachable(pod, &datagram));
-            assert_eq!(
-                answer(&mut rig, "UDP", &tagged(tags, &datagram)),
-                expected,
-                "{tags:?}"
-            );
+            assert_eq!(answer(&mut rig, "UDP", &tagged(tags, &datagram)), expected, "{tags:?}");
         }
     }
 }
@@ -155,20 +141,14 @@ fn options_and_extension_headers_are_quoted_and_not_repeated() {
     for words in [1, 4, 10] {
         let options = vec![1; words * 4];
         let syn = frame(&v4_with(REUSED, &options, 0, TCP, &tcp(PORT, SYN)));
-        assert_eq!(
-            answer(&mut rig, "SYN", &syn),
-            back(&[], &reset(REUSED, 0, 2, RST_ACK))
-        );
+        assert_eq!(answer(&mut rig, "SYN", &syn), back(&[], &reset(REUSED, 0, 2, RST_ACK)));
         let datagram = v4_with(REUSED, &options, 0x2000, UDP, &udp(PORT));
         let expected = back(&[], &unreachable(REUSED, &datagram));
         assert_eq!(answer(&mut rig, "UDP", &frame(&datagram)), expected);
     }
     let chain: &[(u8, &[u8])] = &[(0, &[0, 1, 4, 0, 0, 0, 0]), (60, &[0, 1, 4, 0, 0, 0, 0])];
     let syn = frame(&v6_with(REUSED_V6, chain, TCP, &tcp(PORT, SYN)));
-    assert_eq!(
-        answer(&mut rig, "SYN", &syn),
-        back(&[], &reset(REUSED_V6, 0, 2, RST_ACK))
-    );
+    assert_eq!(answer(&mut rig, "SYN", &syn), back(&[], &reset(REUSED_V6, 0, 2, RST_ACK)));
     let datagram = v6_with(REUSED_V6, chain, UDP, &udp(PORT));
     let expected = back(&[], &unreachable(REUSED_V6, &datagram));
     assert_eq!(answer(&mut rig, "UDP", &frame(&datagram)), expected);

@@ -13,10 +13,7 @@ const ANSWERED: i32 = 7;
 
 const REJECT: ReasonActions = ReasonActions::all(Action::Reject);
 
-const REJECTING: Config = Config {
-    actions: REJECT,
-    ..ENFORCE
-};
+const REJECTING: Config = Config { actions: REJECT, ..ENFORCE };
 
 /// The world, rejecting.
 fn rejecting() -> Rig {

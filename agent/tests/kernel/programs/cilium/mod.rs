@@ -171,10 +171,7 @@ fn maps_of_each_flag_are_read_that_cilium_has_an_option_for() {
     // While epguard runs, they cannot change.
     pin(SHAPES[0]);
     let error = beside.cilium.follow(Instant::now()).unwrap_err();
-    assert!(
-        format!("{error:#}").contains("cilium_ct4_global has other flags than before"),
-        "{error:#}"
-    );
+    assert!(format!("{error:#}").contains("cilium_ct4_global has other flags than before"), "{error:#}");
 }
 
 #[test]
@@ -184,13 +181,7 @@ fn a_map_of_an_unknown_shape_is_a_problem_and_is_not_read() {
     assert_eq!(beside.names(), [""; 0]);
     for shape @ (name, kind, key, value, flags) in SHAPES {
         for wrong in [
-            (
-                name,
-                kind ^ HASH ^ LRU,
-                key,
-                value,
-                ON_DEMAND * u32::from(kind == LRU),
-            ),
+            (name, kind ^ HASH ^ LRU, key, value, ON_DEMAND * u32::from(kind == LRU)),
             (name, kind, key + 2, value, flags),
             (name, kind, key, value + 8, flags),
         ] {

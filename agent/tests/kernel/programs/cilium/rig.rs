@@ -98,10 +98,7 @@ impl Beside {
         Pins::make(pin_dir).unwrap();
         prepare(&globals(), pin_dir).unwrap();
         let datapath = Datapath::load(pin_dir, Hooks::Auto, nfct_at().unwrap()).unwrap();
-        let mut beside = Self {
-            rig: Rig::filled(datapath),
-            cilium: Cilium::new(&globals(), pin_dir),
-        };
+        let mut beside = Self { rig: Rig::filled(datapath), cilium: Cilium::new(&globals(), pin_dir) };
         beside.follow(Duration::ZERO);
         beside.enter_by(Role::Pod);
         beside
@@ -115,20 +112,13 @@ impl Beside {
     /// As the agent does at each tick.
     pub(super) fn follow(&mut self, after: Duration) {
         let cilium = self.cilium.follow(Instant::now() + after).unwrap();
-        self.rig.vouch(View {
-            cilium: cilium.into(),
-            ..FRESH
-        });
+        self.rig.vouch(View { cilium: cilium.into(), ..FRESH });
     }
 
     /// Runs the packet of a connection to the pod.
     #[track_caller]
     pub(super) fn expect(&mut self, name: &str, pod: Addr, protocol: u8, verdicts: Verdicts) {
-        let body = if protocol == TCP {
-            tcp(PORT, SYN)
-        } else {
-            udp(PORT)
-        };
+        let body = if protocol == TCP { tcp(PORT, SYN) } else { udp(PORT) };
         let frame = frame(&packet(pod, protocol, &body));
         let client = (client(pod), CLIENT_PORT);
         let direct = Tracked::translated(client, (pod, PORT), (pod, PORT), protocol);
@@ -149,11 +139,7 @@ impl Beside {
 }
 
 pub(super) fn client(pod: Addr) -> Addr {
-    if pod.is_v4() {
-        Addr::v4(SRC_V4)
-    } else {
-        Addr::v6(SRC_V6)
-    }
+    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
 }
 
 /// An entry of `struct ct_entry`, with other octets in all fields but one.
@@ -202,6 +188,5 @@ pub(super) fn number(pod: Addr, reversal: u16, port: u16) {
 }
 
 pub(super) fn each() -> impl Iterator<Item = (Addr, u8)> {
-    PODS.into_iter()
-        .flat_map(|pod| [TCP, UDP].map(|protocol| (pod, protocol)))
+    PODS.into_iter().flat_map(|pod| [TCP, UDP].map(|protocol| (pod, protocol)))
 }

@@ -11,18 +11,12 @@ impl Tables {
     /// Draws conntrack's entry of the packets: mostly of a connection to an endpoint that is denied.
     pub fn connect(&mut self, random: &mut Rng) {
         let host = random.choice(HOSTS.iter()).copied().expect("hosts");
-        let (port, protocol) = (
-            random.choice(PORTS).expect("ports"),
-            random.choice(TRANSPORTS).expect("transports"),
-        );
+        let (port, protocol) =
+            (random.choice(PORTS).expect("ports"), random.choice(TRANSPORTS).expect("transports"));
         let denied = random.choice(self.denied.keys()).filter(|_| random.u8(..8) > 0);
         let (endpoint, port, protocol) =
             denied.map_or((host, port, protocol), |key| (key.addr, key.port, key.protocol));
-        let client = if endpoint.is_v4() {
-            Addr::v4([10, 9, 0, 7])
-        } else {
-            Addr::v6([0xfd; 16])
-        };
+        let client = if endpoint.is_v4() { Addr::v4([10, 9, 0, 7]) } else { Addr::v6([0xfd; 16]) };
         let vip = match random.u8(..10) {
             0 => (endpoint, port),
             1 => (client, port),

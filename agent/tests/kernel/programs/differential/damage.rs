@@ -18,11 +18,7 @@ impl Generator<'_> {
     /// A frame, mostly with some damage.
     fn damaged(&mut self) -> Vec<u8> {
         let mut frame = self.frame();
-        let wounds = if self.random.bool() {
-            0
-        } else {
-            self.random.u8(1..4)
-        };
+        let wounds = if self.random.bool() { 0 } else { self.random.u8(1..4) };
         for _ in 0..wounds {
             self.wound(&mut frame);
         }
@@ -31,19 +27,13 @@ impl Generator<'_> {
 
     fn wound(&mut self, frame: &mut Vec<u8>) {
         // Mostly in the headers.
-        let end = if self.random.bool() {
-            frame.len().min(80)
-        } else {
-            frame.len()
-        };
+        let end = if self.random.bool() { frame.len().min(80) } else { frame.len() };
         let at = self.random.usize(..end);
         match self.random.u8(..10) {
             0 | 1 => frame.truncate(at + 1),
             2 | 3 => {
-                frame[at] = self
-                    .random
-                    .choice([0, 0xff, 4, 6, 17, 44, 58, 60, 0x45, 0x60, 0x81])
-                    .expect("octets");
+                frame[at] =
+                    self.random.choice([0, 0xff, 4, 6, 17, 44, 58, 60, 0x45, 0x60, 0x81]).expect("octets");
             }
             4 => frame[at] = self.random.u8(..),
             5 => frame.insert(at, self.random.u8(..)),

@@ -22,9 +22,7 @@ pub struct Generator<'a> {
 
 /// How deep packets lie in packets.
 const DEPTH: u32 = 2;
-const PROTOCOLS: [u8; 17] = [
-    1, 58, 58, 58, 2, 4, 41, 47, 50, 51, 59, 89, 94, 135, 136, 139, 255,
-];
+const PROTOCOLS: [u8; 17] = [1, 58, 58, 58, 2, 4, 41, 47, 50, 51, 59, 89, 94, 135, 136, 139, 255];
 /// Unspecified, loopback, link-local, of many hosts.
 const STRANGE: [Addr; 7] = [
     Addr::v4([0; 4]),
@@ -43,10 +41,7 @@ impl Generator<'_> {
     pub fn frame(&mut self) -> Vec<u8> {
         let (kind, body) = match self.random.u8(..20) {
             0 => (0x0806, self.arp()),
-            1 => (
-                self.pick(&[0x88cc, 0x8847, 0x8863, 0x002e, 0x05dc, 0x9100]),
-                self.octets(60),
-            ),
+            1 => (self.pick(&[0x88cc, 0x8847, 0x8863, 0x002e, 0x05dc, 0x9100]), self.octets(60)),
             _ => self.packet(DEPTH),
         };
         let mut frame = self.link(kind, body);
@@ -62,13 +57,9 @@ impl Generator<'_> {
             1 => vec![1, 0, 0x5e, 0, 0, 5],
             2 => vec![2, 0, 0, 0, 0, 1],
             // Like the first octets of an IP header.
-            3 => self
-                .pick(&[
-                    [0x45, 0, 0, 40, 0, 0],
-                    [0x46, 0, 0, 0x20, 0, 0],
-                    [0x62, 0, 0, 0, 0, 4],
-                ])
-                .to_vec(),
+            3 => {
+                self.pick(&[[0x45, 0, 0, 40, 0, 0], [0x46, 0, 0, 0x20, 0, 0], [0x62, 0, 0, 0, 0, 4]]).to_vec()
+            }
             4 => self.octets(6),
             _ => vec![0; 6],
         };
@@ -88,11 +79,7 @@ impl Generator<'_> {
     fn arp(&mut self) -> Vec<u8> {
         let address = |host: Addr| host.octets[12..].to_vec();
         let (sender, target) = (address(self.host()), address(self.host()));
-        let sender = if self.random.u8(..4) == 0 {
-            vec![0; 4]
-        } else {
-            sender
-        };
+        let sender = if self.random.u8(..4) == 0 { vec![0; 4] } else { sender };
         let mut message = vec![0, 1, 8, 0, 6, 4, 0, self.random.u8(1..3), 2, 0, 0, 0, 0, 9];
         message.extend(sender);
         message.extend([0; 6]);
@@ -105,26 +92,13 @@ impl Generator<'_> {
         let aim = self.aim();
         let v4 = aim.dst.is_v4();
         let body = self.transport(aim, v4, depth);
-        if v4 {
-            (0x0800, self.v4(aim, &body))
-        } else {
-            (0x86dd, self.v6(aim, body))
-        }
+        if v4 { (0x0800, self.v4(aim, &body)) } else { (0x86dd, self.v6(aim, body)) }
     }
 
     /// Three of four packets go to the endpoint of the connection.
     fn aim(&mut self) -> Aim {
-        let protocol = if self.random.u8(..4) == 0 {
-            self.pick(&PROTOCOLS)
-        } else {
-            self.pick(&TRANSPORTS)
-        };
-        let mut aim = Aim {
-            src: self.host(),
-            dst: self.host(),
-            port: self.pick(&PORTS),
-            protocol,
-        };
+        let protocol = if self.random.u8(..4) == 0 { self.pick(&PROTOCOLS) } else { self.pick(&TRANSPORTS) };
+        let mut aim = Aim { src: self.host(), dst: self.host(), port: self.pick(&PORTS), protocol };
         if self.random.u8(..4) > 0
             && let Some((addr, port, protocol)) = self.tables.endpoint()
         {
@@ -159,14 +133,9 @@ impl Generator<'_> {
     }
 
     fn v4(&mut self, aim: Aim, body: &[u8]) -> Vec<u8> {
-        let words = if self.random.u8(..4) == 0 {
-            self.random.u8(0..=10)
-        } else {
-            0
-        };
-        let fragment: u16 = self.pick(&[
-            0, 0, 0, 0, 0, 0x4000, 0x4000, 0x4000, 0x2000, 0x2001, 1, 0x1fff, 0x8000, 0x0100,
-        ]);
+        let words = if self.random.u8(..4) == 0 { self.random.u8(0..=10) } else { 0 };
+        let fragment: u16 =
+            self.pick(&[0, 0, 0, 0, 0, 0x4000, 0x4000, 0x4000, 0x2000, 0x2001, 1, 0x1fff, 0x8000, 0x0100]);
         let length = 20 + 4 * usize::from(words) + body.len();
         let mut packet = vec![0x45 + words, 0];
         packet.extend(u16::try_from(length).unwrap_or(0).to_be_bytes());
@@ -234,20 +203,9 @@ impl Generator<'_> {
                     body.extend(self.link(kind, inner));
                 }
             }
-            132 => body.extend([
-                0,
-                0,
-                0,
-                7,
-                0,
-                0,
-                0,
-                0,
-                self.pick(&[0, 1, 1, 1, 2, 6, 7, 14, 255]),
-                0,
-                0,
-                20,
-            ]),
+            132 => {
+                body.extend([0, 0, 0, 7, 0, 0, 0, 0, self.pick(&[0, 1, 1, 1, 2, 6, 7, 14, 255]), 0, 0, 20]);
+            }
             1 => body = self.icmp(&[8, 0, 3, 11, 5, 13], depth),
             58 if !v4 => body = self.icmpv6(depth),
             4 | 41 if depth > 0 => body = self.packet(depth - 1).1,
@@ -274,16 +232,7 @@ impl Generator<'_> {
         if self.random.u8(..3) == 0 {
             return self.icmp(&[1, 2, 3, 4, 128, 129, 143], depth);
         }
-        let mut message = vec![
-            self.pick(&[135, 135, 136, 136, 136, 133, 134, 137]),
-            0,
-            0,
-            0,
-            0x20,
-            0,
-            0,
-            0,
-        ];
+        let mut message = vec![self.pick(&[135, 135, 136, 136, 136, 133, 134, 137]), 0, 0, 0, 0x20, 0, 0, 0];
         message.extend(self.host().octets);
         message.extend([2, 1, 2, 0, 0, 0, 0, 9]);
         message

@@ -42,11 +42,7 @@ fn programs_and_oracle_agree_on_every_frame() {
         }
         let random = &mut draw(seed, batch, 2);
         tables.connect(random);
-        let frames = Generator {
-            random,
-            tables: &tables,
-        }
-        .batch(BATCH);
+        let frames = Generator { random, tables: &tables }.batch(BATCH);
         match trial.run(&tables, &frames) {
             Ok(counts) => trial::add(&mut counted, &counts),
             Err(difference) => {
@@ -60,10 +56,7 @@ fn programs_and_oracle_agree_on_every_frame() {
         println!("{reason} {outcome}: {} packets", count.packets);
     }
     let outcomes: BTreeSet<_> = counted.keys().map(|(_, outcome)| *outcome).collect();
-    assert!(
-        outcomes.is_superset(&trial::REACHED.into()),
-        "only {outcomes:?} occurred"
-    );
+    assert!(outcomes.is_superset(&trial::REACHED.into()), "only {outcomes:?} occurred");
 }
 
 /// A number from the environment.

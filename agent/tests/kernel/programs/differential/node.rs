@@ -10,12 +10,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 /// By the third octet, in IPv6 by the second one plus 1; see [`leads`].
-const ROUTES: [(u8, &str); 4] = [
-    (1, "blackhole"),
-    (2, "unicast dev uplink"),
-    (3, "unicast dev pod"),
-    (4, "unicast dev bridge"),
-];
+const ROUTES: [(u8, &str); 4] =
+    [(1, "blackhole"), (2, "unicast dev uplink"), (3, "unicast dev pod"), (4, "unicast dev bridge")];
 
 const LOOPBACK: u32 = 1;
 
@@ -38,30 +34,18 @@ pub fn rig() -> Rig {
         ip(&format!("-6 route add {kind} fd{:02x}::/16 {device}", range - 1));
     }
     let mut rig = Rig::bare();
-    for (device, role) in [
-        ("uplink", Role::Uplink),
-        ("pod", Role::Pod),
-        ("bridge", Role::Bridge),
-    ] {
+    for (device, role) in [("uplink", Role::Uplink), ("pod", Role::Pod), ("bridge", Role::Bridge)] {
         let ifindex = if_nametoindex(device).expect("an interface");
         rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
     }
-    rig.put(
-        "MACS",
-        &LOOPBACK,
-        Mac {
-            sends: 1,
-            ..Mac::default()
-        },
-    );
+    rig.put("MACS", &LOOPBACK, Mac { sends: 1, ..Mac::default() });
     rig
 }
 
 /// Runs `ip` with these words.
 pub fn ip(arguments: &str) {
     let mut ip = Command::new("ip");
-    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .args(arguments.split_whitespace());
+    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments.split_whitespace());
     assert!(ip.status().expect("ip").success(), "ip {arguments}");
 }
 
@@ -71,11 +55,7 @@ pub static HOSTS: LazyLock<Vec<Addr>> = LazyLock::new(|| {
     let v6 = (0..=3).flat_map(|range| {
         [0x10, 0x11].map(|host| Addr::v6([0xfd, range, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]))
     });
-    let others = [
-        Addr::v4([10, 96, 0, 1]),
-        Addr::v4([127, 0, 0, 77]),
-        Addr::v4([224, 0, 0, 5]),
-    ];
+    let others = [Addr::v4([10, 96, 0, 1]), Addr::v4([127, 0, 0, 77]), Addr::v4([224, 0, 0, 5])];
     // As 10.244.1.10, but for the prefix of v4-mapped addresses.
     let alike = Addr::v6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 244, 1, 10]);
     v4.chain(v6).chain(others).chain([alike]).collect()

@@ -42,11 +42,7 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
         let mut oracle = Oracle::new(&tables);
         let mut sent = Vec::new();
         while sent.len() < BATCH {
-            let mut frame = Generator {
-                random: &mut *random,
-                tables: &tables,
-            }
-            .frame();
+            let mut frame = Generator { random: &mut *random, tables: &tables }.frame();
             frame.resize(PAGED + random.usize(..4_000), 0);
             // The kernel takes tags off before it runs the program.
             if !read(&frame).is_tagged && pass(&socket, &frame, random, &mut uncut) {
@@ -60,18 +56,8 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
             std::thread::sleep(Duration::from_millis(1));
             super::trial::add(&mut counts, &trial.counts());
         }
-        assert_eq!(
-            counts,
-            oracle.counts,
-            "batch {batch} of\n{}{tables:#?}",
-            hex(&sent)
-        );
-        assert_eq!(
-            trial.lifted(&tables),
-            oracle.lifted,
-            "batch {batch} of\n{}{tables:#?}",
-            hex(&sent)
-        );
+        assert_eq!(counts, oracle.counts, "batch {batch} of\n{}{tables:#?}", hex(&sent));
+        assert_eq!(trial.lifted(&tables), oracle.lifted, "batch {batch} of\n{}{tables:#?}", hex(&sent));
     }
     println!("{uncut} packets were for the device to cut");
     assert!(uncut > 100, "{uncut}");
@@ -98,7 +84,6 @@ fn pass(socket: &Socket, frame: &[u8], random: &mut fastrand::Rng, uncut: &mut u
 /// So that packets stay in their order.
 fn stay_on_this_processor() {
     let mut only = CpuSet::new();
-    only.set(sched_getcpu().expect("a processor"))
-        .expect("a processor");
+    only.set(sched_getcpu().expect("a processor")).expect("a processor");
     sched_setaffinity(Pid::from_raw(0), &only).expect("the affinity");
 }

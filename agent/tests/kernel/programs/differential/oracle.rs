@@ -33,12 +33,7 @@ pub struct Oracle<'a> {
 
 impl<'a> Oracle<'a> {
     pub fn new(tables: &'a Tables) -> Self {
-        Self {
-            tables,
-            lifted: BTreeSet::new(),
-            counts: Counts::new(),
-            length: 0,
-        }
+        Self { tables, lifted: BTreeSet::new(), counts: Counts::new(), length: 0 }
     }
 
     /// Whether the program stops the frame.
@@ -108,10 +103,7 @@ impl<'a> Oracle<'a> {
             self.lift(wire);
         }
         let nothing_denied = view.suspects == 0 && view.flows == 0;
-        let Some(ip) = wire
-            .ip
-            .filter(|_| !nothing_denied && tables.config.mode != Mode::Off)
-        else {
+        let Some(ip) = wire.ip.filter(|_| !nothing_denied && tables.config.mode != Mode::Off) else {
             return false;
         };
         let Some(flags) = tables.suspects.get(&ip.dst.into()) else {
@@ -170,26 +162,19 @@ impl<'a> Oracle<'a> {
             reserved: 0,
         };
         let service = self.tables.services.get(&asked).ok_or(Outcome::NoIntent)?;
-        let denial = self
-            .tables
-            .denial(ip.dst, *service, u16::from_be(reply.src_port), original.protocol);
+        let denial = self.tables.denial(ip.dst, *service, u16::from_be(reply.src_port), original.protocol);
         denial.ok_or(Outcome::NotDenied)
     }
 
     fn lift(&mut self, wire: &Wire) {
         let holder = wire.holder.map(Addr::from);
-        self.lifted
-            .extend(holder.filter(|holder| self.tables.terminated.contains_key(holder)));
+        self.lifted.extend(holder.filter(|holder| self.tables.terminated.contains_key(holder)));
     }
 
     /// Stops the packet. Without a live endpoint it is rejected instead of redirected. The limits have no room for an answer,
     /// which is counted where one could be given.
     fn stop(&mut self, reason: Reason, ip: &Ip, wire: &Wire, own: Action) -> bool {
-        let action = if own == Action::Unset {
-            self.tables.action(reason)
-        } else {
-            own
-        };
+        let action = if own == Action::Unset { self.tables.action(reason) } else { own };
         let to_one = wire.receiver[0] & 1 == 0 && [ip.src, ip.dst].into_iter().all(is_one_host);
         if matches!(action, Action::Reject | Action::Redirect)
             && to_one
@@ -232,10 +217,7 @@ fn address(family: u16, words: [u32; 4]) -> Option<IpAddr> {
     let [a, b, c, d] = words.map(u32::to_ne_bytes);
     match family {
         2 => Some(IpAddr::from(a)),
-        10 => <[u8; 16]>::try_from([a, b, c, d].concat())
-            .ok()
-            .map(Ipv6Addr::from)
-            .map(IpAddr::V6),
+        10 => <[u8; 16]>::try_from([a, b, c, d].concat()).ok().map(Ipv6Addr::from).map(IpAddr::V6),
         _ => None,
     }
 }

@@ -49,10 +49,7 @@ impl Socket {
 
     /// Sends a frame with `linear` octets in the linear part.
     pub fn send(&self, frame: &[u8], linear: u16) {
-        let header = Header {
-            linear_length: linear,
-            ..Header::default()
-        };
+        let header = Header { linear_length: linear, ..Header::default() };
         assert!(self.write(&header, frame), "{}", io::Error::last_os_error());
     }
 
@@ -71,10 +68,8 @@ impl Socket {
     }
 
     fn write(&self, header: &Header, frame: &[u8]) -> bool {
-        let part = |start: *const libc::c_void, length| libc::iovec {
-            iov_base: start.cast_mut(),
-            iov_len: length,
-        };
+        let part =
+            |start: *const libc::c_void, length| libc::iovec { iov_base: start.cast_mut(), iov_len: length };
         let parts = [
             part((&raw const *header).cast(), size_of::<Header>()),
             part(frame.as_ptr().cast(), frame.len()),

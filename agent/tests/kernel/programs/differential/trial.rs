@@ -60,10 +60,8 @@ impl Trial {
                 let lifted = oracle.lifted.len();
                 let (expected, stopped) = (oracle.stops(program, frame), self.stops(program, frame));
                 if stopped != Ok(expected) {
-                    let _ = writeln!(
-                        differences,
-                        "{program:?}: oracle stops {expected}, program {stopped:?}"
-                    );
+                    let _ =
+                        writeln!(differences, "{program:?}: oracle stops {expected}, program {stopped:?}");
                 }
                 // At once: another program lifts what this one has missed.
                 if oracle.lifted.len() > lifted && self.lifted(tables) != oracle.lifted {
@@ -73,28 +71,16 @@ impl Trial {
         }
         let counts = self.counts();
         if counts != oracle.counts {
-            let _ = writeln!(
-                differences,
-                "oracle counts {:#?}, programs {counts:#?}",
-                oracle.counts
-            );
+            let _ = writeln!(differences, "oracle counts {:#?}, programs {counts:#?}", oracle.counts);
         }
         let lifted = self.lifted(tables);
         if lifted != oracle.lifted {
-            let _ = writeln!(
-                differences,
-                "oracle lifts {:?}, programs {lifted:?}",
-                oracle.lifted
-            );
+            let _ = writeln!(differences, "oracle lifts {:?}, programs {lifted:?}", oracle.lifted);
         }
         for addr in lifted {
             tables.unlift(&mut self.rig, &addr);
         }
-        if differences.is_empty() {
-            Ok(counts)
-        } else {
-            Err(differences)
-        }
+        if differences.is_empty() { Ok(counts) } else { Err(differences) }
     }
 
     /// Whether the program stops the frame; an error if it does anything else.
@@ -158,21 +144,14 @@ impl Trial {
             }
         }
         let difference = differs(&small).unwrap_or(difference);
-        format!(
-            "{difference}frame {}shrunk {}",
-            hex(std::slice::from_ref(found)),
-            hex(&[small])
-        )
+        format!("{difference}frame {}shrunk {}", hex(std::slice::from_ref(found)), hex(&[small]))
     }
 }
 
 /// Frames as text, one in a line.
 pub fn hex(frames: &[Vec<u8>]) -> String {
     let octets = |frame: &Vec<u8>| {
-        frame
-            .iter()
-            .fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
-            + "\n"
+        frame.iter().fold(String::new(), |text, octet| text + &format!("{octet:02x}")) + "\n"
     };
     frames.iter().map(octets).collect()
 }

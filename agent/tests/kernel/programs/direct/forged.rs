@@ -27,48 +27,21 @@ fn two_packets_from_where_the_node_routes_the_ip_confirm_a_holder_and_a_burst_do
     rig.run(FROM, &from(HELD, &[]));
     let later = entry(&mut rig, HELD);
     assert_eq!(later.holder_ns, burst.holder_ns);
-    assert!(
-        later.confirmed_ns >= later.holder_ns + Terminated::APART_NS,
-        "{later:?}"
-    );
+    assert!(later.confirmed_ns >= later.holder_ns + Terminated::APART_NS, "{later:?}");
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
     let table = [
-        (
-            "from another pod's interface",
-            Some(Role::Pod),
-            FROM,
-            from(X, &[]),
-            X,
-        ),
+        ("from another pod's interface", Some(Role::Pod), FROM, from(X, &[]), X),
         ("tagged", Some(Role::Pod), FROM, from(HELD, &[0x8100]), HELD),
-        (
-            "tagged twice",
-            Some(Role::Pod),
-            FROM,
-            from(HELD, &[0x88a8, 0x8100]),
-            HELD,
-        ),
+        ("tagged twice", Some(Role::Pod), FROM, from(HELD, &[0x88a8, 0x8100]), HELD),
         ("from an uplink", Some(Role::Uplink), FROM, from(HELD, &[]), HELD),
         ("from a bridge", Some(Role::Bridge), FROM, from(HELD, &[]), HELD),
         ("from an unknown interface", None, FROM, from(HELD, &[]), HELD),
-        (
-            "ARP, as the node proxies it",
-            Some(Role::Pod),
-            FROM,
-            arp(HELD),
-            HELD,
-        ),
-        (
-            "a RST that the node made",
-            Some(Role::Pod),
-            TO,
-            from(HELD, &[]),
-            HELD,
-        ),
+        ("ARP, as the node proxies it", Some(Role::Pod), FROM, arp(HELD), HELD),
+        ("a RST that the node made", Some(Role::Pod), TO, from(HELD, &[]), HELD),
     ];
     for (name, role, program, frame, ip) in table {
         let mut rig = pod_at(role);

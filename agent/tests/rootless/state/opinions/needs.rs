@@ -37,20 +37,14 @@ fn all_pods_that_slices_name_at_the_endpoint_are_asked_for() {
         assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
         show(&mut world, selection, &[dead(pod)]);
     }
-    show_slices(
-        &mut world,
-        &[(X, Some(a.uid)), (X, Some(c.uid)), (X, Some(d.uid))],
-    );
+    show_slices(&mut world, &[(X, Some(a.uid)), (X, Some(c.uid)), (X, Some(d.uid))]);
     assert_eq!(world.carried_out(), [X]);
 }
 
 #[test]
 fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
     let (mut world, a) = World::cluster().with_a();
-    let by_hand = Service {
-        selector: None,
-        ..web()
-    };
+    let by_hand = Service { selector: None, ..web() };
     world.tell(Fact::Service(Change::Applied(by_hand)));
     world.list(&[dead(&a)]);
     assert_eq!(first(&mut world), [named("a"), on_node_a(), slices_of_web()]);
@@ -61,21 +55,13 @@ fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
 
 /// A pod of a Deployment.
 fn replica(name: &str, ips: &[Addr]) -> Pod {
-    Pod {
-        workload: Some(Workload::new("shop", ("Deployment", "pg"))),
-        ..pod("shop", name, "pg", ips)
-    }
+    Pod { workload: Some(Workload::new("shop", ("Deployment", "pg"))), ..pod("shop", name, "pg", ips) }
 }
 
 #[test]
 fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespace() {
     let unselective = || Some([("app", "only-its-controller-knows")].into_iter().collect());
-    for (selector, starts) in [
-        (None, true),
-        (None, false),
-        (unselective(), true),
-        (unselective(), false),
-    ] {
+    for (selector, starts) in [(None, true), (None, false), (unselective(), true), (unselective(), false)] {
         let mut world = World::cluster();
         let by_hand = Service { selector, ..web() };
         world.tell(Fact::Service(Change::Applied(by_hand)));
@@ -87,20 +73,14 @@ fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespa
         let mut pods = vec![dead(&a), b];
         world.list(&pods);
         assert_eq!(world.held(), [X]);
-        let of_shop = Selection::Labelled {
-            namespace: "shop".into(),
-            selector: Selector::default(),
-            node: None,
-        };
+        let of_shop =
+            Selection::Labelled { namespace: "shop".into(), selector: Selector::default(), node: None };
         assert_eq!(first(&mut world), [of_shop.clone(), on_node_a(), slices_of_web()]);
         show_slices(&mut world, &listed);
         show(&mut world, named("a"), &pods[..1]);
         assert_eq!(world.held(), [X], "the next replica may be starting");
         if starts {
-            pods.push(Pod {
-                sandbox: Sandbox::Unsettled,
-                ..replica("c", &[])
-            });
+            pods.push(Pod { sandbox: Sandbox::Unsettled, ..replica("c", &[]) });
         }
         show(&mut world, of_shop, &pods);
         let expected: &[Addr] = if starts { &[] } else { &[X] };
@@ -157,10 +137,7 @@ fn a_denial_that_needs_fewer_lists_than_before_is_released_once_these_agree() {
     show(&mut world, named("c"), &[dead(&c)]);
     show_slices(&mut world, &[(Y, Some(c.uid))]);
     assert_eq!(world.held(), [Y], "the pods of the Service are to agree too");
-    let by_hand = Service {
-        selector: None,
-        ..web()
-    };
+    let by_hand = Service { selector: None, ..web() };
     world.tell(Fact::Service(Change::Applied(by_hand)));
     assert_eq!(world.carried_out(), [Y]);
 }
@@ -168,10 +145,7 @@ fn a_denial_that_needs_fewer_lists_than_before_is_released_once_these_agree() {
 #[test]
 fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_alone() {
     let (mut world, a) = World::cluster().with_a();
-    let mut api = Service {
-        vips: vec![Addr::v4([10, 96, 0, 2])],
-        ..web()
-    };
+    let mut api = Service { vips: vec![Addr::v4([10, 96, 0, 2])], ..web() };
     api.name.1 = "api".into();
     world.tell(Fact::Service(Change::Applied(api)));
     world.list(&[dead(&a)]);
@@ -181,11 +155,7 @@ fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_al
     let mut of_api = slice("api", &[(X, Some(a.uid))]);
     of_api.service = Some(("shop".into(), "api".into()));
     world.tell(Fact::Slice(Change::Applied(of_api)));
-    assert_eq!(
-        world.held(),
-        [X],
-        "pods of that Service may be missing in the first list"
-    );
+    assert_eq!(world.held(), [X], "pods of that Service may be missing in the first list");
     world.list(&[dead(&a)]);
     assert_eq!((world.carried_out().len(), world.held().len()), (1, 1));
 }
@@ -211,19 +181,10 @@ fn a_narrow_list_of_other_pods_of_the_node_leaves_an_ip_that_one_list_shows_unus
     show(&mut world, labelled("shop", "web"), &[dead(&a)]);
     show_slices(&mut world, &[(X, Some(a.uid))]);
     assert_eq!(world.carried_out(), [X]);
-    assert!(
-        world.state.tables().terminated.is_empty(),
-        "another pod may hold it"
-    );
-    let earlier = Part {
-        sent: Duration::ZERO,
-        ..part(on_node_a(), vec![dead(&a)])
-    };
+    assert!(world.state.tables().terminated.is_empty(), "another pod may hold it");
+    let earlier = Part { sent: Duration::ZERO, ..part(on_node_a(), vec![dead(&a)]) };
     world.tell(Fact::PodsOf(earlier));
-    assert!(
-        world.state.tables().terminated.is_empty(),
-        "sent before the first list"
-    );
+    assert!(world.state.tables().terminated.is_empty(), "sent before the first list");
     show(&mut world, on_node_a(), &[dead(&a)]);
     assert_eq!(world.state.tables().terminated.len(), 1);
 }
@@ -231,10 +192,7 @@ fn a_narrow_list_of_other_pods_of_the_node_leaves_an_ip_that_one_list_shows_unus
 #[test]
 fn two_possible_holders_that_one_narrow_list_shows_end_a_denial_as_one_does() {
     for holders in 1..=2 {
-        let settings = Settings {
-            ipam: Ipam::Cluster,
-            ..settings()
-        };
+        let settings = Settings { ipam: Ipam::Cluster, ..settings() };
         let (mut world, a) = World::with(settings).with_a();
         world.pod(&dead(&a));
         assert_eq!(world.carried_out(), [X]);

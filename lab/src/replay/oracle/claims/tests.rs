@@ -17,10 +17,7 @@ fn another_pod_that_claims_the_ip_makes_it_reused() {
     assert_eq!(world.apply(Kind::Pod, stranger("b", X)).verdict(), "reused");
     assert_eq!(world.prove().unwrap().owner.as_deref(), Some("b"));
     let mut world = Small::listing(retired(a()));
-    assert_eq!(
-        world.apply(Kind::Pod, stranger("b", X)).verdict(),
-        "reused (openers)"
-    );
+    assert_eq!(world.apply(Kind::Pod, stranger("b", X)).verdict(), "reused (openers)");
 }
 
 #[test]
@@ -28,10 +25,7 @@ fn a_multus_address_is_a_claim() {
     let mut pod = stranger("b", "10.244.1.6");
     let status = json!([{"name": "net1", "ips": [X]}]).to_string();
     pod["metadata"]["annotations"] = json!({"k8s.v1.cni.cncf.io/network-status": status});
-    assert_eq!(
-        Small::listing(dead(a())).apply(Kind::Pod, pod).verdict(),
-        "reused"
-    );
+    assert_eq!(Small::listing(dead(a())).apply(Kind::Pod, pod).verdict(), "reused");
 }
 
 #[test]
@@ -50,9 +44,7 @@ fn claims_of_one_list_have_no_order_and_across_lists_only_perhaps() {
 #[test]
 fn an_older_claim_than_a_retired_ones_is_no_reuse() {
     let mut world = Small::new();
-    world
-        .apply(Kind::Pod, stranger("b", X))
-        .apply(Kind::Pod, retired(a()));
+    world.apply(Kind::Pod, stranger("b", X)).apply(Kind::Pod, retired(a()));
     world.apply(Kind::EndpointSlice, slice(&json!([endpoint(X, "a")])));
     assert_eq!(world.verdict(), "which claim of the IP is newer is unknown");
 }
@@ -67,9 +59,7 @@ fn a_live_pod_that_the_service_selects_keeps_the_ip() {
 #[test]
 fn two_live_claimants_pass() {
     let mut world = Small::listing(dead(a()));
-    world
-        .apply(Kind::Pod, stranger("b", X))
-        .apply(Kind::Pod, stranger("c", X));
+    world.apply(Kind::Pod, stranger("b", X)).apply(Kind::Pod, stranger("c", X));
     assert_eq!(world.verdict(), "two live pods claim the IP");
 }
 
@@ -82,10 +72,7 @@ fn a_selected_pod_without_an_ip_may_hold_it_on_any_node() {
         Small::listing(dead(a())).apply(Kind::Pod, pod).verdict()
     };
     assert_eq!(verdict(|_| {}), CANDIDATE);
-    assert_eq!(
-        verdict(|pod| pod["spec"]["nodeName"] = "node-b".into()),
-        CANDIDATE
-    );
+    assert_eq!(verdict(|pod| pod["spec"]["nodeName"] = "node-b".into()), CANDIDATE);
     assert_eq!(verdict(|pod| pod["spec"]["nodeName"] = Value::Null), DEAD);
     assert_eq!(verdict(|pod| pod["spec"]["hostNetwork"] = true.into()), DEAD);
     assert_eq!(verdict(|pod| pod["status"]["phase"] = "Failed".into()), DEAD);
@@ -100,22 +87,10 @@ fn a_selected_pod_whose_sandbox_restarts_may_hold_it() {
         pod["status"]["containerStatuses"] = json!([{"state": {"running": {"startedAt": start}}}]);
         Small::listing(dead(a())).apply(Kind::Pod, pod).verdict()
     };
-    assert_eq!(
-        verdict("False", "2026-01-01T00:00:00Z", Some("2026-01-01T00:00:01Z")),
-        CANDIDATE
-    );
-    assert_eq!(
-        verdict("True", "2026-01-01T00:00:09Z", Some("2026-01-01T00:00:01Z")),
-        CANDIDATE
-    );
-    assert_eq!(
-        verdict("True", "2026-01-01T00:00:01Z", Some("2026-01-01T00:00:01Z")),
-        DEAD
-    );
-    assert_eq!(
-        verdict("True", "2026-01-01T00:00:01Z", None),
-        format!("perhaps {DEAD}")
-    );
+    assert_eq!(verdict("False", "2026-01-01T00:00:00Z", Some("2026-01-01T00:00:01Z")), CANDIDATE);
+    assert_eq!(verdict("True", "2026-01-01T00:00:09Z", Some("2026-01-01T00:00:01Z")), CANDIDATE);
+    assert_eq!(verdict("True", "2026-01-01T00:00:01Z", Some("2026-01-01T00:00:01Z")), DEAD);
+    assert_eq!(verdict("True", "2026-01-01T00:00:01Z", None), format!("perhaps {DEAD}"));
 }
 
 #[test]

@@ -56,11 +56,7 @@ impl State {
     #[must_use]
     pub fn partial(&self) -> (usize, Vec<String>) {
         const NAMED: usize = 3;
-        let pods = self
-            .cluster
-            .pods
-            .possible_holders()
-            .filter(|record| record.pod.partial);
+        let pods = self.cluster.pods.possible_holders().filter(|record| record.pod.partial);
         let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
         let slices = self.cluster.endpoint_index.left_out.slices(true);
         let slices = slices.map(|name| format!("EndpointSlice {}", named(name)));
@@ -98,11 +94,7 @@ mod tests {
             name: (namespace.into(), name.into()),
             service: Some((namespace.into(), name.into())),
             endpoints: (1..=endpoints).map(endpoint).collect(),
-            ports: vec![SlicePort {
-                name: PortName::new("http"),
-                port: 80,
-                protocol: Protocol::Tcp,
-            }],
+            ports: vec![SlicePort { name: PortName::new("http"), port: 80, protocol: Protocol::Tcp }],
             partial: false,
             triggered: None,
         }
@@ -110,10 +102,7 @@ mod tests {
 
     #[test]
     fn a_namespace_fills_at_most_half_of_the_index_and_gets_room_that_is_given_back() {
-        let mut endpoint_index = EndpointIndex {
-            room: Quota::of(8),
-            ..EndpointIndex::default()
-        };
+        let mut endpoint_index = EndpointIndex { room: Quota::of(8), ..EndpointIndex::default() };
         let mut now = Duration::from_secs(1);
         let mut list = |namespace, name, endpoints| {
             endpoint_index.show(now, slice(namespace, name, endpoints));
@@ -121,10 +110,7 @@ mod tests {
         };
         assert!(list("flood", "a", 9));
         assert!(!list("flood", "a", 4));
-        assert!(
-            !list("flood", "a", 4),
-            "what is listed already takes no more room"
-        );
+        assert!(!list("flood", "a", 4), "what is listed already takes no more room");
         assert!(list("flood", "b", 1));
         assert!(!list("shop", "web", 2));
         endpoint_index.delete(now, &("flood".into(), "a".into()));

@@ -74,9 +74,7 @@ impl EndpointIndex {
     pub fn has_more_ips(&self, service: &Name, than: usize) -> bool {
         let mut last = None;
         let ips = self.of(service).map(|(endpoint, _)| endpoint.ip);
-        ips.filter(|ip| last.replace(*ip) != Some(*ip))
-            .nth(than)
-            .is_some()
+        ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
     }
 
     /// The IPs of a Service.
@@ -87,10 +85,8 @@ impl EndpointIndex {
 
     /// Where a pod is, or was, listed.
     pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&Name, Addr)> {
-        let places = self
-            .places
-            .ips(uid)
-            .flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
+        let places =
+            self.places.ips(uid).flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
         places.filter(move |(service, ip)| self.names(service, *ip, uid))
     }
 
@@ -102,8 +98,7 @@ impl EndpointIndex {
     /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
         let from = self.ips.from((ip, Name::default())).map(|(pair, ())| pair);
-        from.take_while(move |(own, _)| *own == ip)
-            .map(|(_, service)| service)
+        from.take_while(move |(own, _)| *own == ip).map(|(_, service)| service)
     }
 
     /// True if any Service lists the pod, or listed it recently.
@@ -139,9 +134,7 @@ impl EndpointIndex {
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
     pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
         if let Some(endpoints) = self.services.get_mut(service) {
-            endpoints
-                .listings_mut(endpoint)
-                .for_each(|listing| listing.hit(now));
+            endpoints.listings_mut(endpoint).for_each(|listing| listing.hit(now));
         }
     }
 
@@ -150,11 +143,7 @@ impl EndpointIndex {
         let endpoints = self.services.entry(service.clone()).or_default();
         let target = Some(uid);
         let listing = Listing::default();
-        let new = endpoints.add(std::iter::once(Entry {
-            endpoint,
-            target,
-            listing,
-        }));
+        let new = endpoints.add(std::iter::once(Entry { endpoint, target, listing }));
         if new > 0 {
             self.remembered.add(service, now.into(), endpoint, target);
         }
@@ -218,9 +207,7 @@ impl EndpointIndex {
         let known = self.services.get(new.service);
         let is_new =
             |endpoint, target| known.is_none_or(|endpoints| endpoints.get(&endpoint, target).is_none());
-        let new_ones = new
-            .named()
-            .filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
+        let new_ones = new.named().filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
         self.room.admits(&new.service.0, new_ones.count())
     }
 
@@ -234,11 +221,7 @@ impl EndpointIndex {
             let (target, mut listing) = (shown.target, Listing::default());
             listing.port.name(port.name);
             listing.add(shown.ready);
-            Entry {
-                endpoint,
-                target,
-                listing,
-            }
+            Entry { endpoint, target, listing }
         }));
         self.room.take(service.0.clone(), new);
         if self.remembered.count(service) > 0 {

@@ -41,20 +41,12 @@ impl LeftOut {
 
     /// Namespace and name of those for which there is no room, or of those that were read only in part.
     pub(in crate::state) fn slices(&self, partial: bool) -> impl Iterator<Item = &Name> {
-        let slices = if partial {
-            &self.partial
-        } else {
-            &self.without_room
-        };
+        let slices = if partial { &self.partial } else { &self.without_room };
         slices.iter()
     }
 
     fn slices_mut(&mut self, partial: bool) -> &mut BTreeSet<Name> {
-        if partial {
-            &mut self.partial
-        } else {
-            &mut self.without_room
-        }
+        if partial { &mut self.partial } else { &mut self.without_room }
     }
 
     /// The next slices without room, at most so many; after the last one the first again.

@@ -65,9 +65,7 @@ impl Places {
     /// The UIDs of a name.
     pub(in crate::state) fn uids(&self, name: PodName) -> impl Iterator<Item = Uid> {
         let after = self.by_name.from((name, Uid::NONE)).map(|(pair, ())| pair);
-        after
-            .take_while(move |(known, _)| *known == name)
-            .map(|(_, uid)| *uid)
+        after.take_while(move |(known, _)| *known == name).map(|(_, uid)| *uid)
     }
 
     fn of(&self, uid: Uid) -> impl Iterator<Item = (Addr, Option<PodName>)> {

@@ -14,9 +14,8 @@ impl EndpointIndex {
             return;
         };
         for (endpoint, shown, port) in part.named() {
-            if let Some(listing) = endpoints
-                .get_mut(&endpoint, shown.target)
-                .filter(|listing| listing.slices == 1)
+            if let Some(listing) =
+                endpoints.get_mut(&endpoint, shown.target).filter(|listing| listing.slices == 1)
             {
                 listing.port = Port::Named(port.name);
             }

@@ -25,9 +25,7 @@ impl EndpointIndex {
         let is_ready = move |listing: &Listing| listing.is_recently_ready(now);
         let mut last = None;
         let ready = endpoints.filter(move |(_, targets)| targets.values().any(is_ready));
-        ready
-            .map(|(endpoint, _)| endpoint.ip)
-            .filter(move |ip| last.replace(*ip) != Some(*ip))
+        ready.map(|(endpoint, _)| endpoint.ip).filter(move |ip| last.replace(*ip) != Some(*ip))
     }
 
     /// True if an IP of a Service was ready then.
@@ -47,9 +45,7 @@ impl EndpointIndex {
     /// Whether a slice of the Service lists a pod at the IP now.
     #[must_use]
     pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        let mut targets = self
-            .at(service, ip)
-            .filter_map(|(_, targets)| targets.get(Some(uid)));
+        let mut targets = self.at(service, ip).filter_map(|(_, targets)| targets.get(Some(uid)));
         targets.any(Listing::is_current)
     }
 }

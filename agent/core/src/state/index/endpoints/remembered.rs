@@ -49,10 +49,7 @@ impl Remembered {
     /// The Services whose oldest one is old.
     pub(in crate::state) fn due(&self, is_old: impl Fn(Moment) -> bool) -> Vec<Name> {
         let oldest = |absent: &Absent| absent.oldest.first().map(|(used, ..)| *used);
-        let due = self
-            .0
-            .iter()
-            .filter(|(_, absent)| oldest(absent).is_some_and(&is_old));
+        let due = self.0.iter().filter(|(_, absent)| oldest(absent).is_some_and(&is_old));
         due.map(|(service, _)| service.clone()).collect()
     }
 }

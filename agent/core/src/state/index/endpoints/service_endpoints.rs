@@ -81,9 +81,7 @@ impl Endpoints {
         endpoint: &Endpoint,
     ) -> impl Iterator<Item = &mut Listing> {
         let first = self.0.partition_point(|entry| entry.endpoint < *endpoint);
-        let own = self.0[first..]
-            .iter_mut()
-            .take_while(|entry| entry.endpoint == *endpoint);
+        let own = self.0[first..].iter_mut().take_while(|entry| entry.endpoint == *endpoint);
         own.map(|entry| &mut entry.listing)
     }
 
@@ -212,21 +210,13 @@ mod tests {
     use crate::facts::Protocol;
 
     fn endpoint(port: u16) -> Endpoint {
-        Endpoint {
-            ip: Addr::v4([10, 0, 0, 1]),
-            port,
-            protocol: Protocol::Tcp,
-        }
+        Endpoint { ip: Addr::v4([10, 0, 0, 1]), port, protocol: Protocol::Tcp }
     }
 
     fn entry(port: u16, pod: u16) -> Entry {
         let mut listing = Listing::default();
         listing.add(true);
-        Entry {
-            endpoint: endpoint(port),
-            target: Uid::parse(&pod.to_string()),
-            listing,
-        }
+        Entry { endpoint: endpoint(port), target: Uid::parse(&pod.to_string()), listing }
     }
 
     fn of(entries: &[(u16, u16)]) -> Endpoints {
@@ -242,15 +232,10 @@ mod tests {
             let pods = |port: u16| (0..counts[usize::from(port)]).map(move |pod| (port, pod));
             let entries: Vec<(u16, u16)> = (0..3).flat_map(pods).collect();
             let endpoints = of(&entries);
-            let found: Vec<(u16, usize)> = endpoints
-                .all()
-                .map(|(endpoint, targets)| (endpoint.port, targets.iter().count()))
-                .collect();
+            let found: Vec<(u16, usize)> =
+                endpoints.all().map(|(endpoint, targets)| (endpoint.port, targets.iter().count())).collect();
             let all = (0..3).map(|port| (port, usize::from(counts[usize::from(port)])));
-            assert_eq!(
-                found,
-                all.clone().filter(|(_, count)| *count > 0).collect::<Vec<_>>()
-            );
+            assert_eq!(found, all.clone().filter(|(_, count)| *count > 0).collect::<Vec<_>>());
             for (port, count) in all {
                 let targets = endpoints.targets(&endpoint(port));
                 assert_eq!(targets.map_or(0, |targets| targets.keys().count()), count);
@@ -268,10 +253,7 @@ mod tests {
             assert_eq!(endpoints.add(more.into_iter().chain(further)), expected);
             for (pod, slices) in [(1, 2), (2, 1), (3, 2)] {
                 let listing = endpoints.get(&endpoint(1), entry(1, pod).target);
-                assert_eq!(
-                    listing.map(|listing| (listing.slices, listing.ready)),
-                    Some((slices, slices))
-                );
+                assert_eq!(listing.map(|listing| (listing.slices, listing.ready)), Some((slices, slices)));
             }
         }
     }
@@ -281,10 +263,8 @@ mod tests {
         for pods in [1..3, 1..40] {
             let all: Vec<(u16, u16)> = (0..50).map(|pod| (1, pod)).collect();
             let mut endpoints = of(&all);
-            let gone: Vec<(Endpoint, Target)> = pods
-                .clone()
-                .map(|pod| (endpoint(1), entry(1, pod).target))
-                .collect();
+            let gone: Vec<(Endpoint, Target)> =
+                pods.clone().map(|pod| (endpoint(1), entry(1, pod).target)).collect();
             assert_eq!(endpoints.remove(&gone), gone.len());
             assert_eq!(endpoints.remove(&gone), 0);
             for pod in 0..50 {

@@ -27,10 +27,7 @@ impl<'a> SlicePart<'a> {
         let whole = Self::whole(slice)?;
         let same = other.filter(|other| other.service == slice.service && other.ports == slice.ports);
         Some(match same {
-            Some(other) => Self {
-                endpoints: missing(&slice.endpoints, &other.endpoints),
-                ..whole
-            },
+            Some(other) => Self { endpoints: missing(&slice.endpoints, &other.endpoints), ..whole },
             None => whole,
         })
     }
@@ -41,11 +38,7 @@ impl<'a> SlicePart<'a> {
     ) -> impl Iterator<Item = (Endpoint, &'a SliceEndpoint, &'a SlicePort)> {
         self.endpoints.iter().flat_map(|shown| {
             self.ports.iter().map(move |port| {
-                let endpoint = Endpoint {
-                    ip: shown.ip,
-                    port: port.port,
-                    protocol: port.protocol,
-                };
+                let endpoint = Endpoint { ip: shown.ip, port: port.port, protocol: port.protocol };
                 (endpoint, *shown, port)
             })
         })
@@ -57,12 +50,7 @@ fn missing<'a>(elements: &'a [SliceEndpoint], others: &[SliceEndpoint]) -> Vec<&
     let same = |(a, b): &(&SliceEndpoint, &SliceEndpoint)| a == b;
     let first = elements.iter().zip(others).take_while(same).count();
     let (elements, others) = (&elements[first..], &others[first..]);
-    let last = elements
-        .iter()
-        .rev()
-        .zip(others.iter().rev())
-        .take_while(same)
-        .count();
+    let last = elements.iter().rev().zip(others.iter().rev()).take_while(same).count();
     let (elements, others) = (&elements[..elements.len() - last], &others[..others.len() - last]);
     let mut counts: HashMap<&SliceEndpoint, usize> = HashMap::new();
     for other in others {

@@ -74,11 +74,7 @@ mod tests {
     use std::time::Duration;
 
     fn claim(order: u64, published: bool) -> Claim {
-        Claim {
-            published,
-            order,
-            since: Duration::from_secs(order).into(),
-        }
+        Claim { published, order, since: Duration::from_secs(order).into() }
     }
 
     #[test]
@@ -88,12 +84,7 @@ mod tests {
         let shown = |_, _: &Claim| true;
         claims.add([(b, claim(1, false)), (a, claim(1, true))], shown);
         claims.add([(a, claim(2, true)), (b, claim(2, false))], shown);
-        let order = |claims: &Claims| {
-            claims
-                .iter()
-                .map(|(ip, claim)| (*ip, claim.order))
-                .collect::<Vec<_>>()
-        };
+        let order = |claims: &Claims| claims.iter().map(|(ip, claim)| (*ip, claim.order)).collect::<Vec<_>>();
         assert_eq!(order(&claims), [(a, 1), (b, 1)]);
         claims.add([(b, claim(3, true))], shown);
         assert_eq!(order(&claims), [(a, 1), (b, 3)]);

@@ -14,10 +14,7 @@ impl PodIndex {
 
     /// Pods that the API no longer shows.
     pub fn absent(&self) -> impl Iterator<Item = Uid> {
-        self.records
-            .iter()
-            .filter(|(_, record)| !record.present)
-            .map(|(uid, _)| *uid)
+        self.records.iter().filter(|(_, record)| !record.present).map(|(uid, _)| *uid)
     }
 
     /// Restores a pod that an earlier process saw dead at an IP. Its status may have been rewritten since. False if the API shows
@@ -29,27 +26,14 @@ impl PodIndex {
         node: Option<Text>,
         now: Duration,
     ) -> bool {
-        let pod = || Pod {
-            uid,
-            node,
-            bound,
-            ..Pod::default()
-        };
-        let record = self.records.entry(uid).or_insert_with(|| {
-            Box::new(Record {
-                pod: pod(),
-                ..Record::default()
-            })
-        });
+        let pod = || Pod { uid, node, bound, ..Pod::default() };
+        let record =
+            self.records.entry(uid).or_insert_with(|| Box::new(Record { pod: pod(), ..Record::default() }));
         let is_new = !record.present || record.uid_state == UidState::Retired;
         if is_new {
             record.uid_state = UidState::Dead;
             record.pod.bound = record.pod.bound.lower(bound);
-            let claim = Claim {
-                published: bound == Mode::Enforce,
-                order: self.order,
-                since: now.into(),
-            };
+            let claim = Claim { published: bound == Mode::Enforce, order: self.order, since: now.into() };
             record.claims.first(ip, claim);
         }
         record.unconfirmed &= record.uid_state != UidState::Dead;

@@ -33,8 +33,7 @@ impl PodIndex {
     /// True if the pod is proven dead, by more than one list.
     #[must_use]
     pub fn is_dead(&self, uid: Uid) -> bool {
-        self.get(uid)
-            .is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
+        self.get(uid).is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
     }
 
     /// All records.
@@ -99,10 +98,7 @@ impl PodIndex {
 
     /// Pods that show an IP from `first` to `last`, as [`PodIndex::claimants`].
     pub fn claimants_between(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = (Addr, &Record)> {
-        let claims = self
-            .places
-            .claims_from(first)
-            .take_while(move |(ip, _)| *ip <= last);
+        let claims = self.places.claims_from(first).take_while(move |(ip, _)| *ip <= last);
         claims.filter_map(|(ip, uid)| Some((ip, self.get(uid)?)))
     }
 
@@ -154,11 +150,8 @@ impl PodIndex {
         let before = self.get(uid).cloned();
         self.change(uid, |record| {
             record.present = false;
-            record.uid_state = if record.unconfirmed {
-                UidState::Live
-            } else {
-                proven_for_good(record.uid_state)
-            };
+            record.uid_state =
+                if record.unconfirmed { UidState::Live } else { proven_for_good(record.uid_state) };
         });
         (uid, before)
     }
@@ -205,22 +198,15 @@ impl PodIndex {
         self.records.entry(uid).or_default();
         self.change(uid, |record| {
             let known = record.uid_state;
-            record.uid_state = if known == UidState::Dead && !record.unconfirmed {
-                UidState::Dead
-            } else {
-                proven_by(&pod)
-            };
+            record.uid_state =
+                if known == UidState::Dead && !record.unconfirmed { UidState::Dead } else { proven_by(&pod) };
             record.unconfirmed = from_list && record.uid_state > known;
             record.narrowly = false;
             if record.uid_state == UidState::Dead && known != UidState::Dead {
                 record.died = if from_list { Duration::ZERO } else { now }.into();
             }
             record.present = true;
-            let claim = |ip| Claim {
-                published: pod.ips.contains(&ip),
-                order,
-                since: now.into(),
-            };
+            let claim = |ip| Claim { published: pod.ips.contains(&ip), order, since: now.into() };
             let shown = pod.addresses().filter(|_| !pod.host_network);
             let pod_before = &record.pod;
             let was_shown = |ip, claim: &Claim| {
@@ -230,9 +216,8 @@ impl PodIndex {
             record.claims.add(shown.map(|ip| (ip, claim(ip))), was_shown);
             record.pod = pod;
             record.settled = settled;
-            record.possible_holder_since = record
-                .is_possible_holder()
-                .then(|| record.possible_holder_since.unwrap_or(now.into()));
+            record.possible_holder_since =
+                record.is_possible_holder().then(|| record.possible_holder_since.unwrap_or(now.into()));
         });
         Some((uid, before))
     }
@@ -250,11 +235,7 @@ impl PodIndex {
 
 /// The state that holds without the object: a phase may have been taken back since, a death cannot be.
 fn proven_for_good(uid_state: UidState) -> UidState {
-    if uid_state == UidState::Dead {
-        UidState::Dead
-    } else {
-        UidState::Live
-    }
+    if uid_state == UidState::Dead { UidState::Dead } else { UidState::Live }
 }
 
 fn proven_by(pod: &Pod) -> UidState {

@@ -69,9 +69,7 @@ impl PodPlaces {
             }
             Selection::SlicesOf { .. } => (None, None),
         };
-        let in_namespace = namespace
-            .into_iter()
-            .flat_map(|name| self.in_namespaces.get(name));
+        let in_namespace = namespace.into_iter().flat_map(|name| self.in_namespaces.get(name));
         in_namespace.chain(node.into_iter().flat_map(|name| self.on_nodes.get(name)))
     }
 
@@ -176,12 +174,6 @@ mod tests {
             places.remove(record);
         }
         assert_eq!(around(&places, labelled(None)), BTreeSet::new());
-        assert_eq!(
-            (
-                places.in_namespaces.values().count(),
-                places.on_nodes.values().count()
-            ),
-            (0, 0)
-        );
+        assert_eq!((places.in_namespaces.values().count(), places.on_nodes.values().count()), (0, 0));
     }
 }

@@ -8,60 +8,31 @@ use epguard_core::facts::Watched;
 use epguard_core::state::{IpState, PodState};
 
 fn status() -> Status {
-    let attachment = |attached| Attachment {
-        attached,
-        ..Attachment::default()
-    };
-    let watch = |up, age_ms| Watch {
-        up,
-        age_ms,
-        restarts: 3,
-        skipped: 1,
-        ..Watch::default()
-    };
+    let attachment = |attached| Attachment { attached, ..Attachment::default() };
+    let watch = |up, age_ms| Watch { up, age_ms, restarts: 3, skipped: 1, ..Watch::default() };
     Status {
         synced: true,
         mode: Some(Mode::Enforce),
-        watches: [
-            (Watched::Nodes, watch(false, None)),
-            (Watched::Pods, watch(true, Some(1_500))),
-        ]
-        .into(),
+        watches: [(Watched::Nodes, watch(false, None)), (Watched::Pods, watch(true, Some(1_500)))].into(),
         lease_ms: 14_250,
         view_age_ms: Some(2_000),
         interfaces: vec![attachment(true), attachment(true), attachment(false)],
         translators: Translators {
-            gaps: vec![Gap {
-                cause: Cause::Ipvs,
-                detail: String::new(),
-            }],
+            gaps: vec![Gap { cause: Cause::Ipvs, detail: String::new() }],
             ..Translators::default()
         },
         refused: 4,
-        breaker: vec![PendingDenials {
-            held: 3,
-            ..PendingDenials::default()
-        }],
+        breaker: vec![PendingDenials { held: 3, ..PendingDenials::default() }],
         wrong_denies: [(Reason::Reused, 1)].into(),
         demoted: vec![Reason::Reused],
         figures: Figures {
             synced_after_ms: Some(820),
             pods: [(PodState::Dead, 1), (PodState::Live, 30)].into(),
             ips: [(IpState::Denied, 2), (IpState::Owned, 29)].into(),
-            maps: [(
-                "DENIED".into(),
-                Fill {
-                    entries: 2,
-                    capacity: 65_536,
-                },
-            )]
-            .into(),
+            maps: [("DENIED".into(), Fill { entries: 2, capacity: 65_536 })].into(),
             evicted: Evicted { drops: 6, review: 0 },
             uncounted: 2,
-            api: ApiFigures {
-                requests: 42,
-                throttled_us: 1_250_000,
-            },
+            api: ApiFigures { requests: 42, throttled_us: 1_250_000 },
             propagation: Distribution {
                 sum_us: 2_600_000,
                 count: 3,
@@ -74,11 +45,7 @@ fn status() -> Status {
 }
 
 fn counters() -> Counters {
-    let count = |packets| Count {
-        packets,
-        bytes: packets * 100,
-        openings: packets / 2,
-    };
+    let count = |packets| Count { packets, bytes: packets * 100, openings: packets / 2 };
     Counters::from([
         ((Reason::Reused, Outcome::Dropped), count(7)),
         ((Reason::Reused, Outcome::Observed), count(2)),
@@ -111,18 +78,11 @@ fn an_agent_that_has_just_started_leaves_out_unknown_values() {
 
 #[test]
 fn every_outcome_beside_a_packet_has_a_metric_of_its_name_with_its_help() {
-    let metrics: Vec<_> = super::super::table::METRICS
-        .iter()
-        .flat_map(|(_, metrics)| *metrics)
-        .collect();
+    let metrics: Vec<_> = super::super::table::METRICS.iter().flat_map(|(_, metrics)| *metrics).collect();
     for outcome in Outcome::ALL {
         if let epguard_common::Effect::Beside(name) = outcome.effect() {
             let metric = metrics.iter().find(|metric| metric.name == name);
-            assert_eq!(
-                metric.map(|metric| metric.help),
-                Some(outcome.help()),
-                "{outcome}"
-            );
+            assert_eq!(metric.map(|metric| metric.help), Some(outcome.help()), "{outcome}");
         }
     }
 }
