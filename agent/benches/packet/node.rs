@@ -95,7 +95,7 @@ pub fn rig(state: State) -> Rig {
     };
     if state == State::Idle {
         rig.set("GATE", Gate::EMPTY);
-        rig.vouch(View { suspects: 0, ..FRESH });
+        rig.write_view(View { suspects: 0, ..FRESH });
         return rig;
     }
     let entries = 2 * STALE;
@@ -119,7 +119,7 @@ pub fn rig(state: State) -> Rig {
         mode: if state == State::Observe { Mode::Observe } else { Mode::Enforce },
         ..ENFORCE
     });
-    rig.vouch(View {
+    rig.write_view(View {
         suspects: entries,
         entry_at: u32::from(state == State::Contradicted),
         terminated: if state == State::Orphans { entries } else { 0 },

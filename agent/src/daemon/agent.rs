@@ -135,7 +135,7 @@ impl Agent {
         self.translators.follow(&mut self.writer)?;
         let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
         self.writer.judge_by_socket(in_force, everywhere && self.settled)?;
-        self.vouch()?;
+        self.keep_view_fresh()?;
         let denies = self.denies();
         self.lease.log(now(), denies);
         Ok(())
@@ -194,7 +194,7 @@ impl Agent {
 
     /// Renews the lease if the view is fresh enough. Requires that everything received so far is in the maps. While
     /// there are denials, asks for confirmations of the watches that are due.
-    fn vouch(&mut self) -> Result<()> {
+    fn keep_view_fresh(&mut self) -> Result<()> {
         let renewed = self.lease.renew(Clocks::now(), self.state.is_synced());
         if let Some(deadline) = renewed {
             self.writer.renew_lease(nanoseconds(deadline))?;

@@ -31,7 +31,7 @@ pub struct Attachments {
     must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
     /// The roles that INTERFACES holds.
-    told: BTreeMap<u32, Role>,
+    written: BTreeMap<u32, Role>,
     /// True while the known interfaces may be out of date.
     lost: bool,
     knows_defaults: bool,
@@ -59,7 +59,7 @@ impl Attachments {
             roles: Roles::new(selection),
             must_enforce,
             interfaces: BTreeMap::new(),
-            told: BTreeMap::new(),
+            written: BTreeMap::new(),
             lost: false,
             knows_defaults: false,
             checked: Instant::now(),

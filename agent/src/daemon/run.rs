@@ -184,7 +184,7 @@ fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
     match turn {
         Turn::Tick => agent.on_tick()?,
         Turn::Interface(event) => agent.on_interface(event)?,
-        Turn::Backlog => agent.go_on()?,
+        Turn::Backlog => agent.run_turn()?,
         Turn::Messages(batch) => agent.on_messages(batch)?,
         Turn::Question(question) => agent.on_question(question)?,
         Turn::Events(events) => agent.on_events(events)?,

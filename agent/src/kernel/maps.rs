@@ -70,7 +70,7 @@ pub struct Writer {
     config: Array<MapData, RawConfig>,
     config_lock: Option<ConfigLock>,
     view: Array<MapData, View>,
-    vouched: View,
+    written_view: View,
     gate: GateMap,
     installed: Tables,
     /// Keys of entries that the kernel had no room for.
@@ -92,7 +92,7 @@ impl Writer {
         let restored = Restored::read(ebpf)?;
         let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let pinned = view.get(&0, 0).context("cannot read VIEW")?;
-        let vouched = view::restored(pinned, &restored.tables);
+        let written_view = view::restored(pinned, &restored.tables);
         let mut writer = Self {
             owners: take(ebpf, "OWNERS")?.try_into()?,
             suspects: KeyedMap::take(ebpf, "SUSPECTS")?,
@@ -104,7 +104,7 @@ impl Writer {
             config: take(ebpf, "CONFIG")?.try_into()?,
             config_lock: None,
             view,
-            vouched,
+            written_view,
             gate: GateMap::new(ebpf, &restored.tables)?,
             installed: restored.tables.clone(),
             to_retry: Changes::default(),
@@ -116,7 +116,7 @@ impl Writer {
             sightings: Sightings::default(),
             restored,
         };
-        writer.vouch()?;
+        writer.write_view()?;
         for target in std::mem::take(&mut writer.restored.unreadable) {
             writer.write(&Op::RemoveDenial(target)).context("cannot write DENIED")?;
         }
@@ -132,7 +132,7 @@ impl Writer {
     /// The time until which the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first the earlier process's lease.
     #[must_use]
     pub const fn lease_deadline_ns(&self) -> u64 {
-        self.vouched.lease_deadline_ns
+        self.written_view.lease_deadline_ns
     }
 
     /// Writes the difference between what is installed and what is desired; false if there is none.
@@ -164,11 +164,11 @@ impl Writer {
             self.flows_go_on = true;
             self.flows.sweep_soon();
         }
-        self.vouched.suspects = count(desired.suspects.len());
-        self.vouched.terminated = count(desired.terminated.len());
-        self.vouched.flows = self.flow_count();
-        self.vouch()?;
-        if self.vouched.flows == 0 {
+        self.written_view.suspects = count(desired.suspects.len());
+        self.written_view.terminated = count(desired.terminated.len());
+        self.written_view.flows = self.flow_count();
+        self.write_view()?;
+        if self.written_view.flows == 0 {
             self.gate.forget_flows();
         }
         self.gate.close();
@@ -177,15 +177,15 @@ impl Writer {
 
     /// Removes flows that are over. Costs nothing if none can go on or begin.
     pub fn sweep_flows(&mut self) -> Result<()> {
-        if self.vouched.flows == 0 && !self.flows_go_on {
+        if self.written_view.flows == 0 && !self.flows_go_on {
             return Ok(());
         }
         self.flows_go_on = self.flows.sweep()?;
-        if self.vouched.flows != self.flow_count() {
-            self.vouched.flows = self.flow_count();
-            self.vouch()?;
+        if self.written_view.flows != self.flow_count() {
+            self.written_view.flows = self.flow_count();
+            self.write_view()?;
         }
-        if self.vouched.flows == 0 && self.gate.forget_flows() {
+        if self.written_view.flows == 0 && self.gate.forget_flows() {
             self.gate.close();
         }
         Ok(())
@@ -194,7 +194,7 @@ impl Writer {
     /// Whether redirected flows go on: then the view has to stay fresh for them.
     #[must_use]
     pub const fn has_redirected_flows(&self) -> bool {
-        self.vouched.flows != 0 && self.flows_go_on
+        self.written_view.flows != 0 && self.flows_go_on
     }
 
     /// How many redirected connections were in FLOWS at the last sweep.
@@ -205,11 +205,11 @@ impl Writer {
 
     /// Makes the programs look for answers to translate back, before the first flow may open.
     fn announce_flows(&mut self, may_open: bool) -> Result<()> {
-        if !may_open || self.vouched.flows != 0 {
+        if !may_open || self.written_view.flows != 0 {
             return Ok(());
         }
-        self.vouched.flows = 1;
-        self.vouch()
+        self.written_view.flows = 1;
+        self.write_view()
     }
 
     fn flow_count(&self) -> u32 {
@@ -218,8 +218,8 @@ impl Writer {
 
     /// Renews the lease of everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
     pub fn renew_lease(&mut self, deadline_ns: u64) -> Result<()> {
-        self.vouched.lease_deadline_ns = deadline_ns;
-        self.vouch()
+        self.written_view.lease_deadline_ns = deadline_ns;
+        self.write_view()
     }
 
     fn write(&mut self, op: &Op) -> Result<(), MapError> {

@@ -119,7 +119,7 @@ impl Agent {
         if changed {
             self.write(kernel);
         }
-        self.vouch(kernel);
+        self.write_view(kernel);
     }
 
     /// As `Agent::on_tick`; `routes` is what netlink would show.
@@ -136,7 +136,7 @@ impl Agent {
             self.watches.list(opinion, self.state.spread());
         }
         self.write(kernel);
-        self.vouch(kernel);
+        self.write_view(kernel);
     }
 
     fn start_over(&mut self, noticed_by: Watched) {
@@ -163,7 +163,7 @@ impl Agent {
         self.state.take_owners(usize::MAX);
     }
 
-    fn vouch(&mut self, kernel: &mut Kernel) {
+    fn write_view(&mut self, kernel: &mut Kernel) {
         if let Some(deadline) = self.lease.renew(clocks(), self.state.is_synced()) {
             kernel.deadline = deadline;
         }

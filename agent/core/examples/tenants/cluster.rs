@@ -60,11 +60,11 @@ impl Cluster {
     pub fn apply(&mut self, fact: Fact) {
         self.now += Duration::from_millis(10);
         let began = Instant::now();
-        self.state.begin(self.now, fact);
+        self.state.begin_fact(self.now, fact);
         self.turned(began);
         while self.state.has_backlog() {
             let began = Instant::now();
-            self.state.proceed(self.now, PART);
+            self.state.run_step(self.now, PART);
             self.turned(began);
         }
     }

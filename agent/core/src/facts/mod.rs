@@ -100,7 +100,7 @@ pub enum Presence {
     /// The routes and neighbours are unknown, or were not read: a pod may hold any IP.
     Unknown,
     /// A host route or a neighbour of each IP was announced; it may be gone again.
-    Came(Vec<Addr>),
+    Announced(Vec<Addr>),
     /// Everything that routes and neighbours led to up to then (`CLOCK_BOOTTIME`) has been reported.
     Looked(Duration),
     /// The datapath saw a packet from the IP, then (`CLOCK_BOOTTIME`).

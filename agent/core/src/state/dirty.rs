@@ -30,7 +30,7 @@ pub struct Dirty {
 }
 
 /// Applies a fact to the index; returns what has to be judged again.
-pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
+pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
     let mut dirty = Dirty::default();
     match fact {
         Fact::Pod(Change::Applied(pod)) => {
@@ -70,7 +70,7 @@ pub fn absorb(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Dirty {
             dirty.changed_service(cluster, now, &name, Some(service));
         }
         Fact::Service(Change::Deleted(service)) => dirty.changed_service(cluster, now, &service.name, None),
-        Fact::Node(change) => dirty = node::absorb(cluster, now, change),
+        Fact::Node(change) => dirty = node::update_index(cluster, now, change),
         Fact::Namespace(change) => {
             let names = cluster.namespaces.apply(change);
             dirty.namespaces(cluster, &names);

@@ -140,7 +140,7 @@ impl State {
         let orphan_ips = &self.orphan_ips;
         self.generations.expire(now, |ip| orphan_ips.mentions(ip));
         forgotten.orphan_ips = true;
-        self.settle(now, forgotten);
+        self.apply_consequences(now, forgotten);
         if !self.is_half_applied() {
             for (service, ips) in self.layout.retriable() {
                 self.lay_out(&service, &ips);

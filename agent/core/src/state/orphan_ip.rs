@@ -4,7 +4,7 @@
 //! no other pod that may hold the IP, and a node whose routes and neighbours lead to no holder. The kernel asks its own
 //! routes once more for every packet.
 
-use super::confirmation::opinions::Came;
+use super::confirmation::opinions::ReceivedList;
 use super::index::ClusterIndex;
 use super::index::endpoints::MEMORY;
 use super::index::pods::Record;
@@ -55,7 +55,7 @@ impl OrphanIps {
         match presence {
             Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
             Presence::Unknown => self.held = None,
-            Presence::Came(_) | Presence::Looked(_) | Presence::Sighted(..) => {}
+            Presence::Announced(_) | Presence::Looked(_) | Presence::Sighted(..) => {}
             Presence::Spoke(ip, at) => {
                 let last = self.spoke.entry(ip).or_default();
                 *last = at.max(*last);
@@ -153,7 +153,7 @@ impl OrphanIps {
     }
 
     /// Notes a list of pods that was applied, if it is of all pods of this node.
-    pub fn listed(&mut self, cluster: &ClusterIndex, list: &Came) {
+    pub fn listed(&mut self, cluster: &ClusterIndex, list: &ReceivedList) {
         for last_pod in self.last_pods.values_mut() {
             let record = cluster.pods.get(last_pod.dead);
             let is_dead = record.is_some_and(|record| record.uid_state == UidState::Dead);

@@ -94,7 +94,7 @@ pub struct Review {
     /// Since when the node's routes and neighbours show a holder.
     holders: BTreeMap<Addr, Duration>,
     /// When they last began to lead to an IP.
-    came: BTreeMap<Addr, Duration>,
+    announced: BTreeMap<Addr, Duration>,
     /// Since when, and until when, everything that they lead to has been reported.
     looked: Option<(Duration, Duration)>,
     findings: Vec<Finding>,
@@ -129,7 +129,7 @@ impl Review {
         packets.last = packets.last.max(at);
         packets.reported += 1;
         packets.held &= held;
-        let holder_since = self.holders.get(&ip).max(self.came.get(&ip)).copied();
+        let holder_since = self.holders.get(&ip).max(self.announced.get(&ip)).copied();
         packets.holder_since = holder_since.filter(|since| *since > packets.last);
         self.seen_alive(cluster, |uid| uid == meant);
     }
@@ -200,8 +200,8 @@ impl Review {
     }
 
     /// Stores IPs that routes and neighbours began to lead to, and may no longer.
-    pub fn came(&mut self, now: Duration, ips: &[Addr]) {
-        self.came.extend(ips.iter().map(|ip| (*ip, now)));
+    pub fn announced(&mut self, now: Duration, ips: &[Addr]) {
+        self.announced.extend(ips.iter().map(|ip| (*ip, now)));
         self.shown(now, ips);
     }
 
@@ -253,7 +253,7 @@ impl Review {
             stays
         });
         self.sighted.retain(|_, sighted| recent(sighted.reported));
-        self.came.retain(|_, at| recent(*at));
+        self.announced.retain(|_, at| recent(*at));
     }
 
     /// Denials that were found wrong since the last call.

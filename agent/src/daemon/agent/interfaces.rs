@@ -15,16 +15,18 @@ impl Agent {
             LinkEvent::Lost => self.attachments.lost(),
             LinkEvent::Recovered => self.attachments.recovered(),
             LinkEvent::Addresses(addresses) => {
-                self.state.begin(now(), Fact::LocalAddresses(addresses));
+                self.state.begin_fact(now(), Fact::LocalAddresses(addresses));
                 self.write()?;
             }
             LinkEvent::Held(ips) => {
                 let presence = ips.map_or(Presence::Unknown, Presence::Held);
-                self.state.begin(now(), Fact::Presence(presence));
+                self.state.begin_fact(now(), Fact::Presence(presence));
                 self.write()?;
             }
-            LinkEvent::Came(ips) => self.state.begin(now(), Fact::Presence(Presence::Came(ips))),
-            LinkEvent::Looked(at) => self.state.begin(now(), Fact::Presence(Presence::Looked(at))),
+            LinkEvent::Announced(ips) => {
+                self.state.begin_fact(now(), Fact::Presence(Presence::Announced(ips)));
+            }
+            LinkEvent::Looked(at) => self.state.begin_fact(now(), Fact::Presence(Presence::Looked(at))),
             LinkEvent::Settled => {
                 self.show_roles();
                 let attachments = &self.attachments;

@@ -22,7 +22,7 @@ impl Agent {
         }
         for (ip, at) in self.writer.take_sightings() {
             let sighted = Presence::Sighted(ip, at);
-            self.state.begin(now(), Fact::Presence(sighted));
+            self.state.begin_fact(now(), Fact::Presence(sighted));
         }
         Ok(())
     }
@@ -30,6 +30,6 @@ impl Agent {
     /// Records that a packet from the IP was seen.
     pub(super) fn apply_lift(&mut self, ip: Addr, at: Duration) {
         let spoke = Presence::Spoke(ip, at);
-        self.state.begin(now(), Fact::Presence(spoke));
+        self.state.begin_fact(now(), Fact::Presence(spoke));
     }
 }

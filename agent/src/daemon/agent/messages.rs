@@ -14,14 +14,14 @@ const TURN: Duration = Duration::from_millis(3);
 const PART: usize = 512;
 
 impl Agent {
-    /// Applies messages of the watches, and writes the maps once for all of them. [`Agent::go_on`] applies those that
+    /// Applies messages of the watches, and writes the maps once for all of them. [`Agent::run_turn`] applies those that
     /// are left.
     pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
         self.waiting.extend(messages);
-        self.go_on()
+        self.run_turn()
     }
 
-    /// True if something waits for [`Agent::go_on`].
+    /// True if something waits for [`Agent::run_turn`].
     #[must_use]
     pub fn has_backlog(&self) -> bool {
         self.has_unwritten() || self.history.lacks(&self.state)
@@ -34,7 +34,7 @@ impl Agent {
     }
 
     /// Applies messages, and a part of a list, for the length of a turn.
-    pub fn go_on(&mut self) -> Result<()> {
+    pub fn run_turn(&mut self) -> Result<()> {
         let began = Instant::now();
         let was_synced = self.state.is_synced();
         let mut changed = self.has_unwritten();
@@ -42,7 +42,7 @@ impl Agent {
             self.record_history();
         }
         while began.elapsed() < TURN {
-            let goes_on = self.state.proceed(now(), PART);
+            let goes_on = self.state.run_step(now(), PART);
             if self.state.is_unfinished() {
                 continue;
             }
@@ -64,7 +64,7 @@ impl Agent {
             tracing::info!("synced");
         }
         self.follow_fleet()?;
-        self.vouch()
+        self.keep_view_fresh()
     }
 
     fn apply(&mut self, Message { watch, event }: Message) {
@@ -74,7 +74,7 @@ impl Agent {
                 match *fact {
                     Fact::ModePolicy(change) => self.node_modes.apply(change),
                     fact => {
-                        self.state.begin(now(), fact);
+                        self.state.begin_fact(now(), fact);
                         self.relist_if_revived();
                     }
                 }

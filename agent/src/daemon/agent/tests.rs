@@ -106,7 +106,7 @@ async fn facts_reach_the_maps_without_a_tick() {
 fn sync(agent: &mut Agent) {
     agent.on_messages(said(Watched::ALWAYS.map(Watched::empty))).unwrap();
     while agent.state.is_unfinished() {
-        agent.go_on().unwrap();
+        agent.run_turn().unwrap();
     }
     assert!(agent.state.is_synced());
 }
@@ -121,10 +121,10 @@ async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
     let reports = [
         LinkEvent::Addresses(ips.clone()),
         LinkEvent::Held(Some(ips.clone())),
-        LinkEvent::Came(ips.clone()),
+        LinkEvent::Announced(ips.clone()),
         LinkEvent::Looked(now()),
     ];
-    agent.state.begin(now(), Fact::Pod(Change::Reset(vec![Pod::default()])));
+    agent.state.begin_fact(now(), Fact::Pod(Change::Reset(vec![Pod::default()])));
     for report in reports {
         agent.on_interface(report).unwrap();
         assert!(agent.state.is_half_applied());

@@ -12,9 +12,9 @@ impl Attachments {
         let numbers = self.roles.numbers(|ifindex| attached(ifindex) == Some(true));
         let wanted: BTreeMap<u32, Role> =
             numbers.filter(|(ifindex, _)| !self.lost && attached(*ifindex) != Some(false)).collect();
-        let gone = self.told.keys().filter(|ifindex| !wanted.contains_key(ifindex));
+        let gone = self.written.keys().filter(|ifindex| !wanted.contains_key(ifindex));
         let mut changes: Vec<_> = gone.map(|ifindex| (*ifindex, None)).collect();
-        let new = wanted.iter().filter(|(ifindex, role)| self.told.get(ifindex) != Some(role));
+        let new = wanted.iter().filter(|(ifindex, role)| self.written.get(ifindex) != Some(role));
         changes.extend(new.map(|(ifindex, role)| (*ifindex, Some(*role))));
         changes
     }
@@ -22,14 +22,14 @@ impl Attachments {
     /// Takes note of what INTERFACES holds for an interface now.
     pub fn note_role(&mut self, ifindex: u32, role: Option<Role>) {
         match role {
-            Some(role) => self.told.insert(ifindex, role),
-            None => self.told.remove(&ifindex),
+            Some(role) => self.written.insert(ifindex, role),
+            None => self.written.remove(&ifindex),
         };
     }
 
     /// The role that INTERFACES holds for an interface.
     #[must_use]
     pub fn known_role(&self, ifindex: u32) -> Option<Role> {
-        self.told.get(&ifindex).copied()
+        self.written.get(&ifindex).copied()
     }
 }

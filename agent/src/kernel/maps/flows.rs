@@ -13,7 +13,7 @@ pub(super) struct Flows {
     tables: [Table; 2],
     clients: HashMap<MapData, Addr, u32>,
     swept_ns: u64,
-    go_on: bool,
+    may_go_on: bool,
     /// Whether the last sweep was the first that found no flow.
     ending: bool,
     proven: usize,
@@ -35,7 +35,7 @@ impl Flows {
             tables: [Table::of(ebpf, "FLOWS", "RETURNS")?, Table::of(ebpf, "OPENING", "OPENING_RETURNS")?],
             clients: take(ebpf, "CLIENTS")?.try_into()?,
             swept_ns: 0,
-            go_on: false,
+            may_go_on: false,
             ending: false,
             proven: 0,
         })
@@ -55,7 +55,7 @@ impl Flows {
     pub fn sweep(&mut self) -> Result<bool> {
         let now_ns = boot_ns();
         if now_ns.saturating_sub(self.swept_ns) < PERIOD_NS {
-            return Ok(self.go_on);
+            return Ok(self.may_go_on);
         }
         self.swept_ns = now_ns;
         let [proven, opening] = &mut self.tables;
@@ -63,15 +63,15 @@ impl Flows {
         let (opening, proven) = (opening.sweep(now_ns)?, proven.sweep(now_ns)?);
         let go_on = !proven.is_empty() || !opening.is_empty();
         // One that closes meanwhile goes the other way, and may be in neither: the next sweep decides.
-        self.ending = !go_on && self.go_on && !self.ending;
+        self.ending = !go_on && self.may_go_on && !self.ending;
         if self.ending {
             self.sweep_soon();
         } else {
-            self.go_on = go_on;
+            self.may_go_on = go_on;
         }
         self.proven = proven.len();
         self.count_again(&proven)?;
-        Ok(self.go_on)
+        Ok(self.may_go_on)
     }
 
     /// Writes how many proven flows each client has, and all together, since processors that race miscount a little.

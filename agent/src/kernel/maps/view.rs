@@ -10,38 +10,38 @@ impl Writer {
     /// The greatest number of a Service that was ever written.
     #[must_use]
     pub const fn last_service(&self) -> u32 {
-        self.vouched.last_service
+        self.written_view.last_service
     }
 
     /// Lets the programs read conntrack entries, which begin there in `struct nf_conn`; 0: none are read.
     ///
     /// Errors: VIEW cannot be written.
     pub fn read_entries_at(&mut self, entry_at: u32) -> Result<()> {
-        if self.vouched.entry_at == entry_at {
+        if self.written_view.entry_at == entry_at {
             return Ok(());
         }
-        self.vouched.entry_at = entry_at;
-        self.vouch()
+        self.written_view.entry_at = entry_at;
+        self.write_view()
     }
 
     /// Lets the programs look up connections in Cilium's maps.
     ///
     /// Errors: VIEW cannot be written.
     pub fn read_cilium(&mut self, is_there: bool) -> Result<()> {
-        if self.vouched.cilium == u32::from(is_there) {
+        if self.written_view.cilium == u32::from(is_there) {
             return Ok(());
         }
-        self.vouched.cilium = is_there.into();
-        self.vouch()
+        self.written_view.cilium = is_there.into();
+        self.write_view()
     }
 
     /// Lets the programs look up the role of an interface before they judge what leaves there, from now on.
     pub(super) fn look_up_roles(&mut self) -> Result<()> {
-        if self.vouched.relays != 0 {
+        if self.written_view.relays != 0 {
             return Ok(());
         }
-        self.vouched.relays = 1;
-        self.vouch()
+        self.written_view.relays = 1;
+        self.write_view()
     }
 
     /// Lets the programs judge packets by where a socket load balancer has connected their sockets. Earlier entries of
@@ -54,14 +54,14 @@ impl Writer {
             (true, false) => View::FOUND,
             (true, true) => View::HOOKED,
         };
-        if self.vouched.socket_lb == socket_lb {
+        if self.written_view.socket_lb == socket_lb {
             return Ok(());
         }
-        if self.vouched.socket_lb == 0 {
-            self.vouched.socket_lb_epoch = epoch();
+        if self.written_view.socket_lb == 0 {
+            self.written_view.socket_lb_epoch = epoch();
         }
-        self.vouched.socket_lb = socket_lb;
-        self.vouch()
+        self.written_view.socket_lb = socket_lb;
+        self.write_view()
     }
 
     /// Writes the greatest number among new entries, before these: an agent that ends in between gives no number twice.
@@ -72,15 +72,15 @@ impl Writer {
             _ => None,
         });
         let last = numbers.max().unwrap_or(0);
-        if last <= self.vouched.last_service {
+        if last <= self.written_view.last_service {
             return Ok(());
         }
-        self.vouched.last_service = last;
-        self.vouch()
+        self.written_view.last_service = last;
+        self.write_view()
     }
 
-    pub(super) fn vouch(&mut self) -> Result<()> {
-        self.view.set(0, self.vouched, 0).context("cannot write VIEW")
+    pub(super) fn write_view(&mut self) -> Result<()> {
+        self.view.set(0, self.written_view, 0).context("cannot write VIEW")
     }
 }
 

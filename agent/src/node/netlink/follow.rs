@@ -32,18 +32,18 @@ const GROUPS: [MulticastGroup; 3] =
 ///
 /// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`] and retries.
 pub async fn follow(tx: mpsc::Sender<Event>) {
-    let mut told = Told::default();
+    let mut sent = Sent::default();
     loop {
         // Subscribed before the first dump.
         let followed =
-            subscribed(&GROUPS, "network interfaces", |announcements| compare(announcements, &mut told, &tx));
+            subscribed(&GROUPS, "network interfaces", |announcements| compare(announcements, &mut sent, &tx));
         let Err(error) = followed.await else { return };
         let error = format!("{error:#}");
         tracing::error!(
             error,
             "cannot follow the node's interfaces, so nothing is denied as terminated; trying again (see `ip link`, /proc/net/netlink and the agent's memory)"
         );
-        told.lost = true;
+        sent.lost = true;
         if tx.send(Event::Lost).await.is_err() {
             return;
         }
@@ -54,18 +54,18 @@ pub async fn follow(tx: mpsc::Sender<Event>) {
 /// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
 async fn compare(
     mut announcements: Announcements,
-    told: &mut Told,
+    sent: &mut Sent,
     tx: &mpsc::Sender<Event>,
 ) -> anyhow::Result<()> {
-    let mut news = News::default();
+    let mut announced = Announced::default();
     loop {
         // Addresses are read first: so an interface is known before its addresses count.
         let addresses = addresses().await?;
         let interfaces = interfaces().await?;
         let own = own_addresses(&interfaces, addresses);
-        let mut events = told.interfaces(interfaces, &news.deleted);
-        events.extend(told.addresses(own));
-        if std::mem::take(&mut told.lost) | news.overrun {
+        let mut events = sent.interfaces(interfaces, &announced.deleted);
+        events.extend(sent.addresses(own));
+        if std::mem::take(&mut sent.lost) | announced.overrun {
             events.push(Event::Recovered);
         }
         for event in events {
@@ -73,8 +73,8 @@ async fn compare(
                 return Ok(());
             }
         }
-        news = tokio::select! {
-            news = News::wait(&mut announcements) => news?,
+        announced = tokio::select! {
+            announced = Announced::wait(&mut announcements) => announced?,
             () = tx.closed() => return Ok(()),
         };
     }
@@ -82,23 +82,23 @@ async fn compare(
 
 /// The announcements since the last dump.
 #[derive(Default)]
-struct News {
+struct Announced {
     deleted: BTreeSet<u32>,
     /// True if the kernel announced more than the buffer has room for.
     overrun: bool,
 }
 
-impl News {
+impl Announced {
     /// Waits for an announcement and takes all that have arrived.
     async fn wait(announcements: &mut Announcements) -> anyhow::Result<Self> {
         let first = announcements.next().await;
         let (first, _) = first.ok_or_else(|| anyhow!("announcements of network interfaces ended"))?;
-        let mut news = Self::default();
-        news.take(&first);
+        let mut announced = Self::default();
+        announced.take(&first);
         while let Ok((message, _)) = announcements.try_recv() {
-            news.take(&message);
+            announced.take(&message);
         }
-        Ok(news)
+        Ok(announced)
     }
 
     /// Adds an announcement. A port that leaves a bridge is announced as deleted too, in the bridge's address family:
@@ -118,14 +118,14 @@ impl News {
 
 /// What the receiver was sent.
 #[derive(Default)]
-struct Told {
+struct Sent {
     interfaces: BTreeMap<u32, Interface>,
     addresses: Option<BTreeSet<Addr>>,
     /// True after [`Event::Lost`]: what was sent may be out of date.
     lost: bool,
 }
 
-impl Told {
+impl Sent {
     /// The events that lead to `now`. A deleted interface is reported as gone even if its number exists again.
     fn interfaces(&mut self, now: BTreeMap<u32, Interface>, deleted: &BTreeSet<u32>) -> Vec<Event> {
         let stays = |old: &Interface| {

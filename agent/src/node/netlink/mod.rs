@@ -42,7 +42,7 @@ pub enum Event {
     /// All addresses that the node leads to: host routes, neighbours that answered. `None`: not known now.
     Held(Option<Vec<Addr>>),
     /// Addresses that the node was announced to lead to. It may no longer do so.
-    Came(Vec<Addr>),
+    Announced(Vec<Addr>),
     /// The results of a dump that began then (`CLOCK_BOOTTIME`) have been sent, and every announcement before it.
     Looked(std::time::Duration),
     /// The interfaces that default routes lead through.

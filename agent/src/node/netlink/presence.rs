@@ -44,10 +44,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Returns when the receiver is dropped. While the kernel cannot be followed, reports the addresses as unknown and
 /// retries.
 pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
-    let mut told = Seen::default();
+    let mut sent = Seen::default();
     loop {
         let followed = subscribed(&GROUPS, "routes", |announcements| {
-            compare(announcements, &mut told, &tx, asked.clone())
+            compare(announcements, &mut sent, &tx, asked.clone())
         });
         let Err(error) = followed.await else { return };
         let error = format!("{error:#}");
@@ -55,8 +55,8 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
             error,
             "cannot follow the node's routes and neighbours, so nothing is denied as terminated; trying again (see `ip route`, /proc/net/netlink and the agent's memory)"
         );
-        let nothing = Seen { held: None, defaults: told.defaults.clone() };
-        if !told.send_changes(nothing, &tx).await {
+        let nothing = Seen { held: None, defaults: sent.defaults.clone() };
+        if !sent.send_changes(nothing, &tx).await {
             return;
         }
         tokio::time::sleep(RETRY).await;
@@ -66,7 +66,7 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
 /// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
 async fn compare(
     mut announcements: Announcements,
-    told: &mut Seen,
+    sent: &mut Seen,
     tx: &mpsc::Sender<Event>,
     mut asked: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
@@ -79,9 +79,9 @@ async fn compare(
         tokio::task::yield_now().await;
         let torn = is_asked && drain(&mut announcements, &mut came);
         if torn {
-            now.held = now.held.zip(told.held.clone()).map(|(now, before)| &now | &before);
+            now.held = now.held.zip(sent.held.clone()).map(|(now, before)| &now | &before);
         }
-        if !told.send_changes(now, tx).await {
+        if !sent.send_changes(now, tx).await {
             return Ok(());
         }
         if is_asked && !send_came(&mut came, as_of, tx).await {
@@ -106,7 +106,7 @@ async fn compare(
 /// Sends the addresses that were announced before a dump that began at `as_of`. False if the receiver was dropped.
 async fn send_came(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
     let came = std::mem::take(came);
-    if !came.is_empty() && tx.send(Event::Came(came.into_iter().collect())).await.is_err() {
+    if !came.is_empty() && tx.send(Event::Announced(came.into_iter().collect())).await.is_err() {
         return false;
     }
     tx.send(Event::Looked(as_of)).await.is_ok()

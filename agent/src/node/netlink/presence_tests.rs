@@ -13,7 +13,7 @@ fn holders_are_sent_while_requested_and_default_routes_always() {
     let test = async {
         let (ask, asked) = watch::channel(false);
         let (tx, mut rx) = mpsc::channel(8);
-        let told = async {
+        let sent = async {
             ip("link add index 70 va type veth peer name vb");
             ip("address add 10.9.0.1/24 dev va");
             ip("link set va up");
@@ -28,7 +28,7 @@ fn holders_are_sent_while_requested_and_default_routes_always() {
             until(&mut rx, |event| holds(event, &[ROUTED, NEIGHBOUR])).await;
             ip("route add 10.244.1.11/32 via 10.9.0.2");
             ip("route delete 10.244.1.11/32 via 10.9.0.2");
-            until(&mut rx, |event| matches!(event, Event::Came(ips) if ips.contains(&BRIEF))).await;
+            until(&mut rx, |event| matches!(event, Event::Announced(ips) if ips.contains(&BRIEF))).await;
             ip("neighbour delete 10.9.0.7 dev va");
             let gone = |event: &Event| holds(event, &[ROUTED]) && !holds(event, &[NEIGHBOUR]);
             until(&mut rx, gone).await;
@@ -37,7 +37,7 @@ fn holders_are_sent_while_requested_and_default_routes_always() {
         };
         tokio::select! {
             () = presence(tx, asked) => panic!("the receiver is there"),
-            done = tokio::time::timeout(Duration::from_secs(20), told) => done.expect("an event is missing"),
+            done = tokio::time::timeout(Duration::from_secs(20), sent) => done.expect("an event is missing"),
         }
     };
     let thread = std::thread::spawn(move || {

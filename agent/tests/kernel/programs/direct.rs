@@ -33,7 +33,7 @@ fn rig() -> Rig {
     }
     let mac = Mac { sends: 1, ..Mac::default() };
     rig.put("MACS", &LOOPBACK, mac);
-    rig.vouch(VIEW);
+    rig.write_view(VIEW);
     rig
 }
 

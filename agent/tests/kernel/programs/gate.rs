@@ -44,7 +44,7 @@ fn without_the_table_every_packet_is_judged() {
 #[ignore = "needs root: loads eBPF programs"]
 fn redirected_flows_take_no_other_packet_off_the_fast_path() {
     let mut rig = Rig::new();
-    rig.vouch(View { flows: 1, ..FRESH });
+    rig.write_view(View { flows: 1, ..FRESH });
     let syn = frame(&packet(REUSED, TCP, &tcp(PORT, SYN)));
     let mut is_judged = |change: fn(&mut Gate)| {
         // Without the bit of a suspect, its packets show whether they were judged all the same.

@@ -68,7 +68,7 @@ fn past_the_lease_everything_passes() {
     let expired = Pass(Reason::Reused, Outcome::LeaseExpired);
     let table = [(boot_ns() + HOUR_NS, DENIED), (boot_ns(), expired), (1, expired), (0, expired)];
     for (lease_deadline_ns, verdict) in table {
-        rig.vouch(View { lease_deadline_ns, ..FRESH });
+        rig.write_view(View { lease_deadline_ns, ..FRESH });
         rig.expect(&format!("a lease until {lease_deadline_ns}"), &syn(), verdict);
     }
 }
@@ -80,11 +80,11 @@ fn empty_maps_deny_nothing() {
     rig.configure(Config::default());
     rig.expect("an all-zero CONFIG", &syn(), Clear);
     rig.configure(ENFORCE);
-    rig.vouch(View::default());
+    rig.write_view(View::default());
     rig.expect("an all-zero VIEW", &syn(), Clear);
-    rig.vouch(View { suspects: 0, ..FRESH });
+    rig.write_view(View { suspects: 0, ..FRESH });
     rig.expect("no suspects", &syn(), Clear);
-    rig.vouch(FRESH);
+    rig.write_view(FRESH);
     rig.expect("as it was", &syn(), DENIED);
 }
 

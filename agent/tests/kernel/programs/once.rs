@@ -32,7 +32,7 @@ fn two(role: Role) -> (Rig, [u32; 2]) {
     for ifindex in two {
         rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
     }
-    rig.vouch(View { relays: role.hands_on().into(), ..FRESH });
+    rig.write_view(View { relays: role.hands_on().into(), ..FRESH });
     rig.tracked = Some(of(REUSED, TCP));
     (rig, two)
 }

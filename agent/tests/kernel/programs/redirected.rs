@@ -31,7 +31,7 @@ fn rig(flags: u32) -> Rig {
             Redirected { backend: LIVE, vip: vip(REUSED, PORT, protocol), flags, ..Redirected::default() };
         rig.put_keyed("FLOWS", &flow(protocol), redirected);
     }
-    rig.vouch(View { flows: 2, ..FRESH });
+    rig.write_view(View { flows: 2, ..FRESH });
     rig
 }
 
@@ -109,7 +109,7 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
     let goes_on = |rig: &mut Rig, config: Config, view: View| {
         rig.configure(config);
-        rig.vouch(view);
+        rig.write_view(view);
         let ran = rig.run("epguard_from", &answer);
         assert_eq!(ran.action == PASS, ran.frame == answer, "{config:?}, {view:?}");
         ran.action == PASS

@@ -248,7 +248,7 @@ impl Rig {
         self.set("CONFIG", RawConfig::from(config));
     }
 
-    pub fn vouch(&mut self, view: View) {
+    pub fn write_view(&mut self, view: View) {
         self.set("VIEW", view);
     }
 

@@ -89,7 +89,7 @@ fn a_packet_that_passes_sends_no_event() {
     rig.run(BOTH, &frame(&packet(RETIRED, TCP, &tcp(PORT, 0))));
     rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN))));
     rig.run(BOTH, &syn(DRAINING));
-    rig.vouch(View { lease_deadline_ns: 0, ..FRESH });
+    rig.write_view(View { lease_deadline_ns: 0, ..FRESH });
     rig.run(BOTH, &syn(REUSED));
     assert_eq!(rig.events(), []);
 }

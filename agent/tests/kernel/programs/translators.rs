@@ -154,9 +154,9 @@ fn an_innocent_packet_is_not_looked_at() {
     let mut rig = Rig::new();
     let contradicted = of(REUSED, TCP);
     expect(&mut rig, "to another pod", contradicted, &syn(INNOCENT), Clear);
-    rig.vouch(View { suspects: 0, ..FRESH });
+    rig.write_view(View { suspects: 0, ..FRESH });
     expect(&mut rig, "no suspects", of(REUSED, TCP), &syn(REUSED), Clear);
     let datagram = frame(&packet(REUSED, UDP, &udp(PORT)));
-    rig.vouch(FRESH);
+    rig.write_view(FRESH);
     expect(&mut rig, "suspects", of(REUSED, UDP), &datagram, DENIED);
 }

@@ -116,7 +116,7 @@ pub fn fill(rig: &mut Rig) {
         rig.deny(&target(LIVE, protocol), live);
     }
     rig.configure(ENFORCE);
-    rig.vouch(FRESH);
+    rig.write_view(FRESH);
 }
 
 /// The address and port at which the Service of an endpoint is called.

@@ -106,9 +106,9 @@ impl Run {
     fn apply(&mut self, fact: Fact) -> Result<(), TestCaseError> {
         self.world.now += Duration::from_millis(10);
         let before = Before::list(&fact, self.world.state.tables());
-        self.world.state.begin(self.world.now, fact);
+        self.world.state.begin_fact(self.world.now, fact);
         self.check_part(&before)?;
-        while self.world.state.proceed(self.world.now, self.part) {
+        while self.world.state.run_step(self.world.now, self.part) {
             self.check_part(&before)?;
             self.world.state.tick(self.world.now);
             self.report();
@@ -133,7 +133,7 @@ impl Run {
         let step = self.between.get(self.parts % self.between.len().max(1)).cloned();
         self.parts += 1;
         for fact in step.flatten().map(|step| self.facts(&step)).into_iter().flatten() {
-            self.world.state.begin(self.world.now, fact);
+            self.world.state.begin_fact(self.world.now, fact);
         }
     }
 

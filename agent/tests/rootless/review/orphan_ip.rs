@@ -45,7 +45,7 @@ fn a_packet_from_the_ip_after_a_new_holder_proves_no_denial_wrong() {
 fn a_new_holder_between_two_reads_of_the_node_proves_no_denial_wrong() {
     let (mut world, _) = with_vacant_a();
     world.tell(Fact::Presence(Presence::Sighted(X, world.now)));
-    world.tell(Fact::Presence(Presence::Came(vec![X])));
+    world.tell(Fact::Presence(Presence::Announced(vec![X])));
     world.tell(Fact::Presence(Presence::Held(vec![])));
     assert_eq!(findings(&mut world), []);
 }

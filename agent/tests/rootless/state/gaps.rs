@@ -215,9 +215,9 @@ fn a_list_that_is_applied_in_parts_ends_denials_at_once_and_begins_none_before_i
     assert_eq!(world.reasons(), [DeadBackend]);
     let (y, x) = (pod("shop", "c", "web", &[Y]), pod("shop", "d", "web", &[X]));
     let list = Fact::Pod(Change::Reset(vec![dead(&a), dead(&b), y, x]));
-    world.state.begin(world.now, list);
+    world.state.begin_fact(world.now, list);
     let mut parts = 0;
-    while world.state.proceed(world.now, 1) {
+    while world.state.run_step(world.now, 1) {
         parts += 1;
         // The first part shows A dead: the Service waits for its judgement at the end.
         assert_eq!(world.in_force(), [], "part {parts}");

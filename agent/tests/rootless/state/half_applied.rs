@@ -9,7 +9,7 @@ use epguard_core::state::State;
 impl World {
     /// Begins a list, and applies so many of its objects.
     fn begin(&mut self, list: Fact, objects: usize) {
-        self.state.begin(self.now, list);
+        self.state.begin_fact(self.now, list);
         for _ in 0..objects {
             self.part();
         }
@@ -17,12 +17,12 @@ impl World {
 
     /// Applies one object of the list.
     fn part(&mut self) {
-        self.state.proceed(self.now, 1);
+        self.state.run_step(self.now, 1);
         assert!(self.state.is_half_applied(), "the list is at its end");
     }
 
     fn end(&mut self) {
-        while self.state.proceed(self.now, 1) {}
+        while self.state.run_step(self.now, 1) {}
     }
 
     /// The modes of all denials in the map.
@@ -60,7 +60,7 @@ fn a_list_that_shows_what_is_known_changes_no_denial() {
     let listed: Vec<Pod> = std::iter::once(dead(&pods[0])).chain(pods[1..].iter().cloned()).collect();
     let before = world.state.tables().clone();
     world.begin(list_of(&listed), 0);
-    while world.state.proceed(world.now, 1) {
+    while world.state.run_step(world.now, 1) {
         assert_eq!(*world.state.tables(), before);
     }
 }
@@ -158,7 +158,7 @@ fn a_new_process_is_synced_once_its_first_lists_are_judged() {
     world.list_all_but_pods();
     world.begin(list_of(&[dead(&a)]), 1);
     while !world.state.is_synced() {
-        let goes_on = world.state.proceed(world.now, 1);
+        let goes_on = world.state.run_step(world.now, 1);
         assert!(goes_on || world.state.is_synced());
     }
     assert_eq!(world.state.tables().denied, tables.denied);

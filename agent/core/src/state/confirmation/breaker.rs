@@ -6,7 +6,7 @@
 //! ```
 
 use super::needs::Needs;
-use super::opinions::{Came, Wanted};
+use super::opinions::{ReceivedList, Wanted};
 use super::pending::{Known, Pending, Why, is_plain, rests_on_one_list};
 use super::room::{Room, allowance};
 use super::taken::Taken;
@@ -67,13 +67,13 @@ impl Breaker {
     }
 
     /// Updates the denials of a Service at some IPs. `list` is the list that has just come, if any. Returns the IPs where a denial became pending, or is pending no more.
-    pub fn settle(
+    pub fn update_service(
         &mut self,
         cluster: &ClusterIndex,
         now: Duration,
         denials: &Denials,
         (service, ips): (&Name, &[Addr]),
-        list: Option<&Came>,
+        list: Option<&ReceivedList>,
     ) -> Vec<Addr> {
         let mut known = self.known.remove(service).unwrap_or_default();
         let mut not_plain = self.not_plain.remove(service).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Breaker {
     }
 
     /// Services with pending denials that may wait for the list.
-    pub fn waiting(&self, cluster: &ClusterIndex, list: &Came) -> impl Iterator<Item = &Name> {
+    pub fn waiting(&self, cluster: &ClusterIndex, list: &ReceivedList) -> impl Iterator<Item = &Name> {
         let concerned = self.known.iter().filter(move |(service, known)| {
             let needs = Needs::of(cluster, service);
             let pending =
@@ -230,7 +230,7 @@ impl Breaker {
     fn is_new_by_one_list(
         &self,
         cluster: &ClusterIndex,
-        list: Option<&Came>,
+        list: Option<&ReceivedList>,
         ip: Addr,
         proven: &Proven,
     ) -> bool {

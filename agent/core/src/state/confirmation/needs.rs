@@ -1,6 +1,6 @@
 //! The lists that show all that a pending denial rests on.
 
-use super::opinions::{Came, Opinion};
+use super::opinions::{Opinion, ReceivedList};
 use crate::facts::{Name, Selection, Selector, Text, Watched};
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
@@ -58,14 +58,14 @@ impl<'a> Needs<'a> {
     }
 
     /// True if the list shows the pod alive. It has been applied.
-    pub(in crate::state) fn shows_alive(&self, list: &Came, pod: Uid) -> bool {
+    pub(in crate::state) fn shows_alive(&self, list: &ReceivedList, pod: Uid) -> bool {
         let includes = |record: &Record| list.part().is_none_or(|part| part.has_pod(&record.pod));
         let alive = self.cluster.pods.get(pod).filter(|record| record.is_live());
         list.kind == Watched::Pods && alive.is_some_and(includes)
     }
 
     /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.
-    pub(in crate::state) fn may_include(&self, ip: Addr, list: &Came) -> bool {
+    pub(in crate::state) fn may_include(&self, ip: Addr, list: &ReceivedList) -> bool {
         let mut pods = self.targets(ip).map(|record| &record.pod);
         match list.part() {
             None => true,

@@ -71,7 +71,7 @@ pub(in crate::state) type Wanted = BTreeMap<Opinion, BTreeSet<Text>>;
 
 /// A list that has come.
 #[derive(Debug, Clone)]
-pub struct Came {
+pub struct ReceivedList {
     /// The collection.
     pub kind: Watched,
     /// None: the whole collection.
@@ -80,7 +80,7 @@ pub struct Came {
     sent: Option<Duration>,
 }
 
-impl Came {
+impl ReceivedList {
     /// A list of everything.
     pub const fn whole(kind: Watched) -> Self {
         let (part, sent) = (None, None);
@@ -172,7 +172,7 @@ impl Default for Opinions {
 
 impl Opinions {
     /// Notes a list that has come: the next one starts with a new delay.
-    pub(in crate::state) fn came(&mut self, list: &Came) {
+    pub(in crate::state) fn received(&mut self, list: &ReceivedList) {
         self.due.retain(|opinion, _| !list.answers(opinion));
     }
 

@@ -1,7 +1,7 @@
 //! A pending denial, which waits for a second list.
 
 use super::needs::Needs;
-use super::opinions::{Came, Opinion};
+use super::opinions::{Opinion, ReceivedList};
 use crate::facts::{Name, Watched};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
@@ -81,7 +81,7 @@ impl Known {
     /// nor pending. `needs` are the lists that denials at the IP rest on.
     pub fn update(
         &mut self,
-        list: Option<&Came>,
+        list: Option<&ReceivedList>,
         proven: Option<&Proven>,
         (needs, ip): (&Needs<'_>, Addr),
     ) -> bool {
@@ -93,7 +93,7 @@ impl Known {
             return self.proven;
         };
         let is_second =
-            |list: &&Came| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
+            |list: &&ReceivedList| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
         let list = list.filter(is_second);
         if list.is_none() && pending.agreed.is_empty() {
             return true;

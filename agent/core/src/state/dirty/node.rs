@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Applies a change of nodes.
-pub(super) fn absorb(cluster: &mut ClusterIndex, now: Duration, change: Change<Node>) -> Dirty {
+pub(super) fn update_index(cluster: &mut ClusterIndex, now: Duration, change: Change<Node>) -> Dirty {
     let mut dirty = Dirty::default();
     let changed: BTreeMap<Text, Option<Node>> = match change {
         Change::Applied(node) => BTreeMap::from([(node.name.clone(), Some(node))]),

@@ -4,7 +4,7 @@ use super::judge::AT_ONCE;
 use super::lists::{Objects, Task};
 use crate::facts::{Fact, Name, Watched};
 use crate::state::State;
-use crate::state::confirmation::opinions::Came;
+use crate::state::confirmation::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::tables::layout::Layout;
 use epguard_common::UidState;
@@ -14,17 +14,17 @@ use std::time::Duration;
 impl State {
     /// Applies a fact; afterwards [`State::tables`] is what the maps should hold.
     pub fn apply(&mut self, now: Duration, fact: Fact) {
-        self.begin(now, fact);
-        while self.proceed(now, usize::MAX) {}
+        self.begin_fact(now, fact);
+        while self.run_step(now, usize::MAX) {}
     }
 
-    /// Applies a fact, or begins to, if it is a list: [`State::proceed`] applies the rest. Denials that a fact contradicts
+    /// Applies a fact, or begins to, if it is a list: [`State::run_step`] applies the rest. Denials that a fact contradicts
     /// end at once.
-    pub fn begin(&mut self, now: Duration, mut fact: Fact) {
+    pub fn begin_fact(&mut self, now: Duration, mut fact: Fact) {
         // Facts of the node come at any time; those of the API in the order in which it sent them.
         let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_));
         while !is_of_node && self.is_unfinished() {
-            self.proceed(now, usize::MAX);
+            self.run_step(now, usize::MAX);
         }
         self.start_over_if_revived(now, &mut fact);
         let levelled = self.cluster.pods.listed;
@@ -33,7 +33,7 @@ impl State {
                 self.task = Some(Task::Apply(objects));
                 let mut dirty = Dirty::default();
                 self.add_levelled(levelled, &mut dirty);
-                self.absorbed(now, dirty);
+                self.process_changes(now, dirty);
             }
             Err(fact) => self.apply_one(now, fact),
         }
@@ -64,14 +64,14 @@ impl State {
 
     /// Applies about `most` objects more of the list that was begun, or else judges Services that wait. False once nothing is left to
     /// do.
-    pub fn proceed(&mut self, now: Duration, most: usize) -> bool {
+    pub fn run_step(&mut self, now: Duration, most: usize) -> bool {
         match self.task.take() {
             Some(Task::Apply(mut objects)) => {
                 let mut dirty = Dirty::default();
                 let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
                 let watched = objects.watched();
                 self.task = Some(Task::Apply(objects));
-                self.absorbed(now, dirty);
+                self.process_changes(now, dirty);
                 if !more {
                     self.task = None;
                     self.listed(now, watched);
@@ -99,13 +99,13 @@ impl State {
         fresh.layout = Layout::new(numbers);
         fresh.task = None;
         let everything = Dirty::of_all(&fresh.cluster);
-        fresh.settle(now, everything);
-        while fresh.proceed(now, usize::MAX) {}
+        fresh.apply_consequences(now, everything);
+        while fresh.run_step(now, usize::MAX) {}
         fresh
     }
 
     fn apply_one(&mut self, now: Duration, fact: Fact) {
-        let list = Came::of(&fact);
+        let list = ReceivedList::of(&fact);
         let levelled = self.cluster.pods.listed;
         let mut dirty = match fact {
             Fact::Presence(presence) => {
@@ -113,7 +113,7 @@ impl State {
                 self.orphan_ips.note(presence);
                 Dirty { orphan_ips: true, ..Dirty::default() }
             }
-            fact => dirty::absorb(&mut self.cluster, now, fact),
+            fact => dirty::update_index(&mut self.cluster, now, fact),
         };
         self.add_levelled(levelled, &mut dirty);
         if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
@@ -121,20 +121,20 @@ impl State {
             self.orphan_ips.listed(&self.cluster, &list);
             self.judge_on(list, services);
         }
-        self.absorbed(now, dirty);
+        self.process_changes(now, dirty);
         match list {
             Some(list) if list.is_whole() => self.listed(now, list.kind),
-            Some(list) => self.opinions.came(&list),
+            Some(list) => self.opinions.received(&list),
             None => {}
         }
     }
 
     /// Draws the consequences of a change of the index.
-    fn absorbed(&mut self, now: Duration, mut dirty: Dirty) {
+    fn process_changes(&mut self, now: Duration, mut dirty: Dirty) {
         self.review_again(&dirty);
         let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);
-        self.settle(now, dirty);
+        self.apply_consequences(now, dirty);
     }
 
     /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
@@ -159,11 +159,11 @@ impl State {
             }
         }
         self.task = None;
-        if let Some(list) = list.map(Came::whole).filter(|_| self.is_listed()) {
-            self.opinions.came(&list);
+        if let Some(list) = list.map(ReceivedList::whole).filter(|_| self.is_listed()) {
+            self.opinions.received(&list);
             self.judge_on(list, self.services_to_judge());
         }
-        self.absorbed(now, dirty);
+        self.process_changes(now, dirty);
         self.forget_unneeded(restored);
     }
 
@@ -186,7 +186,7 @@ impl State {
     }
 
     /// The Services whose denials a list confirms, ends or may begin.
-    fn services_concerned(&self, list: &Came, dirty: &Dirty) -> BTreeSet<Name> {
+    fn services_concerned(&self, list: &ReceivedList, dirty: &Dirty) -> BTreeSet<Name> {
         if list.is_whole() {
             return self.services_to_judge();
         }

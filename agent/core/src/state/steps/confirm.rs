@@ -96,7 +96,7 @@ impl State {
     pub(in crate::state) fn apply_presence(&mut self, now: Duration, presence: &Presence) {
         match presence {
             Presence::Held(ips) => self.review.held(now, ips),
-            Presence::Came(ips) => self.review.came(now, ips),
+            Presence::Announced(ips) => self.review.announced(now, ips),
             Presence::Looked(at) => self.review.looked(*at),
             Presence::Unknown => self.review.blind(),
             // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.

@@ -3,7 +3,7 @@
 use super::lists::Task;
 use crate::facts::Name;
 use crate::state::State;
-use crate::state::confirmation::opinions::Came;
+use crate::state::confirmation::opinions::ReceivedList;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::proof::{Denials, denials_of, judge};
 use crate::state::queue::{Queue, Scope};
@@ -73,7 +73,7 @@ impl State {
         let changed = ips.iter().filter(|ip| self.rejudge(service, **ip));
         let mut changed: BTreeSet<Addr> = changed.copied().collect();
         let (cluster, denials) = (&self.cluster, &self.denials);
-        let pending = self.breaker.settle(cluster, now, denials, (service, ips), list.as_ref());
+        let pending = self.breaker.update_service(cluster, now, denials, (service, ips), list.as_ref());
         changed.extend(pending);
         self.lay_out_service(service, &changed);
         if self.queue.judged(service)
@@ -86,7 +86,7 @@ impl State {
     }
 
     /// Has Services judged on a list that has come.
-    pub(in crate::state) fn judge_on(&mut self, list: Came, services: BTreeSet<Name>) {
+    pub(in crate::state) fn judge_on(&mut self, list: ReceivedList, services: BTreeSet<Name>) {
         for service in &services {
             let scope = Scope { all: true, ..Scope::default() };
             self.queue.push(service.clone(), scope);
@@ -101,7 +101,7 @@ impl State {
             self.task = None;
             self.breaker.drop_restored();
             self.synced.note_judged();
-            self.settle_orphan_ips();
+            self.prove_orphan_ips();
         }
     }
 

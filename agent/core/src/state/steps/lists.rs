@@ -7,7 +7,7 @@
 //! Until the end, denials end at once, and none begins: an object further down the list may contradict it.
 
 use crate::facts::{Change, Fact, Name, Pod, Service, Slice, Watched};
-use crate::state::confirmation::opinions::Came;
+use crate::state::confirmation::opinions::ReceivedList;
 use crate::state::dirty::Dirty;
 use crate::state::index::ClusterIndex;
 use epguard_common::Uid;
@@ -21,7 +21,7 @@ pub(in crate::state) enum Task {
     /// Objects to apply.
     Apply(Objects),
     /// Services whose endpoints are to be judged, on the list that has just come.
-    Judge(Came, BTreeSet<Name>),
+    Judge(ReceivedList, BTreeSet<Name>),
 }
 
 /// The objects of a list that are still to be applied, then the names of those that are gone.

@@ -2,10 +2,10 @@
 
 mod apply;
 mod confirm;
+mod consequences;
 pub(in crate::state) mod judge;
 mod lists;
 mod revival;
-mod settle;
 mod synced;
 
 pub(in crate::state) use lists::Task;

@@ -58,7 +58,7 @@ impl State {
             ..Dirty::default()
         };
         dirty.pairs(self.denials.keys().map(|(service, endpoint)| (service, endpoint.ip)));
-        self.settle(now, dirty);
+        self.apply_consequences(now, dirty);
     }
 
     /// The dead pod that the API has shown alive since the last call, if any. The state has started over and needs a list of

@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_denial_is_an_event_on_the_service_and_on_the_pod_that_has_the_ip() {
-        let told: Vec<_> =
+        let events: Vec<_> =
             denial().topics().map(|topic| (topic.about.kind, topic.reason, topic.action)).collect();
         assert_eq!(
-            told,
+            events,
             [
                 ("Service", "StaleEndpointDenied", "DenyPackets"),
                 ("Pod", "StaleEndpointDenied", "DenyPackets")
@@ -116,9 +116,9 @@ mod tests {
             outcome: Outcome::Observed,
             ..denial()
         };
-        let told: Vec<_> =
+        let events: Vec<_> =
             observed.topics().map(|topic| (topic.about.kind, topic.reason, topic.action)).collect();
-        assert_eq!(told, [("Service", "StaleEndpointObserved", "ObservePackets")]);
+        assert_eq!(events, [("Service", "StaleEndpointObserved", "ObservePackets")]);
         let note = observed.note("node-1");
         assert!(
             note.contains("no pod has that IP now (dead-backend). On node node-1 the packets pass, as this"),

@@ -49,7 +49,7 @@ pub struct Announcer {
     /// Once it is closed, no Event is queued any more.
     queue: mpsc::Sender<Entry>,
     dropped: u64,
-    told: Option<Duration>,
+    warned: Option<Duration>,
 }
 
 impl Announcer {
@@ -61,7 +61,7 @@ impl Announcer {
         if what != Announce::None {
             tokio::spawn(writer::write(client, entries));
         }
-        Self { what, node, series: Series::new(fastrand::u64(..)), queue, dropped: 0, told: None }
+        Self { what, node, series: Series::new(fastrand::u64(..)), queue, dropped: 0, warned: None }
     }
 
     /// Queues an alarm: the breaker holds denials of this Service.
@@ -98,13 +98,13 @@ impl Announcer {
             self.dropped += u64::from(self.queue.try_send(Entry { event, repeated }).is_err());
         }
         self.dropped += self.series.take_forgotten();
-        if self.dropped > 0 && self.told.is_none_or(|told| now.saturating_sub(told) >= QUIET) {
+        if self.dropped > 0 && self.warned.is_none_or(|warned| now.saturating_sub(warned) >= QUIET) {
             tracing::warn!(
                 dropped = self.dropped,
                 "Events were dropped: there are more than the limit, or the API server accepts none; `epguard drops` \
                  shows all denials"
             );
-            (self.dropped, self.told) = (0, Some(now));
+            (self.dropped, self.warned) = (0, Some(now));
         }
     }
 }

@@ -57,13 +57,13 @@ mod tests {
         status
     }
 
-    fn told(status: &Status) -> Vec<String> {
+    fn lines(status: &Status) -> Vec<String> {
         readiness(status).iter().map(line).collect()
     }
 
     #[test]
     fn an_agent_that_denies_nothing_is_ready_without_a_lease() {
-        assert_eq!(told(&ready()), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
+        assert_eq!(lines(&ready()), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         let mut status = ready();
         let waiting = Attachment { waiting: true, ..Attachment::default() };
         status.interfaces.push(waiting);
-        assert_eq!(told(&status)[1], "[+]hooks ok");
+        assert_eq!(lines(&status)[1], "[+]hooks ok");
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         status.interfaces[0].attached = false;
         status.figures.ips.insert(IpState::Terminated, 1);
         assert_eq!(
-            told(&status),
+            lines(&status),
             [
                 "[-]sync failed: not listed yet: pods",
                 "[-]hooks failed: eth0: not attached",
@@ -89,6 +89,6 @@ mod tests {
             ]
         );
         status.lease_ms = 1;
-        assert_eq!(told(&status)[2], "[+]lease ok");
+        assert_eq!(lines(&status)[2], "[+]lease ok");
     }
 }

@@ -24,7 +24,7 @@ fn a_packet_that_cilium_has_translated_is_denied() {
         connect(pod, protocol, PORTS, OUT, REVERSAL);
         beside.expect("its entry", pod, protocol, DENIED);
     }
-    beside.rig.vouch(FRESH);
+    beside.rig.write_view(FRESH);
     beside.expect("Cilium's maps are not read", REUSED, TCP, NO_RECORD);
 }
 

@@ -112,7 +112,7 @@ impl Beside {
     /// As the agent does at each tick.
     pub(super) fn follow(&mut self, after: Duration) {
         let cilium = self.cilium.follow(Instant::now() + after).unwrap();
-        self.rig.vouch(View { cilium: cilium.into(), ..FRESH });
+        self.rig.write_view(View { cilium: cilium.into(), ..FRESH });
     }
 
     /// Runs the packet of a connection to the pod.

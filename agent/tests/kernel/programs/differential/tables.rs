@@ -163,7 +163,7 @@ impl Tables {
         self.denied.iter().for_each(|(key, denial)| rig.deny(key, *denial));
         self.terminated.keys().for_each(|addr| self.unlift(rig, addr));
         rig.configure(self.config);
-        rig.vouch(self.view);
+        rig.write_view(self.view);
         if !self.gate {
             rig.set("GATE", Gate { valid: 0, ..Gate::EMPTY });
         }

@@ -64,7 +64,7 @@ fn pod_at(role: Option<Role>) -> Rig {
     assert!(ip.status().unwrap().success());
     rig.put_keyed("TERMINATED", &HELD, nobody());
     rig.put_keyed("INTERFACES", &1u32, role.map(RawRole::from).unwrap_or_default());
-    rig.vouch(VIEW);
+    rig.write_view(VIEW);
     rig
 }
 

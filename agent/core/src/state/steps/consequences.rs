@@ -13,10 +13,10 @@ use std::time::Duration;
 impl State {
     /// Draws the consequences of a change, as far as they take no longer than a step. Services that wait longer have no VIPs
     /// meanwhile: what they wait for may end their denials.
-    pub(in crate::state) fn settle(&mut self, now: Duration, dirty: Dirty) {
+    pub(in crate::state) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
         self.touch(&dirty);
-        self.settle_owners(now, &dirty);
-        let drained = self.settle_draining(&dirty);
+        self.update_owners(now, &dirty);
+        let drained = self.update_draining(&dirty);
         self.lay_out_suspects(&drained);
         let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
         let services: Vec<_> = dirty.services.keys().cloned().collect();
@@ -32,7 +32,7 @@ impl State {
             }
         }
         if concerns_orphan_ips {
-            self.settle_orphan_ips();
+            self.prove_orphan_ips();
         }
         self.forget_unneeded(dirty.pods);
     }
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// Proves orphan IPs again. None is new while a list is applied: a pod further down may hold the IP.
-    pub(in crate::state) fn settle_orphan_ips(&mut self) {
+    pub(in crate::state) fn prove_orphan_ips(&mut self) {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
         let mut terminated = if self.is_listed() {
@@ -84,7 +84,7 @@ impl State {
     }
 
     /// Updates the terminating endpoints of this node. Returns the IPs that are counted from now on, or no longer.
-    fn settle_draining(&mut self, dirty: &Dirty) -> BTreeSet<Addr> {
+    fn update_draining(&mut self, dirty: &Dirty) -> BTreeSet<Addr> {
         // Some of them may have become a node's address, or stopped to be one.
         let mut changed: BTreeSet<Addr> = self.draining.values().flatten().copied().collect();
         changed.retain(|ip| dirty.ips.contains(ip));
@@ -108,7 +108,7 @@ impl State {
         changed
     }
 
-    fn settle_owners(&mut self, now: Duration, dirty: &Dirty) {
+    fn update_owners(&mut self, now: Duration, dirty: &Dirty) {
         for ip in &dirty.ips {
             let before = self.owners.get(ip).copied();
             let mut after = tables::owner(&self.cluster, *ip);
