@@ -228,7 +228,8 @@ impl Dirty {
         }
     }
 
-    /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is. True if the Service does not select it.
+    /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is. True if its selector may prove
+    /// more or less since.
     fn listed(&mut self, cluster: &ClusterIndex, name: &Name, uid: Uid, before: Option<&Record>) -> bool {
         let Some(service) = cluster.service(name) else {
             return false;
@@ -244,11 +245,11 @@ impl Dirty {
             self.pairs(ips.filter(|ip| cluster.stale.has(name, *ip)).map(|ip| (name, ip)));
         }
         let mut both = before.into_iter().chain(after);
-        both.any(|record| !service.selects(&record.pod))
+        both.any(|record| !service.selects(&record.pod)) || cluster.unselective.contains(name)
     }
 
     /// Adds all pairs of a Service if its selector proves more or less since.
-    fn unselective(&mut self, cluster: &mut ClusterIndex, name: &Name) {
+    pub fn unselective(&mut self, cluster: &mut ClusterIndex, name: &Name) {
         if cluster.note_unselective(name) {
             self.service(name);
         }

@@ -3,7 +3,7 @@
 use super::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::{ServiceNumber, UidState};
-use epguard_core::facts::{Change, Fact, Ips, Node, Pod, Presence, Service, Slice, SliceEndpoint};
+use epguard_core::facts::{Change, Fact, Ips, Node, Pod, Presence, Service, Slice, SliceEndpoint, Workload};
 use epguard_core::state::{Ipam, Numbers, Settings, State, Tables};
 use std::time::Duration;
 
@@ -48,6 +48,25 @@ fn restarted_after(
 
 fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Vec<Slice>) -> World {
     restarted_after(last(tables), tables, pods, services, slices)
+}
+
+/// Whether the selector picks A is not known: the API shows A no more. Only another pod that it does pick shows that it means anything.
+#[test]
+fn a_next_replica_is_not_denied_for_a_death_of_which_only_the_ip_is_known() {
+    let (tables, a) = left_behind();
+    let replica = |labels, ips| Pod {
+        workload: Some(Workload::new("shop", ("Deployment", "web"))),
+        ..pod("shop", "b", labels, ips)
+    };
+    let y = pod("shop", "y", "web", &[Y]);
+    for (others, expected) in [(vec![], vec![]), (vec![y], vec![Reused])] {
+        let endpoints: Vec<_> =
+            [(X, Some(a.uid))].into_iter().chain(others.iter().map(|y| (Y, Some(y.uid)))).collect();
+        let mut world = restarted(&tables, others, vec![web()], vec![slice("web", &endpoints)]);
+        assert_eq!(world.reasons(), [DeadBackend]);
+        world.pod(&replica("api", &[X]));
+        assert_eq!(world.reasons(), expected);
+    }
 }
 
 #[test]

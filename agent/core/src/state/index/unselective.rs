@@ -11,19 +11,29 @@ impl ClusterIndex {
     }
 
     /// Notes whether the selector of a Service proves anything. True if that changed.
+    ///
+    /// The labels of a pod that only an earlier process saw are not known: it shows nothing beside a pod that the selector does
+    /// select, and else that the selector may prove nothing.
     pub(in crate::state) fn note_unselective(&mut self, name: &Name) -> bool {
         let service = self.service(name).filter(|service| service.selector.is_some());
         let is_unselective = service.is_some_and(|service| {
-            let endpoints = self.endpoint_index.of(name);
-            let listed =
-                endpoints.flat_map(|(endpoint, targets)| targets.iter().map(|one| (endpoint.ip, one)));
+            let (mut is_unknown, mut is_selected) = (false, false);
             // Most endpoints of an IP name the same pod.
             let mut last = None;
-            listed.filter(|(_, (_, listing))| listing.is_current()).any(|(ip, (target, _))| {
-                let is_new = last.replace((ip, target)) != Some((ip, target));
-                let pod = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid));
-                pod.is_some_and(|record| !record.pod.name.1.is_empty() && !service.selects(&record.pod))
-            })
+            for (endpoint, targets) in self.endpoint_index.of(name) {
+                for (target, _) in targets.iter().filter(|(_, listing)| listing.is_current()) {
+                    let is_new = last.replace((endpoint.ip, target)) != Some((endpoint.ip, target));
+                    let Some(record) = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid)) else {
+                        continue;
+                    };
+                    match (record.pod.name.1.is_empty(), service.selects(&record.pod)) {
+                        (true, _) => is_unknown = true,
+                        (false, true) => is_selected = true,
+                        (false, false) => return true,
+                    }
+                }
+            }
+            is_unknown && !is_selected
         });
         if is_unselective { self.unselective.insert(name.clone()) } else { self.unselective.remove(name) }
     }

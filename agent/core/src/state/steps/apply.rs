@@ -157,6 +157,12 @@ impl State {
             for uid in restored.iter().chain(&dirty.pods) {
                 self.cluster.index_stale(*uid);
             }
+            let index = &self.cluster.endpoint_index;
+            let services =
+                restored.iter().flat_map(|uid| index.of_pod(*uid)).map(|(service, _)| service.clone());
+            for service in services.collect::<BTreeSet<Name>>() {
+                dirty.unselective(&mut self.cluster, &service);
+            }
         }
         self.task = None;
         if let Some(list) = list.map(ReceivedList::whole).filter(|_| self.is_listed()) {
