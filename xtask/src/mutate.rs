@@ -47,8 +47,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut mutations = all()?;
     let is_named = |mutation: &Mutation| args.names.iter().any(|name| mutation.name().starts_with(name));
     mutations.retain(|mutation| args.names.is_empty() || is_named(mutation));
-    if mutations.is_empty() {
-        bail!("no such mutation in xtask/mutations");
+    if let Some(name) =
+        args.names.iter().find(|name| !mutations.iter().any(|one| one.name().starts_with(*name)))
+    {
+        bail!("no mutation {name}*.patch in xtask/mutations");
     }
     if !is_root() && mutations.iter().any(Mutation::needs_root) {
         bail!("tests among them make namespaces and load BPF programs: run as root, or name other mutations");

@@ -72,8 +72,8 @@ pub struct PodName(NonZeroU64);
 impl PodName {
     /// The least of all, for ranges.
     pub(crate) const MIN: Self = Self(NonZeroU64::MIN);
-    /// The greatest of all, for ranges.
-    pub(crate) const MAX: Self = Self(NonZeroU64::MAX);
+    /// Stands for every name.
+    pub(crate) const ANY: Self = Self(NonZeroU64::MAX);
 
     /// The name of a pod object.
     #[must_use]

@@ -131,9 +131,7 @@ impl State {
         forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
         let (nodes, addresses) = self.cluster.forget_gone(now);
         forgotten.addresses(&self.cluster, addresses);
-        for node in nodes {
-            forgotten.ended_on(&self.cluster, &node);
-        }
+        forgotten.ended_on(&self.cluster, &nodes);
         if self.cluster.forget_strays(now) {
             forgotten.own_range(&self.cluster);
         }

@@ -69,9 +69,6 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
 pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: impl Fn(&[u8])) {
     let seeds = seeds.as_ref();
     assert!(!seeds.is_empty(), "{target} has no corpus");
-    for seed in seeds {
-        check(seed);
-    }
     let words: Vec<&str> = words.iter().copied().chain(EDGES).collect();
     let longer = env::var_os("PROPTEST_CASES").is_some();
     let asked = Config::default();
@@ -90,14 +87,22 @@ pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: im
         }
         input
     };
-    let result = TestRunner::new(config).run(&(any::<Index>(), edits), |(from, edits)| {
-        let input = input(&from, &edits);
-        let held = memory::peak_of(|| check(&input));
+    let attempt = |input: &[u8]| {
+        let held = memory::peak_of(|| check(input));
         let allowed = FIXED + PER_OCTET * input.len();
         (held <= allowed).then_some(()).ok_or_else(|| TestCaseError::fail(format!("{held} octets held")))
-    });
-    if let Err(TestError::Fail(why, (from, edits))) = result {
-        panic!("{target} fails on \"{}\": {why}", input(&from, &edits).escape_ascii());
+    };
+    let mut runner = TestRunner::new(config);
+    for seed in seeds {
+        attempt(seed).expect("a seed holds little memory");
+    }
+    let result = runner.run(&(any::<Index>(), edits), |(from, edits)| attempt(&input(&from, &edits)));
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, (from, edits))) => {
+            panic!("{target} fails on \"{}\": {why}", input(&from, &edits).escape_ascii());
+        }
+        Err(error) => panic!("{target}: {error}"),
     }
 }
 

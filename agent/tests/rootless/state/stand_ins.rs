@@ -2,7 +2,7 @@
 
 use super::world::{World, X, Y, dead, pending, pod, slice, web};
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, Selector, Service, Workload};
+use epguard_core::facts::{Change, Fact, Pod, PodName, Selector, Service, Workload};
 
 /// `shop/web` has this selector, and its slice lists a dead pod of a Deployment.
 fn listing_a(selector: Option<Selector>) -> (World, Pod) {
@@ -74,7 +74,37 @@ fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead
         world.tell(Fact::Slice(Change::Applied(second.clone())));
         assert!(!world.reasons().contains(&Reused));
         world.tell(Fact::Slice(Change::Deleted(second)));
-        assert!(world.reasons().contains(&Reused));
+        assert!(!world.reasons().contains(&Reused), "they did recently");
+    }
+}
+
+#[test]
+fn a_death_that_outlives_a_start_over_shows_that_the_selector_proves_nothing() {
+    let selector: Option<Selector> = Some([("app", "only-its-controller-knows")].into_iter().collect());
+    let (mut world, a) = listing_a(selector.clone());
+    let c = pod("other", "c", "c", &[Y]);
+    world.pod(&dead(&c));
+    world.deleted(&dead(&a));
+    world.pod(&c);
+    assert_eq!(world.state.take_revived(), Some(c.name.clone()));
+    world.list_all_but_pods();
+    world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
+    world.slice(&[(X, Some(a.uid))]);
+    world.list(&[c]);
+    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&replica("b", "pg", &[X]));
+    assert_eq!(world.reasons(), []);
+}
+
+/// No slice of an honest writer gives a pod so many names; an attacker's makes only passes.
+#[test]
+fn nothing_is_denied_where_slices_give_a_pod_more_names_than_are_kept() {
+    let (mut world, a) = listing_a(None);
+    for number in 0..20 {
+        let mut foreign = slice("foreign", &[(Y, Some(a.uid))]);
+        foreign.endpoints[0].target_name = Some(PodName::new("shop", &number.to_string()));
+        world.tell(Fact::Slice(Change::Applied(foreign)));
+        assert_eq!(world.reasons().is_empty(), number >= 8, "{number}");
     }
 }
 

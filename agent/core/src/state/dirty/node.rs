@@ -3,7 +3,7 @@
 use super::Dirty;
 use crate::facts::{Change, Name, Node, Service, Text};
 use crate::state::ClusterIndex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Applies a change of nodes.
@@ -18,17 +18,22 @@ pub(super) fn update_index(cluster: &mut ClusterIndex, now: Duration, change: Ch
             gone.chain(shown).collect()
         }
     };
+    let mut nodes = BTreeSet::new();
     for (name, node) in changed {
-        dirty.node(cluster, now, &name, node);
+        if dirty.node(cluster, now, &name, node) {
+            nodes.insert(name);
+        }
     }
+    dirty.ended_on(cluster, &nodes);
     dirty
 }
 
 impl Dirty {
-    fn node(&mut self, cluster: &mut ClusterIndex, now: Duration, name: &str, node: Option<Node>) {
+    /// True if it changed.
+    fn node(&mut self, cluster: &mut ClusterIndex, now: Duration, name: &str, node: Option<Node>) -> bool {
         let before = cluster.node(name).cloned();
         if before == node {
-            return;
+            return false;
         }
         let zone = |node: &Option<Node>| node.as_ref().and_then(|node| node.zone.clone());
         if zone(&before) != zone(&node) {
@@ -51,11 +56,11 @@ impl Dirty {
             let dead = cluster.pods.dead_on(name).map(|record| record.pod.uid);
             self.pods.extend(dead);
         }
-        self.ended_on(cluster, name);
+        true
     }
 
-    /// Adds the pairs that name an ended pod of the node.
-    pub fn ended_on(&mut self, cluster: &ClusterIndex, node: &str) {
-        self.pairs(cluster.stale_of_node(node));
+    /// Adds the pairs that name an ended pod of one of the nodes.
+    pub fn ended_on(&mut self, cluster: &ClusterIndex, nodes: &BTreeSet<Text>) {
+        self.pairs(cluster.stale_of_nodes(nodes));
     }
 }

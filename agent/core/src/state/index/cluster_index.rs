@@ -81,7 +81,7 @@ impl ClusterIndex {
     }
 
     /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.
-    pub(in crate::state) fn forget_gone(&mut self, now: Duration) -> (Vec<Text>, Vec<Addr>) {
+    pub(in crate::state) fn forget_gone(&mut self, now: Duration) -> (BTreeSet<Text>, Vec<Addr>) {
         let is_old = |_: &Text, (at, _): &mut (Duration, bool)| now.saturating_sub(*at) >= MEMORY;
         let nodes = self.gone.extract_if(is_old).map(|(node, _)| node).collect();
         let mut addresses = self.node_addresses.forget(now);

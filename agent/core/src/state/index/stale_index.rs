@@ -56,11 +56,14 @@ impl StaleIndex {
 }
 
 impl ClusterIndex {
-    /// The pairs that name an ended pod of the node.
-    pub(in crate::state) fn stale_of_node(&self, node: &str) -> impl Iterator<Item = (&Name, Addr)> {
+    /// The pairs that name an ended pod of one of the nodes.
+    pub(in crate::state) fn stale_of_nodes(
+        &self,
+        nodes: &BTreeSet<Text>,
+    ) -> impl Iterator<Item = (&Name, Addr)> {
         let is_of = move |uid: &&Uid| {
-            let record = self.pods.get(**uid);
-            record.is_some_and(|record| record.pod.node.as_deref() == Some(node))
+            let node = self.pods.get(**uid).and_then(|record| record.pod.node.as_ref());
+            node.is_some_and(|node| nodes.contains(node))
         };
         let pods = self.stale.by_pod.keys().filter(is_of);
         pods.flat_map(|uid| self.stale.by_pod.get(uid)).map(|(service, ip)| (service, *ip))

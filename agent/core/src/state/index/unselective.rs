@@ -1,4 +1,4 @@
-//! Services whose selector proves nothing: their slices list pods that it does not select.
+//! Services whose selector proves nothing: their slices list pods that it does not select, or did recently.
 
 use super::ClusterIndex;
 use crate::facts::{Name, Service};
@@ -21,7 +21,7 @@ impl ClusterIndex {
             // Most endpoints of an IP name the same pod.
             let mut last = None;
             for (endpoint, targets) in self.endpoint_index.of(name) {
-                for (target, _) in targets.iter().filter(|(_, listing)| listing.is_current()) {
+                for target in targets.keys() {
                     let is_new = last.replace((endpoint.ip, target)) != Some((endpoint.ip, target));
                     let Some(record) = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid)) else {
                         continue;

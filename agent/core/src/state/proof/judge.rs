@@ -106,6 +106,9 @@ impl<'a> Case<'a> {
             return Err(NotProven::TooLarge);
         }
         let own = Own::at(cluster, name, service, ip);
+        if own.is_any() {
+            return Err(NotProven::TooLarge);
+        }
         let certain = |record: &&Record| record.pod.ips.contains(&ip) || own.contains(&record.pod);
         let mut certain = cluster.pods.live_claimants(ip).filter(certain);
         let owner = certain.next();

@@ -38,6 +38,12 @@ impl<'a> Own<'a> {
         }
     }
 
+    /// True if slices give more names to a pod that they list at the IP than are kept: any pod may be meant.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.names.contains(&PodName::ANY)
+    }
+
     /// True if the pod, if it lives, is the Service's own.
     #[must_use]
     pub fn contains(&self, pod: &Pod) -> bool {

@@ -7,7 +7,7 @@ use crate::state::State;
 use crate::state::confirmation::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::tables::layout::Layout;
-use epguard_common::UidState;
+use epguard_common::{Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl State {
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
-        let mut dirty = Dirty::default();
+        let mut dirty = Dirty { orphan_ips: true, ..Dirty::default() };
         if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list = Some(Watched::EndpointSlices);
@@ -154,12 +154,12 @@ impl State {
                 dirty.vips(self.layout.numbers.iter().map(|(service, _)| service));
             }
             dirty.pods.extend(self.restore_deaths(now));
-            for uid in restored.iter().chain(&dirty.pods) {
+            let dead: Vec<Uid> = restored.iter().chain(&dirty.pods).copied().collect();
+            for uid in &dead {
                 self.cluster.index_stale(*uid);
             }
             let index = &self.cluster.endpoint_index;
-            let services =
-                restored.iter().flat_map(|uid| index.of_pod(*uid)).map(|(service, _)| service.clone());
+            let services = dead.iter().flat_map(|uid| index.of_pod(*uid)).map(|(service, _)| service.clone());
             for service in services.collect::<BTreeSet<Name>>() {
                 dirty.unselective(&mut self.cluster, &service);
             }

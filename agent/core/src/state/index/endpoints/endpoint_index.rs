@@ -229,15 +229,22 @@ impl EndpointIndex {
                 self.remembered.remove(service, endpoint, shown.target);
             }
         }
+        let mut renamed = BTreeSet::new();
         for shown in &part.endpoints {
             touched.add(service, shown.ip, shown.target);
             self.ips.insert((shown.ip, service.clone()), ());
-            let Some(uid) = shown.target else { continue };
-            if self.places.add(uid, shown.ip, shown.target_name) {
-                // Other Services may list it under other names, or under none.
-                let others = self.of_pod(uid).map(|(service, ip)| (service.clone(), ip));
-                touched.pairs.extend(others);
-            }
+            let is_new = |uid: &Uid| self.places.add(*uid, shown.ip, shown.target_name);
+            renamed.extend(shown.target.filter(is_new));
+        }
+        // Other Services may list them under other names, or under none.
+        let ips: BTreeSet<Addr> = renamed.iter().flat_map(|uid| self.places.ips(*uid)).collect();
+        for ip in ips {
+            let names_one = |service: &&Name| {
+                let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.keys().flatten());
+                targets.any(|uid| renamed.contains(&uid))
+            };
+            let services = self.services_at(ip).filter(names_one);
+            touched.pairs.extend(services.map(|service| (service.clone(), ip)));
         }
     }
 

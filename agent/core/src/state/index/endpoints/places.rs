@@ -3,44 +3,49 @@
 use crate::facts::PodName;
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid};
-use std::collections::BTreeSet;
+
+/// More names than slices give to a pod: a targetRef that is re-used has one or two.
+const NAMES: usize = 8;
+/// All names but the first one of each UID. Who writes slices can invent as many as he likes.
+const FURTHER: usize = 16_384;
 
 /// The IPs at which slices list a pod, or did recently, and the names that they give to it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Places {
-    /// The first name that a slice gave to the pod at the IP.
-    first: SortedMap<(Uid, Addr), Option<PodName>>,
-    /// All other names, and those of places that are gone.
-    further: BTreeSet<(Uid, PodName)>,
+    at: SortedMap<(Uid, Addr), ()>,
+    /// Those of places that are gone, too.
+    names: SortedMap<(Uid, PodName), ()>,
     by_name: SortedMap<(PodName, Uid), ()>,
+    further: usize,
 }
 
 impl Places {
-    /// A slice lists the UID at the IP, under this name. A slice that gives another name adds to the first one. True if the UID did
-    /// not have the name.
+    /// A slice lists the UID at the IP, under this name. True if the UID did not have the name. One beyond those that are kept stands
+    /// for every name ([`PodName::ANY`]).
     pub(in crate::state) fn add(&mut self, uid: Uid, ip: Addr, name: Option<PodName>) -> bool {
-        let first = self.first.or_default((uid, ip));
+        self.at.insert((uid, ip), ());
         let Some(name) = name else { return false };
-        if *first.get_or_insert(name) != name {
-            self.further.insert((uid, name));
+        if [name, PodName::ANY].iter().any(|name| self.by_name.contains_key(&(*name, uid))) {
+            return false;
         }
-        self.by_name.insert((name, uid), ()).is_none()
+        let known = self.names(uid).count();
+        let is_kept = known == 0 || known < NAMES && self.further < FURTHER;
+        let name = if is_kept { name } else { PodName::ANY };
+        self.further += usize::from(known > 0);
+        self.names.insert((uid, name), ());
+        self.by_name.insert((name, uid), ());
+        true
     }
 
     /// Removes a place that no slice lists, or listed recently. With the last one of a UID its names go.
     pub(in crate::state) fn remove(&mut self, uid: Uid, ip: Addr) {
-        let Some(name) = self.first.get(&(uid, ip)).copied() else {
-            return;
-        };
-        self.first.remove(&(uid, ip));
-        if self.knows(uid) {
-            let lost = name.filter(|name| self.names(uid).all(|other| other != *name));
-            self.further.extend(lost.map(|name| (uid, name)));
+        if !self.at.remove(&(uid, ip)) || self.knows(uid) {
             return;
         }
-        let names: Vec<PodName> = self.names(uid).chain(name).collect();
+        let names: Vec<PodName> = self.names(uid).collect();
+        self.further -= names.len().saturating_sub(1);
         for name in names {
-            self.further.remove(&(uid, name));
+            self.names.remove(&(uid, name));
             self.by_name.remove(&(name, uid));
         }
     }
@@ -52,14 +57,14 @@ impl Places {
 
     /// The IPs of a UID.
     pub(in crate::state) fn ips(&self, uid: Uid) -> impl Iterator<Item = Addr> {
-        self.of(uid).map(|(ip, _)| ip)
+        let places = self.at.from((uid, Addr { octets: [0; 16] }));
+        places.take_while(move |((own, _), ())| *own == uid).map(|((_, ip), ())| *ip)
     }
 
-    /// The names of a UID, some more than once.
+    /// The names of a UID.
     pub(in crate::state) fn names(&self, uid: Uid) -> impl Iterator<Item = PodName> {
-        let range = (uid, PodName::MIN)..=(uid, PodName::MAX);
-        let further = self.further.range(range).map(|(_, name)| *name);
-        self.of(uid).filter_map(|(_, name)| name).chain(further)
+        let names = self.names.from((uid, PodName::MIN));
+        names.take_while(move |((own, _), ())| *own == uid).map(|((_, name), ())| *name)
     }
 
     /// The UIDs of a name.
@@ -67,17 +72,12 @@ impl Places {
         let after = self.by_name.from((name, Uid::NONE)).map(|(pair, ())| pair);
         after.take_while(move |(known, _)| *known == name).map(|(_, uid)| *uid)
     }
-
-    fn of(&self, uid: Uid) -> impl Iterator<Item = (Addr, Option<PodName>)> {
-        let places = self.first.from((uid, Addr { octets: [0; 16] }));
-        let places = places.take_while(move |((own, _), _)| *own == uid);
-        places.map(|((_, ip), name)| (*ip, *name))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const Y: Addr = Addr::v4([10, 244, 1, 11]);
@@ -114,6 +114,19 @@ mod tests {
         assert_eq!(places.ips(a).collect::<Vec<_>>(), [Y]);
         places.remove(a, Y);
         assert_eq!(places.uids(pg).chain(places.uids(web)).count(), 0);
-        assert!(places.further.is_empty());
+        assert_eq!((places.further, places.names.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_name_beyond_those_that_are_kept_stands_for_every_name() {
+        let [a, b] = ["a", "b"].map(|text| Uid::parse(text).unwrap());
+        let mut places = Places::default();
+        let mut add = |uid, name: usize| places.add(uid, X, Some(PodName::new("db", &name.to_string())));
+        let new: usize = (0..1_000).map(|name| usize::from(add(a, name))).sum();
+        assert_eq!((new, add(b, 1)), (NAMES + 1, true));
+        assert!(places.names(a).any(|name| name == PodName::ANY));
+        assert_eq!((places.names(b).count(), places.further), (1, NAMES));
+        places.remove(a, X);
+        assert_eq!((places.names(a).count(), places.further), (0, 0));
     }
 }
