@@ -58,11 +58,7 @@ pub struct Fleet {
 impl Fleet {
     /// Lists the agents. Errors: they cannot be listed, or there are none.
     pub async fn find(scope: &Scope) -> Result<Self> {
-        Self::find_by(scope.client().await?, scope).await
-    }
-
-    /// The same by a client that there is.
-    pub async fn find_by(client: Client, scope: &Scope) -> Result<Self> {
+        let client = scope.client().await?;
         let namespace = &scope.agents_namespace;
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
         let pods = all(pods, ListParams::default().labels(LABEL), scope.output).await?;

@@ -5,8 +5,6 @@ use super::decode::{decode, failure, unknown};
 use super::exec::{self, Done};
 use super::missing::{self, Missing};
 use super::output;
-use super::scope::Form;
-use crate::shared::plain;
 use anyhow::Result;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use serde::{Serialize, de::DeserializeOwned};
@@ -89,8 +87,7 @@ impl<T> Asked<Document<T>> {
             let parts = parts.into_iter().filter(|part| !part.is_empty());
             parts.collect::<Vec<_>>().join("\n\n")
         });
-        let text = text?;
-        output::line(&if fleet.scope.output == Form::Json { plain::json(&text) } else { text })?;
+        output::line(&text?)?;
         Ok(self.code().into())
     }
 }
@@ -104,7 +101,7 @@ pub async fn ask<T: DeserializeOwned>(
     services: Option<&str>,
 ) -> Asked<Document<T>> {
     let arguments = [arguments, &["-o", "json"]].concat();
-    each(fleet, &arguments, seconds, exec::DOCUMENT, |_, done: Done| {
+    each(fleet, &arguments, seconds, |_, done: Done| {
         let mut exact = decode(&done.stdout, fleet.scope.output).map_err(|why| match &done.stdout[..] {
             [] => failure(&done.stderr).unwrap_or(why),
             _ => why,
@@ -114,19 +111,17 @@ pub async fn ask<T: DeserializeOwned>(
             let of = |item: &Value| Some(item["service"].as_str()?.split_once('/')?.0 == namespace);
             list.retain(|item| of(item) == Some(true));
         }
-        let known = T::deserialize(&exact).map_err(|error| unknown(&error))?;
+        let known = serde_json::from_value(exact.clone()).map_err(|error| unknown(&error))?;
         Ok((Document { exact, known }, done.code))
     })
     .await
 }
 
-/// Runs `epguard` with these arguments on each node, a bounded number at a time, and takes what it prints, at most so many octets, as
-/// `read` does.
+/// Runs `epguard` with these arguments on each node, a bounded number at a time, and takes what it prints as `read` does.
 pub async fn each<T>(
     fleet: &Fleet,
     arguments: &[&str],
     seconds: u64,
-    most: u64,
     read: impl Fn(&Agent, Done) -> Result<(T, u8), String>,
 ) -> Asked<T> {
     let command = [&["epguard"], arguments].concat();
@@ -134,7 +129,7 @@ pub async fn each<T>(
     let places = Semaphore::new(fleet.scope.parallel.into());
     let run = async |agent: &Agent| {
         let place = places.acquire().await;
-        let mut done = pin!(timeout(patience, exec::run(fleet, agent, &command, most)));
+        let mut done = pin!(timeout(patience, exec::run(fleet, agent, &command)));
         let soon = timeout(patience / SHARE, &mut done).await;
         drop(place);
         let done = match soon {

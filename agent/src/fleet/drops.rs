@@ -8,7 +8,6 @@ use super::scope::Scope;
 use crate::commands::drops::{Follower, table, text_line};
 use crate::shared::args::{one_of, service};
 use crate::shared::drops::{Dropped, Kind};
-use crate::shared::plain;
 use anyhow::Result;
 use clap::Args;
 use epguard_common::Reason;
@@ -18,7 +17,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// Least time between two requests to all nodes: as long as the one before took.
+/// Time between two requests to all nodes.
 const PACE: Duration = Duration::from_secs(2);
 /// The most clients of a row, as in the agent.
 const CLIENTS: usize = 8;
@@ -69,20 +68,18 @@ pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
 /// Prints what is new, until interrupted. Nodes that do not answer are named once on standard error. What they deny meanwhile is
 /// shown once they answer: agents count it. Errors: the output fails, or at first no node answers.
 async fn follow(scope: &Scope, command: &[&str]) -> Result<ExitCode> {
-    let (begun, client) = (Instant::now(), scope.client().await?);
+    let begun = Instant::now();
     let mut followers: BTreeMap<String, Follower> = BTreeMap::new();
     let mut named = BTreeSet::new();
     loop {
-        let (round, mut lost) = (Instant::now(), Vec::new());
-        match Fleet::find_by(client.clone(), scope).await {
+        let mut lost = Vec::new();
+        match Fleet::find(scope).await {
             Err(error) if followers.is_empty() => return Err(error),
             Err(error) => lost.push(format!("{error:#}")),
             Ok(fleet) => {
                 let Asked { answers, missing } = ask::ask(&fleet, command, ask::PATIENCE, None).await;
                 lost.extend(missing::text(&missing).lines().map(str::to_owned));
                 lost.extend(left_out(&answers));
-                let gone = followers.keys().filter(|node| !fleet.has(node));
-                lost.extend(gone.map(|node| format!("{node}: no agent runs there")));
                 for answer in &answers {
                     let follower = followers.entry(answer.node().to_owned());
                     let follower = follower.or_insert_with(|| Follower::since(begun));
@@ -100,7 +97,7 @@ async fn follow(scope: &Scope, command: &[&str]) -> Result<ExitCode> {
             return Ok(UNKNOWN.into());
         }
         named = lost;
-        sleep(PACE.max(round.elapsed())).await;
+        sleep(PACE).await;
     }
 }
 
@@ -110,7 +107,7 @@ fn print(node: &str, dropped: &Dropped, scope: &Scope) -> Result<()> {
     }
     let mut document = serde_json::to_value(dropped)?;
     document["node"] = node.into();
-    output::line(&plain::json(&document.to_string()))
+    output::line(&document.to_string())
 }
 
 /// The entries that this version knows.
@@ -127,7 +124,7 @@ fn left_out(answers: &[Answer<Drops>]) -> Option<String> {
     let count: usize = answers.iter().map(|answer| others(&answer)).sum();
     (count > 0).then(|| {
         format!(
-            "{count} more on {}, in words of another version: use the plugin of its version",
+            "{count} more on {}, in words of another version: use the plugin of its version, or -o json",
             names(&nodes)
         )
     })

@@ -9,7 +9,6 @@ use super::agents::{Fleet, PATIENCE};
 use super::ask::{self, Answer, UNKNOWN};
 use super::cluster::read_modes;
 use super::decode::failure;
-use super::exec;
 use super::missing::{self, names};
 use super::output;
 use super::scope::Scope;
@@ -109,7 +108,7 @@ async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCode> 
     if let Some(reason) = args.reason {
         command.extend(["--reason", reason.as_str()]);
     }
-    let asked = ask::each(fleet, &command, ask::PATIENCE, exec::DOCUMENT, |_, done| match done.code {
+    let asked = ask::each(fleet, &command, ask::PATIENCE, |_, done| match done.code {
         0 => Ok(((), 0)),
         _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
     })

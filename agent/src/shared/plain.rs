@@ -21,22 +21,6 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A JSON document with these characters as `\\uXXXX`: the same document, which is safe for a terminal, too.
-#[must_use]
-pub fn json(document: &str) -> String {
-    let mut shown = String::with_capacity(document.len());
-    for character in document.chars() {
-        if character == '\n' || !is_hidden(character) {
-            shown.push(character);
-        } else {
-            let mut units = [0; 2];
-            let units = character.encode_utf16(&mut units);
-            shown.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
-        }
-    }
-    shown
-}
-
 /// Makes each text of a document plain, its keys too. Returns whether one was not.
 pub fn all(document: &mut Value) -> bool {
     match document {
@@ -73,14 +57,6 @@ fn is_hidden(character: char) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_json_document_stays_the_same_and_shows_all_that_it_contains() {
-        let document = json!({"a": ["\u{9b}31m\u{202e}\u{e0041}", "b\n"]});
-        let shown = super::json(&serde_json::to_string_pretty(&document).unwrap());
-        assert!(shown.contains("\\u009b31m\\u202e\\udb40\\udc41"), "{shown}");
-        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), document);
-    }
 
     #[test]
     fn hidden_characters_are_escaped_and_all_others_stay() {

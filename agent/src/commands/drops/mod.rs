@@ -87,36 +87,29 @@ impl Filter {
 #[derive(Debug)]
 pub struct Follower {
     begun: Instant,
-    asked: Instant,
-    /// Packets, octets and openings.
-    counted: BTreeMap<Kind, [u64; 3]>,
+    counted: BTreeMap<Kind, u64>,
 }
-
-/// What may pass between two answers beside the time between the requests.
-const LATE: Duration = Duration::from_secs(10);
 
 impl Follower {
     /// For denials since then.
     #[must_use]
     pub const fn since(begun: Instant) -> Self {
-        Self { begun, asked: begun, counted: BTreeMap::new() }
+        let counted = BTreeMap::new();
+        Self { begun, counted }
     }
 
-    /// The new packets of each kind, the latest last. Of a kind that was denied before it begun, the first counts are not. Where
-    /// there are fewer than before, the agent has restarted; nothing is new without a packet since the answer before.
+    /// The new packets of each kind, the latest last. Of a kind that was denied before it begun, the first counts are not.
     pub fn new_of(&mut self, now: &[Dropped]) -> Vec<Dropped> {
         let mut new = Vec::new();
-        let (before, since) = (std::mem::take(&mut self.counted), self.asked.elapsed() + LATE);
-        self.asked = Instant::now();
         for dropped in now.iter().rev() {
-            let counts = [dropped.packets, dropped.bytes, dropped.openings];
             let is_new = u128::from(dropped.first_ms_ago) <= self.begun.elapsed().as_millis();
-            let known = before.get(&dropped.kind).copied().unwrap_or(if is_new { [0; 3] } else { counts });
-            let known = if known[0] > counts[0] { [0; 3] } else { known };
-            self.counted.insert(dropped.kind.clone(), counts);
-            if counts[0] > known[0] && u128::from(dropped.last_ms_ago) <= since.as_millis() {
-                let [packets, bytes, openings] = [0, 1, 2].map(|at| counts[at].saturating_sub(known[at]));
-                new.push(Dropped { packets, bytes, openings, ..dropped.clone() });
+            let before = self.counted.insert(dropped.kind.clone(), dropped.packets);
+            let counted = before.unwrap_or(if is_new { 0 } else { dropped.packets });
+            // Fewer than before: the agent has restarted.
+            let packets = dropped.packets.checked_sub(counted).unwrap_or(dropped.packets);
+            if packets > 0 {
+                let dropped = dropped.clone();
+                new.push(Dropped { packets, ..dropped });
             }
         }
         new
@@ -161,34 +154,6 @@ mod tests {
     struct Line {
         #[command(flatten)]
         args: DropsArgs,
-    }
-
-    fn dropped(packets: u64, last_ms_ago: u64) -> Dropped {
-        let kind = Kind {
-            service: "shop/web".into(),
-            endpoint: "10.244.1.10:8080".parse().unwrap(),
-            protocol: "TCP".into(),
-            reason: Reason::Reused,
-            outcome: Outcome::Dropped,
-            meant: "shop/a".into(),
-            hit: "nobody".into(),
-        };
-        let (bytes, openings) = (60 * packets, packets);
-        Dropped { kind, packets, bytes, openings, clients: vec![], first_ms_ago: 60_000, last_ms_ago }
-    }
-
-    #[test]
-    fn what_is_new_is_counted_once_over_a_restart_of_the_agent_and_nothing_without_a_packet() {
-        let mut follower = Follower::since(Instant::now());
-        let mut new = |now: &[Dropped]| -> Vec<[u64; 3]> {
-            let new = follower.new_of(now).into_iter();
-            new.map(|new| [new.packets, new.bytes, new.openings]).collect()
-        };
-        assert_eq!(new(&[dropped(5, 0)]), [[0; 3]; 0], "it was denied before");
-        assert_eq!(new(&[dropped(8, 0)]), [[3, 180, 3]]);
-        assert_eq!(new(&[dropped(2, 0)]), [[2, 120, 2]], "the agent has restarted");
-        assert_eq!(new(&[]), [[0; 3]; 0]);
-        assert_eq!(new(&[dropped(9, 60_000)]), [[0; 3]; 0], "no packet came since");
     }
 
     #[test]

@@ -5,7 +5,6 @@ pub(super) mod parts;
 use super::agents::{Agent, Fleet, LABEL, all};
 use super::ask;
 use super::decode::failure;
-use super::exec;
 use super::missing;
 use super::output;
 use super::scope::{Form, Scope};
@@ -53,7 +52,7 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     let archive = RefCell::new(tar::Builder::new(file));
     let command = ["sysdump", "-f", "/dev/stdout"];
     // Each node's archive is written as it comes, so that the memory holds a bounded number of them.
-    let asked = ask::each(&fleet, &command, PATIENCE, exec::ARCHIVE, |agent, done| {
+    let asked = ask::each(&fleet, &command, PATIENCE, |agent, done| {
         if done.code != 0 {
             return Err(failure(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
         }
