@@ -85,9 +85,10 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
         ),
         NotProven::TooLarge => pass(
             format!(
-                "{name} lists more endpoints than the index has room for, or addresses that cannot be read"
+                "{name} lists more endpoints than the index has room for, addresses that cannot be read, or a pod \
+                 to which slices give more than eight names"
             ),
-            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs",
+            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs; one name for a pod",
         ),
         NotProven::SeveralOwners(one, other) => pass(
             format!(
