@@ -154,8 +154,12 @@ impl Slice {
                 shown
             })
             .collect();
+        let mut labels = json!({"kubernetes.io/service-name": self.service});
+        if name.contains("-auto") {
+            labels["endpointslice.kubernetes.io/managed-by"] = json!("endpointslice-controller.k8s.io");
+        }
         json!({
-            "metadata": {"namespace": namespace, "name": name, "labels": {"kubernetes.io/service-name": self.service}},
+            "metadata": {"namespace": namespace, "name": name, "labels": labels},
             "addressType": if self.six { "IPv6" } else { "IPv4" }, "endpoints": endpoints,
             "ports": [{"name": "http", "protocol": "TCP", "port": PORT}],
         })

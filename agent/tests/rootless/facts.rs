@@ -145,13 +145,15 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
         "ports": [{"port": 8080, "protocol": "TCP"}, {"port": null}, {"port": 70000}, {"port": 0}, {"port": 9, "protocol": "QUIC"}],
     });
     let parsed = Slice::parse(slice.to_string().as_bytes()).unwrap();
-    assert_eq!((parsed.endpoints.len(), parsed.partial), (3, true));
+    assert_eq!((parsed.endpoints.len(), parsed.partial, parsed.foreign), (3, true, true));
     assert_eq!(parsed.endpoints.iter().filter(|endpoint| endpoint.target.is_some()).count(), 1);
     let names: Vec<_> = parsed.endpoints.iter().map(|endpoint| endpoint.target_name).collect();
     let name = |namespace| Some(PodName::new(namespace, "pg-0"));
     assert_eq!(names, [name("shop"), name("db"), None]);
     assert_eq!(parsed.ports.len(), 1);
     let mut names = slice;
+    names["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] = json!(Slice::CONTROLLER);
+    assert!(!Slice::parse(names.to_string().as_bytes()).unwrap().foreign);
     names["addressType"] = json!("FQDN");
     let names_alone = Slice::parse(names.to_string().as_bytes()).unwrap();
     assert_eq!((names_alone.endpoints, names_alone.partial), (vec![], false));

@@ -115,7 +115,10 @@ impl Objects {
         read(&json!({
             "metadata": {
                 "namespace": self.namespace(service), "name": format!("{}-{first:05x}", app(service)),
-                "labels": {"kubernetes.io/service-name": app(service)},
+                "labels": {
+                    "kubernetes.io/service-name": app(service),
+                    "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+                },
             },
             "addressType": "IPv4",
             "endpoints": endpoints.collect::<Vec<Value>>(),

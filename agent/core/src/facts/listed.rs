@@ -48,7 +48,7 @@ impl Object for ListedSlice {
         let namespace = &raw.metadata.namespace;
         Ok(Self {
             service: raw.service(),
-            managed_by: raw.label("endpointslice.kubernetes.io/managed-by").map(str::to_owned),
+            managed_by: raw.managed_by().map(str::to_owned),
             endpoints: raw.addresses().map(|address| endpoint(&address, namespace)).collect(),
             name: raw.metadata.name(),
         })

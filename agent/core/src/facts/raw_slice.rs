@@ -82,8 +82,13 @@ impl<'a> RawSlice<'a> {
         Some((shared(&self.metadata.namespace), shared(service)))
     }
 
+    /// Label `endpointslice.kubernetes.io/managed-by`.
+    pub(super) fn managed_by(&self) -> Option<&str> {
+        self.label("endpointslice.kubernetes.io/managed-by")
+    }
+
     /// The value of a label; none if it is absent or empty.
-    pub(super) fn label(&self, key: &str) -> Option<&str> {
+    fn label(&self, key: &str) -> Option<&str> {
         let value = self.metadata.labels.get(key)?;
         Some(&**value).filter(|value| !value.is_empty())
     }

@@ -19,6 +19,9 @@ pub struct Slice {
     pub endpoints: Vec<SliceEndpoint>,
     /// It has addresses that cannot be read: any IP may be one of them, for whichever pod.
     pub partial: bool,
+    /// Something else than the `EndpointSlice` controller writes it (label `endpointslice.kubernetes.io/managed-by`): which pods it lists
+    /// next does not follow from the Service's selector.
+    pub foreign: bool,
     /// Target ports; those without a number are left out, since packets carry numbers.
     pub ports: Vec<SlicePort>,
     /// When the pod or Service changed that the slice was last written for, by the API server's clock. For
@@ -97,6 +100,11 @@ const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// More than the API server accepts in one slice (`maxPorts`, discovery/validation).
 const MAX_PORTS: usize = 20_000;
 
+impl Slice {
+    /// The `EndpointSlice` controller's name in a slice's `managed-by` label.
+    pub const CONTROLLER: &'static str = "endpointslice-controller.k8s.io";
+}
+
 impl Object for Slice {
     const KIND: &'static str = "EndpointSlice";
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
@@ -118,6 +126,7 @@ impl Object for Slice {
             triggered: metadata.annotations.get(TRIGGERED).and_then(|text| time(text)),
             endpoints: exactly(endpoints),
             partial: raw.is_partial(),
+            foreign: raw.managed_by() != Some(Self::CONTROLLER),
             ports: exactly(ports),
         })
     }

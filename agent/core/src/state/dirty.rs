@@ -118,7 +118,7 @@ impl Dirty {
         let mut unselected = BTreeSet::new();
         for (uid, ip, service) in &touched.places {
             cluster.index_stale_at(*uid, service, *ip);
-            if self.listed(cluster, service, *uid, None) {
+            if self.listed(cluster, service, *uid, None) || cluster.endpoint_index.has_foreign(service, *ip) {
                 unselected.insert(service);
             }
         }

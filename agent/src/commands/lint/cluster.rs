@@ -190,6 +190,7 @@ fn decided_by(slice: &ListedSlice) -> Slice {
         service: slice.service.clone(),
         endpoints: slice.endpoints.iter().map(endpoint).collect(),
         partial: false,
+        foreign: slice.managed_by.as_deref() != Some(Slice::CONTROLLER),
         ports: vec![SlicePort { name: PortName::new(""), port: 1, protocol: Protocol::Tcp }],
         triggered: None,
     }

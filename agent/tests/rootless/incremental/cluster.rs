@@ -181,6 +181,7 @@ impl Cluster {
                 .collect(),
             ports: step.ports.clone(),
             partial: step.partial,
+            foreign: step.foreign,
             triggered: None,
         }
     }

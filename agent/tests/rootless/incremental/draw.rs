@@ -109,13 +109,15 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
         prop::collection::vec(endpoint, 0..4),
         subsequence(ports, 1..=3),
         prop::bool::weighted(0.03),
+        prop::bool::weighted(0.1),
     )
-        .prop_map(|(number, service, endpoints, ports, partial)| SliceStep {
+        .prop_map(|(number, service, endpoints, ports, partial, foreign)| SliceStep {
             number,
             service,
             endpoints,
             ports,
             partial,
+            foreign,
         })
 }
 

@@ -89,6 +89,7 @@ impl Run {
         self.world.state.restore(self.maps.tables.clone());
         self.maps.stale_owners = self.maps.owners.keys().copied().collect();
         self.maps.removed.clear();
+        self.apply(Fact::LocalAddresses(self.cluster.local.clone()))?;
         self.apply(Fact::Presence(Presence::Held(vec![])))?;
         for step in lists {
             for fact in self.cluster.take(step) {

@@ -102,6 +102,7 @@ pub struct SliceStep {
     pub endpoints: Vec<EndpointStep>,
     pub ports: Vec<SlicePort>,
     pub partial: bool,
+    pub foreign: bool,
 }
 
 #[derive(Debug, Clone)]

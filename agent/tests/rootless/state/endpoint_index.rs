@@ -82,6 +82,7 @@ fn any_slice() -> impl Strategy<Value = Slice> {
             .map(|port| SlicePort { name: PortName::new("http"), port: 8080 + port, protocol: Protocol::Tcp })
             .collect(),
         partial: false,
+        foreign: false,
         triggered: None,
     })
 }

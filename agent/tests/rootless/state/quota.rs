@@ -49,6 +49,7 @@ fn flood(world: &mut World) {
             endpoints: endpoints.clone(),
             ports: ports.to_vec(),
             partial: false,
+            foreign: false,
             triggered: None,
         };
         world.tell(Fact::Slice(Change::Applied(slice)));

@@ -2,7 +2,7 @@
 
 use super::world::{World, X, Y, dead, pending, pod, slice, web};
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, PodName, Selector, Service, Workload};
+use epguard_core::facts::{Change, Fact, Pod, PodName, Selector, Service, Slice, Workload};
 
 /// `shop/web` has this selector, and its slice lists a dead pod of a Deployment.
 fn listing_a(selector: Option<Selector>) -> (World, Pod) {
@@ -32,6 +32,23 @@ fn the_next_replica_is_reached_where_the_services_slices_have_another_writer() {
     assert_eq!(world.reasons(), []);
     world.deleted(&b);
     assert_eq!(world.reasons(), [DeadBackend]);
+}
+
+#[test]
+fn a_selector_that_picks_a_pod_by_chance_proves_nothing_where_its_slices_have_another_writer() {
+    for (foreign, reasons) in [(false, vec![Reused]), (true, vec![])] {
+        let mut world = World::cluster();
+        let selector = Some([("app", "leader")].into_iter().collect());
+        world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
+        let a = Pod { labels: [("app", "leader")].into_iter().collect(), ..replica("a", "pg", &[X]) };
+        world.pod(&a);
+        let listed = Slice { foreign, ..slice("web", &[(X, Some(a.uid))]) };
+        world.tell(Fact::Slice(Change::Applied(listed)));
+        world.pod(&dead(&a));
+        assert_eq!(world.reasons(), [DeadBackend]);
+        world.pod(&replica("b", "pg", &[X]));
+        assert_eq!(world.reasons(), reasons);
+    }
 }
 
 #[test]

@@ -211,6 +211,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
             .collect(),
         ports: vec![SlicePort { name: PortName::new("http"), port: 8080, protocol: Protocol::Tcp }],
         partial: false,
+        foreign: false,
         triggered: None,
     }
 }

@@ -113,6 +113,7 @@ mod tests {
             endpoints: endpoints.collect(),
             ports: vec![SlicePort { name: PortName::new(""), port: 80, protocol: Protocol::Tcp }],
             partial: false,
+            foreign: false,
             triggered: None,
         };
         cluster.endpoint_index.show(NOW, slice);

@@ -1,4 +1,5 @@
-//! Services whose selector proves nothing: their slices list pods that it does not select, or did recently.
+//! Services whose selector proves nothing: their slices list pods that it does not select, or something else than the `EndpointSlice`
+//! controller writes them, or did recently.
 
 use super::ClusterIndex;
 use crate::facts::{Name, Service};
@@ -21,7 +22,10 @@ impl ClusterIndex {
             // Most endpoints of an IP name the same pod.
             let mut last = None;
             for (endpoint, targets) in self.endpoint_index.of(name) {
-                for target in targets.keys() {
+                for (target, listing) in targets.iter() {
+                    if target.is_some() && listing.is_foreign() {
+                        return true;
+                    }
                     let is_new = last.replace((endpoint.ip, target)) != Some((endpoint.ip, target));
                     let Some(record) = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid)) else {
                         continue;

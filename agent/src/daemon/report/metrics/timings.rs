@@ -110,6 +110,7 @@ mod tests {
             name: ("shop".into(), "web-1".into()),
             service: None,
             partial: false,
+            foreign: false,
             endpoints: vec![],
             ports: vec![],
             triggered,

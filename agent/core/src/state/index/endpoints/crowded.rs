@@ -96,6 +96,7 @@ mod tests {
             endpoints: (1..=endpoints).map(endpoint).collect(),
             ports: vec![SlicePort { name: PortName::new("http"), port: 80, protocol: Protocol::Tcp }],
             partial: false,
+            foreign: false,
             triggered: None,
         }
     }

@@ -220,7 +220,7 @@ impl EndpointIndex {
         let new = endpoints.add(part.named().map(|(endpoint, shown, port)| {
             let (target, mut listing) = (shown.target, Listing::default());
             listing.port.name(port.name);
-            listing.add(shown.ready);
+            listing.add(shown.ready, part.foreign);
             Entry { endpoint, target, listing }
         }));
         self.room.take(service.0.clone(), new);

@@ -215,7 +215,7 @@ mod tests {
 
     fn entry(port: u16, pod: u16) -> Entry {
         let mut listing = Listing::default();
-        listing.add(true);
+        listing.add(true, false);
         Entry { endpoint: endpoint(port), target: Uid::parse(&pod.to_string()), listing }
     }
 

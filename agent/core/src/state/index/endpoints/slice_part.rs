@@ -8,6 +8,7 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(in crate::state) struct SlicePart<'a> {
     pub service: &'a Name,
+    pub foreign: bool,
     pub ports: &'a [SlicePort],
     pub endpoints: Vec<&'a SliceEndpoint>,
 }
@@ -17,6 +18,7 @@ impl<'a> SlicePart<'a> {
     pub(in crate::state) fn whole(slice: &'a Slice) -> Option<Self> {
         Some(Self {
             service: slice.service.as_ref()?,
+            foreign: slice.foreign,
             ports: &slice.ports,
             endpoints: slice.endpoints.iter().collect(),
         })
@@ -25,7 +27,9 @@ impl<'a> SlicePart<'a> {
     /// The endpoints that another version of the slice does not have.
     pub(in crate::state) fn missing_in(slice: &'a Slice, other: Option<&Slice>) -> Option<Self> {
         let whole = Self::whole(slice)?;
-        let same = other.filter(|other| other.service == slice.service && other.ports == slice.ports);
+        let same = other.filter(|other| {
+            (&other.service, &other.ports, other.foreign) == (&slice.service, &slice.ports, slice.foreign)
+        });
         Some(match same {
             Some(other) => Self { endpoints: missing(&slice.endpoints, &other.endpoints), ..whole },
             None => whole,
