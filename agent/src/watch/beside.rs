@@ -25,6 +25,8 @@ use tokio::time::{Instant, sleep, timeout};
 const FEW: u32 = 10;
 /// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
 const PROBE: u32 = 3;
+/// Longest time for a list beside the stream, however slowly it comes.
+const LISTED_WITHIN: Duration = Duration::from_mins(1);
 /// Longest wait for a probe.
 const PROBED_WITHIN: Duration = Duration::from_secs(20);
 
@@ -95,7 +97,8 @@ impl<O: Object> Session<O> {
             let _turn = if is_narrow { turns.acquire().await.ok() } else { None };
             let (step, path) = (Step::List, path.as_str());
             let request = Request { step, path };
-            let mut listed = list(&client, request, &collection, &limits, clock()).await;
+            let listed = timeout(LISTED_WITHIN, list(&client, request, &collection, &limits, clock())).await;
+            let mut listed = listed.unwrap_or_else(|elapsed| Err(request.broken(elapsed)));
             if is_narrow {
                 listed = listed.and_then(|all| all.complete().map_err(|error| request.broken(error)));
             }

@@ -72,6 +72,8 @@ pub(super) struct Protocol {
     /// The pages of a list outlasted the server's history: the next list has but one.
     unpaged: bool,
     answered: bool,
+    /// The request has shown something after the list.
+    followed: bool,
     failures: u32,
     /// How many times the history was gone since a stream last lasted.
     expiries: u32,
@@ -80,7 +82,7 @@ pub(super) struct Protocol {
 impl Protocol {
     /// The next request.
     pub(super) fn begin(&mut self) -> Step {
-        self.answered = false;
+        (self.answered, self.followed) = (false, false);
         match self.version {
             Some(version) => Step::Watch(version),
             None if self.unpaged => Step::List,
@@ -99,7 +101,7 @@ impl Protocol {
     pub(super) fn advance(&mut self, version: u64) {
         self.highest = self.highest.max(version);
         self.version = Some(version);
-        self.answered = true;
+        (self.answered, self.followed) = (true, true);
     }
 
     /// Counts one object more or fewer that the stream showed. `None`: a line of the stream could not be read.
@@ -111,7 +113,11 @@ impl Protocol {
     /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next one.
     pub(super) fn end(&mut self, end: End, lived: Duration) -> Duration {
         if self.answered && lived >= SETTLED {
-            (self.failures, self.expiries) = (0, 0);
+            self.failures = 0;
+            // A list that takes long does not show that the history lasts.
+            if self.followed {
+                self.expiries = 0;
+            }
         }
         let listing = self.version.is_none();
         let unanswered = end == End::Silent && !self.answered;

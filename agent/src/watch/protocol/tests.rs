@@ -108,7 +108,7 @@ fn repeated_expiry_makes_requests_ever_rarer() {
     let mut expire = |lived| {
         protocol.begin();
         protocol.listed(8, 1);
-        protocol.end(End::Listed, Duration::ZERO);
+        protocol.end(End::Listed, LONG);
         protocol.begin();
         protocol.advance(9);
         protocol.end(End::Expired, lived)

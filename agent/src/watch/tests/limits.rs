@@ -4,7 +4,7 @@ use super::mock::{Rig, pod};
 use super::narrow::{asked, order};
 use epguard_core::facts::Selection;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
@@ -27,6 +27,19 @@ async fn a_narrow_list_of_too_many_objects_is_given_up() {
     let error = rig.message().await;
     assert!(error.contains("20 objects are not all"), "{error}");
     assert_eq!(rig.server.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrow_list_that_never_ends_is_given_up() {
+    let (mut rig, _stream, call) = asked().await;
+    let mut trickle = call.stream();
+    let error = loop {
+        trickle.send(" ").await;
+        if let Ok(error) = timeout(Duration::from_secs(10), rig.message()).await {
+            break error;
+        }
+    };
+    assert!(error.starts_with("unconfirmed: ") && error.contains("no usable answer"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
