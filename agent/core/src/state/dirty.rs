@@ -1,14 +1,12 @@
 //! The verdicts that a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
-mod holders;
 mod node;
-mod services;
 
 use super::index::ClusterIndex;
-use super::index::endpoints::touched::Touched;
+use super::index::endpoints::Touched;
 use super::index::pods::Record;
 use super::queue::{Scope, Scopes};
-use crate::facts::{Change, Fact, Name, Text};
+use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -254,4 +252,77 @@ impl Dirty {
             self.service(name);
         }
     }
+
+    /// Adds the Services whose denials a possible holder can end, if there is no other such pod.
+    fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
+        for name in cluster.stale.services_in(&pod.name.0) {
+            let Some(service) = cluster.service(name) else {
+                continue;
+            };
+            let ends = if service.selects(pod) {
+                !has_other_holder(cluster, service, pod)
+            } else {
+                pod.workload.is_some() && cluster.proves_nothing(service)
+            };
+            if ends {
+                self.service(name);
+            }
+        }
+        let named = cluster.endpoint_index.of_name(PodName::of(pod));
+        let listed = cluster.endpoint_index.of_pod(pod.uid);
+        let services: BTreeSet<&Name> = named.chain(listed).map(|(service, _)| service).collect();
+        for name in services {
+            self.service(name);
+        }
+    }
+
+    /// Adds or replaces a Service, or removes it with `None`, and adds what that concerns.
+    pub fn changed_service(
+        &mut self,
+        cluster: &mut ClusterIndex,
+        now: Duration,
+        name: &Name,
+        service: Option<Service>,
+    ) {
+        let before = cluster.service(name).cloned();
+        if before == service {
+            return;
+        }
+        let same = before.as_ref().zip(service.as_ref());
+        if same.is_none_or(|(before, after)| before.vips != after.vips || before.ports != after.ports) {
+            let both = before.iter().chain(&service);
+            self.ips.extend(both.flat_map(|service| &service.vips));
+            self.rivals(cluster, name);
+            cluster.set_service(now, name, service);
+            self.rivals(cluster, name);
+        } else {
+            cluster.set_service(now, name, service);
+        }
+        cluster.note_unselective(name);
+        self.service(name);
+    }
+
+    /// Adds Services whose VIPs, or the places where their flows are redirected, may have changed.
+    pub fn vips<'a>(&mut self, services: impl IntoIterator<Item = &'a Name>) {
+        for service in services {
+            self.scope(service);
+        }
+    }
+
+    /// Adds the Services that share a VIP with this one.
+    fn rivals(&mut self, cluster: &ClusterIndex, name: &Name) {
+        let Some(service) = cluster.service(name) else {
+            return;
+        };
+        match cluster.vips.rivals(service) {
+            Some(rivals) => self.vips(rivals.filter(|rival| cluster.stale.lists(rival))),
+            None => self.vips(cluster.stale.services()),
+        }
+    }
+}
+
+/// True if the Service has another possible holder than this pod: then the pod neither ends a proof nor makes one.
+fn has_other_holder(cluster: &ClusterIndex, service: &Service, pod: &Pod) -> bool {
+    let mut holders = cluster.pods.possible_holders_in(&service.name.0);
+    holders.any(|holder| holder.pod.uid != pod.uid && service.selects(&holder.pod))
 }

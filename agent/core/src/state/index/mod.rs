@@ -1,19 +1,16 @@
 //! What the API and the node have shown: pods, endpoints, Services, Nodes and Namespaces.
 
 mod addresses;
-mod bound;
 pub(in crate::state) mod cluster_index;
 pub(in crate::state) mod endpoints;
 mod moment;
 mod namespaces;
 mod own_range;
-mod parts;
 pub(in crate::state) mod pods;
 pub(in crate::state) mod quota;
 mod ranges;
 mod settings;
 mod stale_index;
-mod unselective;
 mod vips;
 
 pub use cluster_index::ClusterIndex;

@@ -1,6 +1,6 @@
 //! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
 
-use crate::facts::{Doubt, Name};
+use crate::facts::{Doubt, Name, named};
 use crate::state::State;
 use crate::state::index::pods::Record;
 use epguard_common::UidState;
@@ -96,5 +96,40 @@ impl State {
         let selects =
             |name: &&Name| cluster.service(name).is_some_and(|service| service.selects(&record.pod));
         services.filter(selects).take(MOST).cloned().collect()
+    }
+
+    /// How many `EndpointSlices` and Services there is no room for, by namespace.
+    #[must_use]
+    pub fn left_out(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        let slices = self.cluster.endpoint_index.left_out.slices(false);
+        for (namespace, _) in slices.chain(self.cluster.vips.left_out()) {
+            *counts.entry(namespace.to_string()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
+    /// ones with kind, namespace and name.
+    #[must_use]
+    pub fn partial(&self) -> (usize, Vec<String>) {
+        const NAMED: usize = 3;
+        let pods = self.cluster.pods.possible_holders().filter(|record| record.pod.partial);
+        let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
+        let slices = self.cluster.endpoint_index.left_out.slices(true);
+        let slices = slices.map(|name| format!("EndpointSlice {}", named(name)));
+        let services = self.cluster.services().filter(|(_, service)| service.partial);
+        let services = services.map(|(name, _)| format!("Service {}", named(name)));
+        let mut all = pods.chain(slices).chain(services);
+        let first: Vec<String> = all.by_ref().take(NAMED).collect();
+        (first.len() + all.count(), first)
+    }
+
+    /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
+    /// VIPs; with that other Service.
+    #[must_use]
+    pub fn rivals(&self) -> Vec<(String, String)> {
+        let rivals = self.layout.rivals.iter();
+        rivals.map(|(name, rival)| (named(name), named(rival))).collect()
     }
 }

@@ -14,7 +14,7 @@ use crate::state::State;
 use crate::state::confirmation::Breaker;
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::index::pods::{PodIndex, Record};
+use crate::state::index::pods::Record;
 use crate::state::tables::{Tables, restore};
 use epguard_common::{Mode, Uid, UidState};
 use std::collections::BTreeMap;
@@ -144,23 +144,5 @@ impl State {
         let denied = tables.denied.values().map(|denial| denial.dead_uid);
         let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
         denied.chain(terminated).collect()
-    }
-}
-
-impl PodIndex {
-    /// Puts back a dead pod that the API no longer shows.
-    fn keep_dead(&mut self, record: Record) {
-        let record = Record { present: false, possible_holder_since: None, ..record };
-        let uid = record.pod.uid;
-        self.records.entry(uid).or_insert_with(|| record.into());
-        self.note_leaving(uid);
-    }
-
-    /// Takes a death back: the pod may hold its IP again, or any other one.
-    fn take_back(&mut self, uid: Uid) {
-        self.change(uid, |record| {
-            record.uid_state = UidState::Live;
-            record.unconfirmed = false;
-        });
     }
 }

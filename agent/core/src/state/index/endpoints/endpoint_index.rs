@@ -1,18 +1,17 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
-use super::left_out::{self, LeftOut};
+use super::left_out::{LeftOut, OF_ALL, OF_ONE};
 use super::places::Places;
 use super::remembered::Remembered;
 use super::service_endpoints::{Endpoints, Entry};
 use super::slice_part::SlicePart;
-use super::touched::Touched;
-use super::{Endpoint, Listing, Targets};
-use crate::facts::{Name, Slice, Text};
+use super::{Endpoint, Listing, Port, Target};
+use crate::facts::{Name, Part, Slice, Text};
 use crate::sorted_map::SortedMap;
-use crate::state::index::quota::Quota;
+use crate::state::index::quota::{Quota, RETRIED};
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 /// How long an endpoint is kept after the last slice that listed it and the last packet to it.
@@ -37,6 +36,27 @@ pub struct EndpointIndex {
     pub(in crate::state) left_out: LeftOut,
 }
 
+/// The entries that a change of slices touched.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// (Service, IP) pairs.
+    pub pairs: BTreeSet<(Name, Addr)>,
+    /// Pods that are named there, or were until now.
+    pub places: BTreeSet<(Uid, Addr, Name)>,
+}
+
+impl Touched {
+    pub(in crate::state) fn add(&mut self, service: &Name, ip: Addr, target: Target) {
+        self.pairs.insert((service.clone(), ip));
+        self.places.extend(target.map(|uid| (uid, ip, service.clone())));
+    }
+
+    pub(in crate::state) fn extend(&mut self, other: Self) {
+        self.pairs.extend(other.pairs);
+        self.places.extend(other.places);
+    }
+}
+
 impl Default for EndpointIndex {
     fn default() -> Self {
         Self {
@@ -45,73 +65,13 @@ impl Default for EndpointIndex {
             places: Places::default(),
             ips: SortedMap::default(),
             remembered: Remembered::default(),
-            room: Quota::of(left_out::OF_ALL),
+            room: Quota::of(OF_ALL),
             left_out: LeftOut::default(),
         }
     }
 }
 
 impl EndpointIndex {
-    /// The sockets of a Service at an IP, with all targets named behind them.
-    pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        let endpoints = self.services.get(service).into_iter();
-        endpoints.flat_map(move |endpoints| endpoints.at(ip))
-    }
-
-    /// All targets named behind a socket of a Service.
-    #[must_use]
-    pub fn targets(&self, service: &Name, endpoint: &Endpoint) -> Option<Targets<'_>> {
-        self.services.get(service)?.targets(endpoint)
-    }
-
-    /// All sockets of a Service.
-    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        self.services.get(service).into_iter().flat_map(Endpoints::all)
-    }
-
-    /// True if a Service has more IPs than this.
-    #[must_use]
-    pub fn has_more_ips(&self, service: &Name, than: usize) -> bool {
-        let mut last = None;
-        let ips = self.of(service).map(|(endpoint, _)| endpoint.ip);
-        ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
-    }
-
-    /// The IPs of a Service.
-    #[must_use]
-    pub fn ips(&self, service: &Name) -> BTreeSet<Addr> {
-        self.of(service).map(|(endpoint, _)| endpoint.ip).collect()
-    }
-
-    /// Where a pod is, or was, listed.
-    pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&Name, Addr)> {
-        let places =
-            self.places.ips(uid).flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
-        places.filter(move |(service, ip)| self.names(service, *ip, uid))
-    }
-
-    /// The IPs at which a pod is, or was, listed.
-    pub fn ips_of(&self, uid: Uid) -> impl Iterator<Item = Addr> {
-        self.places.ips(uid)
-    }
-
-    /// Services that list an IP, or listed it recently.
-    pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
-        let from = self.ips.from((ip, Name::default())).map(|(pair, ())| pair);
-        from.take_while(move |(own, _)| *own == ip).map(|(_, service)| service)
-    }
-
-    /// True if any Service lists the pod, or listed it recently.
-    #[must_use]
-    pub fn knows(&self, uid: Uid) -> bool {
-        self.places.knows(uid)
-    }
-
-    /// True if the Service lists the pod at the IP, or listed it recently.
-    pub(in crate::state) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        self.at(service, ip).any(|(_, targets)| targets.contains(uid))
-    }
-
     /// Applies a slice as the API shows it now.
     pub fn show(&mut self, now: Duration, slice: Slice) -> Touched {
         let mut touched = Touched::default();
@@ -127,6 +87,39 @@ impl EndpointIndex {
             && let Some(whole) = SlicePart::whole(&slice)
         {
             self.unlist(now, &whole, &mut touched);
+        }
+        touched
+    }
+
+    /// Applies a list of some slices.
+    pub fn apply_part(&mut self, now: Duration, part: Part<Slice>) -> Touched {
+        let Part { selection, objects, later, .. } = part;
+        let listed: HashSet<Name> = objects.iter().map(|slice| slice.name.clone()).collect();
+        let stays = |name| later.contains(name) || listed.contains(name);
+        let known = self.slices.values().filter(|slice| selection.has_slice(slice));
+        let names = known.map(|slice| &slice.name).filter(|name| !stays(name));
+        let gone: Vec<Name> = names.cloned().collect();
+        let mut touched = Touched::default();
+        for slice in objects {
+            touched.extend(self.show(now, slice));
+        }
+        for name in gone {
+            touched.extend(self.delete(now, &name));
+        }
+        touched
+    }
+
+    /// Takes in slices that were left out and have room by now. Looks at some of them each time.
+    pub fn retry(&mut self, now: Duration) -> Touched {
+        let mut touched = Touched::default();
+        for name in self.left_out.take_turn(RETRIED) {
+            let Some(slice) = self.slices.get(&name).cloned() else {
+                continue;
+            };
+            let all = slice.endpoints.len() * slice.ports.len();
+            if all <= OF_ONE && self.room.admits(&name.0, all) {
+                touched.extend(self.show(now, *slice));
+            }
         }
         touched
     }
@@ -201,8 +194,8 @@ impl EndpointIndex {
 
     fn has_room(&self, slice: &Slice, new: &SlicePart<'_>) -> bool {
         let all = slice.endpoints.len() * slice.ports.len();
-        if all > left_out::OF_ONE || self.room.admits(&new.service.0, all) {
-            return all <= left_out::OF_ONE;
+        if all > OF_ONE || self.room.admits(&new.service.0, all) {
+            return all <= OF_ONE;
         }
         let known = self.services.get(new.service);
         let is_new =
@@ -248,6 +241,23 @@ impl EndpointIndex {
         }
     }
 
+    /// Takes the names of ports from the slice where no other one lists the same: what it called them before does not count.
+    fn rename_ports(&mut self, slice: &Slice) {
+        let Some(part) = SlicePart::whole(slice) else {
+            return;
+        };
+        let Some(endpoints) = self.services.get_mut(part.service) else {
+            return;
+        };
+        for (endpoint, shown, port) in part.named() {
+            if let Some(listing) =
+                endpoints.get_mut(&endpoint, shown.target).filter(|listing| listing.slices == 1)
+            {
+                listing.port = Port::Named(port.name);
+            }
+        }
+    }
+
     fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
         let service = part.service;
         let Some(endpoints) = self.services.get_mut(service) else {
@@ -266,5 +276,55 @@ impl EndpointIndex {
             touched.add(service, shown.ip, shown.target);
         }
         self.drop_surplus(service, touched);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::state::MEMORY;
+    use crate::state::index::quota::Quota;
+
+    fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {
+        let endpoint = |last| SliceEndpoint {
+            ip: Addr::v4([10, 0, 0, last]),
+            target: None,
+            target_name: None,
+            ready: true,
+        };
+        Slice {
+            name: (namespace.into(), name.into()),
+            service: Some((namespace.into(), name.into())),
+            endpoints: (1..=endpoints).map(endpoint).collect(),
+            ports: vec![SlicePort { name: PortName::new("http"), port: 80, protocol: Protocol::Tcp }],
+            partial: false,
+            foreign: false,
+            triggered: None,
+        }
+    }
+
+    #[test]
+    fn a_namespace_fills_at_most_half_of_the_index_and_gets_room_that_is_given_back() {
+        let mut endpoint_index = EndpointIndex { room: Quota::of(8), ..EndpointIndex::default() };
+        let mut now = Duration::from_secs(1);
+        let mut list = |namespace, name, endpoints| {
+            endpoint_index.show(now, slice(namespace, name, endpoints));
+            endpoint_index.leaves_out(&(namespace.into(), name.into()))
+        };
+        assert!(list("flood", "a", 9));
+        assert!(!list("flood", "a", 4));
+        assert!(!list("flood", "a", 4), "what is listed already takes no more room");
+        assert!(list("flood", "b", 1));
+        assert!(!list("shop", "web", 2));
+        endpoint_index.delete(now, &("flood".into(), "a".into()));
+        endpoint_index.delete(now, &("shop".into(), "web".into()));
+        assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
+        endpoint_index.retry(now);
+        assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
+        now += MEMORY * 2;
+        endpoint_index.expire(now);
+        endpoint_index.retry(now);
+        assert!(!endpoint_index.left_out.has(&("flood".into(), "b".into())));
     }
 }

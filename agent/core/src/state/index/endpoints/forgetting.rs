@@ -1,8 +1,7 @@
 //! Removal of endpoints that no slice lists any more.
 
 use super::service_endpoints::Endpoints;
-use super::touched::Touched;
-use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target};
+use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target, Touched};
 use crate::facts::Name;
 use crate::state::index::moment::Moment;
 use epguard_common::{Addr, Uid};

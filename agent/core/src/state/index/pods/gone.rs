@@ -41,6 +41,22 @@ impl PodIndex {
         is_new
     }
 
+    /// Puts back a dead pod that the API no longer shows.
+    pub(in crate::state) fn keep_dead(&mut self, record: Record) {
+        let record = Record { present: false, possible_holder_since: None, ..record };
+        let uid = record.pod.uid;
+        self.records.entry(uid).or_insert_with(|| record.into());
+        self.note_leaving(uid);
+    }
+
+    /// Takes a death back: the pod may hold its IP again, or any other one.
+    pub(in crate::state) fn take_back(&mut self, uid: Uid) {
+        self.change(uid, |record| {
+            record.uid_state = UidState::Live;
+            record.unconfirmed = false;
+        });
+    }
+
     /// Drops a pod that the API no longer shows and that nothing refers to.
     pub fn forget(&mut self, uid: Uid) {
         if self.records.get(&uid).is_some_and(|record| !record.present) {

@@ -3,7 +3,7 @@
 use super::claims::Claim;
 use super::pod_places::PodPlaces;
 use super::record::{Record, is_settled};
-use crate::facts::{Pod, Selection};
+use crate::facts::{Part, Pod, Selection};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -143,6 +143,31 @@ impl PodIndex {
     pub(in crate::state) fn selected(&self, selection: &Selection) -> impl Iterator<Item = &Record> {
         let around = self.of(self.places.around(selection));
         around.filter(|record| selection.has_pod(&record.pod))
+    }
+
+    /// Begins to apply a list of some pods. Returns those that it lacks.
+    pub fn begin_part(&mut self, part: &Part<Pod>) -> Vec<Uid> {
+        let Part { selection, objects, later, .. } = part;
+        let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
+        self.order += 1;
+        let gone = self.selected(selection).map(|record| &record.pod);
+        let gone = gone.filter(|pod| !listed.contains(&pod.uid) && !later.contains(&pod.name));
+        gone.map(|pod| pod.uid).collect()
+    }
+
+    /// Applies a pod of such a list. It shows no order of claims either, but only a claim that the watch lacked makes the
+    /// known order doubtful.
+    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> (Uid, Option<Record>) {
+        let uid = pod.uid;
+        let known = self.get(uid);
+        let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
+        let touched = self.list(now, pod).unwrap_or((uid, None));
+        self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
+        let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
+        if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
+            self.level_claims();
+        }
+        touched
     }
 
     /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.

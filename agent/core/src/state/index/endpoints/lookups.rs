@@ -1,0 +1,148 @@
+//! What the index of endpoints tells: of a Service, of an IP, of a pod.
+
+use super::service_endpoints::Endpoints;
+use super::{Endpoint, EndpointIndex, Listing, Targets};
+use crate::facts::{Name, PodName};
+use epguard_common::{Addr, Uid};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+impl EndpointIndex {
+    /// The sockets of a Service at an IP, with all targets named behind them.
+    pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        let endpoints = self.services.get(service).into_iter();
+        endpoints.flat_map(move |endpoints| endpoints.at(ip))
+    }
+
+    /// All targets named behind a socket of a Service.
+    #[must_use]
+    pub fn targets(&self, service: &Name, endpoint: &Endpoint) -> Option<Targets<'_>> {
+        self.services.get(service)?.targets(endpoint)
+    }
+
+    /// All sockets of a Service.
+    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        self.services.get(service).into_iter().flat_map(Endpoints::all)
+    }
+
+    /// True if a Service has more IPs than this.
+    #[must_use]
+    pub fn has_more_ips(&self, service: &Name, than: usize) -> bool {
+        let mut last = None;
+        let ips = self.of(service).map(|(endpoint, _)| endpoint.ip);
+        ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
+    }
+
+    /// The IPs of a Service.
+    #[must_use]
+    pub fn ips(&self, service: &Name) -> BTreeSet<Addr> {
+        self.of(service).map(|(endpoint, _)| endpoint.ip).collect()
+    }
+
+    /// Where a pod is, or was, listed.
+    pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&Name, Addr)> {
+        let places =
+            self.places.ips(uid).flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
+        places.filter(move |(service, ip)| self.names(service, *ip, uid))
+    }
+
+    /// The IPs at which a pod is, or was, listed.
+    pub fn ips_of(&self, uid: Uid) -> impl Iterator<Item = Addr> {
+        self.places.ips(uid)
+    }
+
+    /// Services that list an IP, or listed it recently.
+    pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
+        let from = self.ips.from((ip, Name::default())).map(|(pair, ())| pair);
+        from.take_while(move |(own, _)| *own == ip).map(|(_, service)| service)
+    }
+
+    /// True if any Service lists the pod, or listed it recently.
+    #[must_use]
+    pub fn knows(&self, uid: Uid) -> bool {
+        self.places.knows(uid)
+    }
+
+    /// True if the Service lists the pod at the IP, or listed it recently.
+    pub(in crate::state) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+        self.at(service, ip).any(|(_, targets)| targets.contains(uid))
+    }
+
+    /// The pods that a Service lists at an IP, or listed there.
+    #[must_use]
+    pub fn named_at(&self, service: &Name, ip: Addr) -> BTreeSet<Uid> {
+        let targets = self.at(service, ip).flat_map(|(_, targets)| targets.keys());
+        targets.flatten().collect()
+    }
+
+    /// Namespaces and names that slices give to a pod.
+    pub fn names_of(&self, uid: Uid) -> impl Iterator<Item = PodName> {
+        self.places.names(uid)
+    }
+
+    /// Where pods of a namespace and name are, or were, listed.
+    pub fn of_name(&self, name: PodName) -> impl Iterator<Item = (&Name, Addr)> {
+        self.places.uids(name).flat_map(|uid| self.of_pod(uid))
+    }
+
+    /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY).
+    #[must_use]
+    pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
+        self.ready_after(now, service, None).collect()
+    }
+
+    /// Those of these IPs that are greater than another one, or all, in ascending order.
+    pub(in crate::state) fn ready_after(
+        &self,
+        now: Duration,
+        service: &Name,
+        ip: Option<Addr>,
+    ) -> impl Iterator<Item = Addr> {
+        let endpoints = self.services.get(service).into_iter();
+        let endpoints = endpoints.flat_map(move |endpoints| endpoints.after(ip));
+        let is_ready = move |listing: &Listing| listing.is_recently_ready(now);
+        let mut last = None;
+        let ready = endpoints.filter(move |(_, targets)| targets.values().any(is_ready));
+        ready.map(|(endpoint, _)| endpoint.ip).filter(move |ip| last.replace(*ip) != Some(*ip))
+    }
+
+    /// True if an IP of a Service was ready then.
+    #[must_use]
+    pub fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
+        let mut listings = self.at(service, ip).flat_map(|(_, targets)| targets.values());
+        listings.any(|listing| listing.is_recently_ready(now))
+    }
+
+    /// Whether a slice of the Service lists the IP now.
+    #[must_use]
+    pub fn is_listed(&self, service: &Name, ip: Addr) -> bool {
+        let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
+        targets.any(Listing::is_current)
+    }
+
+    /// True if a slice that the `EndpointSlice` controller did not write lists the IP for the Service, or did recently.
+    #[must_use]
+    pub fn has_foreign(&self, service: &Name, ip: Addr) -> bool {
+        let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
+        targets.any(Listing::is_foreign)
+    }
+
+    /// Whether a slice of the Service lists a pod at the IP now.
+    #[must_use]
+    pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+        let mut targets = self.at(service, ip).filter_map(|(_, targets)| targets.get(Some(uid)));
+        targets.any(Listing::is_current)
+    }
+
+    /// True if a slice of the Service was left out: it may list any pod.
+    #[must_use]
+    pub fn leaves_out(&self, service: &Name) -> bool {
+        self.left_out.is_of(service)
+    }
+
+    /// True if a slice that was left out lists the IP.
+    #[must_use]
+    pub fn leaves_out_at(&self, ip: Addr) -> bool {
+        self.left_out.lists(ip)
+    }
+}
