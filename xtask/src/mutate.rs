@@ -230,7 +230,7 @@ mod tests {
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{}: {error}", mutation.name());
             let row = format!("| {} | `{}` |", mutation.row, mutation.test_name());
-            assert!(page.contains(&row), "docs/assurance.md lacks the row: {row} caught |");
+            assert!(page.contains(&row), "docs/assurance.md lacks the row: {row}");
         }
     }
 }

@@ -12,7 +12,7 @@ fn the_page_of_lint_has_a_row_for_each_finding() {
         vec![format!("`{problem}`"), meaning.to_owned()]
     });
     let rows: Vec<_> = rows.collect();
-    assert_rows("docs/lint.md", "Lint: find stale endpoints early", "finding", &rows);
+    assert_rows("docs/operate.md", "Lint", "finding", &rows);
 }
 
 #[test]

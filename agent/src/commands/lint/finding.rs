@@ -50,7 +50,7 @@ pub enum Severity {
     Warning,
 }
 
-/// Every kind of problem: the table of docs/lint.md has these names, which are stable, and these sentences.
+/// Every kind of problem: the table of docs/operate.md has these names, which are stable, and these sentences.
 #[derive(
     Debug,
     Clone,

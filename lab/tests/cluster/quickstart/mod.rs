@@ -1,4 +1,4 @@
-//! The quick start of the README and of docs/first-steps.md, command by command: in a shell, with kubectl and the manifests
+//! The quick start of the README and of docs/install.md, command by command: in a shell, with kubectl and the manifests
 //! against an API server, and with the agent as in its `DaemonSet`.
 
 mod daemon_set;

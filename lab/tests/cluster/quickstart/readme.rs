@@ -1,7 +1,7 @@
-//! The commands in the README and in the first steps.
+//! The commands in the README and in docs/install.md.
 
 const PAGES: &str =
-    concat!(include_str!("../../../../README.md"), include_str!("../../../../docs/first-steps.md"));
+    concat!(include_str!("../../../../README.md"), include_str!("../../../../docs/install.md"));
 
 /// The indented commands of a section. A blank line separates two of them.
 pub(crate) fn commands(section: &str) -> Vec<String> {
