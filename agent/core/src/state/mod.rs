@@ -36,8 +36,7 @@ pub use tables::{Changes, Draining, Numbers, Tables};
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
 use confirmation::Opinions;
-use dirty::Dirty;
-use epguard_common::{Addr, Owner, ServiceNumber, Uid};
+use epguard_common::{Addr, Owner, Reason, ServiceNumber, Uid};
 use orphan_ip::OrphanIps;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,55 +110,23 @@ impl State {
         }
     }
 
-    /// Stores what an earlier process proved; it is restored once everything has been listed.
-    pub fn restore(&mut self, tables: Tables) {
-        self.layout.changes.add(&tables, &self.layout.tables);
-        self.restored = Some(tables);
-    }
-
-    /// Applies the passing of time: drops old endpoints. Once a second is enough.
-    pub fn tick(&mut self, now: Duration) {
-        self.review.tick(now);
-        let mut forgotten = Dirty::default();
-        let expired = self.cluster.endpoint_index.expire(now);
-        forgotten.changed_endpoints(&mut self.cluster, expired);
-        let taken_in = self.cluster.endpoint_index.retry(now);
-        forgotten.changed_endpoints(&mut self.cluster, taken_in);
-        if self.cluster.retry_vips() {
-            forgotten.vips(self.cluster.stale.services());
-        }
-        forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
-        let (nodes, addresses) = self.cluster.forget_gone(now);
-        forgotten.addresses(&self.cluster, addresses);
-        forgotten.ended_on(&self.cluster, &nodes);
-        if self.cluster.forget_strays(now) {
-            forgotten.own_range(&self.cluster);
-        }
-        let orphan_ips = &self.orphan_ips;
-        self.generations.expire(now, |ip| orphan_ips.mentions(ip));
-        forgotten.orphan_ips = true;
-        self.apply_consequences(now, forgotten);
-        if !self.is_half_applied() {
-            for (service, ips) in self.layout.retriable() {
-                self.lay_out(&service, &ips);
-            }
-        }
-    }
-
-    /// Notes a packet to a denied endpoint.
-    pub fn hit(&mut self, now: Duration, service: ServiceNumber, endpoint: &Endpoint) {
-        if let Some(service) = self.layout.numbers.service(service).cloned() {
-            self.cluster.endpoint_index.hit(now, &service, endpoint);
-        } else {
-            self.orphan_ips.hit(now, endpoint.ip);
-        }
-    }
-
     /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or
     /// may be found to once everything has been listed.
     #[must_use]
     pub fn asks_for_presence(&self) -> bool {
         !self.is_listed() || !self.orphan_ips.is_empty()
+    }
+
+    /// True if every watch has shown everything once.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.synced.is_listed()
+    }
+
+    /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials that hold.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.synced.is_complete()
     }
 
     /// The facts that were applied.
@@ -172,6 +139,13 @@ impl State {
     #[must_use]
     pub fn node(&self) -> &str {
         &self.cluster.settings.node
+    }
+
+    /// Whether this node is labelled as a canary.
+    #[must_use]
+    pub fn is_canary(&self) -> bool {
+        let own = self.cluster.node(&self.cluster.settings.node);
+        own.is_some_and(|node| node.canary)
     }
 
     /// The ranges in which endpoints may be denied.
@@ -212,6 +186,35 @@ impl State {
     /// All denials with their evidence.
     pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Proven)> {
         self.denials.iter().map(|((service, endpoint), proven)| (service, endpoint, proven))
+    }
+
+    /// True if a denial is only reported, until a second list agrees.
+    #[must_use]
+    pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
+        self.breaker.is_pending(service, endpoint)
+    }
+
+    /// Services with pending denials.
+    #[must_use]
+    pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
+        self.breaker.trips(&self.cluster, now)
+    }
+
+    /// Denials that were found to be wrong since the last call.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.review.take_findings()
+    }
+
+    /// How many denials were wrong, by reason.
+    #[must_use]
+    pub fn wrong_denies(&self) -> &BTreeMap<Reason, u64> {
+        self.review.wrong()
+    }
+
+    /// Past denials that were dropped to make room before they could be checked against all later evidence.
+    #[must_use]
+    pub fn evicted_denials(&self) -> u64 {
+        self.review.evicted()
     }
 
     /// Services that have, or lately had, denials.

@@ -2,10 +2,11 @@
 //!
 //! Clocks of other machines are never compared: "at the time" is what this agent knew when the packet was denied.
 
+use super::dirty::Dirty;
 use super::index::ClusterIndex;
 use super::proof::own::Own;
 use crate::counts::Counts;
-use crate::facts::Name;
+use crate::facts::{Name, Presence};
 use epguard_common::{Addr, Reason, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -181,6 +182,27 @@ impl Review {
             };
             case.ip == ip && rightful && packets.last >= possible_holder_since + WRITE
         });
+    }
+
+    /// Looks at past denials again, after a change of the index.
+    pub(in crate::state) fn again(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
+        self.seen_alive(cluster, |uid| dirty.pods.contains(&uid));
+        for (uid, ip, since) in &dirty.published {
+            self.published(cluster, *uid, *ip, *since);
+        }
+    }
+
+    /// Stores a report of the node.
+    pub(in crate::state) fn note(&mut self, now: Duration, presence: &Presence) {
+        match presence {
+            Presence::Held(ips) => self.held(now, ips),
+            Presence::Announced(ips) => self.announced(now, ips),
+            Presence::Looked(at) => self.looked(*at),
+            Presence::Unknown => self.blind(),
+            // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.
+            Presence::Spoke(..) => {}
+            Presence::Sighted(ip, at) => self.sighted(now, *at, *ip),
+        }
     }
 
     /// Notes packets that a pod cannot forge: they showed a holder of the IP at `at`. Netlink may report the holder as

@@ -6,7 +6,6 @@
 
 use crate::bucket::Bucket;
 use crate::facts::{Fact, Selection, Text, Watched};
-use crate::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -178,7 +177,12 @@ impl Opinions {
 
     /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it does not come within
     /// `spread` and `RETRY`.
-    fn take_due(&mut self, now: Duration, wanted: &Wanted, spread: Duration) -> Vec<Opinion> {
+    pub(in crate::state) fn take_due(
+        &mut self,
+        now: Duration,
+        wanted: &Wanted,
+        spread: Duration,
+    ) -> Vec<Opinion> {
         self.due.retain(|opinion, _| wanted.contains_key(opinion));
         self.of_namespaces.retain(|_, bucket| !bucket.is_full(now));
         for opinion in wanted.keys() {
@@ -224,34 +228,14 @@ impl Opinions {
             });
         is_paid && (!is_whole || self.whole.take(now)) && self.of_node.take(now)
     }
-}
 
-impl State {
-    /// The lists to request now.
-    pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
-        let mut wanted = self.breaker.wanted_opinions(&self.cluster);
-        let for_deaths = self.wanted_for_deaths();
-        wanted.extend(for_deaths.map(|opinion| (opinion, BTreeSet::new())));
-        let spread = self.spread();
-        self.opinions.take_due(now, &wanted, spread)
-    }
-
-    /// The time over which all agents spread such lists.
-    #[must_use]
-    pub fn spread(&self) -> Duration {
-        spread(self.cluster.nodes.len().max(self.opinions.nodes))
+    /// The time over which all agents of a cluster of so many nodes spread such lists.
+    pub(in crate::state) fn spread(&self, nodes: usize) -> Duration {
+        spread(nodes.max(self.nodes))
     }
 
     /// Keeps the number of nodes, which are forgotten next.
-    pub(in crate::state) fn keep_spread(&mut self) {
-        self.opinions.nodes = self.cluster.nodes.len().max(self.opinions.nodes);
-    }
-
-    /// A list of the pods of this node, after a death here that one list has shown. An IP of it is unused only if none of
-    /// them may hold it.
-    fn wanted_for_deaths(&self) -> Option<Opinion> {
-        let mut doubtful = self.orphan_ips.doubtful(&self.cluster);
-        let is_wanted = self.is_synced() && doubtful.next().is_some();
-        is_wanted.then(|| Opinion::of(Watched::Pods, Selection::OnNode(self.node().into())))
+    pub(in crate::state) fn keep_nodes(&mut self, nodes: usize) {
+        self.nodes = nodes.max(self.nodes);
     }
 }

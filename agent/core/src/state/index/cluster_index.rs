@@ -78,6 +78,7 @@ impl ClusterIndex {
             strayed: before.strayed,
             ..Self::new(before.settings)
         };
+        self.pods.order = before.pods.order;
     }
 
     /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.

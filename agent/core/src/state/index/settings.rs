@@ -1,7 +1,6 @@
 //! Settings that are fixed for the agent's life.
 
 use super::Ranges;
-use crate::state::State;
 
 /// Settings that are fixed for the agent's life.
 #[derive(Debug, Clone)]
@@ -49,14 +48,5 @@ impl Ipam {
             Self::Node => "each node hands out its own podCIDRs",
             Self::Cluster => "one pool for the cluster: any pod may get any IP",
         }
-    }
-}
-
-impl State {
-    /// Whether this node is labelled as a canary.
-    #[must_use]
-    pub fn is_canary(&self) -> bool {
-        let own = self.cluster.node(&self.cluster.settings.node);
-        own.is_some_and(|node| node.canary)
     }
 }

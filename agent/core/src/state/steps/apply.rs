@@ -2,12 +2,17 @@
 
 use super::judge::AT_ONCE;
 use super::lists::{Objects, Task};
-use crate::facts::{Fact, Name, Watched};
+use super::synced::Synced;
+use crate::facts::{Change, Fact, Name, Protocol, Watched};
 use crate::state::State;
+use crate::state::confirmation::Breaker;
 use crate::state::confirmation::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
+use crate::state::index::endpoints::Endpoint;
+use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
-use epguard_common::{Uid, UidState};
+use crate::state::tables::{Tables, restore};
+use epguard_common::{Event, Reason, ServiceNumber, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -37,6 +42,91 @@ impl State {
             }
             Err(fact) => self.apply_one(now, fact),
         }
+    }
+
+    /// Drops everything that the API has shown, deaths included: it went back in time, and a restored pod may run again
+    /// under its old UID. Nothing is denied until all is listed anew.
+    pub fn start_over(&mut self, now: Duration) {
+        self.revivals.forget_deaths();
+        self.list_anew(now);
+    }
+
+    /// The dead pod that the API has shown alive since the last call, if any. The state has started over and needs a list of
+    /// every watch.
+    pub fn take_revived(&mut self) -> Option<Name> {
+        self.revivals.take()
+    }
+
+    /// Stores what an earlier process proved; it is restored once everything has been listed.
+    pub fn restore(&mut self, tables: Tables) {
+        self.layout.changes.add(&tables, &self.layout.tables);
+        self.restored = Some(tables);
+    }
+
+    /// Applies the passing of time: drops old endpoints. Once a second is enough.
+    pub fn tick(&mut self, now: Duration) {
+        self.review.tick(now);
+        let mut forgotten = Dirty::default();
+        let expired = self.cluster.endpoint_index.expire(now);
+        forgotten.changed_endpoints(&mut self.cluster, expired);
+        let taken_in = self.cluster.endpoint_index.retry(now);
+        forgotten.changed_endpoints(&mut self.cluster, taken_in);
+        if self.cluster.retry_vips() {
+            forgotten.vips(self.cluster.stale.services());
+        }
+        forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
+        let (nodes, addresses) = self.cluster.forget_gone(now);
+        forgotten.addresses(&self.cluster, addresses);
+        forgotten.ended_on(&self.cluster, &nodes);
+        if self.cluster.forget_strays(now) {
+            forgotten.own_range(&self.cluster);
+        }
+        let orphan_ips = &self.orphan_ips;
+        self.generations.expire(now, |ip| orphan_ips.mentions(ip));
+        forgotten.orphan_ips = true;
+        self.apply_consequences(now, forgotten);
+        if !self.is_half_applied() {
+            for (service, ips) in self.layout.retriable() {
+                self.lay_out(&service, &ips);
+            }
+        }
+    }
+
+    /// Notes a packet to a denied endpoint.
+    pub fn hit(&mut self, now: Duration, service: ServiceNumber, endpoint: &Endpoint) {
+        if let Some(service) = self.layout.numbers.service(service).cloned() {
+            self.cluster.endpoint_index.hit(now, &service, endpoint);
+        } else {
+            self.orphan_ips.hit(now, endpoint.ip);
+        }
+    }
+
+    /// Stores a packet that was denied, or would have been, for review when more is known.
+    pub fn denied(&mut self, event: &Event) {
+        let Some(reason) = Reason::from_number(event.reason) else {
+            return;
+        };
+        let service = self.layout.numbers.service(event.service).cloned();
+        if service.is_none() && reason != Reason::Terminated {
+            return;
+        }
+        let endpoint = Protocol::from_number(event.protocol).map(|protocol| Endpoint {
+            ip: event.dst,
+            port: event.dst_port,
+            protocol,
+        });
+        let held = service.as_ref().zip(endpoint);
+        let held = held.is_some_and(|(service, endpoint)| self.breaker.is_pending(service, &endpoint));
+        let case = Case {
+            ip: event.dst,
+            reason,
+            service,
+            port: event.dst_port,
+            protocol: event.protocol,
+            meant: event.dead_uid,
+        };
+        let at = Duration::from_nanos(event.at_ns);
+        self.review.denied(&self.cluster, at, case, event.owner_uid, held);
     }
 
     /// True if a list is applied only in part: other facts of the API have to wait.
@@ -109,7 +199,7 @@ impl State {
         let levelled = self.cluster.pods.listed;
         let mut dirty = match fact {
             Fact::Presence(presence) => {
-                self.apply_presence(now, &presence);
+                self.review.note(now, &presence);
                 self.orphan_ips.note(presence);
                 Dirty { orphan_ips: true, ..Dirty::default() }
             }
@@ -131,7 +221,7 @@ impl State {
 
     /// Draws the consequences of a change of the index.
     fn process_changes(&mut self, now: Duration, mut dirty: Dirty) {
-        self.review_again(&dirty);
+        self.review.again(&self.cluster, &dirty);
         let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);
         self.apply_consequences(now, dirty);
@@ -153,7 +243,7 @@ impl State {
                 // Numbers of Services without denials are released.
                 dirty.vips(self.layout.numbers.iter().map(|(service, _)| service));
             }
-            dirty.pods.extend(self.restore_deaths(now));
+            dirty.pods.extend(self.revivals.restore_deaths(&mut self.cluster, now));
             let dead: Vec<Uid> = restored.iter().chain(&dirty.pods).copied().collect();
             for uid in &dead {
                 self.cluster.index_stale(*uid);
@@ -171,6 +261,45 @@ impl State {
         }
         self.process_changes(now, dirty);
         self.forget_unneeded(restored);
+    }
+
+    /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
+    fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
+        restore::restore(tables, &mut self.cluster, &mut self.layout.numbers, &mut self.orphan_ips, now);
+        self.breaker.restore(restore::carried_out(tables));
+        let denied = tables.denied.values().map(|denial| denial.dead_uid);
+        let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
+        denied.chain(terminated).collect()
+    }
+
+    fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
+        let shown = match fact {
+            Fact::Pod(Change::Reset(pods)) => pods.as_mut_slice(),
+            Fact::Pod(Change::Applied(pod) | Change::Deleted(pod)) => std::slice::from_mut(pod),
+            Fact::PodsOf(part) => part.objects.as_mut_slice(),
+            _ => return,
+        };
+        if self.revivals.notice(&mut self.cluster, now, shown) {
+            self.list_anew(now);
+        }
+    }
+
+    fn list_anew(&mut self, now: Duration) {
+        self.opinions.keep_nodes(self.cluster.nodes.len());
+        self.cluster.start_over(now);
+        self.orphan_ips.start_over();
+        self.breaker = Breaker::default();
+        self.synced = Synced::default();
+        self.restored = None;
+        self.task = None;
+        let mut dirty = Dirty {
+            orphan_ips: true,
+            ips: self.owners.all().keys().copied().collect(),
+            pods: self.draining.keys().copied().collect(),
+            ..Dirty::default()
+        };
+        dirty.pairs(self.denials.keys().map(|(service, endpoint)| (service, endpoint.ip)));
+        self.apply_consequences(now, dirty);
     }
 
     /// Adds where denials and owners rest on the order of claims, if a list has levelled that since.

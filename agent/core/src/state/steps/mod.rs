@@ -1,8 +1,6 @@
 //! The way of a fact or a list through the state.
 
 mod apply;
-mod confirm;
-mod consequences;
 pub(in crate::state) mod judge;
 mod lists;
 mod revival;

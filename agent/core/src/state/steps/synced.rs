@@ -1,7 +1,6 @@
 //! Watches that have shown a whole list.
 
 use crate::facts::Watched;
-use crate::state::State;
 use std::collections::BTreeSet;
 
 /// The lists that have been seen at least once. Before all have, absence can have any cause.
@@ -31,19 +30,5 @@ impl Synced {
     /// Stores that all endpoints have been judged on the lists so far.
     pub fn note_judged(&mut self) {
         self.is_judged = self.is_listed();
-    }
-}
-
-impl State {
-    /// True if every watch has shown everything once.
-    #[must_use]
-    pub fn is_listed(&self) -> bool {
-        self.synced.is_listed()
-    }
-
-    /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials that hold.
-    #[must_use]
-    pub fn is_synced(&self) -> bool {
-        self.synced.is_complete()
     }
 }
