@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use serde::Serialize;
-
 /// One request, logged when it arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -26,8 +24,8 @@ pub struct Request {
     pub octets: u64,
 }
 
-/// What one client, verb and resource cost the server. `GET /audit` shows them all.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// What one client, verb and resource cost the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The client's `User-Agent`.
     pub client: String,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{ApiServer, Store, load, yaml};
+use super::{ApiServer, Store, yaml};
 
 /// Serves an API server until interrupted.
 #[derive(Clone, Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub struct Args {
 pub async fn run(args: &Args) -> Result<()> {
     let store = Store::new();
     for file in &args.load {
-        load::objects(file, |object| Ok(store.apply(object).map(drop)?))?;
+        load(&store, file)?;
     }
     let listener = std::net::TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}: choose another address with --listen", args.listen))?;
@@ -51,13 +51,25 @@ pub async fn run(args: &Args) -> Result<()> {
     tokio::signal::ctrl_c().await.context("cannot wait for SIGINT")
 }
 
+/// Creates the objects of a file. An error names the first one that is refused.
+fn load(store: &Store, file: &Path) -> Result<()> {
+    for (index, object) in objects(file)?.into_iter().enumerate() {
+        store.apply(object).with_context(|| format!("{}, object {}", file.display(), index + 1))?;
+    }
+    Ok(())
+}
+
 /// The roles of a file.
 fn roles(file: &Path) -> Result<Vec<Value>> {
+    let mut roles = objects(file)?;
+    roles.retain(|object| ["ClusterRole", "Role"].iter().any(|kind| object["kind"] == *kind));
+    ensure!(!roles.is_empty(), "{} contains no ClusterRole or Role", file.display());
+    Ok(roles)
+}
+
+fn objects(file: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let mut documents = yaml::documents(&text).with_context(|| format!("{} is not YAML", file.display()))?;
-    documents.retain(|document| ["ClusterRole", "Role"].iter().any(|kind| document["kind"] == *kind));
-    ensure!(!documents.is_empty(), "{} contains no ClusterRole or Role", file.display());
-    Ok(documents)
+    yaml::objects(&text).with_context(|| format!("{} is no YAML or JSON of objects", file.display()))
 }
 
 #[cfg(test)]
@@ -72,7 +84,7 @@ mod tests {
         let pod = "kind: Pod\nmetadata: {name: p, namespace: ns}\nstatus: {phase: Failed}\n";
         fs::write(&file, format!("---\n{node}---\n{pod}---\n{{kind: Pod}}\n")).unwrap();
         let store = Store::new();
-        let error = load::objects(&file, |object| Ok(store.apply(object).map(drop)?)).unwrap_err();
+        let error = load(&store, &file).unwrap_err();
         fs::remove_file(&file).unwrap();
         assert_eq!(store.list(Kind::Node).len(), 1);
         assert_eq!(store.get(&ObjectRef::pod("ns", "p")).unwrap()["status"]["phase"], "Failed");

@@ -26,6 +26,11 @@ impl ApiError {
         Self::new(404, "NotFound", format!("{what} not found"))
     }
 
+    /// 404: no path of this server.
+    pub fn unknown_path() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource")
+    }
+
     /// 409: the object changed, or a precondition does not hold.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(409, "Conflict", message)
@@ -50,6 +55,11 @@ impl ApiError {
     pub fn too_large(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
         Self { cause: Some("ResourceVersionTooLarge"), ..Self::new(504, "Timeout", message) }
+    }
+
+    /// 500: what this server stands for, such as a kubelet, fails.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", message)
     }
 
     /// Any other code.

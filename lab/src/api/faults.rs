@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
+use super::Kind;
 use super::object::Object;
-use super::{Kind, Poison};
 
 /// Faults and timing of one server. The default is a healthy server.
 #[derive(Clone, Debug)]
@@ -35,8 +38,6 @@ pub struct Faults {
     pub bookmark_period: Option<Duration>,
     /// Lists come in pages alone, as from servers before Kubernetes 1.32.
     pub pages_only: bool,
-    /// An expired watch gets HTTP 410, as from older servers, and not an ERROR event.
-    pub expired_as_http: bool,
     /// False lists of pods.
     pub poisoned: Option<Poison>,
     /// Counts connection resets.
@@ -57,7 +58,6 @@ impl Default for Faults {
             delay: Duration::ZERO,
             bookmark_period: Some(Duration::from_mins(1)),
             pages_only: false,
-            expired_as_http: false,
             poisoned: None,
             resets: 0,
         }
@@ -66,12 +66,67 @@ impl Default for Faults {
 
 impl Faults {
     /// Falsifies the objects of a list of pods if a poisoned list is due.
-    pub(in crate::api) fn poison(&self, kind: Kind, objects: &mut [Arc<Object>]) {
+    pub(super) fn poison(&self, kind: Kind, objects: &mut [Arc<Object>]) {
         let poison = self.poisoned.as_ref().filter(|_| kind == Kind::Pod);
         if let Some(poison) = poison.filter(|poison| poison.take()) {
             for object in objects {
-                *object = Arc::new(Object::new(kind, &poison.lie.tell(object.value())));
+                let mut pod = object.value();
+                match poison.lie {
+                    Lie::Failed => pod["status"]["phase"] = "Failed".into(),
+                    Lie::Dead => set_dead_status(&mut pod),
+                }
+                *object = Arc::new(Object::new(kind, &pod));
             }
         }
+    }
+}
+
+/// The false status that a poisoned list shows for every pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Phase Failed, and no other change.
+    Failed,
+    /// Phase Failed, all containers ended, and the network gone.
+    Dead,
+}
+
+/// A number of false lists of pods. The watches and later lists are true, with the same resourceVersions.
+#[derive(Clone, Debug)]
+pub struct Poison {
+    lie: Lie,
+    lists: Arc<AtomicU32>,
+}
+
+impl Poison {
+    /// Makes the next `lists` lists false.
+    pub fn new(lie: Lie, lists: u32) -> Self {
+        let lists = Arc::new(AtomicU32::new(lists));
+        Self { lie, lists }
+    }
+
+    /// Counts one list off. True if that list is to be false.
+    fn take(&self) -> bool {
+        let one_less = |left: u32| left.checked_sub(1);
+        self.lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+    }
+}
+
+/// Gives a running pod the status of a dead one: phase Failed, all containers ended, and the network gone.
+pub fn set_dead_status(pod: &mut Value) {
+    let status = &mut pod["status"];
+    status["phase"] = "Failed".into();
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        let ended = ["Ready", "ContainersReady", "PodReadyToStartContainers"];
+        if ended.iter().any(|kind| condition["type"] == *kind) {
+            condition["status"] = "False".into();
+        }
+    }
+    for container in status["containerStatuses"].as_array_mut().into_iter().flatten() {
+        let since = container["state"]["running"]["startedAt"].clone();
+        container["ready"] = false.into();
+        container["started"] = false.into();
+        container["state"] = json!({"terminated": {
+            "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": since,
+        }});
     }
 }

@@ -6,16 +6,12 @@
 mod access;
 mod audit;
 pub mod cli;
-mod direct;
 mod error;
-mod exec;
 mod faults;
 mod kind;
-mod load;
-mod log;
+mod kubelet;
 mod object;
 mod patch;
-mod poison;
 mod protocol;
 mod selector;
 mod server;
@@ -24,13 +20,10 @@ pub mod yaml;
 
 pub use access::Access;
 pub use audit::{Audit, Load, Request};
-pub use direct::Direct;
 pub use error::ApiError;
-pub use exec::{Exec, Execs, Run};
-pub use faults::Faults;
+pub use faults::{Faults, Lie, Poison, set_dead_status};
 pub use kind::{Kind, ObjectRef};
-pub use log::Logs;
-pub use poison::{Lie, Poison, set_dead_status};
+pub use kubelet::{Exec, Execs, Logs, Run};
 pub use server::ApiServer;
 pub use store::Store;
 

@@ -6,23 +6,15 @@ use serde_json::{Value, json};
 use super::reply::{self, Body};
 use crate::api::{ApiError, Kind};
 
-/// The Kubernetes version that this server reports.
-const VERSION: (&str, &str) = ("1", "36");
 const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Answers paths that name no resource.
 pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
     let path = path.trim_end_matches('/');
     let object = match path {
-        "/healthz" | "/livez" | "/readyz" => {
-            return Ok(reply::bytes(StatusCode::OK, "text/plain", "ok".into()));
-        }
         // An empty document without any schema: clients then have nothing to validate against.
         "/openapi/v2" => return Ok(reply::bytes(StatusCode::OK, OPENAPI_PROTOBUF, "".into())),
-        "/version" => {
-            let (major, minor) = VERSION;
-            json!({"major": major, "minor": minor, "gitVersion": format!("v{major}.{minor}.0+epguard-lab")})
-        }
+        "/version" => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"}),
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         "/apis" => {
             let groups: Vec<Value> = Kind::groups().map(api_group).collect();
@@ -36,9 +28,7 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
             });
             json!({"paths": paths.collect::<serde_json::Map<_, _>>()})
         }
-        path => of_a_version(path).ok_or_else(|| {
-            ApiError::new(404, "NotFound", "the server could not find the requested resource")
-        })?,
+        path => of_a_version(path).ok_or_else(ApiError::unknown_path)?,
     };
     Ok(reply::json(StatusCode::OK, &object))
 }
@@ -89,7 +79,7 @@ fn resources(version: &str) -> Value {
         let mut resource = json!({
             "name": kind.plural(), "singularName": kind.name().to_lowercase(), "kind": kind.name(),
             "namespaced": kind.namespaced(), "shortNames": kind.short_names(),
-            "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+            "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
         });
         resources.push(resource.clone());
         if kind.has_status() {

@@ -9,7 +9,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper::{Method, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -20,9 +20,9 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 
-use super::Api;
 use super::reply::{self, Body};
-use crate::api::{ApiError, Exec, ObjectRef, Run};
+use super::{Api, Route};
+use crate::api::{ApiError, Exec, Kind, ObjectRef, Run};
 
 const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 const STDOUT: u8 = 1;
@@ -35,23 +35,12 @@ const END: CloseFrame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes:
 /// Most octets of output in a message.
 const CHUNK: usize = 32 * 1024;
 
-/// Namespace and name of the pod, if the path is that of its `exec`.
-pub(super) fn pod(path: &str) -> Option<[String; 2]> {
-    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    match segments.as_slice() {
-        ["api", "v1", "namespaces", namespace, "pods", pod, "exec"] => {
-            Some([namespace, pod].map(|segment| (*segment).to_owned()))
-        }
-        _ => None,
-    }
-}
-
 impl Api {
     /// Switches to the websocket and runs the command there. As Kubernetes from 1.35 on, it requires the right to
     /// create beside the one of the method, which is GET.
-    pub(super) async fn exec(&self, parts: &Parts, pod: [String; 2]) -> Result<Response<Body>, ApiError> {
-        self.access.check(&Method::POST, parts.uri.path(), false)?;
-        let [namespace, pod] = pod;
+    pub(super) async fn exec(&self, parts: &Parts, route: &Route) -> Result<Response<Body>, ApiError> {
+        self.access.check("create", route)?;
+        let ObjectRef { namespace, name: pod, .. } = route.target(Kind::Pod, None)?;
         self.store
             .get(&ObjectRef::pod(&namespace, &pod))
             .ok_or_else(|| ApiError::new(404, "NotFound", format!("pods \"{pod}\" not found")))?;
@@ -70,7 +59,8 @@ impl Api {
         // Before the command: a reset during it ends this session, too.
         let mut faults = self.faults.clone();
         let resets = faults.borrow().resets;
-        let run = self.execs.run(&exec);
+        let run = self.execs.ask(&exec);
+        let run = run.unwrap_or_else(|| Run::Fails(ApiError::internal("no kubelet runs this pod")));
         if matches!(run, Run::Unanswered) {
             return std::future::pending().await;
         }
@@ -157,7 +147,7 @@ async fn process(command: std::process::Command, to: &Sender<Vec<u8>>) -> io::Re
     let command = command.stdin(std::process::Stdio::null()).stdout(piped()).stderr(piped());
     let mut child = match command.kill_on_drop(true).spawn() {
         Ok(child) => child,
-        Err(error) => return Ok(ApiError::new(500, "InternalError", error.to_string()).status()),
+        Err(error) => return Ok(ApiError::internal(error.to_string()).status()),
     };
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (out, err) =

@@ -2,25 +2,21 @@
 
 use std::convert::Infallible;
 
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::{Bytes, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
-use serde::Serialize;
+use serde_json::Value;
 
-use super::joined::Joined;
 use crate::api::ApiError;
 
 /// A whole object or an endless stream.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The end of each object.
-const END: Bytes = Bytes::from_static(b"\n");
-
 /// A response with one object.
-pub(super) fn json(code: StatusCode, object: &impl Serialize) -> Response<Body> {
-    bytes(code, "application/json", line(object).into())
+pub(super) fn json(code: StatusCode, object: &Value) -> Response<Body> {
+    bytes(code, "application/json", format!("{object}\n").into())
 }
 
 /// A response with a Status object for an error.
@@ -34,21 +30,17 @@ pub(super) fn bytes(code: StatusCode, content_type: &'static str, bytes: Bytes) 
     respond(code, content_type, Full::new(bytes).boxed_unsync())
 }
 
-/// A response with JSON in parts.
+/// A response with JSON in parts, which are copied together only as they are sent: a list of 600 MB needs no second 600 MB.
 pub(super) fn parts(mut parts: Vec<Bytes>) -> Response<Body> {
-    parts.push(END);
-    respond(StatusCode::OK, "application/json", Joined::new(parts).boxed_unsync())
+    const TOGETHER: usize = 64;
+    parts.push(Bytes::from_static(b"\n"));
+    send(stream::iter(parts).chunks(TOGETHER).map(|parts| parts.concat().into()))
 }
 
-/// A response with a stream of lines.
-pub(super) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
-    let frames = lines.map(|line| Ok(Frame::data(line)));
+/// A response with a stream of JSON.
+pub(super) fn send(json: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
+    let frames = json.map(|piece| Ok(Frame::data(piece)));
     respond(StatusCode::OK, "application/json", StreamBody::new(frames).boxed_unsync())
-}
-
-fn line(object: &impl Serialize) -> String {
-    // All objects here have string keys, so serialization always succeeds.
-    serde_json::to_string(object).unwrap_or_default() + "\n"
 }
 
 fn respond(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {

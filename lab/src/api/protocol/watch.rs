@@ -11,7 +11,6 @@ use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::list::PATIENCE;
-use super::query::Match;
 use super::reply::{self, Body};
 use super::{Api, Call};
 use crate::api::object::{Object, encode};
@@ -76,14 +75,11 @@ struct Watch {
 impl Api {
     pub(super) async fn watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let query = &call.query;
-        let asked = query.resource_version.unwrap_or_default();
-        match (query.initial_events, query.version_match) {
-            (Some(_), Some(Match::NotOlderThan)) | (None, None) => {}
-            _ => {
-                return Err(ApiError::invalid(
-                    "sendInitialEvents requires resourceVersionMatch=NotOlderThan, and the reverse",
-                ));
-            }
+        let asked = query.resource_version;
+        if query.initial_events.is_some() != query.not_older {
+            return Err(ApiError::invalid(
+                "sendInitialEvents requires resourceVersionMatch=NotOlderThan, and the reverse",
+            ));
         }
         if query.initial_events.is_some() && self.faults.borrow().pages_only {
             return Err(ApiError::invalid(
@@ -92,12 +88,12 @@ impl Api {
         }
         let with_state = query.initial_events.unwrap_or(asked == 0);
         if with_state {
-            self.store.wait_for(call.route.kind, asked, PATIENCE).await?;
+            self.store.wait_for(call.kind, asked, PATIENCE).await?;
         }
         let mut watch = Watch {
             changes: self.store.subscribe(),
             store: self.store.clone(),
-            kind: call.route.kind,
+            kind: call.kind,
             selector: call.selector()?,
             pending: VecDeque::new(),
             position: 0,
@@ -115,12 +111,10 @@ impl Api {
         } else {
             watch.begin_after(asked)
         };
-        match opened {
-            Err(error) if self.faults.borrow().expired_as_http => return Err(error),
-            Err(error) => watch.fail(&error),
-            Ok(()) => {}
+        if let Err(error) = opened {
+            watch.fail(&error);
         }
-        Ok(reply::stream(stream::unfold(watch, |mut watch| async {
+        Ok(reply::send(stream::unfold(watch, |mut watch| async {
             Some((watch.next().await?.line(), watch))
         })))
     }

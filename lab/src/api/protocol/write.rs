@@ -1,6 +1,6 @@
 //! Writes: create, replace, patch, delete.
 
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, USER_AGENT};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -9,25 +9,25 @@ use super::event;
 use super::reply::{self, Body};
 use super::{Api, Call};
 use crate::api::patch::Format;
-use crate::api::store::{DeleteOptions, Deletion, Writer};
-use crate::api::{ApiError, Kind, ObjectRef, Store};
+use crate::api::store::Writer;
+use crate::api::{ApiError, Kind, Store};
 
 impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let mut object = call.checked_object()?;
-        if object["metadata"]["resourceVersion"].as_str().is_some_and(|rv| !rv.is_empty()) {
+        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+        if text("resourceVersion").is_some() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
-        let generated = object["metadata"]["generateName"].as_str().map(|prefix| {
+        let generated = || {
             let suffix = Uuid::new_v4().simple().to_string();
-            format!("{prefix}{}", &suffix[..5])
-        });
-        let name =
-            object["metadata"]["name"].as_str().map(str::to_owned).filter(|n| !n.is_empty()).or(generated);
-        let target = call.route.target(name.as_deref())?;
+            text("generateName").map(|prefix| format!("{prefix}{}", &suffix[..5]))
+        };
+        let name = text("name").map(str::to_owned).or_else(generated);
+        let target = call.route.target(call.kind, name.as_deref())?;
         reset_status(target.kind, &mut object);
         event::check(target.kind, None, &object)?;
-        let stored = self.writing(call, "Update")?.write(&target, |old| match old {
+        let stored = self.writing(call).write(&target, |old| match old {
             Some(_) => Err(ApiError::already_exists(format!("{} {:?}", target.kind.plural(), target.name))),
             None => Ok(object),
         })?;
@@ -36,79 +36,49 @@ impl Api {
 
     pub(super) fn replace(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let object = call.checked_object()?;
-        let target = call.route.target(None)?;
-        let stored = self.writing(call, "Update")?.write(&target, |old| {
-            let old = old.ok_or_else(|| target.missing())?;
-            event::check(target.kind, Some(old), &object)?;
-            Ok(confine(call.route.kind, call.route.status, old, object))
-        })?;
-        Ok(reply::json(StatusCode::OK, &stored))
+        self.change(call, |_| Ok(object))
     }
 
     pub(super) fn patch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let format = Format::of(call.header(CONTENT_TYPE))?;
         let patch = call.object()?;
-        let target = call.route.target(None)?;
-        let operation = if format == Format::Apply { "Apply" } else { "Update" };
-        let mut code = StatusCode::OK;
-        let stored = self.writing(call, operation)?.write(&target, |old| match old {
-            Some(old) => {
-                let patched = format.apply(old, &patch)?;
-                if patched["metadata"]["name"] != target.name.as_str() {
-                    return Err(ApiError::bad_request(format!(
-                        "the name of the object does not match the URL: {target}"
-                    )));
-                }
-                event::check(target.kind, Some(old), &patched)?;
-                Ok(confine(target.kind, call.route.status, old, patched))
+        self.change(call, |old| {
+            let patched = format.apply(old, &patch)?;
+            if patched["metadata"]["name"] != old["metadata"]["name"] {
+                return Err(ApiError::bad_request("the name of the object does not match the URL"));
             }
-            None if format == Format::Apply && !call.route.status => {
-                code = StatusCode::CREATED;
-                let mut object = patch.clone();
-                reset_status(target.kind, &mut object);
-                Ok(object)
-            }
-            None => Err(target.missing()),
+            Ok(patched)
+        })
+    }
+
+    /// Replaces the object that the path names by what `new` makes of it, as far as the path lets it.
+    fn change(
+        &self,
+        call: &Call,
+        new: impl FnOnce(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Response<Body>, ApiError> {
+        let target = call.target()?;
+        let stored = self.writing(call).write(&target, |old| {
+            let old = old.ok_or_else(|| target.missing())?;
+            let new = new(old)?;
+            event::check(target.kind, Some(old), &new)?;
+            Ok(confine(target.kind, call.route.is_status(), old, new))
         })?;
-        Ok(reply::json(code, &stored))
+        Ok(reply::json(StatusCode::OK, &stored))
     }
 
     pub(super) fn delete(&self, call: &Call) -> Result<Response<Body>, ApiError> {
-        let target = call.route.target(None)?;
-        let deletion = self.writing(call, "Update")?.delete_with(&target, &call.delete_options()?)?;
-        let object = match deletion {
-            Deletion::Pending(object) => object,
-            Deletion::Gone(object) => json!({
-                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": {
-                    "name": target.name, "group": target.kind.group(), "kind": target.kind.plural(),
-                    "uid": object["metadata"]["uid"],
-                },
-            }),
-        };
-        Ok(reply::json(StatusCode::OK, &object))
+        let body = if call.body.is_empty() { Value::Null } else { call.object()? };
+        let grace = body["gracePeriodSeconds"].as_u64().and_then(|grace| grace.try_into().ok());
+        let last = self.writing(call).delete(&call.target()?, grace.or(call.query.grace))?;
+        Ok(reply::json(StatusCode::OK, &last))
     }
 
-    pub(super) fn delete_all(&self, call: &Call) -> Result<Response<Body>, ApiError> {
-        let options = call.delete_options()?;
-        let store = self.writing(call, "Update")?;
-        let page = store.page(call.route.kind, &call.selector()?, None, None, usize::MAX)?;
-        for object in &page.items {
-            match store.delete_with(&ObjectRef::of(&object.value())?, &options) {
-                Err(error) if error.code != 404 => return Err(error),
-                _ => {}
-            }
-        }
-        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
-        Ok(reply::json(StatusCode::OK, &status))
-    }
-
-    /// A handle on the store that writes as the caller.
-    fn writing(&self, call: &Call, operation: &'static str) -> Result<Store, ApiError> {
-        if call.query.dry_run {
-            return Err(ApiError::bad_request("dryRun is not served here"));
-        }
-        let writer = Writer { manager: call.manager().into(), operation, status: call.route.status };
-        Ok(self.store.writing(writer))
+    /// A handle on the store that writes as the caller: `fieldManager`, else the program in the User-Agent.
+    fn writing(&self, call: &Call) -> Store {
+        let agent = call.header(USER_AGENT).split('/').next().unwrap_or_default();
+        let manager = if call.query.field_manager.is_empty() { agent } else { &call.query.field_manager };
+        self.store.writing(Writer { manager: manager.into(), status: call.route.is_status() })
     }
 }
 
@@ -116,8 +86,7 @@ impl Call {
     /// The body, if it is an object of the kind, namespace and name in the path.
     fn checked_object(&self) -> Result<Value, ApiError> {
         let object = self.object()?;
-        let kind = self.route.kind;
-        let meta = &object["metadata"];
+        let (kind, meta) = (self.kind, &object["metadata"]);
         for (field, given, expected) in [
             ("kind", &object["kind"], Some(kind.name())),
             ("apiVersion", &object["apiVersion"], Some(kind.api_version())),
@@ -134,16 +103,6 @@ impl Call {
             }
         }
         Ok(object)
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        let body = if self.body.is_empty() { Value::Null } else { self.object()? };
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        Ok(DeleteOptions {
-            grace: body["gracePeriodSeconds"].as_i64().or(self.query.grace),
-            uid: text(&body["preconditions"]["uid"]),
-            resource_version: text(&body["preconditions"]["resourceVersion"]),
-        })
     }
 }
 

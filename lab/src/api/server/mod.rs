@@ -67,11 +67,6 @@ impl ApiServer {
         self.identity.kubeconfig(SocketAddr::new(ip, self.address.port()))
     }
 
-    /// A kubeconfig for clients that reach the server at another address.
-    pub fn kubeconfig_at(&self, address: SocketAddr) -> String {
-        self.identity.kubeconfig(address)
-    }
-
     /// Changes the faults: `server.faults(|f| f.outage = true)`.
     pub fn faults(&self, change: impl FnOnce(&mut Faults)) {
         self.faults.send_modify(change);

@@ -1,11 +1,15 @@
 //! The objects of one kind and their history.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::iter;
+use std::ops::Bound::{self, Unbounded};
 use std::sync::Arc;
 
-use super::snapshot::{Objects, Snapshot};
 use crate::api::ApiError;
 use crate::api::object::Object;
+
+/// Objects by `namespace/name`, in the order of lists.
+type Objects = BTreeMap<String, Arc<Object>>;
 
 /// One change, as watches send it.
 #[derive(Debug)]
@@ -107,7 +111,7 @@ impl Collection {
                 before.insert(change.key.as_str(), change.previous.as_ref());
             }
         }
-        Ok(Snapshot::new(&self.objects, before))
+        Ok(Snapshot { objects: &self.objects, before })
     }
 
     fn check(&self, rv: u64) -> Result<(), ApiError> {
@@ -118,12 +122,36 @@ impl Collection {
     }
 }
 
+/// The objects at one resourceVersion: the current ones, but for those that have changed since. It costs nothing for objects that
+/// have not.
+#[derive(Debug)]
+pub(super) struct Snapshot<'a> {
+    objects: &'a Objects,
+    /// The earlier state of what has changed since; none: it did not exist.
+    before: BTreeMap<&'a str, Option<&'a Arc<Object>>>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// The objects from a key on, in the order of their keys.
+    pub(super) fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (&'a str, &'a Arc<Object>)> {
+        let unchanged = self.objects.range::<str, _>((from, Unbounded));
+        let unchanged = unchanged.map(|(key, object)| (key.as_str(), object));
+        let mut unchanged = unchanged.filter(|(key, _)| !self.before.contains_key(key)).peekable();
+        let changed = self.before.range::<str, _>((from, Unbounded));
+        let mut changed = changed.filter_map(|(key, object)| Some((*key, (*object)?))).peekable();
+        iter::from_fn(move || match (unchanged.peek(), changed.peek()) {
+            (Some((next, _)), Some((other, _))) if next < other => unchanged.next(),
+            (_, Some(_)) => changed.next(),
+            (_, None) => unchanged.next(),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::api::Kind;
     use serde_json::json;
-    use std::ops::Bound::Unbounded;
 
     fn collection(keep: usize) -> Collection {
         let object = |number: i32| Arc::new(Object::new(Kind::Pod, &json!(number)));

@@ -5,8 +5,6 @@ mod deletion;
 mod ingest;
 mod list;
 mod managed_fields;
-mod namespaces;
-mod snapshot;
 mod write;
 
 use std::collections::BTreeMap;
@@ -21,7 +19,6 @@ use super::object::Object;
 use super::{ApiError, Kind, ObjectRef};
 pub(crate) use collection::Change;
 use collection::Collection;
-pub(crate) use deletion::{DeleteOptions, Deletion};
 pub(crate) use list::Batch;
 pub(crate) use managed_fields::Writer;
 
@@ -60,32 +57,22 @@ impl Default for Store {
 impl Store {
     /// An empty cluster.
     pub fn new() -> Self {
-        Self::starting_at(FIRST_REVISION, KEPT_CHANGES, false)
-    }
-
-    /// An empty cluster that keeps only the last `changes` of each kind.
-    pub fn keeping(changes: usize) -> Self {
-        Self::starting_at(FIRST_REVISION, changes, false)
+        Self::starting_at(FIRST_REVISION, false)
     }
 
     /// An empty cluster to [`ingest`](Store::ingest) a recording into.
     pub fn recording() -> Self {
-        Self::starting_at(1, KEPT_CHANGES, true)
+        Self::starting_at(1, true)
     }
 
-    fn starting_at(revision: u64, keep: usize, recording: bool) -> Self {
-        let collections = Kind::ALL.iter().map(|kind| (*kind, Collection::new(revision, keep)));
+    fn starting_at(revision: u64, recording: bool) -> Self {
+        let collections = Kind::ALL.iter().map(|kind| (*kind, Collection::new(revision, KEPT_CHANGES)));
         let state = Mutex::new(State { collections: collections.collect(), revision, recording });
         let shared = Arc::new(Shared { state, changed: watch::Sender::new(0) });
-        Self { shared, writer: Writer::update("epguard-lab") }
+        Self { shared, writer: Writer { manager: "epguard-lab".into(), status: false } }
     }
 
-    /// A handle on the same objects that writes as another field manager ("kubelet"), for `managedFields`.
-    #[must_use]
-    pub fn acting_as(&self, manager: &str) -> Self {
-        self.writing(Writer::update(manager))
-    }
-
+    /// A handle on the same objects that writes as another field manager.
     pub(crate) fn writing(&self, writer: Writer) -> Self {
         Self { shared: Arc::clone(&self.shared), writer }
     }

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Store, managed_fields};
-use crate::api::{ApiError, ObjectRef, patch};
+use crate::api::patch::Format;
+use crate::api::{ApiError, Kind, ObjectRef};
 
 impl Store {
     /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null removes), status included.
@@ -15,12 +16,37 @@ impl Store {
     pub fn apply(&self, mut object: Value) -> Result<Value, ApiError> {
         let target = ObjectRef::of(&object)?;
         metadata(&mut object)?.remove("resourceVersion");
-        self.write(&target, |old| Ok(old.map_or_else(|| object.clone(), |old| patch::merge(old, &object))))
+        self.write(&target, |old| match old {
+            Some(old) => Format::Merge.apply(old, &object),
+            None => Ok(object),
+        })
     }
 
     /// Merges a JSON merge patch into a stored object, status included. A resourceVersion in it is a precondition.
     pub fn patch(&self, target: &ObjectRef, patch: &Value) -> Result<Value, ApiError> {
-        self.write(target, |old| Ok(patch::merge(old.ok_or_else(|| ApiError::not_found(target))?, patch)))
+        self.write(target, |old| Format::Merge.apply(old.ok_or_else(|| target.missing())?, patch))
+    }
+
+    /// Creates a Namespace unless there is one, in a recording as well. A real API server refuses objects without one; here the
+    /// test must create it.
+    ///
+    /// Errors: no name.
+    pub fn ensure_namespace(&self, name: &str) -> Result<(), ApiError> {
+        if self.get(&ObjectRef::new(Kind::Namespace, "", name)).is_some() {
+            return Ok(());
+        }
+        let mut object = json!({
+            "kind": "Namespace", "apiVersion": "v1",
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+        });
+        if !self.lock().recording {
+            return self.apply(object).map(drop);
+        }
+        let next = self.resource_version(Kind::Namespace) + 1;
+        object["metadata"]["resourceVersion"] = next.to_string().into();
+        object["metadata"]["uid"] = format!("namespace-{name}").into();
+        self.ingest(&json!({"type": "ADDED", "object": object}))
     }
 
     /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.
@@ -38,27 +64,19 @@ impl Store {
             None => stamp_new(target, &mut new)?,
             Some(old) => carry_over(target, old, &mut new)?,
         }
-        managed_fields::stamp(old, &mut new, &self.writer, &now());
+        managed_fields::stamp(old, &mut new, &self.writer, &timestamp(Timestamp::now()));
         if old == Some(&new) {
             return Ok(new);
         }
         stamp_generation(target, old, &mut new)?;
-        let last_finalizer_left = old.is_some_and(has_finalizers) && !has_finalizers(&new);
-        let meta = &new["metadata"];
-        let graceful = meta["deletionGracePeriodSeconds"].as_i64().is_some_and(|grace| grace > 0);
-        let deleted = last_finalizer_left && meta["deletionTimestamp"].is_string() && !graceful;
-        let stored = state.commit(target, new, deleted);
+        let stored = state.commit(target, new, false);
         drop(state);
         self.notify();
         Ok(stored)
     }
 }
 
-/// The current time as Kubernetes writes it: RFC 3339 in seconds.
-pub(super) fn now() -> String {
-    timestamp(Timestamp::now())
-}
-
+/// A time as Kubernetes writes it: RFC 3339 in seconds.
 pub(super) fn timestamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
@@ -71,15 +89,11 @@ pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, Ap
     meta.as_object_mut().ok_or_else(|| ApiError::bad_request("metadata must be a JSON object"))
 }
 
-pub(super) fn has_finalizers(object: &Value) -> bool {
-    object["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
-}
-
 fn stamp_new(target: &ObjectRef, new: &mut Value) -> Result<(), ApiError> {
     let meta = metadata(new)?;
     identify(target, meta);
     meta.entry("uid").or_insert_with(|| Uuid::new_v4().to_string().into());
-    meta.entry("creationTimestamp").or_insert_with(|| now().into());
+    meta.entry("creationTimestamp").or_insert_with(|| timestamp(Timestamp::now()).into());
     set_type(target, new);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Commands in pods, through the kube client and through kubectl.
+//! Commands in pods.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -53,18 +53,4 @@ async fn a_command_in_no_pod_or_without_the_right_is_refused_and_a_lost_kubelet_
     lab.server.access().bind(&json!({"kind": "ClusterRole", "rules": rules})).unwrap();
     assert!(refused().await.contains("403"));
     assert_eq!(lab.server.access().refused(), ["create /pods/exec"]);
-}
-
-#[tokio::test]
-#[ignore = "needs kubectl"]
-async fn kubectl_runs_a_command() {
-    let lab = Lab::start().await;
-    lab.store.apply(pod("a")).unwrap();
-    lab.server.execs().answer(|exec| Run::Prints {
-        stdout: exec.command.join(" ").into_bytes(),
-        stderr: "command terminated".into(),
-        code: 0,
-    });
-    let output = super::kubectl::kubectl(&lab, "exec -n ns a -- epguard status", "").await;
-    assert_eq!(output.unwrap(), "epguard status");
 }

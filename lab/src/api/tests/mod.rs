@@ -1,9 +1,8 @@
-//! The server as clients see it, through the kube client (HTTP/1.1) and kubectl (HTTP/2).
+//! The server as clients see it, through the kube client. The quick start (`lab/tests/cluster/quickstart`) drives it with kubectl.
 
 mod deletes;
 mod exec;
 mod faults;
-mod kubectl;
 mod lists;
 mod recordings;
 mod watches;

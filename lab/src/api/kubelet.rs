@@ -1,4 +1,4 @@
-//! What a command in a pod does: a test decides, in place of a kubelet.
+//! Commands in pods and logs of pods: a test decides, in place of a kubelet.
 
 use std::fmt;
 use std::process::Command;
@@ -41,27 +41,38 @@ pub enum Run {
     Process(Command),
 }
 
-type Handler = dyn Fn(&Exec) -> Run + Send + Sync;
+type Handler<Q, A> = dyn Fn(&Q) -> A + Send + Sync;
 
-/// What runs commands in the pods of a server. Clones share it.
-#[derive(Clone, Default)]
-pub struct Execs(Arc<Mutex<Option<Arc<Handler>>>>);
+/// What a test answers to questions of one kind.
+pub struct Answers<Q: ?Sized, A>(Mutex<Option<Arc<Handler<Q, A>>>>);
 
-impl Execs {
-    /// Answers every command from now on.
-    pub fn answer(&self, handler: impl Fn(&Exec) -> Run + Send + Sync + 'static) {
+/// What runs commands in the pods of a server (`kubectl exec`).
+pub type Execs = Answers<Exec, Run>;
+
+/// The logs of the pods of a server by the pods' names (`kubectl logs`); none: the pod has no log.
+pub type Logs = Answers<str, Option<String>>;
+
+impl<Q: ?Sized, A> Answers<Q, A> {
+    /// Answers every question from now on.
+    pub fn answer(&self, handler: impl Fn(&Q) -> A + Send + Sync + 'static) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
     }
 
-    pub(super) fn run(&self, exec: &Exec) -> Run {
-        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let unreachable = || Run::Fails(ApiError::new(500, "InternalError", "no kubelet runs this pod"));
-        handler.map_or_else(unreachable, |handler| handler(exec))
+    /// None if no test answers.
+    pub(super) fn ask(&self, question: &Q) -> Option<A> {
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(handler(question))
     }
 }
 
-impl fmt::Debug for Execs {
+impl<Q: ?Sized, A> Default for Answers<Q, A> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<Q: ?Sized, A> fmt::Debug for Answers<Q, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Execs")
+        f.write_str("Answers")
     }
 }

@@ -1,0 +1,154 @@
+//! The patch formats of the API: RFC 6902, RFC 7386, and strategic merge, which is kubectl's.
+
+use serde_json::{Map, Value, json};
+
+use super::ApiError;
+
+/// A patch as sent, by its content type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// RFC 6902
+    Json,
+    /// RFC 7386
+    Merge,
+    /// Merge that knows the lists with keys (Pod containers, conditions, Service ports).
+    Strategic,
+}
+
+impl Format {
+    /// Reads a `Content-Type`.
+    pub(crate) fn of(content_type: &str) -> Result<Self, ApiError> {
+        match content_type.split(';').next().unwrap_or_default().trim() {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" => Ok(Self::Strategic),
+            other => {
+                let message = format!("the body of the request was in an unknown format: {other:?}");
+                Err(ApiError::new(415, "UnsupportedMediaType", message))
+            }
+        }
+    }
+
+    /// The object after the patch.
+    pub(crate) fn apply(self, object: &Value, patch: &Value) -> Result<Value, ApiError> {
+        let mut patched = object.clone();
+        match self {
+            Self::Merge => json_patch::merge(&mut patched, patch),
+            Self::Strategic => merge(&mut patched, patch, ""),
+            Self::Json => {
+                let operations: json_patch::Patch = serde_json::from_value(patch.clone())
+                    .map_err(|e| ApiError::bad_request(format!("not a JSON patch: {e}")))?;
+                json_patch::patch(&mut patched, &operations)
+                    .map_err(|e| ApiError::invalid(format!("JSON patch does not apply: {e}")))?;
+            }
+        }
+        Ok(patched)
+    }
+}
+
+/// The key that identifies elements of a list in strategic merge; none: the list is one value.
+fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
+    match (parent, field) {
+        (_, "containers" | "initContainers" | "volumes" | "env") => Some("name"),
+        (_, "volumeMounts") => Some("mountPath"),
+        ("status", "conditions" | "addresses") => Some("type"),
+        (_, "podIPs" | "hostIPs") => Some("ip"),
+        (_, "ownerReferences") => Some("uid"),
+        ("spec", "ports") => Some("port"),
+        ("containers" | "initContainers", "ports") => Some("containerPort"),
+        _ => None,
+    }
+}
+
+/// Strategic merge into the value of a field. Of the directives only `$patch` is obeyed: kubectl's `$setElementOrder`
+/// changes no value.
+fn merge(target: &mut Value, patch: &Value, field: &str) {
+    let Some(patch) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() || patch.contains_key("$patch") {
+        *target = json!({});
+    }
+    let Some(target) = target.as_object_mut().filter(|_| patch.get("$patch") != Some(&json!("delete")))
+    else {
+        return;
+    };
+    for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
+        merge_field(target, key, value, field);
+    }
+}
+
+fn merge_field(target: &mut Map<String, Value>, key: &str, value: &Value, parent: &str) {
+    match (value, merge_key(parent, key)) {
+        (Value::Null, _) => _ = target.remove(key),
+        (Value::Array(elements), Some(merge_key)) => {
+            let list = target.entry(key).or_insert(Value::Null);
+            let mut merged = list.as_array().cloned().unwrap_or_default();
+            merge_list(&mut merged, elements, merge_key, key);
+            *list = merged.into();
+        }
+        _ => merge(target.entry(key).or_insert(Value::Null), value, key),
+    }
+}
+
+fn merge_list(list: &mut Vec<Value>, elements: &[Value], merge_key: &str, field: &str) {
+    if elements.iter().any(|element| element["$patch"] == "replace") {
+        list.clear();
+    }
+    for element in elements {
+        let known = list.iter().position(|old| old.get(merge_key) == element.get(merge_key));
+        match (element["$patch"].as_str(), known) {
+            (Some("replace"), _) | (Some("delete"), None) => {}
+            (Some("delete"), Some(index)) => _ = list.remove(index),
+            (_, Some(index)) => merge(&mut list[index], element, field),
+            (_, None) => {
+                let mut new = Value::Null;
+                merge(&mut new, element, field);
+                list.push(new);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(object: &Value, patch: &Value) -> Value {
+        Format::Strategic.apply(object, patch).unwrap()
+    }
+
+    #[test]
+    fn keyed_lists_are_merged_by_their_key() {
+        let pod =
+            json!({"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b"}], "tolerations": [1]}});
+        let patch = json!({"spec": {
+            "$setElementOrder/containers": [{"name": "a"}, {"name": "c"}],
+            "containers": [{"name": "a", "image": "2"}, {"name": "b", "$patch": "delete"}, {"name": "c"}],
+            "tolerations": [2],
+        }});
+        let expected =
+            json!({"spec": {"containers": [{"name": "a", "image": "2"}, {"name": "c"}], "tolerations": [2]}});
+        assert_eq!(merged(&pod, &patch), expected);
+        let pod = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other"}]}});
+        let patch = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+        let expected =
+            json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Other"}]}});
+        assert_eq!(merged(&pod, &patch), expected);
+    }
+
+    #[test]
+    fn an_object_is_replaced_as_a_rollback_of_kubectl_asks() {
+        let set = json!({"spec": {"template": {"x": 1, "y": 2}, "z": 3}});
+        let patch = json!({"spec": {"template": {"$patch": "replace", "x": 4}}});
+        assert_eq!(merged(&set, &patch), json!({"spec": {"template": {"x": 4}, "z": 3}}));
+    }
+
+    #[test]
+    fn lists_of_invalid_items_do_not_panic() {
+        let object = json!({"spec": {"containers": "none", "ports": [1, null, "x"]}});
+        let patch = json!({"spec": {"containers": [null, 1, {"name": null}], "ports": [{"port": []}, 7]}});
+        assert_eq!(merged(&object, &patch)["spec"]["ports"].as_array().unwrap().len(), 4);
+    }
+}
