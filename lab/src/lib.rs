@@ -9,6 +9,7 @@ mod files;
 mod leftovers;
 pub mod neighbour;
 pub mod net;
+mod object;
 pub mod process;
 pub mod proxy;
 pub mod replay;

@@ -109,7 +109,7 @@ fn rules(endpoints: [SocketAddr; 2]) -> Vec<ServiceRule> {
     for (vip, endpoint) in VIPS.into_iter().zip(endpoints) {
         for protocol in [Protocol::Tcp, Protocol::Udp] {
             rules.push(ServiceRule {
-                name: format!("shop/{}:{protocol}", IpAddr::from(vip)),
+                name: format!("shop/{}:{protocol:?}", IpAddr::from(vip)),
                 protocol,
                 frontends: vec![Frontend::ClusterIp(SocketAddr::from((vip, SERVICE_PORT)))],
                 backends: vec![endpoint],

@@ -74,7 +74,7 @@ pub(crate) fn addresses(port: u16) -> [SocketAddrV4; 2] {
 
 fn services() -> Vec<ServiceRule> {
     let rule = |protocol, [vip, endpoint]: [SocketAddrV4; 2]| ServiceRule {
-        name: format!("shop/{}:{protocol}", vip.port()),
+        name: format!("shop/{}:{protocol:?}", vip.port()),
         protocol,
         frontends: vec![Frontend::ClusterIp(vip.into())],
         backends: vec![endpoint.into()],

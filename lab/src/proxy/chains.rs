@@ -164,7 +164,7 @@ fn refusal(key: &str, service: &ServiceRule, verdict: &str) -> String {
 }
 
 fn protocol(service: &ServiceRule) -> String {
-    service.protocol.to_string().to_lowercase()
+    service.protocol.as_str().to_lowercase()
 }
 
 /// `HASH-NAMESPACE/NAME/PROTOCOL/PORT`

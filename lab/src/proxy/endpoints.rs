@@ -3,100 +3,106 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::objects::{Endpoint, Service, ServicePort, Slice};
-use super::{Frontend, ServiceRule};
+use super::{Frontend, Protocol, ServiceRule};
+use crate::object::{cluster_ips, each, ip, name, slice_service};
 
 /// The rules that kube-proxy would program for these Services and `EndpointSlices` (JSON objects of the API). Per address
 /// family they have every ready endpoint, else every serving and terminating one (KEP-1669). Headless and `ExternalName`
 /// Services have none. Like kube-proxy it takes `publishNotReadyAddresses` from the slices, whose endpoints are then all
 /// `ready`. Fields that cannot be parsed are left out. `node` is the proxy's own.
 pub fn service_rules(services: &[Value], slices: &[Value], node: &str) -> Vec<ServiceRule> {
-    let slices: Vec<Slice> = parse(slices);
-    parse::<Service>(services).iter().flat_map(|service| rules(service, &slices, node)).collect()
+    services.iter().flat_map(|service| rules(service, slices, node)).collect()
 }
 
-fn parse<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
-    objects.iter().filter_map(|object| T::deserialize(object).ok()).collect()
-}
-
-fn rules(service: &Service, slices: &[Slice], node: &str) -> Vec<ServiceRule> {
-    let (metadata, spec) = (&service.metadata, &service.spec);
-    let one = std::slice::from_ref(&spec.cluster_ip);
-    let vips = addresses(if spec.cluster_ips.is_empty() { one } else { &spec.cluster_ips });
-    if spec.kind == "ExternalName" || vips.is_empty() {
+fn rules(service: &Value, slices: &[Value], node: &str) -> Vec<ServiceRule> {
+    let (spec, name) = (&service["spec"], name(service));
+    let vips = cluster_ips(service);
+    if spec["type"] == "ExternalName" || vips.is_empty() {
         return Vec::new();
     }
-    let own: Vec<&Slice> = slices.iter().filter(|slice| slice.belongs_to(metadata)).collect();
-    let to = |port: &ServicePort, node: Option<&str>| {
+    let own: Vec<&Value> =
+        slices.iter().filter(|slice| slice_service(slice).as_ref() == Some(&name)).collect();
+    let to = |port: Port<'_>, node: Option<&str>| {
         let families = [false, true].into_iter();
         families.flat_map(|ipv6| backends(&own, port, node, ipv6)).collect()
     };
-    let is_local = spec.external_traffic_policy == "Local";
-    let rule = |port: &ServicePort| ServiceRule {
-        name: format!("{}/{}:{}", metadata.namespace, metadata.name, port.name),
-        protocol: port.protocol,
-        frontends: frontends(service, &vips, port),
-        backends: to(port, None),
-        affinity: spec.session_affinity == "ClientIP",
-        local: is_local.then(|| to(port, Some(node))),
+    let is_local = spec["externalTrafficPolicy"] == "Local";
+    let rule = |of: &Value| {
+        let port = Port::of(of)?;
+        Some(ServiceRule {
+            name: format!("{name}:{}", port.name),
+            protocol: port.protocol,
+            frontends: frontends(service, &vips, port.number, number(&of["nodePort"])),
+            backends: to(port, None),
+            affinity: spec["sessionAffinity"] == "ClientIP",
+            local: is_local.then(|| to(port, Some(node))),
+        })
     };
-    spec.ports.iter().map(rule).collect()
+    each(&spec["ports"]).filter_map(rule).collect()
 }
 
-/// The addresses among these texts; `None`, an empty text and host names are left out.
-fn addresses(texts: &[String]) -> Vec<IpAddr> {
-    texts.iter().filter_map(|text| text.parse().ok()).collect()
+/// A port of a Service or slice. They belong together if they have the same name and protocol.
+#[derive(Clone, Copy)]
+struct Port<'a> {
+    name: &'a str,
+    protocol: Protocol,
+    number: u16,
 }
 
-fn frontends(service: &Service, vips: &[IpAddr], port: &ServicePort) -> Vec<Frontend> {
-    let at = |ip: &IpAddr| SocketAddr::new(*ip, port.port);
-    let ingress: Vec<_> =
-        service.status.load_balancer.ingress.iter().map(|ingress| ingress.ip.clone()).collect();
-    let external = [addresses(&service.spec.external_ips), addresses(&ingress)].concat();
-    let node_ports = vips.iter().filter(|_| port.node_port != 0);
-    vips.iter()
-        .map(|ip| Frontend::ClusterIp(at(ip)))
-        .chain(external.iter().map(|ip| Frontend::External(at(ip))))
-        .chain(node_ports.map(|family| Frontend::NodePort { family: *family, port: port.node_port }))
+impl<'a> Port<'a> {
+    fn of(port: &'a Value) -> Option<Self> {
+        let name = port["name"].as_str().unwrap_or_default();
+        let protocol = Protocol::parse(port["protocol"].as_str())?;
+        Some(Self { name, protocol, number: number(&port["port"])? })
+    }
+}
+
+/// A port number; none for zero.
+fn number(value: &Value) -> Option<u16> {
+    u16::try_from(value.as_u64()?).ok().filter(|number| *number != 0)
+}
+
+fn frontends(service: &Value, vips: &[IpAddr], port: u16, node_port: Option<u16>) -> Vec<Frontend> {
+    let at = |ip: IpAddr| SocketAddr::new(ip, port);
+    let external = each(&service["spec"]["externalIPs"]).filter_map(ip);
+    let ingress = each(&service["status"]["loadBalancer"]["ingress"]).filter_map(|at| ip(&at["ip"]));
+    let node_ports = vips.iter().filter_map(|family| Some((*family, node_port?)));
+    let vips = vips.iter().map(|ip| Frontend::ClusterIp(at(*ip)));
+    vips.chain(external.chain(ingress).map(|ip| Frontend::External(at(ip))))
+        .chain(node_ports.map(|(family, port)| Frontend::NodePort { family, port }))
         .collect()
 }
 
 /// The backends on one node, or all.
-fn backends(slices: &[&Slice], port: &ServicePort, node: Option<&str>, ipv6: bool) -> BTreeSet<SocketAddr> {
+fn backends(slices: &[&Value], of: Port<'_>, node: Option<&str>, ipv6: bool) -> BTreeSet<SocketAddr> {
     let (mut ready, mut fallback) = (BTreeSet::new(), BTreeSet::new());
     for slice in slices {
-        for number in target_ports(slice, port) {
-            for endpoint in slice.endpoints.iter().flatten() {
-                let Some(ip) = first_address(endpoint).filter(|ip| ip.is_ipv6() == ipv6) else {
+        let ports = each(&slice["ports"]).filter_map(Port::of);
+        for port in ports.filter(|port| (port.name, port.protocol) == (of.name, of.protocol)) {
+            for endpoint in each(&slice["endpoints"]) {
+                // kube-proxy, like the API, takes the addresses of an endpoint as interchangeable.
+                let Some(ip) = ip(&endpoint["addresses"][0]).filter(|ip| ip.is_ipv6() == ipv6) else {
                     continue;
                 };
-                if node.is_some() && endpoint.node_name.as_deref() != node {
+                if node.is_some() && endpoint["nodeName"].as_str() != node {
                     continue;
                 }
-                if endpoint.is_ready() {
-                    ready.insert(SocketAddr::new(ip, number));
-                } else if endpoint.is_fallback() {
-                    fallback.insert(SocketAddr::new(ip, number));
+                // A missing `ready` means true. Where a Service has no ready endpoint, those that still serve while they
+                // terminate take over (KEP-1669).
+                let conditions = &endpoint["conditions"];
+                let is_ready = conditions["ready"].as_bool().unwrap_or(true);
+                let is_serving = conditions["serving"].as_bool().unwrap_or(is_ready);
+                if is_ready {
+                    ready.insert(SocketAddr::new(ip, port.number));
+                } else if is_serving && conditions["terminating"] == true {
+                    fallback.insert(SocketAddr::new(ip, port.number));
                 }
             }
         }
     }
     if ready.is_empty() { fallback } else { ready }
-}
-
-/// A slice's port belongs to the Service port of the same name.
-fn target_ports(slice: &Slice, port: &ServicePort) -> impl Iterator<Item = u16> {
-    let ports = slice.ports.iter().flatten();
-    let named = ports.filter(|target| target.name.as_deref().unwrap_or_default() == port.name);
-    named.filter(|target| target.protocol == port.protocol).filter_map(|target| target.port)
-}
-
-/// kube-proxy, like the API, takes the addresses of an endpoint as interchangeable.
-fn first_address(endpoint: &Endpoint) -> Option<IpAddr> {
-    endpoint.addresses.first()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod chains;
 mod endpoints;
 mod family;
-mod objects;
 mod ruleset;
 mod service;
 

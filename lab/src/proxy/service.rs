@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use serde::{Deserialize, Serialize};
+pub use epguard_core::facts::Protocol;
 
 /// A Service port: the addresses that clients use, and its backends. Both may mix address families; each frontend uses the
 /// backends of its own family, and rejects connections if there are none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceRule {
     /// `namespace/name:port`, for comments.
     pub name: String,
@@ -20,6 +20,20 @@ pub struct ServiceRule {
     pub affinity: bool,
     /// `externalTrafficPolicy: Local`: the backends on this node. None: `Cluster`.
     pub local: Option<Vec<SocketAddr>>,
+}
+
+/// A rule for TCP, without frontends and backends.
+impl Default for ServiceRule {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            protocol: Protocol::Tcp,
+            frontends: Vec::new(),
+            backends: Vec::new(),
+            affinity: false,
+            local: None,
+        }
+    }
 }
 
 impl ServiceRule {
@@ -53,20 +67,4 @@ impl Frontend {
             Self::NodePort { family, .. } => family.is_ipv6(),
         }
     }
-}
-
-/// A transport protocol, written as in Kubernetes objects.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
-)]
-#[serde(rename_all = "UPPERCASE")]
-#[strum(serialize_all = "UPPERCASE")]
-pub enum Protocol {
-    /// TCP, which is the default of Kubernetes.
-    #[default]
-    Tcp,
-    /// UDP.
-    Udp,
-    /// SCTP.
-    Sctp,
 }

@@ -5,7 +5,6 @@ use super::{
     stream::{ApiEvent, Change, Kind, Object},
     subject::{Denial, Key, Shape, Subject},
 };
-use crate::proxy::Protocol;
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
 use epguard_core::facts::{self, Fact, Namespace, Watched};
@@ -57,6 +56,22 @@ impl Agent {
         &mut self.state
     }
 
+    /// Takes one event; `now` is virtual time.
+    pub fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
+        self.remember(event);
+        self.apply(now, event)?;
+        self.state.tick(now);
+        self.confirm(now)
+    }
+
+    /// Everything denied now.
+    pub fn denials(&self) -> Vec<Denial> {
+        let all = self.state.denials();
+        all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint))
+            .map(|(service, endpoint, proven)| self.denial(service, endpoint, proven))
+            .collect()
+    }
+
     fn apply(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
         let fact = match event.kind {
             Kind::Pod => change(event)?.map(Fact::Pod),
@@ -102,11 +117,7 @@ impl Agent {
                 service: format!("{namespace}/{name}"),
                 ip: endpoint.ip.ip(),
                 port: endpoint.port,
-                protocol: match endpoint.protocol {
-                    facts::Protocol::Tcp => Protocol::Tcp,
-                    facts::Protocol::Udp => Protocol::Udp,
-                    facts::Protocol::Sctp => Protocol::Sctp,
-                },
+                protocol: endpoint.protocol,
             },
             shape: Shape { reason: proven.reason, openers_only: proven.state != UidState::Dead },
             meant: self.uids.text(proven.meant),
@@ -131,18 +142,12 @@ impl Uids {
 }
 
 impl Subject for Agent {
-    fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
-        self.remember(event);
-        self.apply(now, event)?;
-        self.state.tick(now);
-        self.confirm(now)
+    async fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
+        self.feed(now, event)
     }
 
-    fn denials(&self) -> Vec<Denial> {
-        let all = self.state.denials();
-        all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint))
-            .map(|(service, endpoint, proven)| self.denial(service, endpoint, proven))
-            .collect()
+    async fn denials(&mut self) -> Result<Vec<Denial>> {
+        Ok((*self).denials())
     }
 }
 

@@ -1,10 +1,17 @@
 //! `epguard-lab replay DIR...`
 
-use super::{agent::Agent, recording::Recording, report, stage, story, story::Story};
+use super::{
+    agent::Agent,
+    judge::Verdict,
+    recording::Recording,
+    stage,
+    story::{self, Finding, Story},
+};
 use crate::files;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use std::{
-    io::{IsTerminal, Write},
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -17,9 +24,6 @@ pub struct Args {
     /// Recordings, or folders of them; the format is in lab/traces/README.md.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Form of the report.
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
     /// Replay to a whole agent with process, maps and watches of its own (needs root), instead of to its
     /// state machine on a virtual clock.
     #[arg(long)]
@@ -29,77 +33,23 @@ pub struct Args {
     speed: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Table,
-    Json,
-}
-
 /// Replays with the agent's state machine, or to a whole agent. An error if a story failed.
 pub async fn run(args: &Args) -> Result<()> {
-    let replay = async |recording: &Recording| {
-        if args.agent {
-            whole(recording, args.speed).await
-        } else {
-            story::replay(recording, &mut Agent::new(recording))
-        }
-    };
-    replay_all(&args.dirs, args.output, replay).await
-}
-
-/// Replays each recording and prints the report. An error if a story failed.
-async fn replay_all(
-    dirs: &[PathBuf],
-    output: Output,
-    mut replay: impl AsyncFnMut(&Recording) -> Result<Story>,
-) -> Result<()> {
     let mut stories = Vec::new();
-    for dir in recordings(dirs)? {
-        stories.push(replay(&Recording::read(&dir)?).await?);
+    for dir in recordings(&args.dirs)? {
+        let recording = Recording::read(&dir)?;
+        let story = if args.agent {
+            stage::perform(&recording, args.speed).await?
+        } else {
+            story::replay(&recording, &mut Agent::new(&recording), None).await?
+        };
+        print!("{}", findings(&story));
+        stories.push(story);
     }
-    report_on(&stories, output)
-}
-
-/// Performs to a whole agent.
-async fn whole(recording: &Recording, speed: f64) -> Result<Story> {
-    let (story, figures) = stage::perform(recording, speed).await?;
-    let latency = figures.latency;
-    eprintln!(
-        "{}: {} API events, from receipt to map write: median {} us, 99th percentile {} us, longest {} us",
-        story.name, latency.count, latency.p50_us, latency.p99_us, latency.max_us
-    );
-    Ok(story)
-}
-
-fn report_on(stories: &[Story], output: Output) -> Result<()> {
-    print(stories, output).context("writing the report")?;
-    let failed: Vec<&str> =
-        stories.iter().filter(|story| story.failed()).map(|story| story.name.as_str()).collect();
-    ensure!(
-        failed.is_empty(),
-        "{} of {} recordings failed: {}",
-        failed.len(),
-        stories.len(),
-        failed.join(", ")
-    );
-    Ok(())
-}
-
-fn print(stories: &[Story], output: Output) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match output {
-        Output::Json => {
-            serde_json::to_writer_pretty(&mut stdout, stories)?;
-            writeln!(stdout)?;
-        }
-        Output::Table => {
-            let colours = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            stdout.write_all(report::text(stories, colours).as_bytes())?;
-            let failed = stories.iter().filter(|story| story.failed()).count();
-            writeln!(stdout, "{} passed, {failed} failed", stories.len() - failed)?;
-        }
+    for story in &stories {
+        println!("{}", summary(story));
     }
-    Ok(())
+    conclude(&stories)
 }
 
 /// Each folder that has a `pods.jsonl`, given itself or by its parent.
@@ -108,43 +58,124 @@ fn recordings(dirs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     files::named(dirs, "recording (no pods.jsonl)", is_one, is_one)
 }
 
+/// Prints how many stories passed; an error names those that did not.
+fn conclude(stories: &[Story]) -> Result<()> {
+    let failed: Vec<&str> =
+        stories.iter().filter(|story| story.failed()).map(|story| story.name.as_str()).collect();
+    println!("{} passed, {} failed", stories.len() - failed.len(), failed.len());
+    let names = failed.join(", ");
+    ensure!(failed.is_empty(), "{} of {} recordings failed: {names}", failed.len(), stories.len());
+    Ok(())
+}
+
+/// The findings of a story as a table under its name; empty if it has none.
+pub(super) fn findings(story: &Story) -> String {
+    if story.findings.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new();
+    let columns = ["from ms", "to ms", "Service", "endpoint", "meant", "hit", "reason", "verdict"];
+    table.load_preset(NOTHING).set_header(columns);
+    table.add_rows(story.findings.iter().map(|finding| row(story, finding)));
+    for (number, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((2, 0));
+        if number < 2 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("{}\n{table}\n\n", story.name)
+}
+
+fn row(story: &Story, finding: &Finding) -> [String; 8] {
+    let Finding { denial, verdict, from, to, hit, why } = finding;
+    let millis = |time: &std::time::Duration| format!("{:.1}", time.as_secs_f64() * 1000.0);
+    // A later pod may have the same name with another UID.
+    let meant = story.pods.get(&denial.meant).map_or("?", String::as_str);
+    let hit = match (hit.is_empty(), story.has_truth) {
+        (false, _) => hit.join(", "),
+        (true, true) => "nobody".into(),
+        (true, false) => "?".into(),
+    };
+    [
+        millis(from),
+        millis(to),
+        denial.key.service.clone(),
+        format!("{}/{}", SocketAddr::new(denial.key.ip, denial.key.port), denial.key.protocol.as_str()),
+        format!("{meant} ({:.4})", denial.meant),
+        hit,
+        denial.shape.to_string(),
+        why.as_ref().map_or_else(|| verdict.to_string(), |why| format!("{verdict}: {why}")),
+    ]
+}
+
+fn summary(story: &Story) -> String {
+    let verdict = if story.failed() { "FAILED" } else { "ok    " };
+    let truth = if story.has_truth { "" } else { ", nothing from the node's side: only proofs checked" };
+    let [ok, alive, wrong, missing, unproven] =
+        [Verdict::Ok, Verdict::StillAlive, Verdict::Wrong, Verdict::Missing, Verdict::Unproven]
+            .map(|verdict| story.count(verdict));
+    format!(
+        "{verdict} {:<25} {:>6.1} s, {:>4} events, {:>4} instants: {ok} denied rightly, {alive} whose Retired pod still ran, \
+         {wrong} wrongly, {missing} missing, {unproven} unproven{truth}",
+        story.name, story.seconds, story.events, story.instants
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{stream::ApiEvent, subject::Denial, subject::Subject, testing::Folder};
+    use crate::replay::{
+        stream::ApiEvent,
+        subject::{Denial, Subject},
+        testing::Folder,
+    };
     use std::time::Duration;
 
     /// Denies nothing.
     struct Silent;
 
     impl Subject for Silent {
-        fn feed(&mut self, _: Duration, _: &ApiEvent) -> Result<()> {
+        async fn feed(&mut self, _: Duration, _: &ApiEvent) -> Result<()> {
             Ok(())
         }
 
-        fn denials(&self) -> Vec<Denial> {
-            Vec::new()
+        async fn denials(&mut self) -> Result<Vec<Denial>> {
+            Ok(Vec::new())
         }
     }
 
-    async fn run_silent(dir: &Path) -> Result<()> {
-        let replay = async |recording: &Recording| story::replay(recording, &mut Silent);
-        replay_all(&[dir.into()], Output::Json, replay).await
+    fn recording(name: &str) -> Recording {
+        Recording::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name)).unwrap()
     }
 
     #[tokio::test]
     async fn a_missing_denial_fails_the_run_and_names_the_recording() {
-        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
-        let error = run_silent(&traces.join("t-drain")).await.unwrap_err();
+        let story = async |name| story::replay(&recording(name), &mut Silent, None).await.unwrap();
+        let error = conclude(&[story("t-drain").await]).unwrap_err();
         assert_eq!(error.to_string(), "1 of 1 recordings failed: t-drain");
-        run_silent(&traces.join("k-static-pod")).await.unwrap();
+        conclude(&[story("k-static-pod").await]).unwrap();
+    }
+
+    #[test]
+    fn a_folder_without_recordings_is_an_error() {
+        let folder = Folder::with(&[]);
+        let error = |dir: &Path| recordings(&[dir.into()]).unwrap_err().to_string();
+        assert!(error(folder.path()).contains("no pods.jsonl"));
+        assert!(error(&folder.path().join("nowhere")).contains("nowhere: no such recording"));
     }
 
     #[tokio::test]
-    async fn a_folder_without_recordings_is_an_error() {
-        let folder = Folder::with(&[]);
-        assert!(run_silent(folder.path()).await.unwrap_err().to_string().contains("no pods.jsonl"));
-        let nowhere = folder.path().join("nowhere");
-        assert!(run_silent(&nowhere).await.unwrap_err().to_string().contains("nowhere: no such recording"));
+    async fn a_story_reads_as_a_table_and_a_line() {
+        let recording = recording("t-drain");
+        let story = story::replay(&recording, &mut Agent::new(&recording), None).await.unwrap();
+        let table = findings(&story);
+        let lines: Vec<&str> = table.lines().map(str::trim_end).collect();
+        assert_eq!(lines[0], "t-drain");
+        assert_eq!(
+            lines[2],
+            "   3979.8  5920.0  rt/web   10.244.1.2:8080/TCP  rt/web-578bbb9668-wzsrs (cd70)  nobody  dead-backend  ok"
+        );
+        assert!(summary(&story).starts_with("ok     t-drain "), "{}", summary(&story));
+        assert!(summary(&story).contains(": 1 denied rightly, 0 whose Retired pod still ran, 0 wrongly"));
     }
 }

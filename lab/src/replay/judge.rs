@@ -6,15 +6,13 @@ use super::{
     truth::{PodIdentity, Truth},
     world::{Standing, World},
 };
-use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 
 /// The kernel keeps denials this long after the last watch was seen running.
 pub const LEASE: Duration = Duration::from_secs(15);
 
 /// The verdict on a denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
     /// Proven, and no backend of the Service holds the IP.

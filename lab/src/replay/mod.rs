@@ -2,24 +2,20 @@
 //!
 //! `recording` reads a folder into instants; `world` gathers the raw objects that its watches have shown;
 //! `oracle` computes, by brute force, the denials that those objects prove; `truth` has the pods that really held
-//! an address, by the node's records; `subject` is the program under test; `judge` compares; `report` prints.
+//! an address, by the node's records; `subject` is the program under test; `judge` compares; `story` joins its verdicts.
 //!
 //! Nothing here uses the agent's own reading of the API, except the adapter for its state machine.
 
 pub mod agent;
 pub mod cli;
 pub mod judge;
-pub mod live;
-mod object;
 pub mod oracle;
 mod pod;
 pub mod recording;
-pub mod report;
 mod stage;
 pub mod story;
 pub mod stream;
 pub mod subject;
-mod timeline;
 pub mod truth;
 pub mod world;
 

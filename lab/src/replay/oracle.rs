@@ -8,11 +8,11 @@ mod claims;
 mod tests;
 
 use super::{
-    object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports},
     pod::{self, Answer},
     subject::{Denial, Key, Shape},
     world::{Gone, PodRecord, Standing, World},
 };
+use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports};
 use crate::proxy::Protocol;
 use claims::{newer_than_retired, owner, retired_stranger_claims, strengths};
 use epguard_common::Reason;

@@ -1,6 +1,6 @@
 //! The proofs in a pod's raw object (docs/verdicts.md).
 
-use super::object::{annotation, each, ip};
+use crate::object::{annotation, each, ip};
 use serde_json::Value;
 use std::net::IpAddr;
 

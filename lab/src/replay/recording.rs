@@ -1,9 +1,7 @@
 //! A recording on disk, as a sequence of instants.
 
-use super::{
-    object,
-    stream::{ApiEvent, Change, Kind, Object, Stream, WATCHED},
-};
+use super::stream::{ApiEvent, Change, Kind, Object, Stream, WATCHED};
+use crate::object;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::{

@@ -2,11 +2,10 @@
 
 use super::{
     agent::Uids,
-    live::{self, Stage},
     recording::{Recording, What},
-    story::Story,
+    story::{self, Story},
     stream::{ApiEvent, Change, Kind, Object},
-    subject::{Denial, Key, Shape},
+    subject::{Denial, Key, Shape, Subject},
 };
 use crate::{
     api::{ApiServer, Store},
@@ -19,7 +18,7 @@ use crate::{
     },
     wait::PATIENCE,
 };
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use epguard::commands::dump;
 use epguard::shared::status::{self, Status};
 use epguard_common::{Denial as Entry, DenialKey, Reason, Uid, UidState};
@@ -31,13 +30,16 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// Performs a recording to a whole agent, `speed` times as fast as it happened. Returns the result and the agent's
-/// figures. Needs root.
-pub async fn perform(recording: &Recording, speed: f64) -> Result<(Story, Status)> {
+/// Replays a recording to a whole agent, `speed` times as fast as it happened, and prints how long the agent took. Needs root.
+pub async fn perform(recording: &Recording, speed: f64) -> Result<Story> {
     let mut theatre = Theatre::new(recording)?;
-    let story = live::perform(recording, &mut theatre, speed).await?;
-    let figures = theatre.status()?;
-    Ok((story, figures))
+    let story = story::replay(recording, &mut theatre, Some(speed)).await?;
+    let latency = theatre.status()?.latency;
+    eprintln!(
+        "{}: {} API events, from receipt to map write: median {} us, 99th percentile {} us, longest {} us",
+        story.name, latency.count, latency.p50_us, latency.p99_us, latency.max_us
+    );
+    Ok(story)
 }
 
 struct Theatre {
@@ -162,12 +164,8 @@ impl Theatre {
                     .with_context(|| format!("slot {slot} has no Service"))?,
                 ip: target.addr.ip(),
                 port: target.port,
-                protocol: match target.protocol {
-                    6 => Protocol::Tcp,
-                    17 => Protocol::Udp,
-                    132 => Protocol::Sctp,
-                    other => bail!("a denial for IP protocol {other}"),
-                },
+                protocol: Protocol::from_number(target.protocol)
+                    .with_context(|| format!("a denial for IP protocol {}", target.protocol))?,
             },
             shape: Shape { reason: entry.reason, openers_only: entry.uid_state == UidState::Retired },
             meant: self.uids.text(entry.dead_uid),
@@ -176,8 +174,8 @@ impl Theatre {
     }
 }
 
-impl Stage for Theatre {
-    async fn ingest(&mut self, event: &ApiEvent) -> Result<()> {
+impl Subject for Theatre {
+    async fn feed(&mut self, _: Duration, event: &ApiEvent) -> Result<()> {
         match &event.change {
             Change::Reset(objects) => {
                 self.show_list(event.kind, objects).await?;

@@ -1,4 +1,4 @@
-//! One recording, replayed on a virtual clock.
+//! One recording, replayed and judged at every instant.
 
 #[cfg(test)]
 mod tests;
@@ -10,15 +10,19 @@ use super::{
     truth::Truth,
     world::World,
 };
-use anyhow::{Context, Result};
-use serde::Serialize;
+use anyhow::{Context, Result, ensure};
+use epguard_core::state::{DELAY, SPREAD};
 use std::{collections::BTreeMap, time::Duration};
+use tokio::time::{Instant, sleep, sleep_until};
 
-pub use super::timeline::Finding;
-use super::timeline::Timeline;
+/// How long an agent may take to agree with the judge before its denials count: as long as a pending denial waits for its
+/// confirmation, and a minute for a busy machine.
+const SETTLE: Duration = SPREAD.saturating_add(DELAY).saturating_add(Duration::from_mins(1));
+
+const POLL: Duration = Duration::from_millis(5);
 
 /// The result of a replay.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Story {
     /// The recording's name.
     pub name: String,
@@ -30,10 +34,9 @@ pub struct Story {
     pub instants: usize,
     /// Whether the recording has the holders of the addresses; without them, only proofs were checked.
     pub has_truth: bool,
-    /// All denials, and all that are missing.
+    /// All denials, and all that are missing, in the order of their beginning.
     pub findings: Vec<Finding>,
     /// `namespace/name` of each pod by UID.
-    #[serde(skip)]
     pub pods: BTreeMap<String, String>,
 }
 
@@ -51,77 +54,108 @@ impl Story {
     }
 }
 
-/// Replays a recording and judges the subject at every instant.
-pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Story> {
-    let mut trial = Trial::new(recording);
-    let mut denials = Vec::new();
+/// Replays a recording on a virtual clock, or with a `speed` that many times as fast as it happened. Then the subject gets time
+/// to agree with the judge: its denials when it does, or at the end of the time limit, count. After its first fault a story does
+/// not wait any more.
+pub async fn replay(recording: &Recording, subject: &mut impl Subject, speed: Option<f64>) -> Result<Story> {
+    let speed_is_valid = speed.is_none_or(|speed| speed > 0.0);
+    ensure!(speed_is_valid, "with a speed of {speed:?} it would never end; 1 is real time");
+    let (mut begin, mut patience) = (Instant::now(), speed.map_or(Duration::ZERO, |_| SETTLE));
+    let (mut world, mut judge) = (World::default(), Judge::new(Truth::of(recording)));
+    let (mut timeline, mut end) = (Timeline::default(), Duration::ZERO);
     for (at, what) in &recording.instants {
-        trial.advance(*at, what);
-        if let What::Api(event) = what {
-            subject
-                .feed(*at, event)
-                .with_context(|| format!("{}: at {} ms", recording.name, at.as_millis()))?;
-            denials = subject.denials();
+        if let Some(speed) = speed {
+            // After a wait the story goes on at its normal pace: at a faster one, events that happened one after the other would
+            // be shown at once, and streams keep no order between them.
+            begin += (begin + at.div_f64(speed)).elapsed();
+            sleep_until(begin + at.div_f64(speed)).await;
         }
-        let judgements = trial.judge(&denials);
-        trial.record(judgements);
+        if let Some(lease_end) = judge.lease_ends().filter(|lease_end| lease_end < at) {
+            timeline.at(lease_end, Vec::new());
+        }
+        if let What::Api(event) = what {
+            let fed = subject.feed(*at, event).await;
+            fed.with_context(|| format!("{}: at {} ms", recording.name, at.as_millis()))?;
+            world.apply(*at, event);
+            judge.learn(&world, *at);
+        }
+        let deadline = Instant::now() + patience;
+        let judgements = loop {
+            let judgements = judge.judge(&world, &subject.denials().await?, *at);
+            let at_fault = judgements.iter().any(|judgement| judgement.verdict.is_fault());
+            if !at_fault {
+                break judgements;
+            }
+            if Instant::now() >= deadline {
+                patience = patience.min(POLL);
+                break judgements;
+            }
+            sleep(POLL).await;
+        };
+        timeline.at(*at, judgements);
+        end = *at;
     }
-    Ok(trial.finish())
+    Ok(Story {
+        name: recording.name.clone(),
+        seconds: end.as_secs_f64(),
+        events: recording.instants.iter().filter(|(_, what)| matches!(what, What::Api(_))).count(),
+        instants: recording.instants.len(),
+        has_truth: recording.has_truth(),
+        findings: timeline.finish(end),
+        pods: recording.pod_names(),
+    })
 }
 
-/// A recording in progress: the objects and the findings so far.
-pub(super) struct Trial<'a> {
-    recording: &'a Recording,
-    now: Duration,
-    world: World,
-    judge: Judge,
-    timeline: Timeline,
+/// A denial, or the lack of one, from one instant to another with the same verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The denial, or the one that is missing.
+    pub denial: Denial,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// When it began, virtual time.
+    pub from: Duration,
+    /// When it ended; at the end of the recording at the latest.
+    pub to: Duration,
+    /// Pods that held the IP during the span, by the node's records.
+    pub hit: Vec<String>,
+    /// The reason, for a fault.
+    pub why: Option<String>,
 }
 
-impl<'a> Trial<'a> {
-    pub(super) fn new(recording: &'a Recording) -> Self {
-        Self {
-            recording,
-            now: Duration::ZERO,
-            world: World::default(),
-            judge: Judge::new(Truth::of(recording)),
-            timeline: Timeline::default(),
+/// Joins the verdicts of successive instants.
+#[derive(Debug, Default)]
+struct Timeline {
+    open: BTreeMap<(Denial, Verdict), Finding>,
+    closed: Vec<Finding>,
+}
+
+impl Timeline {
+    fn at(&mut self, now: Duration, judgements: Vec<Judgement>) {
+        let mut before = std::mem::take(&mut self.open);
+        for Judgement { denial, verdict, hit, why } in judgements {
+            let key = (denial.clone(), verdict);
+            let mut finding = before.remove(&key).unwrap_or(Finding {
+                denial,
+                verdict,
+                from: now,
+                to: now,
+                hit: Vec::new(),
+                why,
+            });
+            for pod in hit {
+                if !finding.hit.contains(&pod) {
+                    finding.hit.push(pod);
+                }
+            }
+            self.open.insert(key, finding);
         }
+        self.closed.extend(before.into_values().map(|finding| Finding { to: now, ..finding }));
     }
 
-    /// Goes on to the next instant.
-    pub(super) fn advance(&mut self, at: Duration, what: &What) {
-        if let Some(lease_end) = self.judge.lease_ends().filter(|&lease_end| lease_end < at) {
-            self.timeline.at(lease_end, Vec::new());
-        }
-        self.now = at;
-        if let What::Api(event) = what {
-            self.world.apply(at, event);
-            self.judge.learn(&self.world, at);
-        }
-    }
-
-    /// The verdicts on these denials at this instant.
-    pub(super) fn judge(&self, denials: &[Denial]) -> Vec<Judgement> {
-        self.judge.judge(&self.world, denials, self.now)
-    }
-
-    /// Makes this instant's verdicts final.
-    pub(super) fn record(&mut self, judgements: Vec<Judgement>) {
-        self.timeline.at(self.now, judgements);
-    }
-
-    pub(super) fn finish(self) -> Story {
-        let Self { recording, now, .. } = self;
-        let api = |what: &What| matches!(what, What::Api(_));
-        Story {
-            name: recording.name.clone(),
-            seconds: now.as_secs_f64(),
-            events: recording.instants.iter().filter(|(_, what)| api(what)).count(),
-            instants: recording.instants.len(),
-            has_truth: recording.has_truth(),
-            findings: self.timeline.finish(now),
-            pods: recording.pod_names(),
-        }
+    fn finish(mut self, now: Duration) -> Vec<Finding> {
+        self.at(now, Vec::new());
+        self.closed.sort_by_key(|finding| (finding.from, finding.denial.clone()));
+        self.closed
     }
 }

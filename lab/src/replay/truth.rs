@@ -4,10 +4,10 @@
 mod tests;
 
 use super::{
-    object::{annotation, each, name, non_empty, uid},
     recording::{Recording, What},
     stream::{Kind, Object},
 };
+use crate::object::{annotation, each, name, non_empty, uid};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},

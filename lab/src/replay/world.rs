@@ -1,11 +1,11 @@
 //! The raw objects that the watches have shown so far, and facts that follow from their order alone.
 
 use super::{
-    object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service, workload},
     pod,
     stream::{ApiEvent, Change, Kind, Object, WATCHED},
     subject::Key,
 };
+use crate::object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service, workload};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -56,11 +56,12 @@ impl Tables {
         let mut wanted = Wanted::default();
         for rule in rules {
             for frontend in &rule.frontends {
-                let (Frontend::ClusterIp(vip), Some(protocol)) = (frontend, number(rule.protocol)) else {
+                let (Frontend::ClusterIp(vip), Protocol::Tcp | Protocol::Udp) = (frontend, rule.protocol)
+                else {
                     continue;
                 };
                 let mut key = endpoint(*vip);
-                key[18] = protocol;
+                key[18] = rule.protocol.number();
                 let service = self.service(key);
                 let backends = rule.backends.iter();
                 let backends = backends.filter(|backend| backend.is_ipv4() == vip.is_ipv4());
@@ -114,15 +115,6 @@ fn tail<const N: usize>(key: &ServiceKey) -> [u8; N] {
 fn next(last: &mut u32) -> u32 {
     *last += 1;
     *last
-}
-
-/// As in the IP header; none for what the load balancer leaves alone.
-fn number(protocol: Protocol) -> Option<u8> {
-    match protocol {
-        Protocol::Tcp => Some(6),
-        Protocol::Udp => Some(17),
-        Protocol::Sctp => None,
-    }
 }
 
 #[cfg(test)]

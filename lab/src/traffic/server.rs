@@ -76,7 +76,7 @@ fn bind(Port { protocol, port }: Port) -> Result<Vec<Bound>> {
         Protocol::Udp => dual_stack(Type::DGRAM, port).map(|socket| vec![Bound::Udp(socket.into())]),
         Protocol::Sctp => [Domain::IPV4, Domain::IPV6].into_iter().map(|domain| raw(domain, port)).collect(),
     };
-    bound.with_context(|| format!("cannot bind port {port}/{protocol}"))
+    bound.with_context(|| format!("cannot bind port {port}/{}", protocol.as_str()))
 }
 
 fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {

@@ -4,11 +4,11 @@
 mod tests;
 
 use super::super::{
-    object::opted_out,
     pod::{self, Answer},
     subject::{Key, Shape},
     world::{Gone, Standing, World},
 };
+use crate::object::opted_out;
 use epguard_common::Reason;
 use std::{collections::BTreeSet, net::IpAddr};
 

@@ -142,7 +142,7 @@ fn vip(ipv6: bool, service: Aim) -> SocketAddr {
 /// The rules of both Services, for the proxy.
 pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
     let rule = |(service, protocol): (Aim, Protocol)| ServiceRule {
-        name: format!("shop/{service:?}:{protocol}"),
+        name: format!("shop/{service:?}:{protocol:?}"),
         protocol,
         frontends: vec![
             Frontend::ClusterIp(vip(ipv6, service)),

@@ -106,7 +106,7 @@ impl Cluster {
             assert_eq!(
                 self.call(from, protocol, to),
                 Outcome::Reply(pod.to_owned()),
-                "{from} to {to}/{protocol}"
+                "{from} to {to}/{protocol:?}"
             );
         }
     }

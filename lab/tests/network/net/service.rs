@@ -88,7 +88,7 @@ fn a_service_without_backends_refuses() {
             ("node-b", cluster.node_port("node-a")),
         ] {
             for protocol in PROTOCOLS {
-                assert_eq!(cluster.call(from, protocol, to), Outcome::Refused, "{from} to {to}/{protocol}");
+                assert_eq!(cluster.call(from, protocol, to), Outcome::Refused, "{from} to {to}/{protocol:?}");
             }
         }
     });
@@ -161,7 +161,7 @@ fn one_source_port_serves_many_destinations_at_once() {
         for protocol in PROTOCOLS {
             for (to, pod) in destinations {
                 let answer = client.call(Call { protocol, to, from: Some(from), timeout: SECOND });
-                assert_eq!(answer.outcome, Outcome::Reply(pod.to_owned()), "{to}/{protocol}");
+                assert_eq!(answer.outcome, Outcome::Reply(pod.to_owned()), "{to}/{protocol:?}");
                 assert_eq!(answer.local, Some(from));
             }
         }

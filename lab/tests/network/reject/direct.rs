@@ -32,7 +32,7 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
                 let (before, answered) = (faults(&world, client), rejected(&world));
                 let to = SocketAddr::new(ip, PORT);
                 let seen = calls(&world, client, protocol, to, 250, Duration::from_secs(2));
-                println!("direct, {client}, {ip}, {protocol}: {seen:?}");
+                println!("direct, {client}, {ip}, {protocol:?}: {seen:?}");
                 assert_eq!(seen.outcomes, [Outcome::Refused], "{client}");
                 assert_eq!(rejected(&world) - answered, 250);
                 assert_eq!(faults(&world, client), before);

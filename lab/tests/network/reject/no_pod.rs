@@ -46,10 +46,10 @@ fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
             let rejected = if reaches_a_hook { one_by_one(&world) } else { all_at_once(&world) };
             for ((without, rejected), (client, protocol)) in without.iter().zip(&rejected).zip(cases()) {
                 if reaches_a_hook && rejected.outcomes != [Outcome::Refused] {
-                    wrong.push(format!("{name}, {client}, IPv6 {ipv6}, {protocol}: {rejected:?}"));
+                    wrong.push(format!("{name}, {client}, IPv6 {ipv6}, {protocol:?}: {rejected:?}"));
                 }
                 let family = if ipv6 { "v6" } else { "v4" };
-                let what = [name, client, family, &protocol.to_string()].map(str::to_owned);
+                let what = [name, client, family, protocol.as_str()].map(str::to_owned);
                 table.add_row(what.into_iter().chain(shown(without)).chain(shown(rejected)));
             }
         }

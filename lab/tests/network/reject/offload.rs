@@ -22,7 +22,7 @@ fn refused(world: &World, client: &str, protocol: Protocol) -> Result<(), String
     let seen = calls(world, client, protocol, service(world, client), TRIES, Duration::from_millis(500));
     let after = hosts.map(|host| faults(world, host));
     if seen.outcomes != [Outcome::Refused] || before != after || rejected(world) - answered != TRIES as u64 {
-        return Err(format!("{protocol}: {:?}, {before:?} became {after:?}", seen.outcomes));
+        return Err(format!("{protocol:?}: {:?}, {before:?} became {after:?}", seen.outcomes));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
             forget_endpoints(&world);
             for (row, (client, protocol)) in rows.into_iter().zip(cases()) {
                 let family = if ipv6 { "v6" } else { "v4" };
-                let case = [name, client, family, &protocol.to_string()].map(str::to_owned);
+                let case = [name, client, family, protocol.as_str()].map(str::to_owned);
                 wrong.extend(row.wrong.map(|wrong| format!("{case:?}: {wrong}")));
                 let alone = shown(&unserved(&world, client, protocol));
                 table.add_row(case.into_iter().chain([row.dropped]).chain(row.rejected).chain(alone));

@@ -53,8 +53,8 @@ fn packets_that_leave_without_an_ethernet_header_are_answered_as_well() {
                 let (before, answered) = (hosts.map(|host| faults(&world, host)), rejected(&world));
                 let to = service(&world, client);
                 let seen = calls(&world, client, protocol, to, 21, Duration::from_secs(2));
-                println!("TUN, {client}, {to}, {protocol}: {seen:?}");
-                assert_eq!(seen.outcomes, [Outcome::Refused], "{client}, {protocol}");
+                println!("TUN, {client}, {to}, {protocol:?}: {seen:?}");
+                assert_eq!(seen.outcomes, [Outcome::Refused], "{client}, {protocol:?}");
                 assert_eq!(rejected(&world) - answered, 21);
                 assert_eq!(hosts.map(|host| faults(&world, host)), before);
             }

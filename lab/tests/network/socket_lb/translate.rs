@@ -20,7 +20,7 @@ fn a_cluster_ip_leads_to_its_backends_without_any_packet_to_it() {
             world.program(&[backend]);
             for (host, protocol) in HOSTS.into_iter().flat_map(|host| PROTOCOLS.map(|of| (host, of))) {
                 let seen = world.call(host, protocol, world.cluster.vip());
-                assert_eq!(seen, Outcome::Reply(pod.to_owned()), "{host} {protocol}");
+                assert_eq!(seen, Outcome::Reply(pod.to_owned()), "{host} {protocol:?}");
             }
         }
     });
@@ -130,7 +130,7 @@ fn a_v4_mapped_address_is_translated_as_ipv4() {
         assert_eq!(echo(&socket, vip), vip, "{host}");
         for protocol in PROTOCOLS {
             let seen = world.call(host, protocol, vip);
-            assert_eq!(seen, Outcome::Reply("shop/local".into()), "{host} {protocol}");
+            assert_eq!(seen, Outcome::Reply("shop/local".into()), "{host} {protocol:?}");
         }
     }
 }

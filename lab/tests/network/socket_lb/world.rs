@@ -47,7 +47,7 @@ impl World {
     /// A Service port for TCP and one for UDP.
     pub(crate) fn service(vip: SocketAddr, backends: &[SocketAddr], affinity: bool) -> [ServiceRule; 2] {
         [Protocol::Tcp, Protocol::Udp].map(|protocol| ServiceRule {
-            name: format!("shop/a:{protocol}"),
+            name: format!("shop/a:{protocol:?}"),
             protocol,
             frontends: vec![Frontend::ClusterIp(vip)],
             backends: backends.to_vec(),

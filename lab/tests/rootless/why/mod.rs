@@ -9,7 +9,6 @@ use epguard_core::history::{Chronicle, History};
 use epguard_core::state::{Endpoint, Proven, State};
 use epguard_lab::replay::agent::Agent;
 use epguard_lab::replay::recording::{Recording, What};
-use epguard_lab::replay::subject::Subject as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::net::IpAddr;
 
 /// `namespace/name`, or the bare name of a cluster-scoped object.
-pub(super) fn name(object: &Value) -> String {
+pub(crate) fn name(object: &Value) -> String {
     let meta = &object["metadata"];
     let name = meta["name"].as_str().unwrap_or_default();
     match meta["namespace"].as_str() {
@@ -15,42 +15,42 @@ pub(super) fn name(object: &Value) -> String {
 }
 
 /// The object's UID; empty is none.
-pub(super) fn uid(object: &Value) -> Option<&str> {
+pub(crate) fn uid(object: &Value) -> Option<&str> {
     non_empty(&object["metadata"]["uid"])
 }
 
 /// An annotation of the object.
-pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"][key].as_str()
 }
 
 /// True with the annotation `epguard.io/mode: off`.
-pub(super) fn opted_out(object: &Value) -> bool {
+pub(crate) fn opted_out(object: &Value) -> bool {
     annotation(object, "epguard.io/mode") == Some("off")
 }
 
 /// A non-empty string.
-pub(super) fn non_empty(value: &Value) -> Option<&str> {
+pub(crate) fn non_empty(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
 /// Elements of an array; none for any other value.
-pub(super) fn each(value: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn each(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
 /// An IP written as a string.
-pub(super) fn ip(value: &Value) -> Option<IpAddr> {
+pub(crate) fn ip(value: &Value) -> Option<IpAddr> {
     value.as_str()?.parse().ok()
 }
 
 /// Whether a Service has a selector at all.
-pub(super) fn has_selector(service: &Value) -> bool {
+pub(crate) fn has_selector(service: &Value) -> bool {
     service["spec"]["selector"].as_object().is_some_and(|map| !map.is_empty())
 }
 
 /// Whether the Service's selector picks this pod.
-pub(super) fn selects(service: &Value, pod: &Value) -> bool {
+pub(crate) fn selects(service: &Value, pod: &Value) -> bool {
     let Some(selector) = service["spec"]["selector"].as_object() else {
         return false;
     };
@@ -60,7 +60,7 @@ pub(super) fn selects(service: &Value, pod: &Value) -> bool {
 }
 
 /// True if the slice lists a pod of this pod's namespace and name at the IP, under any UID.
-pub(super) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
+pub(crate) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
     let mut there = each(&slice["endpoints"])
         .filter(|endpoint| each(&endpoint["addresses"]).filter_map(self::ip).any(|own| own == ip))
         .map(|endpoint| &endpoint["targetRef"])
@@ -72,26 +72,30 @@ pub(super) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
 }
 
 /// The `ClusterIPs` of a Service; none where it is headless or an `ExternalName`.
-pub(super) fn cluster_ips(service: &Value) -> Vec<IpAddr> {
+pub(crate) fn cluster_ips(service: &Value) -> Vec<IpAddr> {
     let spec = &service["spec"];
-    std::iter::once(&spec["clusterIP"]).chain(each(&spec["clusterIPs"])).filter_map(ip).collect()
+    let mut ips: Vec<IpAddr> =
+        std::iter::once(&spec["clusterIP"]).chain(each(&spec["clusterIPs"])).filter_map(ip).collect();
+    // The first one is in both fields.
+    ips.dedup();
+    ips
 }
 
 /// One address of a slice with the UID of the pod that it names.
-pub(super) struct Endpoint<'a> {
-    pub(super) ip: IpAddr,
-    pub(super) uid: Option<&'a str>,
+pub(crate) struct Endpoint<'a> {
+    pub(crate) ip: IpAddr,
+    pub(crate) uid: Option<&'a str>,
 }
 
 /// The Service (`namespace/name`) that a slice belongs to.
-pub(super) fn slice_service(slice: &Value) -> Option<String> {
+pub(crate) fn slice_service(slice: &Value) -> Option<String> {
     let meta = &slice["metadata"];
     let service = non_empty(&meta["labels"]["kubernetes.io/service-name"])?;
     Some(format!("{}/{service}", meta["namespace"].as_str()?))
 }
 
 /// The addresses of a slice that are IPs.
-pub(super) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
+pub(crate) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
     let fqdn = slice["addressType"] == "FQDN";
     each(&slice["endpoints"]).filter(move |_| !fqdn).flat_map(|endpoint| {
         let target = &endpoint["targetRef"];
@@ -101,17 +105,16 @@ pub(super) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
 }
 
 /// The target ports of a slice that have a number.
-pub(super) fn ports(slice: &Value) -> impl Iterator<Item = (u16, Protocol)> {
+pub(crate) fn ports(slice: &Value) -> impl Iterator<Item = (u16, Protocol)> {
     each(&slice["ports"]).filter_map(|port| {
         let number = u16::try_from(port["port"].as_u64()?).ok().filter(|&n| n != 0)?;
-        let protocol = non_empty(&port["protocol"]).map(|text| serde_json::from_value(text.into()).ok());
-        Some((number, protocol.unwrap_or(Some(Protocol::Tcp))?))
+        Some((number, Protocol::parse(port["protocol"].as_str())?))
     })
 }
 
 /// Kind and name of the pod's controlling owner, if that owner's pods stand in for each other: not in a `StatefulSet`. All
 /// `ReplicaSets` of a Deployment are one.
-pub(super) fn workload(pod: &Value) -> Option<(&str, &str)> {
+pub(crate) fn workload(pod: &Value) -> Option<(&str, &str)> {
     let meta = &pod["metadata"];
     let owner = each(&meta["ownerReferences"]).find(|owner| owner["controller"] == true)?;
     let (kind, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
@@ -125,12 +128,12 @@ pub(super) fn workload(pod: &Value) -> Option<(&str, &str)> {
 }
 
 /// Addresses of a node.
-pub(super) fn node_addresses(node: &Value) -> impl Iterator<Item = IpAddr> {
+pub(crate) fn node_addresses(node: &Value) -> impl Iterator<Item = IpAddr> {
     each(&node["status"]["addresses"]).filter_map(|address| ip(&address["address"]))
 }
 
 /// A node without a kubelet of its own.
-pub(super) fn is_virtual_kubelet(node: &Value) -> bool {
+pub(crate) fn is_virtual_kubelet(node: &Value) -> bool {
     let taint = |taint: &Value| {
         let key = taint["key"].as_str();
         key.is_some_and(|key| key.starts_with("virtual-kubelet.io/"))
