@@ -2,9 +2,7 @@
 
 use crate::agent::{Denied, Kernel, MAX_VIEW_AGE, octets};
 use crate::cluster::{Ip, Kubelet, Pod};
-use crate::objects::{
-    Container, NAMESPACES, NODE_NAMES, NODES, PODS, PodObject, SERVICES, SLICES, Service, Writer,
-};
+use crate::objects::{Container, NAMESPACES, NODE_NAMES, NODES, PODS, PodObject, SERVICES, SLICES, Service};
 use crate::story::alias;
 use crate::world::{World, key};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,18 +130,18 @@ fn is_wrong_for(
 /// Whether a pod is who the Service's clients shall reach at an IP.
 fn is_own(world: &World, service: &Service, holder: &Pod, object: &PodObject, ip: Ip) -> bool {
     let same_namespace = holder.namespace == service.namespace;
-    let replaces = |name: &str, uid: &str| {
+    let replaces = |slice: &str, name: &str, uid: &str| {
         let mut pods = world.cluster.pods.iter();
         let is_of_its_owner = |pod: &Pod| pod.uid == uid && pod.app == holder.app;
-        let by_owner = service.writer != Writer::Controller && object.stands_in();
-        name == holder.name || by_owner && pods.any(is_of_its_owner)
+        let is_selectors = service.selects.is_some() && slice.contains("-auto");
+        name == holder.name || !is_selectors && object.stands_in() && pods.any(is_of_its_owner)
     };
     let selected = service.selects == Some(object.app) && same_namespace;
-    let mut listed = world.objects.listed(service, ip);
-    let listed_at = listed.any(|endpoint| match &endpoint.target {
+    let mut listed = world.objects.listed_in(service, ip);
+    let listed_at = listed.any(|(slice, endpoint)| match &endpoint.target {
         None => true,
         Some((_, uid)) if uid == "uid-of-another-cluster" || *uid == holder.uid => true,
-        Some((name, uid)) => same_namespace && replaces(name, uid),
+        Some((name, uid)) => same_namespace && replaces(slice, name, uid),
     });
     selected || listed_at
 }

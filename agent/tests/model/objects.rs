@@ -258,10 +258,21 @@ impl Objects {
 
     /// The endpoints that the slices of a Service list at an IP.
     pub fn listed<'a>(&'a self, service: &'a Service, ip: Ip) -> impl Iterator<Item = &'a Endpoint> {
+        self.listed_in(service, ip).map(|(_, endpoint)| endpoint)
+    }
+
+    /// The same, each with the name of its slice.
+    pub fn listed_in<'a>(
+        &'a self,
+        service: &'a Service,
+        ip: Ip,
+    ) -> impl Iterator<Item = (&'a str, &'a Endpoint)> {
         let slices = self.slices.iter().filter(|((namespace, _), slice)| {
             *namespace == service.namespace && slice.service == service.name
         });
-        slices.flat_map(|(_, slice)| &slice.endpoints).filter(move |endpoint| endpoint.ip == ip)
+        let endpoints = slices
+            .flat_map(|((_, name), slice)| slice.endpoints.iter().map(move |endpoint| (&**name, endpoint)));
+        endpoints.filter(move |(_, endpoint)| endpoint.ip == ip)
     }
 }
 
