@@ -4,11 +4,11 @@ use comfy_table::modifiers::UTF8_ROUND_CORNERS;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Row, Table};
 
-use crate::scenario::format::BurstCaller as Caller;
-use crate::scenario::played::{Played, median, milliseconds};
-use crate::traffic::{Answer, Outcome};
+use crate::scenario::format::Group;
+use crate::scenario::played::{Played, milliseconds};
+use crate::traffic::Outcome;
 
-/// The table of callers and answers, act by act.
+/// The table of the callers of each pod and their answers, act by act.
 pub fn table(played: &[Played<'_>]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
@@ -25,8 +25,8 @@ pub fn table(played: &[Played<'_>]) -> Table {
     ]);
     for played in played {
         table.add_row([&played.burst.title]);
-        for ((_, caller), answers) in played.burst.callers().zip(&played.answers) {
-            table.add_row(row(caller, answers));
+        for group in &played.burst.groups {
+            table.add_row(row(played, group));
         }
     }
     for column in table.column_iter_mut().skip(1) {
@@ -35,21 +35,20 @@ pub fn table(played: &[Played<'_>]) -> Table {
     table
 }
 
-fn row(caller: &Caller, row: &[Option<Answer>]) -> Row {
-    let outcomes = || row.iter().flatten().map(|answer| &answer.outcome);
-    let count = |what: &dyn Fn(&Outcome) -> bool| outcomes().filter(|outcome| what(outcome)).count();
+fn row(played: &Played<'_>, group: &Group) -> Row {
+    let count =
+        |what: &dyn Fn(&Outcome) -> bool| played.of(group).filter(|answer| what(&answer.outcome)).count();
     let by = |pod| count(&|outcome| matches!(outcome, Outcome::Reply(name) if name == pod));
     let (all, timed_out, refused) = (
-        outcomes().count(),
+        count(&|_| true),
         count(&|outcome| *outcome == Outcome::TimedOut),
         count(&|outcome| *outcome == Outcome::Refused),
     );
     let (a, b) = (by("A"), by("B"));
     let counts = [all, a, b, timed_out, refused, all - a - b - timed_out - refused];
     let numbers = counts.map(|number| Cell::new(if number == 0 { "·".into() } else { number.to_string() }));
-    let median = median(row.iter().flatten()).map_or_else(|| "·".into(), milliseconds);
-    let mut cells = vec![Cell::new(format!("  {}", caller.who))];
+    let mut cells = vec![Cell::new(format!("  clients of {}", group.means))];
     cells.extend(numbers);
-    cells.push(Cell::new(median));
+    cells.push(Cell::new(milliseconds(played.median(group))));
     cells.into()
 }

@@ -23,7 +23,8 @@ impl Played<'_> {
         median(self.of(group)).unwrap_or_default()
     }
 
-    pub(super) fn of(&self, group: &Group) -> impl Iterator<Item = &Answer> {
+    /// The answers to the calls of a group.
+    pub fn of(&self, group: &Group) -> impl Iterator<Item = &Answer> {
         let rows = self.burst.callers().zip(&self.answers);
         rows.filter(move |((of, _), _)| std::ptr::eq(*of, group)).flat_map(|(_, row)| row.iter().flatten())
     }
