@@ -4,7 +4,7 @@
 //! lost unseen.
 //!
 //! ```text
-//! # row: A list that is older than what was seen starts everything over.
+//! # row: list from the past
 //! # test: cargo test -p epguard --test rootless -- --exact state::gaps::a_list_from_the_past_starts_over
 //! --- a/agent/src/...
 //! ```
