@@ -9,7 +9,7 @@ use epguard_core::facts::{STATIC_IPS, StaticIp};
 #[test]
 fn the_row_of_interfaces_has_the_number_and_name_of_each_role() {
     let page = repository("docs/reference.md");
-    let row = page.lines().find(|line| line.starts_with("* `INTERFACES`:")).unwrap();
+    let row = page.split("\n* ").find(|row| row.starts_with("`INTERFACES`:")).unwrap();
     for role in Role::ALL {
         let named = format!("{} `{}`", role as u32, role.as_str());
         assert!(row.contains(&named), "{named}");
