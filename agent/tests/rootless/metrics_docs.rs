@@ -45,7 +45,7 @@ fn the_page_has_a_row_for_each_metric_with_its_labels_and_its_help_and_no_other(
 #[test]
 fn pages_alerts_their_test_and_the_dashboard_name_metrics_and_labels_of_the_table() {
     let served = served();
-    let pages = ["actions", "install", "metrics", "operate", "reference", "threats"];
+    let pages = ["actions", "install", "metrics", "reference", "threats", "troubleshooting", "verdicts"];
     let pages = pages.map(|page| format!("docs/{page}.md"));
     let monitoring = ["prometheusrule.yaml", "prometheusrule_test.yaml", "dashboard.json"];
     let monitoring = monitoring.map(|file| format!("deploy/overlays/monitoring/{file}"));
