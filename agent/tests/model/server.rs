@@ -2,9 +2,9 @@
 
 use crate::selector::{Selector, param};
 use crate::store::{Event, Store};
-use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
+use hyper::body::Bytes;
 use kube::client::Body;
 use std::convert::Infallible;
 use std::fmt::Write as _;

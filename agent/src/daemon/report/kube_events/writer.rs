@@ -150,9 +150,9 @@ mod tests {
     use super::super::series::Due;
     use super::super::topic::{Subject, Topic};
     use super::*;
-    use bytes::Bytes;
     use http::{Response, StatusCode};
     use http_body_util::Full;
+    use hyper::body::Bytes;
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
     use tokio::time::Instant;
