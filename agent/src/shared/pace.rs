@@ -94,9 +94,9 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{Request, Response};
     use http_body_util::Full;
     use hyper::body::Bytes;
+    use hyper::{Request, Response};
     use std::convert::Infallible;
     use tokio::time::timeout;
 

@@ -1,6 +1,6 @@
 //! What a list selects: a namespace, labels and fields.
 
-use http::Uri;
+use hyper::Uri;
 use serde_json::Value;
 
 /// The conditions of a list.

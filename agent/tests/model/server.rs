@@ -2,9 +2,9 @@
 
 use crate::selector::{Selector, param};
 use crate::store::{Event, Store};
-use http::{Request, Response, Uri};
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Bytes;
+use hyper::{Request, Response, Uri};
 use kube::client::Body;
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -226,7 +226,7 @@ fn text(code: u16, body: &str) -> Answer {
     // One frame fits into an empty channel.
     let _ = sender.try_send(hyper::body::Frame::data(Bytes::from(body.to_owned())));
     let mut answer = Response::new(channel);
-    *answer.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
+    *answer.status_mut() = hyper::StatusCode::from_u16(code).unwrap_or_default();
     answer
 }
 

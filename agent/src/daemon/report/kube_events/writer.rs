@@ -150,9 +150,9 @@ mod tests {
     use super::super::series::Due;
     use super::super::topic::{Subject, Topic};
     use super::*;
-    use http::{Response, StatusCode};
     use http_body_util::Full;
     use hyper::body::Bytes;
+    use hyper::{Response, StatusCode};
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
     use tokio::time::Instant;
@@ -180,7 +180,7 @@ mod tests {
             r#"events.events.k8s.io is forbidden: User "a" cannot create resource "events""#;
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (log, mut answers) = (Arc::clone(&asked), answers.iter());
-        let server = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let server = tower::service_fn(move |request: hyper::Request<kube::client::Body>| {
             let name = request.uri().path().rsplit('/').next().unwrap().to_owned();
             log.lock().unwrap().push(format!("{} {name}", request.method()));
             let (code, cause) = *answers.next().unwrap_or(&(201, ""));
