@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _, stdout};
 
 use anstream::{AutoStream, ColorChoice};
-use anstyle::{AnsiColor, Style};
+use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::Table;
 
 use crate::scenario::format::{BurstCaller as Caller, Group};

@@ -3,7 +3,7 @@
 use super::problem::{Problem, seconds};
 use crate::shared::output::{count, table};
 use crate::shared::status::{Attachment, Status};
-use anstyle::{AnsiColor, Style};
+use clap::builder::styling::{AnsiColor, Style};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
