@@ -95,7 +95,7 @@ impl Pace {
 mod tests {
     use super::*;
     use http_body_util::Full;
-    use hyper::body::Bytes;
+    use bytes::Bytes;
     use hyper::{Request, Response};
     use std::convert::Infallible;
     use tokio::time::timeout;

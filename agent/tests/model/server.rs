@@ -3,7 +3,7 @@
 use crate::selector::{Selector, param};
 use crate::store::{Event, Store};
 use http_body_util::channel::{Channel, Sender};
-use hyper::body::Bytes;
+use bytes::Bytes;
 use hyper::{Request, Response, Uri};
 use kube::client::Body;
 use std::convert::Infallible;

@@ -9,7 +9,7 @@ use epguard_core::facts::Watched;
 use epguard_core::facts::{Change, Fact, Pod};
 use epguard_core::freshness::Proof;
 use http_body_util::channel::{Channel, Sender};
-use hyper::body::Bytes;
+use bytes::Bytes;
 use hyper::{Request, Response, Uri};
 use kube::client::Body;
 use std::{convert::Infallible, time::Duration};

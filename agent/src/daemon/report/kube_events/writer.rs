@@ -151,7 +151,7 @@ mod tests {
     use super::super::topic::{Subject, Topic};
     use super::*;
     use http_body_util::Full;
-    use hyper::body::Bytes;
+    use bytes::Bytes;
     use hyper::{Response, StatusCode};
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
