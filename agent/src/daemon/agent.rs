@@ -1,41 +1,31 @@
 //! The body of the agent's loop: what each kind of event changes. No function here waits.
 
-mod history;
-mod interfaces;
-mod lifts;
 mod messages;
-mod node_modes;
 mod overview;
-mod reports;
 #[cfg(test)]
 mod tests;
-mod unproven;
-mod watches;
 
 use crate::daemon::args::AgentArgs;
 use crate::daemon::attachments::Attachments;
 use crate::daemon::confirmation::Confirmation;
 use crate::daemon::lease::Lease;
 use crate::daemon::mode_policy::NodeModes;
-use crate::daemon::pod_names::Names;
 use crate::daemon::report::denial_log::Report;
-use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics::Timings;
-use crate::daemon::report::ring_buffer::Budget;
-use crate::daemon::report::tally::Ledger;
 use crate::daemon::translators::Translators;
 use crate::kernel::datapath::Datapath;
 use crate::kernel::maps::Writer;
+use crate::node::netlink::Event as LinkEvent;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
 use crate::shared::pace::Pace;
 use crate::shared::status::{Status, Watch};
 use crate::watch::{Message, Watches};
 use anyhow::Result;
-use epguard_common::Mode;
-use epguard_core::facts::Watched;
+use epguard_common::{Addr, Event, Mode, Outcome};
+use epguard_core::facts::{Fact, Presence, Protocol, Watched};
 use epguard_core::freshness::{Due, Freshness};
 use epguard_core::history::History;
-use epguard_core::state::State;
+use epguard_core::state::{Endpoint, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::sync;
@@ -49,15 +39,10 @@ pub struct Agent {
     writer: Writer,
     attachments: Attachments,
     report: Report,
-    names: Names,
-    budget: Budget,
-    ledger: Ledger,
-    due_counts: reports::DueCounts,
     lease: Lease,
     api: Watches,
     pace: Pace,
     confirmation: Confirmation,
-    announcer: Announcer,
     node_modes: NodeModes,
     translators: Translators,
     watches: BTreeMap<Watched, Watch>,
@@ -78,11 +63,11 @@ impl Agent {
     /// An agent without any facts, so it denies nothing.
     #[must_use]
     pub fn new(
-        (state, names): (State, Names),
+        state: State,
         writer: Writer,
+        report: Report,
         (datapath, translators): (Datapath, Translators),
         (api, pace): (Watches, Pace),
-        announcer: Announcer,
         node_modes: NodeModes,
         args: &AgentArgs,
     ) -> Self {
@@ -96,16 +81,11 @@ impl Agent {
                 args.mode == Mode::Enforce,
                 args.clsact_delay,
             ),
-            report: Report::default(),
-            names,
-            budget: Budget::default(),
-            ledger: Ledger::default(),
-            due_counts: reports::DueCounts::default(),
+            report,
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             pace,
             confirmation: Confirmation::new(args.on_wrong_deny),
-            announcer,
             node_modes,
             translators,
             watches: Watched::ALWAYS.into_iter().map(|id| (id, Watch::default())).collect(),
@@ -124,12 +104,13 @@ impl Agent {
         self.apply_lifts()?;
         self.state.tick(now());
         self.writer.sweep_flows()?;
-        let (state, writer, announcer) = (&mut self.state, &mut self.writer, &mut self.announcer);
-        self.confirmation.tick(now(), state, writer, &self.api, announcer)?;
-        self.report_denied()?;
-        self.announcer.tick(now());
+        self.confirmation.tick(now(), &mut self.state, &mut self.writer, &self.api, &mut self.report)?;
+        self.report.tick(now(), &self.state, &mut self.writer)?;
         self.write()?;
-        self.keep_names();
+        if self.state.is_synced() {
+            // Restored denials changed no map, so their names have not been recorded yet.
+            self.report.names.keep(&self.state);
+        }
         self.attachments.tick();
         self.show_roles();
         self.translators.follow(&mut self.writer)?;
@@ -139,6 +120,98 @@ impl Agent {
         let denies = self.denies();
         self.lease.log(now(), denies);
         Ok(())
+    }
+
+    /// Applies an event of netlink: hooks new interfaces, and drops deleted ones.
+    pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
+        match event {
+            LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),
+            LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
+            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
+            LinkEvent::Lost => self.attachments.lost(),
+            LinkEvent::Recovered => self.attachments.recovered(),
+            LinkEvent::Addresses(addresses) => {
+                self.state.begin_fact(now(), Fact::LocalAddresses(addresses));
+                self.write()?;
+            }
+            LinkEvent::Held(ips) => {
+                let presence = ips.map_or(Presence::Unknown, Presence::Held);
+                self.state.begin_fact(now(), Fact::Presence(presence));
+                self.write()?;
+            }
+            LinkEvent::Announced(ips) => {
+                self.state.begin_fact(now(), Fact::Presence(Presence::Announced(ips)));
+            }
+            LinkEvent::Looked(at) => self.state.begin_fact(now(), Fact::Presence(Presence::Looked(at))),
+            LinkEvent::Settled => {
+                self.show_roles();
+                let attachments = &self.attachments;
+                self.writer.retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
+                self.attachments.settled()?;
+                self.settled = true;
+                self.insist_on_hooks()?;
+            }
+        }
+        self.show_roles();
+        Ok(())
+    }
+
+    pub(super) fn show_roles(&mut self) {
+        for (ifindex, role) in self.attachments.changed_roles() {
+            match self.writer.set_role(ifindex, role) {
+                Ok(()) => self.attachments.note_role(ifindex, role),
+                Err(error) => tracing::warn!(
+                    ifindex,
+                    error = format!("{error:#}"),
+                    "a role is tried again: Cilium's records and `terminated` need it"
+                ),
+            }
+        }
+    }
+
+    /// Takes in reports of packets that were denied, or that lift a denial, as many as the node's budget allows.
+    pub fn on_events(&mut self, mut events: Vec<Event>) -> Result<()> {
+        self.report.budget.admit(now(), &mut events);
+        let mut spoke = false;
+        for event in &events {
+            if event.outcome == Outcome::Lifted as u32 {
+                spoke = true;
+                self.apply_lift(event.src, Duration::from_nanos(event.at_ns));
+                continue;
+            }
+            self.report.reported(now(), &self.state, event);
+            self.state.denied(event);
+            if let Some(protocol) = Protocol::from_number(event.protocol) {
+                let socket = Endpoint { ip: event.dst, port: event.dst_port, protocol };
+                self.state.hit(now(), event.service, &socket);
+            }
+        }
+        if spoke { self.write() } else { Ok(()) }
+    }
+
+    /// A receiver whose value is true while the agent needs the addresses that the node leads to.
+    #[must_use]
+    pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
+        self.ask_for_presence.subscribe()
+    }
+
+    /// Applies every IP that the programs saw in use, whether or not the ring buffer had room to report it.
+    pub(super) fn apply_lifts(&mut self) -> Result<()> {
+        for lift in self.writer.take_lifts()? {
+            self.report.lifted(&self.state, &lift);
+            self.apply_lift(lift.ip, lift.at);
+        }
+        for (ip, at) in self.writer.take_sightings() {
+            let sighted = Presence::Sighted(ip, at);
+            self.state.begin_fact(now(), Fact::Presence(sighted));
+        }
+        Ok(())
+    }
+
+    /// Records that a packet from the IP was seen.
+    pub(super) fn apply_lift(&mut self, ip: Addr, at: Duration) {
+        let spoke = Presence::Spoke(ip, at);
+        self.state.begin_fact(now(), Fact::Presence(spoke));
     }
 
     /// Removes all programs, links and maps of epguard from the kernel.
@@ -167,7 +240,7 @@ impl Agent {
             self.apply_lifts()?;
         }
         let keys = self.state.take_changes();
-        self.report.add_names(&self.state, &keys);
+        self.report.names.add(&self.state, &keys);
         self.writer.install_changes(self.state.tables(), keys)?;
         self.timings.reused(self.state.take_reuse_gaps());
         let (owners, changed) = self.state.take_owners(OWNERS);

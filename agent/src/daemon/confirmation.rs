@@ -1,14 +1,15 @@
 //! Handles doubtful denials: asks for a second list, raises the breaker's alarm, and puts a reason that was wrong
 //! into observe.
 
-use crate::daemon::report::kube_events::{Announcer, Subject};
+use crate::daemon::report::denial_log::Report;
+use crate::daemon::report::kube_events::Subject;
 use crate::kernel::maps::Writer;
 use crate::shared::args;
 use crate::shared::status::PendingDenials;
 use crate::watch::Watches;
 use anyhow::Result;
 use clap::ValueEnum;
-use epguard_common::{Reason, Uid};
+use epguard_common::Reason;
 use epguard_core::facts::{Name, named};
 use epguard_core::state::{Evidence, Finding, State, Trip};
 use std::collections::BTreeMap;
@@ -46,15 +47,15 @@ impl Confirmation {
         state: &mut State,
         writer: &mut Writer,
         api: &Watches,
-        announcer: &mut Announcer,
+        report: &mut Report,
     ) -> Result<()> {
         for opinion in state.take_opinions(now) {
             tracing::info!(kind = %opinion.kind, of = ?opinion.selection, "requesting a second list");
             api.list(opinion, state.spread());
         }
-        self.alarm(now, state, announcer);
+        self.alarm(now, state, report);
         for finding in state.take_findings() {
-            self.convict(state, writer, &finding)?;
+            self.convict(state, writer, report, &finding)?;
         }
         Ok(())
     }
@@ -69,7 +70,7 @@ impl Confirmation {
         tracing::warn!(released, service, "breaker released by hand");
     }
 
-    fn alarm(&mut self, now: Duration, state: &State, announcer: &mut Announcer) {
+    fn alarm(&mut self, now: Duration, state: &State, report: &mut Report) {
         let mut trips: BTreeMap<Name, Trip> = state
             .trips(now)
             .into_iter()
@@ -93,16 +94,17 @@ impl Confirmation {
                 why = trip.why.as_str(),
                 "breaker tripped: these endpoints are only observed until a second list agrees"
             );
-            announcer.tripped(now, Subject::service(state, name.clone()), &trip);
+            report.announcer.tripped(now, Subject::service(state, name.clone()), &trip);
             self.tripped.insert(name, trip);
         }
     }
 
-    fn convict(&self, state: &State, writer: &mut Writer, finding: &Finding) -> Result<()> {
+    fn convict(&self, state: &State, writer: &mut Writer, report: &Report, finding: &Finding) -> Result<()> {
+        let pod = |uid| report.names.text(state, uid);
         let Finding { case, packets, evidence } = finding;
         let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !packets.held;
         let evidence = match evidence {
-            Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(state, *uid)),
+            Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
             Evidence::Sighted => {
                 "packets from the IP arrived at the interface that the node routes it to".to_owned()
             }
@@ -113,8 +115,8 @@ impl Confirmation {
             service = case.service.as_ref().map_or_else(|| "none".to_owned(), named),
             endpoint = %std::net::SocketAddr::new(case.ip.ip(), case.port),
             protocol = case.protocol,
-            meant = pod(state, case.meant),
-            hit = pod(state, packets.owner),
+            meant = pod(case.meant),
+            hit = pod(packets.owner),
             reported = packets.reported,
             first_ms = packets.first.as_millis(),
             last_ms = packets.last.as_millis(),
@@ -146,14 +148,6 @@ pub fn pending_denials(state: &State, now: Duration) -> Vec<PendingDenials> {
 #[must_use]
 pub fn wrong_denies(state: &State) -> BTreeMap<Reason, u64> {
     state.wrong_denies().clone()
-}
-
-fn pod(state: &State, uid: Uid) -> String {
-    match state.pod_name(uid) {
-        Some(name) => named(name),
-        None if uid == Uid::NONE => "nobody".to_owned(),
-        None => uid.to_string(),
-    }
 }
 
 fn ms(now: Duration, since: Duration) -> u64 {

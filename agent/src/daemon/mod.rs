@@ -8,7 +8,6 @@ pub mod confirmation;
 mod executable;
 pub mod lease;
 pub mod mode_policy;
-mod pod_names;
 pub mod report;
 pub mod run;
 pub mod telemetry;

@@ -6,7 +6,8 @@ mod inbox;
 use crate::daemon::agent::Agent;
 use crate::daemon::args::AgentArgs;
 use crate::daemon::mode_policy::{Modes, NodeModes};
-use crate::daemon::pod_names::Names;
+use crate::daemon::report::Names;
+use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics;
 use crate::daemon::report::metrics::Pages;
@@ -83,15 +84,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
     let names = Names::load(&args.run.run_dir)?;
     let state = state(&args, &writer, &names);
-    let agent = Agent::new(
-        (state, names),
-        writer,
-        (datapath, translators),
-        (watches, pace),
-        announcer,
-        node_modes,
-        &args,
-    );
+    let report = Report::new(names, announcer);
+    let agent =
+        Agent::new(state, writer, report, (datapath, translators), (watches, pace), node_modes, &args);
     // The loop's future stays small.
     let mut agent = Box::new(agent);
     let mut presence = node.spawn(netlink::presence(announce, agent.asks_for_presence()));

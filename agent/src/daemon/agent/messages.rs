@@ -1,10 +1,13 @@
-//! Messages of the watches. Nothing here takes long: a list is applied in parts, and messages behind it wait.
+//! Messages of the watches, and the state of each watch. Nothing here takes long: a list is applied in parts, and messages
+//! behind it wait.
 
 use super::{Agent, now};
 use crate::daemon::executable;
+use crate::shared::status::Watch;
 use crate::watch::{Event, Message};
-use anyhow::Result;
-use epguard_core::facts::{Fact, Watched};
+use anyhow::{Result, bail};
+use epguard_common::{Mode, Reason};
+use epguard_core::facts::{Fact, Watched, named};
 use std::time::{Duration, Instant};
 
 /// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
@@ -108,5 +111,95 @@ impl Agent {
                 self.watch(watch).skipped += 1;
             }
         }
+    }
+
+    /// Applies the mode policy if it changed. Does nothing before the sync: only the first list shows if the node is
+    /// a canary.
+    fn follow_fleet(&mut self) -> Result<()> {
+        if !self.state.is_synced() {
+            return Ok(());
+        }
+        if let Some(modes) = self.node_modes.take_change(self.state.is_canary()) {
+            self.writer.configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
+            let source = modes.source.as_str();
+            let reasons = self.writer.reasons().into_iter();
+            let reasons: Vec<String> = reasons.map(|(reason, mode)| format!("{reason}={mode}")).collect();
+            let reasons = reasons.join(",");
+            tracing::info!(mode = modes.mode.as_str(), reasons, source, "mode set");
+            self.insist_on_hooks()?;
+        }
+        Ok(())
+    }
+
+    /// Errors: the flags or the `ConfigMap` ask for `enforce`, and nothing could be enforced.
+    pub(super) fn insist_on_hooks(&self) -> Result<()> {
+        if !self.settled || self.node_modes.in_force().mode != Mode::Enforce {
+            return Ok(());
+        }
+        let interfaces = || self.attachments.list();
+        // `terminated` needs no record.
+        if self.writer.reasons().get(&Reason::Terminated) != Some(&Mode::Enforce) {
+            self.translators.require_one(self.attachments.has_socket_lb())?;
+        }
+        let error = interfaces().find_map(|interface| interface.error.as_deref());
+        match error.filter(|_| !interfaces().any(|interface| interface.attached)) {
+            Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),
+            None => Ok(()),
+        }
+    }
+
+    fn connected(&mut self, id: Watched, error: Option<String>) {
+        let up = error.is_none();
+        self.lease.view.connected(id, up);
+        let watch = self.watch(id);
+        watch.restarts += u64::from(watch.up && !up);
+        (watch.up, watch.error) = (up, error);
+    }
+
+    /// The watch lacks changes that the API server has shown elsewhere, such as a new owner of a denied IP.
+    fn behind(&mut self, id: Watched) {
+        tracing::warn!(watch = %id, "the watch lacks changes that the API server has shown; nothing is denied until it has caught up");
+        self.lease.view.void_watch(id, now());
+    }
+
+    /// Starts over, because nothing known holds any more. Asks the other watches to list again: only once, and not
+    /// before they have all listed.
+    fn start_over(&mut self, noticed_by: Watched, error: &str) {
+        tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
+        self.lease.view.void(now());
+        if self.state.is_listed() {
+            self.state.start_over(now());
+            for id in self.watches.keys().filter(|id| **id != noticed_by) {
+                self.api.relist(*id, self.state.spread());
+            }
+        }
+    }
+
+    /// Lists everything anew if the API has shown a dead pod as alive.
+    fn relist_if_revived(&mut self) {
+        let Some(pod) = self.state.take_revived() else {
+            return;
+        };
+        tracing::error!(
+            pod = named(&pod),
+            "the API shows a dead pod alive, as after a restore of etcd; nothing is denied until everything is listed again"
+        );
+        self.lease.view.void(now());
+        for id in self.watches.keys() {
+            self.api.relist(*id, self.state.spread());
+        }
+    }
+
+    /// True if the agent has denials, so that it needs the lease.
+    pub(super) fn denies(&self) -> bool {
+        let tables = self.state.tables();
+        let mut orphan_ip = tables.terminated.values();
+        !tables.denied.is_empty()
+            || self.writer.has_redirected_flows()
+            || orphan_ip.any(|orphan_ip| orphan_ip.lifted.is_none())
+    }
+
+    fn watch(&mut self, id: Watched) -> &mut Watch {
+        self.watches.entry(id).or_default()
     }
 }

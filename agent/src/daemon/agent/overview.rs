@@ -2,14 +2,18 @@
 
 use super::Agent;
 use crate::daemon::{confirmation, telemetry};
-use crate::shared::clock::boot as now;
-use crate::shared::status::{Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch};
+use crate::shared::clock::{Clocks, boot as now};
+use crate::shared::status::{
+    Conflict, Evicted, Figures, Fill, Partial, PossibleHolder, Question, Request, Status, UnprovenDeaths,
+    Watch,
+};
 use anyhow::Result;
-use epguard_common::capacity;
-use epguard_core::facts::Watched;
-use epguard_core::facts::named;
+use epguard_common::{Addr, Mode, capacity};
+use epguard_core::facts::{Doubt, Watched, named};
+use epguard_core::history::Chronicle;
 use epguard_core::state::IpState;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 impl Agent {
@@ -24,8 +28,8 @@ impl Agent {
             }
             Request::Figures => self.recent_figures(),
             Request::Drops => {
-                self.count_all_denied()?;
-                Status { drops: Some(self.report.drops(now())), ..Status::default() }
+                self.report.count_all(now(), &self.state, &mut self.writer)?;
+                Status { drops: Some(self.report.tally.all(now())), ..Status::default() }
             }
             Request::Log => Status { log: Some(telemetry::recent()), ..Status::default() },
             Request::Ready => self.readiness(),
@@ -66,7 +70,7 @@ impl Agent {
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
         let (count, first) = self.state.partial();
-        let conflicts = self.report.open_conflicts(&self.state).into_iter();
+        let conflicts = self.report.open_conflicts(&self.state);
         Status {
             mode_source: self.node_modes.in_force().source,
             config_map: self.node_modes.problem(),
@@ -137,8 +141,8 @@ impl Agent {
             ips: counts.ips,
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
-            events_skipped: self.budget.skipped(),
-            evicted: Evicted { drops: self.report.evicted(), review: self.state.evicted_denials() },
+            events_skipped: self.report.budget.skipped(),
+            evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.evicted_denials() },
             uncounted: self.writer.uncounted(),
             ..self.timings.figures()
         }
@@ -146,7 +150,8 @@ impl Agent {
 
     fn pod_names(&self) -> BTreeMap<String, String> {
         let owners = self.state.owners().filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
-        self.report.pods().chain(owners).map(|(uid, name)| (uid.to_string(), name)).collect()
+        let denied = self.report.names.known().iter().map(|(uid, name)| (*uid, named(name)));
+        denied.chain(owners).map(|(uid, name)| (uid.to_string(), name)).collect()
     }
 
     fn with_age(&self, id: Watched, watch: Watch, now: Duration) -> Watch {
@@ -159,6 +164,63 @@ impl Agent {
             age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
             proven_by: by,
             ..watch
+        }
+    }
+
+    fn unproven(&self) -> Vec<UnprovenDeaths> {
+        let unproven = self.state.unproven().into_iter();
+        unproven
+            .map(|unproven| UnprovenDeaths {
+                manager: match unproven.doubt {
+                    Doubt::Writer(manager) => Some(manager.to_string()),
+                    Doubt::SandboxCondition => None,
+                },
+                nodes: unproven.nodes,
+                pods: unproven.pods,
+            })
+            .collect()
+    }
+
+    fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
+        let holders = self.state.possible_holders(now).into_iter();
+        holders
+            .map(|holder| PossibleHolder {
+                pod: named(&holder.pod),
+                node: holder.node,
+                since_ms: u64::try_from(holder.since.as_millis()).unwrap_or(u64::MAX),
+                blocks_terminated: holder.blocks_terminated,
+                blocks_services: holder.blocks_services.iter().map(named).collect(),
+            })
+            .collect()
+    }
+
+    /// Records what changed. Runs after the maps are written: no verdict waits for its record.
+    pub fn record_history(&mut self) {
+        let rv = self.watches.values().map(|watch| watch.rv).max().unwrap_or(0);
+        self.history.note(now(), rv, &mut self.state);
+    }
+
+    /// A status with only the history of one IP, and what `epguard why` explains beside it.
+    pub(super) fn history_of(&self, ip: IpAddr) -> Status {
+        let clocks = Clocks::now();
+        let mode = self.writer.mode().map_or("unknown", Mode::as_str);
+        // Without a denial the lease is not renewed, and none is needed.
+        let mode = if self.lease.deadline() > clocks.boot || !self.denies() {
+            mode.to_owned()
+        } else {
+            format!("{mode} without a lease (everything passes)")
+        };
+        let ip = Addr::from(ip);
+        let chronicle = Chronicle {
+            now_ms: u64::try_from(clocks.boot.as_millis()).unwrap_or(u64::MAX),
+            wall_ms: milliseconds(clocks.real),
+            mode,
+            ..self.history.of(ip, self.state.view(ip))
+        };
+        Status {
+            history: Some(Box::new(chronicle)),
+            translators: self.translators.shown(self.attachments.has_socket_lb()),
+            ..Status::default()
         }
     }
 }

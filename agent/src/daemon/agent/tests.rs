@@ -3,20 +3,19 @@
 use super::*;
 use crate::cli::Cli;
 use crate::cli::Command as Verb;
-use crate::daemon::report::kube_events;
+use crate::daemon::report::Names;
+use crate::daemon::report::kube_events::{Announce, Announcer};
 use crate::fuzz::harness::corpus;
 use crate::kernel::datapath::Hooks;
 use crate::kernel::maps::open;
-use crate::node::netlink::Event as LinkEvent;
 use crate::shared::client;
 use crate::shared::clock::boot;
 use crate::shared::status::Cause;
 use crate::watch;
 use aya::maps::{HashMap, Map};
 use clap::Parser as _;
-use epguard_common::{Addr, Owner};
-use epguard_core::facts::Presence;
-use epguard_core::facts::{Change, Fact, Object as _, Pod};
+use epguard_common::Owner;
+use epguard_core::facts::{Change, Object as _, Pod};
 use epguard_core::state::Settings;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,18 +60,11 @@ async fn agent(folder: &Path) -> Agent {
     let translators = Translators::new(&Ok(0), folder, &pins);
     let (sender, _) = mpsc::channel(1);
     let watches = watch::start((&client, boot), ("n1", None), &sender);
-    let announcer = Announcer::start(client, args.node_name.clone(), kube_events::Announce::None);
+    let announcer = Announcer::start(client, args.node_name.clone(), Announce::None);
     let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), None);
     let names = Names::load(folder);
-    Agent::new(
-        (state, names.unwrap()),
-        writer,
-        (datapath, translators),
-        (watches, pace),
-        announcer,
-        node_modes,
-        &args,
-    )
+    let report = Report::new(names.unwrap(), announcer);
+    Agent::new(state, writer, report, (datapath, translators), (watches, pace), node_modes, &args)
 }
 
 fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {

@@ -1,62 +1,115 @@
-//! Log lines and counts of denied packets, grouped by what they have in common. A line has the counts per kind in ten
-//! seconds, and the names of the Service, the pod that was meant and the pod that was hit.
+//! Denied packets: from the kernel's counts and reports to the log, the Events and `epguard drops`.
+//!
+//! A log line has the counts per kind in ten seconds, and the names of the Service, the pod that was meant and the pod that was hit.
 
-use crate::daemon::report::tally::Tally;
-use crate::kernel::maps::{Denied, Lift};
-use crate::shared::drops::{Dropped, Kind, NONE, clients};
-use epguard_common::{Addr, Count, DenialKey, Event, Outcome, Reason, Uid};
-use epguard_core::facts::{Name, Protocol, named};
-use epguard_core::state::{Changes, State};
-use std::collections::BTreeMap;
+use super::kube_events::{Announcer, Case, Denial, Subject};
+use super::pod_names::Names;
+use super::ring_buffer::Budget;
+use super::tally::{Ledger, Tally};
+use crate::kernel::maps::{Denied, Lift, Writer};
+use crate::shared::drops::{Kind, NONE, clients};
+use anyhow::Result;
+use epguard_common::{Addr, DenialKey, Event, Outcome, Reason, Uid};
+use epguard_core::facts::{Protocol, named};
+use epguard_core::state::State;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Names and counts for the log and `epguard drops`. Names outlive their objects: a packet may come after its pod is
-/// gone.
-#[derive(Debug, Default)]
+/// Time between two readings of the counts of all denials. Denials with reported packets are read at each tick.
+const ALL: Duration = Duration::from_secs(10);
+
+/// What the agent reports of denied packets, and what it needs for that.
 pub struct Report {
-    pods: BTreeMap<Uid, Name>,
+    /// Names of pods.
+    pub names: Names,
+    /// Counts for the log and `epguard drops`.
+    pub tally: Tally,
+    /// Limits the reports that are taken in.
+    pub budget: Budget,
+    /// Writes Events.
+    pub announcer: Announcer,
+    ledger: Ledger,
     conflicts: BTreeMap<Addr, Vec<Uid>>,
-    tally: Tally,
+    /// Denials with reported packets since their counts were read.
+    active: BTreeSet<DenialKey>,
+    /// When the counts of all denials were read.
+    all_read: Duration,
 }
 
 impl Report {
-    /// Adds packets of a denial as the kernel counted them. `last` is the time of the last one, `CLOCK_BOOTTIME`.
-    pub fn count(&mut self, state: &State, denied: &Denied, outcome: Outcome, count: Count, last: Duration) {
-        let kind = self.kind(state, denied, outcome);
-        self.tally.count(last, kind, count);
-    }
-
-    /// Records the client of a packet that the kernel reported. [`Report::count`] counts the packet.
-    pub fn client(&mut self, now: Duration, state: &State, event: &Event) {
-        let numbers = Reason::from_number(event.reason).zip(Outcome::from_number(event.outcome));
-        let Some((reason, outcome)) = numbers else {
-            return;
-        };
-        let denied = Denied { target: target(event), reason, dead: event.dead_uid, owner: event.owner_uid };
-        let kind = self.kind(state, &denied, outcome);
-        self.tally.client(now, kind, event.src.ip());
-    }
-
-    fn kind(&self, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
-        let target = &denied.target;
-        Kind {
-            service: match state.service_name(target.service) {
-                Some(name) => named(name),
-                None if target.service.is_some() => "unknown".to_owned(),
-                None => NONE.to_owned(),
-            },
-            endpoint: SocketAddr::new(target.addr.ip(), target.port),
-            protocol: Protocol::from_number(target.protocol).map_or(NONE, Protocol::as_str).to_owned(),
-            reason: denied.reason,
-            outcome,
-            meant: self.pod(state, denied.dead),
-            hit: self.pod(state, denied.owner),
+    /// Nothing is counted yet.
+    #[must_use]
+    pub fn new(names: Names, announcer: Announcer) -> Self {
+        Self {
+            names,
+            tally: Tally::default(),
+            budget: Budget::default(),
+            announcer,
+            ledger: Ledger::default(),
+            conflicts: BTreeMap::new(),
+            active: BTreeSet::new(),
+            all_read: Duration::ZERO,
         }
     }
 
+    /// Takes in the report of a denied packet: its client, and that its denial's counts have risen.
+    pub fn reported(&mut self, now: Duration, state: &State, event: &Event) {
+        let target = target(event);
+        self.active.insert(target);
+        let numbers = Reason::from_number(event.reason).zip(Outcome::from_number(event.outcome));
+        if let Some((reason, outcome)) = numbers.filter(|_| state.is_listed()) {
+            let denied = Denied { target, reason, dead: event.dead_uid, owner: event.owner_uid };
+            let kind = kind(&self.names, state, &denied, outcome);
+            self.tally.client(now, kind, event.src.ip());
+        }
+    }
+
+    /// Counts and logs what was denied since the last call, and queues the Events that are due.
+    pub fn tick(&mut self, now: Duration, state: &State, writer: &mut Writer) -> Result<()> {
+        if now.saturating_sub(self.all_read) >= ALL {
+            self.count_all(now, state, writer)?;
+        } else {
+            let active = std::mem::take(&mut self.active);
+            self.count(state, writer, |target| active.contains(target))?;
+        }
+        self.log(now);
+        self.announcer.tick(now);
+        Ok(())
+    }
+
+    /// Counts the packets of all denials.
+    pub fn count_all(&mut self, now: Duration, state: &State, writer: &mut Writer) -> Result<()> {
+        (self.all_read, self.active) = (now, BTreeSet::new());
+        self.count(state, writer, |_| true)
+    }
+
+    fn count(
+        &mut self,
+        state: &State,
+        writer: &mut Writer,
+        wanted: impl Fn(&DenialKey) -> bool,
+    ) -> Result<()> {
+        // An earlier agent's denials have no names before that. Their counts stay in the kernel.
+        if !state.is_listed() {
+            return Ok(());
+        }
+        for reading in writer.take_readings(wanted)? {
+            let last = Duration::from_nanos(reading.count.last_ns);
+            for (outcome, count) in self.ledger.added(&reading) {
+                self.tally.count(last, kind(&self.names, state, &reading.denied, outcome), count);
+                if self.announcer.reports_denials()
+                    && let Some(denial) = denial(&self.names, state, &reading.denied, outcome)
+                {
+                    self.announcer.denied(last, &denial, count.packets);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Logs what was counted since the last line about the same kind.
-    pub fn log(&mut self, now: Duration) {
+    fn log(&mut self, now: Duration) {
         for due in self.tally.due(now) {
             let (kind, count) = (&due.kind, due.count);
             tracing::warn!(
@@ -76,23 +129,11 @@ impl Report {
         }
     }
 
-    /// Denied packets by what they have in common.
-    #[must_use]
-    pub fn drops(&self, now: Duration) -> Vec<Dropped> {
-        self.tally.all(now)
-    }
-
-    /// How many rows of [`Report::drops`] were evicted.
-    #[must_use]
-    pub const fn evicted(&self) -> u64 {
-        self.tally.evicted()
-    }
-
     /// Logs that a packet from the IP of a dead pod was seen.
     pub fn lifted(&self, state: &State, lift: &Lift) {
         tracing::warn!(
             ip = %lift.ip,
-            dead = self.pod(state, lift.dead),
+            dead = self.names.text(state, lift.dead),
             "a packet from the IP of a dead pod was seen: the IP is in use, nothing is denied there"
         );
     }
@@ -105,67 +146,51 @@ impl Report {
             if claimants.len() < 2 {
                 self.conflicts.remove(ip);
             } else if self.conflicts.get(ip) != Some(&claimants) {
-                let pods: Vec<String> = claimants.iter().map(|uid| self.pod(state, *uid)).collect();
-                tracing::warn!(%ip, pods = pods.join(","), "conflict: live pods claim the same IP; its traffic passes");
+                let pods = self.texts(state, &claimants).join(",");
+                tracing::warn!(%ip, pods, "conflict: live pods claim the same IP; its traffic passes");
                 self.conflicts.insert(*ip, claimants);
             }
         }
     }
 
     /// IPs that two live pods claim now, with their names.
-    #[must_use]
-    pub fn open_conflicts(&self, state: &State) -> Vec<(Addr, Vec<String>)> {
-        let names = |uids: &Vec<Uid>| uids.iter().map(|uid| self.pod(state, *uid)).collect();
-        let conflicts = self.conflicts.iter();
-        conflicts.map(|(ip, uids)| (*ip, names(uids))).collect()
+    pub fn open_conflicts(&self, state: &State) -> impl Iterator<Item = (Addr, Vec<String>)> {
+        self.conflicts.iter().map(|(ip, uids)| (*ip, self.texts(state, uids)))
     }
 
-    /// Adds the names that changed denials refer to.
-    pub fn add_names(&mut self, state: &State, changes: &Changes) {
-        let tables = state.tables();
-        let denied = changes.denied.iter().filter_map(|key| tables.denied.get(key));
-        let denied = denied.flat_map(|denial| [denial.dead_uid, denial.owner_uid]);
-        let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
-        for uid in denied.chain(terminated) {
-            if let Some(name) = state.pod_name(uid) {
-                self.pods.entry(uid).or_insert_with(|| name.clone());
-            }
-        }
+    fn texts(&self, state: &State, uids: &[Uid]) -> Vec<String> {
+        uids.iter().map(|uid| self.names.text(state, *uid)).collect()
     }
+}
 
-    /// Stores the names that denials refer to, and drops all others.
-    pub fn keep_names(&mut self, state: &State) {
-        let mut pods = BTreeMap::new();
-        let denied =
-            state.denials().flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
-        let terminated = state.tables().terminated.values().map(|orphan_ip| orphan_ip.dead);
-        for uid in denied.chain(terminated) {
-            if let Some(name) = state.pod_name(uid).or_else(|| self.pods.get(&uid)) {
-                pods.insert(uid, name.clone());
-            }
-        }
-        self.pods = pods;
+fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
+    let target = &denied.target;
+    Kind {
+        service: match state.service_name(target.service) {
+            Some(name) => named(name),
+            None if target.service.is_some() => "unknown".to_owned(),
+            None => NONE.to_owned(),
+        },
+        endpoint: SocketAddr::new(target.addr.ip(), target.port),
+        protocol: Protocol::from_number(target.protocol).map_or(NONE, Protocol::as_str).to_owned(),
+        reason: denied.reason,
+        outcome,
+        meant: names.text(state, denied.dead),
+        hit: names.text(state, denied.owner),
     }
+}
 
-    /// The names that denials refer to.
-    pub fn pods(&self) -> impl Iterator<Item = (Uid, String)> {
-        self.pods.iter().map(|(uid, name)| (*uid, named(name)))
-    }
-
-    /// The name of a pod; also of a deleted pod while a denial refers to it.
-    #[must_use]
-    pub fn pod_name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a Name> {
-        state.pod_name(uid).or_else(|| self.pods.get(&uid))
-    }
-
-    /// The name of a pod as text: its UID if the name is not known, `nobody` for [`Uid::NONE`].
-    #[must_use]
-    pub fn pod(&self, state: &State, uid: Uid) -> String {
-        if uid == Uid::NONE {
-            return "nobody".to_owned();
-        }
-        self.pod_name(state, uid).map_or_else(|| uid.to_string(), named)
-    }
+/// A denial for an Event. None without a Service: then there is no object to write the Event about.
+fn denial(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Option<Denial> {
+    let Denied { target, reason, dead, owner } = *denied;
+    let service = state.service_name(target.service)?.clone();
+    let hit = names.name(state, owner);
+    Some(Denial {
+        service: Subject::service(state, service),
+        case: Case { ip: target.addr.ip(), meant: dead, hit: owner, reason, outcome },
+        meant: names.text(state, dead),
+        hit: hit.map(|name| Subject { kind: "Pod", name: name.clone(), uid: Some(owner) }),
+    })
 }
 
 /// The text of the log line: an observed packet would be denied, every other outcome is a denial.
@@ -174,8 +199,7 @@ fn message(outcome: Outcome) -> &'static str {
 }
 
 /// The key of the denial that a packet was reported for.
-#[must_use]
-pub fn target(event: &Event) -> DenialKey {
+fn target(event: &Event) -> DenialKey {
     if !event.service.is_some() {
         return DenialKey::of_ip(event.dst);
     }
@@ -198,16 +222,14 @@ mod tests {
     #[test]
     fn packets_to_an_ip_itself_show_no_service_port_or_protocol() {
         let settings = Settings { node: "n".into(), ipam: Ipam::Auto, ranges: Ranges::default() };
-        let mut report = Report::default();
         let denied = Denied {
             target: DenialKey::of_ip(Addr::v4([10, 244, 1, 10])),
             reason: Reason::Terminated,
             dead: Uid::NONE,
             owner: Uid::NONE,
         };
-        let (now, one) = (Duration::from_secs(1), Count::one(60, true));
-        report.count(&State::new(settings), &denied, Outcome::Dropped, one, now);
-        let kind = report.drops(now).remove(0).kind;
+        let names = Names::load(std::path::Path::new("/nonexistent")).unwrap();
+        let kind = kind(&names, &State::new(settings), &denied, Outcome::Dropped);
         let shown = [kind.service.clone(), kind.endpoint(), kind.protocol];
         assert_eq!(shown, ["-", "10.244.1.10", "-"]);
     }

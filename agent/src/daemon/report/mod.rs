@@ -3,5 +3,8 @@
 pub mod denial_log;
 pub mod kube_events;
 pub mod metrics;
+mod pod_names;
 pub mod ring_buffer;
 pub mod tally;
+
+pub use pod_names::Names;

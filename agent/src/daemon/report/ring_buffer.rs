@@ -6,7 +6,7 @@ pub use budget::Budget;
 
 use anyhow::{Context as _, Result};
 use aya::maps::{MapData, RingBuf};
-use epguard_common::{Event, Outcome, Reason};
+use epguard_common::Event;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
@@ -96,13 +96,6 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
     Some(unsafe { bytes.as_ptr().cast::<Event>().read_unaligned() })
 }
 
-/// The reason and the outcome of an event as text.
-#[must_use]
-pub fn words(event: &Event) -> (&'static str, &'static str) {
-    let reason = Reason::from_number(event.reason).unwrap_or(Reason::Nothing);
-    (reason.as_str(), Outcome::from_number(event.outcome).map_or("unknown", Outcome::as_str))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,13 +105,5 @@ mod tests {
         assert!(parse(&[0; size_of::<Event>()]).is_some());
         assert!(parse(&[0; size_of::<Event>() - 1]).is_none());
         assert!(parse(&[]).is_none());
-    }
-
-    #[test]
-    fn an_event_is_described_by_reason_and_outcome() {
-        let event =
-            Event { reason: Reason::Reused as u32, outcome: Outcome::Dropped as u32, ..Event::default() };
-        assert_eq!(words(&event), ("reused", "dropped"));
-        assert_eq!(words(&Event { reason: 99, outcome: 99, ..event }), ("none", "unknown"));
     }
 }

@@ -4,14 +4,12 @@
 //! denied packets, alarms -> topic (about which object) -> series (when, pure) -> event -> writer (a task of its own)
 //! ```
 
-mod denial;
 mod event;
 mod series;
 mod topic;
 mod writer;
 
-pub use denial::Denial;
-pub use topic::Subject;
+pub use topic::{Case, Denial, Subject};
 
 use clap::ValueEnum;
 use epguard_core::state::Trip;
@@ -67,7 +65,8 @@ impl Announcer {
     /// Queues an alarm: the breaker holds denials of this Service.
     pub fn tripped(&mut self, now: Duration, service: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
-            self.series.record(now, Topic::tripped(service), 1, || topic::alarm(trip));
+            let topic = Topic { about: service, case: None };
+            self.series.record(now, topic, 1, || topic::alarm(trip));
         }
     }
 
@@ -92,9 +91,9 @@ impl Announcer {
         if self.queue.is_closed() {
             return;
         }
-        for due in self.series.due(now) {
-            let event = event::event(&due, &self.node, now, Timestamp::now());
-            let repeated = due.repeated;
+        for (topic, course) in self.series.due(now) {
+            let event = event::event(&topic, &course, &self.node, now, Timestamp::now());
+            let repeated = course.written.is_some();
             self.dropped += u64::from(self.queue.try_send(Entry { event, repeated }).is_err());
         }
         self.dropped += self.series.take_forgotten();

@@ -31,19 +31,9 @@ pub struct Series {
     forgotten: u64,
 }
 
-/// A topic and its Event.
-#[derive(Debug)]
-struct Course {
-    event: Due,
-    /// When the Event was written last, and the count that it showed.
-    written: Option<(Duration, u64)>,
-}
-
-/// The occurrences of a topic: an Event to write.
+/// The occurrences of a topic, and its Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
-    /// The topic of the Event.
-    pub topic: Topic,
+pub struct Course {
     /// A number that no other topic has.
     pub number: u64,
     /// The text, from the first occurrence.
@@ -54,8 +44,8 @@ pub struct Due {
     pub first: Duration,
     /// Time of the last occurrence.
     pub last: Duration,
-    /// It was written before, with a lower count.
-    pub repeated: bool,
+    /// When the Event was written before, and the count that it showed.
+    pub written: Option<(Duration, u64)>,
 }
 
 impl Series {
@@ -66,21 +56,14 @@ impl Series {
 
     /// Counts so many occurrences of a topic. Beyond [`MAX`] topics, a new one counts only in [`Series::take_forgotten`].
     pub fn record(&mut self, now: Duration, topic: Topic, times: u64, note: impl FnOnce() -> String) {
-        if let Some(Course { event, .. }) = self.topics.get_mut(&topic) {
-            event.count += times;
-            event.last = event.last.max(now);
+        if let Some(course) = self.topics.get_mut(&topic) {
+            course.count += times;
+            course.last = course.last.max(now);
         } else if self.topics.len() < MAX {
-            let event = Due {
-                topic: topic.clone(),
-                number: self.next,
-                note: note(),
-                count: times,
-                first: now,
-                last: now,
-                repeated: false,
-            };
-            self.next = self.next.wrapping_add(1);
-            self.topics.insert(topic, Course { event, written: None });
+            let number = self.next;
+            self.next = number.wrapping_add(1);
+            let course = Course { number, note: note(), count: times, first: now, last: now, written: None };
+            self.topics.insert(topic, course);
         } else {
             self.forgotten += times;
         }
@@ -88,17 +71,18 @@ impl Series {
 
     /// The Events to write now, which count as written. New topics come before count updates; within each, the
     /// longest waiting comes first.
-    pub fn due(&mut self, now: Duration) -> Vec<Due> {
+    pub fn due(&mut self, now: Duration) -> Vec<(Topic, Course)> {
         self.expire(now);
-        let mut waiting: Vec<&mut Course> = self.topics.values_mut().collect();
-        waiting.retain(|course| course.is_due(now));
-        waiting.sort_by_key(|course| (course.written, course.event.first));
+        let mut waiting: Vec<(&Topic, &mut Course)> =
+            self.topics.iter_mut().filter(|(_, course)| course.is_due(now)).collect();
+        waiting.sort_by_key(|(_, course)| (course.written, course.first));
         let budget = &mut self.budget;
         let affordable = waiting.into_iter().take_while(|_| budget.take(now));
         affordable
-            .map(|Course { event, written }| {
-                event.repeated = written.replace((now, event.count)).is_some();
-                event.clone()
+            .map(|(topic, course)| {
+                let due = (topic.clone(), course.clone());
+                course.written = Some((now, course.count));
+                due
             })
             .collect()
     }
@@ -110,10 +94,9 @@ impl Series {
 
     fn expire(&mut self, now: Duration) {
         self.topics.retain(|_, course| {
-            let remembered = now.saturating_sub(course.event.last) < MEMORY;
+            let remembered = now.saturating_sub(course.last) < MEMORY;
             if !remembered {
-                let written = course.written.map_or(0, |(_, count)| count);
-                self.forgotten += course.event.count - written;
+                self.forgotten += course.count - course.written.map_or(0, |(_, count)| count);
             }
             remembered
         });
@@ -123,7 +106,7 @@ impl Series {
 impl Course {
     fn is_due(&self, now: Duration) -> bool {
         let rested = |at| now.saturating_sub(at) >= REST;
-        self.written.is_none_or(|(at, count)| self.event.count > count && rested(at))
+        self.written.is_none_or(|(at, count)| self.count > count && rested(at))
     }
 }
 
@@ -137,10 +120,8 @@ mod tests {
     }
 
     fn topic(name: &str) -> Topic {
-        let kind = "Service";
-        let name = ("shop".into(), name.into());
-        let uid = None;
-        Topic::tripped(Subject { kind, name, uid })
+        let about = Subject { kind: "Service", name: ("shop".into(), name.into()), uid: None };
+        Topic { about, case: None }
     }
 
     fn record(series: &mut Series, at: Duration, name: &str, times: usize) {
@@ -152,7 +133,8 @@ mod tests {
     /// Name, count, and if it is repeated.
     fn due(series: &mut Series, at: Duration) -> Vec<(String, u64, bool)> {
         let due = series.due(at).into_iter();
-        due.map(|due| (due.topic.about.name.1.to_string(), due.count, due.repeated)).collect()
+        due.map(|(topic, course)| (topic.about.name.1.to_string(), course.count, course.written.is_some()))
+            .collect()
     }
 
     #[test]
@@ -167,8 +149,8 @@ mod tests {
         assert_eq!(due(&mut series, s(161)), [("web".into(), 1001, true)]);
         assert_eq!(due(&mut series, s(300)), [], "nothing new");
         record(&mut series, s(400), "web", 1);
-        let due = series.due(s(400)).remove(0);
-        assert_eq!((due.count, due.repeated, due.number), (1002, true, 7));
+        let (_, due) = series.due(s(400)).remove(0);
+        assert_eq!((due.count, due.written, due.number), (1002, Some((s(161), 1001)), 7));
         assert_eq!((due.first, due.last, due.note.as_str()), (s(100), s(400), "at 100s"));
     }
 

@@ -147,7 +147,7 @@ async fn send(client: &Client, event: &Event, repeated: bool) -> Result<(), kube
 #[cfg(test)]
 mod tests {
     use super::super::event::event;
-    use super::super::series::Due;
+    use super::super::series::Course;
     use super::super::topic::{Subject, Topic};
     use super::*;
     use http_body_util::Full;
@@ -160,16 +160,10 @@ mod tests {
     fn entry(number: u64, repeated: bool) -> Entry {
         let about = Subject { kind: "Service", name: ("shop".into(), "web".into()), uid: None };
         let moment = Duration::from_secs(1);
-        let due = Due {
-            topic: Topic::tripped(about),
-            number,
-            note: String::new(),
-            count: 2,
-            first: moment,
-            last: moment,
-            repeated,
-        };
-        let event = event(&due, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
+        let course =
+            Course { number, note: String::new(), count: 2, first: moment, last: moment, written: None };
+        let topic = Topic { about, case: None };
+        let event = event(&topic, &course, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
         Entry { event, repeated }
     }
 

@@ -8,18 +8,28 @@
 //! Nothing is counted here twice: a metric is a figure of the [`Status`](crate::shared::status::Status) or a number in the kernel.
 //! Every label has a fixed, small set of values; names of pods and Services are in the log and in the status.
 
-mod args;
 mod health;
-mod metric;
 mod samples;
 mod server;
 mod table;
 mod text;
 mod timings;
 
-pub use args::MetricsArgs;
-pub use metric::{Kind, Metric};
 pub use server::{Pages, bind, serve};
 pub use table::METRICS;
-pub use text::render;
+pub use text::{Metric, render};
 pub use timings::Timings;
+
+use clap::Args;
+use std::net::SocketAddr;
+
+/// Where metrics and health are served.
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    /// Where to serve /metrics over HTTP, without authentication; the metrics name no objects
+    #[arg(long = "metrics-listen", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9467")]
+    pub listen: SocketAddr,
+    /// Where to serve /healthz and /readyz over HTTP, for the kubelet: keep it on loopback
+    #[arg(long = "health-listen", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9468")]
+    pub health: SocketAddr,
+}

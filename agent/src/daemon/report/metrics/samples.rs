@@ -1,17 +1,17 @@
-//! Reads the samples of the metrics that have labels.
+//! Reads the samples of metrics from the status and the kernel's counters.
 
-use super::metric::{Moment, Sample, Value};
-use crate::shared::status::{Cause, Evicted, Fill, Watch};
-use epguard_common::{Count, Effect, Mode, Outcome, Reason};
-use strum::VariantArray as _;
+use super::text::{Sample, Value};
+use crate::kernel::maps::Counters;
+use crate::shared::status::{Fill, Status, Watch};
+use epguard_common::{Count, Effect, Outcome, Reason};
 
-/// The values of the labels `action` and `mode` for a denied packet; `None` if the outcome is no denial's.
-fn denial(outcome: Outcome) -> Option<(&'static str, Mode)> {
-    match outcome.effect() {
-        Effect::Stopped(action) => Some((action.as_str(), Mode::Enforce)),
-        Effect::Observed => Some(("pass", Mode::Observe)),
-        Effect::Passed | Effect::Beside(_) => None,
-    }
+/// What metrics are read from.
+#[derive(Debug)]
+pub struct Moment {
+    /// The agent's state.
+    pub status: Status,
+    /// COUNTERS.
+    pub counters: Counters,
 }
 
 /// The sample of a metric without labels.
@@ -19,15 +19,20 @@ pub fn one<'a>(value: impl Into<Value<'a>>) -> Vec<Sample<'a>> {
     vec![(vec![], value.into())]
 }
 
-/// The same, or none if it is unknown.
-pub fn optional(value: Option<Value<'_>>) -> Vec<Sample<'_>> {
-    value.map(one).unwrap_or_default()
+/// The same for milliseconds; none if they are unknown.
+pub fn millis<'a>(ms: Option<u64>) -> Vec<Sample<'a>> {
+    ms.map(|ms| one(Value::millis(ms))).unwrap_or_default()
 }
 
 /// Samples by the value of one label.
-fn each<'a, V: Into<Value<'a>>>(values: impl IntoIterator<Item = (&'a str, V)>) -> Vec<Sample<'a>> {
+pub fn each<'a, V: Into<Value<'a>>>(values: impl IntoIterator<Item = (&'a str, V)>) -> Vec<Sample<'a>> {
     let values = values.into_iter();
     values.map(|(label, value)| (vec![label], value.into())).collect()
+}
+
+/// A sample for each reason.
+pub fn reasons<'a, V: Into<Value<'a>>>(of: impl Fn(&Reason) -> V) -> Vec<Sample<'a>> {
+    each(Reason::TO_DENY.map(|reason| (reason.as_str(), of(&reason))))
 }
 
 impl Moment {
@@ -40,9 +45,12 @@ impl Moment {
     pub(super) fn denied(&self, of: fn(Count) -> u64) -> Vec<Sample<'_>> {
         let each = |reason: Reason| {
             Outcome::of_denials().filter_map(move |outcome| {
-                let (action, mode) = denial(outcome)?;
-                let labels = vec![reason.as_str(), action, mode.as_str()];
-                Some((labels, of(self.count(reason, outcome)).into()))
+                let (action, mode) = match outcome.effect() {
+                    Effect::Stopped(action) => (action.as_str(), "enforce"),
+                    Effect::Observed => ("pass", "observe"),
+                    Effect::Passed | Effect::Beside(_) => return None,
+                };
+                Some((vec![reason.as_str(), action, mode], of(self.count(reason, outcome)).into()))
             })
         };
         Reason::TO_DENY.into_iter().flat_map(each).collect()
@@ -63,43 +71,9 @@ impl Moment {
         one(each.into_iter().sum::<u64>())
     }
 
-    pub(super) fn wrong_denies(&self) -> Vec<Sample<'_>> {
-        let wrong = |reason: Reason| self.status.wrong_denies.get(&reason).copied();
-        each(Reason::TO_DENY.map(|reason| (reason.as_str(), wrong(reason).unwrap_or_default())))
-    }
-
-    pub(super) fn demoted(&self) -> Vec<Sample<'_>> {
-        let demoted = |reason: Reason| self.status.demoted.contains(&reason);
-        each(Reason::TO_DENY.map(|reason| (reason.as_str(), demoted(reason))))
-    }
-
-    pub(super) fn gaps(&self) -> Vec<Sample<'_>> {
-        let gaps = |cause: Cause| self.status.translators.gaps.iter().any(|gap| gap.cause == cause);
-        each(Cause::VARIANTS.iter().map(|cause| ((*cause).into(), gaps(*cause))))
-    }
-
-    pub(super) fn evicted(&self) -> Vec<Sample<'_>> {
-        let Evicted { drops, review } = self.status.figures.evicted;
-        each([("drops", drops), ("review", review)])
-    }
-
-    pub(super) fn mode(&self) -> Vec<Sample<'_>> {
-        each(Mode::ALL.map(|mode| (mode.as_str(), self.status.mode == Some(mode))))
-    }
-
     pub(super) fn watches<'a>(&'a self, of: fn(&'a Watch) -> Option<Value<'a>>) -> Vec<Sample<'a>> {
         let watches = self.status.watches.iter();
         each(watches.filter_map(|(name, watch)| Some((name.as_str(), of(watch)?))))
-    }
-
-    pub(super) fn pods(&self) -> Vec<Sample<'_>> {
-        let pods = self.status.figures.pods.iter();
-        each(pods.map(|(state, n)| (state.as_str(), *n)))
-    }
-
-    pub(super) fn ips(&self) -> Vec<Sample<'_>> {
-        let ips = self.status.figures.ips.iter();
-        each(ips.map(|(state, n)| (state.as_str(), *n)))
     }
 
     pub(super) fn maps(&self, of: fn(&Fill) -> usize) -> Vec<Sample<'_>> {

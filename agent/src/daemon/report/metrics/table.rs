@@ -1,15 +1,18 @@
 //! Every metric. What is served comes from this table, and tests compare docs/metrics.md, the alerts and the dashboard
 //! with it.
 
-use super::metric::{Kind, Metric, Value};
-use super::samples::{one, optional};
-use epguard_common::Outcome;
+use super::samples::{each, millis, one, reasons};
+use super::text::{Metric, Value};
+use crate::shared::status::Cause;
+use epguard_common::{Mode, Outcome};
+use prometheus_client::metrics::MetricType;
+use strum::VariantArray as _;
 
 /// `KIND NAME(LABEL, ...) HELP => how the samples are read;`
 macro_rules! metrics {
     ($($kind:ident $name:ident($($label:ident),*) $help:literal => $samples:expr;)*) => {
         &[$(Metric {
-            kind: Kind::$kind,
+            kind: MetricType::$kind,
             name: stringify!($name),
             labels: &[$(stringify!($label)),*],
             help: $help,
@@ -67,37 +70,43 @@ const PACKETS: &[Metric] = metrics! {
 
 const TRUST: &[Metric] = metrics! {
     Counter wrong_denies(reason) "Denials that later evidence showed to be wrong"
-        => |moment| moment.wrong_denies();
+        => |moment| reasons(|reason| moment.status.wrong_denies.get(reason).copied().unwrap_or_default());
     Gauge reason_demoted(reason) "1 for a reason that is only observed because it was wrong"
-        => |moment| moment.demoted();
+        => |moment| reasons(|reason| moment.status.demoted.contains(reason));
     Gauge breaker_held_services() "Services with denials that wait for a second list"
         => |moment| one(moment.status.breaker.len());
     Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
         => |moment| one(moment.status.breaker.iter().map(|service| service.held).sum::<usize>());
     Gauge intent_gaps(cause) "1 while packets show no Service for this cause, so that they pass"
-        => |moment| moment.gaps();
+        => |moment| {
+            let gaps = |cause| moment.status.translators.gaps.iter().any(|gap| gap.cause == cause);
+            each(Cause::VARIANTS.iter().map(|cause| ((*cause).into(), gaps(*cause))))
+        };
     Gauge refused_denials() "Denials that no map has room for; these packets pass"
         => |moment| one(moment.status.refused);
     Counter records_evicted(table) "Records of denials that others evicted"
-        => |moment| moment.evicted();
+        => |moment| {
+            let evicted = moment.status.figures.evicted;
+            each([("drops", evicted.drops), ("review", evicted.review)])
+        };
     Gauge uncounted_denials() "Denials without a count of their own; their packets are counted by reason only"
         => |moment| one(moment.status.figures.uncounted);
 };
 
 const VIEW: &[Metric] = metrics! {
     Gauge mode(mode) "1 for the node's mode, 0 for the others"
-        => |moment| moment.mode();
+        => |moment| each(Mode::ALL.map(|mode| (mode.as_str(), moment.status.mode == Some(mode))));
     Gauge synced() "1 once every watch has shown a whole list"
         => |moment| one(moment.status.synced);
-    GaugeSeconds sync_duration() "From the agent's start until it was synced"
-        => |moment| optional(moment.status.figures.synced_after_ms.map(Value::millis));
-    GaugeSeconds view_age() "Age of the least fresh watch"
-        => |moment| optional(moment.status.view_age_ms.map(Value::millis));
-    GaugeSeconds lease_remaining() "Until denials end unless renewed; 0 when they have ended"
-        => |moment| one(Value::millis(u64::try_from(moment.status.lease_ms).unwrap_or(0)));
+    Gauge sync_duration_seconds() "From the agent's start until it was synced"
+        => |moment| millis(moment.status.figures.synced_after_ms);
+    Gauge view_age_seconds() "Age of the least fresh watch"
+        => |moment| millis(moment.status.view_age_ms);
+    Gauge lease_remaining_seconds() "Until denials end unless renewed; 0 when they have ended"
+        => |moment| millis(Some(u64::try_from(moment.status.lease_ms).unwrap_or(0)));
     Gauge watch_up(watch) "1 while the watch is connected and, if anything is denied, proven fresh"
         => |moment| moment.watches(|watch| Some(watch.up.into()));
-    GaugeSeconds watch_age(watch) "Since the watch was proven to show everything"
+    Gauge watch_age_seconds(watch) "Since the watch was proven to show everything"
         => |moment| moment.watches(|watch| watch.age_ms.map(Value::millis));
     Counter watch_restarts(watch) "How often the watch was lost"
         => |moment| moment.watches(|watch| Some(watch.restarts.into()));
@@ -108,15 +117,15 @@ const VIEW: &[Metric] = metrics! {
 const API: &[Metric] = metrics! {
     Counter api_requests() "Requests to the API server; a watch is one"
         => |moment| one(moment.status.figures.api.requests);
-    CounterSeconds api_throttled() "Time that requests waited for their turn"
-        => |moment| one(Value::Micros(moment.status.figures.api.throttled_us));
+    Counter api_throttled_seconds() "Time that requests waited for their turn"
+        => |moment| one(Value::micros(moment.status.figures.api.throttled_us));
 };
 
 const SIZES: &[Metric] = metrics! {
     Gauge pods(state) "Pods in the agent's index, by state"
-        => |moment| moment.pods();
+        => |moment| each(moment.status.figures.pods.iter().map(|(state, n)| (state.as_str(), *n)));
     Gauge ips(state) "IPs that pods own, and of these draining and in conflict; IPs with denials"
-        => |moment| moment.ips();
+        => |moment| each(moment.status.figures.ips.iter().map(|(state, n)| (state.as_str(), *n)));
     Gauge map_entries(map) "Entries of a map that the agent fills"
         => |moment| moment.maps(|fill| fill.entries);
     Gauge map_capacity(map) "Entries that the map has room for"
@@ -126,10 +135,10 @@ const SIZES: &[Metric] = metrics! {
 };
 
 const DURATIONS: &[Metric] = metrics! {
-    Histogram propagation() "From the receipt of an API event to the map write"
+    Histogram propagation_seconds() "From the receipt of an API event to the map write"
         => |moment| one(&moment.status.figures.propagation);
-    Histogram slice_propagation() "From the change behind an EndpointSlice's event to the map write"
+    Histogram slice_propagation_seconds() "From the change behind an EndpointSlice's event to the map write"
         => |moment| one(&moment.status.figures.slice_propagation);
-    Histogram ip_reuse_gap() "From the release of an IP to its next owner, up to 10 minutes"
+    Histogram ip_reuse_gap_seconds() "From the release of an IP to its next owner, up to 10 minutes"
         => |moment| one(&moment.status.figures.reuse_gap);
 };

@@ -1,10 +1,13 @@
-//! `<run-dir>/names.json`: names of the pods that denials are about, for the agent's next process. Pinned maps hold UIDs only,
-//! and the API no longer shows a pod that is gone.
+//! Names of the pods that denials are about: they outlive the pods, since a packet may come after its pod is gone.
+//!
+//! `<run-dir>/names.json` has them for the agent's next process. Pinned maps hold UIDs only, and the API no longer shows a pod that
+//! is gone.
 
 use crate::shared::run_dir::NAMES;
 use anyhow::{Context as _, Result};
 use epguard_common::Uid;
-use epguard_core::facts::Name;
+use epguard_core::facts::{Name, named};
+use epguard_core::state::{Changes, State};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -16,10 +19,12 @@ use std::thread::{self, JoinHandle};
 /// How many names are stored, about 100 bytes each. After a restart, further denials show UIDs.
 const MOST: usize = 4_096;
 
-/// The file, and its content now or soon.
+/// The names, and the file that has them now or soon.
 #[derive(Debug)]
 pub struct Names {
-    known: BTreeMap<Uid, Name>,
+    pods: BTreeMap<Uid, Name>,
+    /// Whether names were added since the file was written.
+    is_unsaved: bool,
     /// Sends each new content to the thread that writes it; none once the thread is to end.
     write: Option<Sender<BTreeMap<Uid, Name>>>,
     writer: Option<JoinHandle<()>>,
@@ -30,34 +35,78 @@ impl Names {
     /// a slow disk must not stop the agent. Errors: no thread can be started.
     pub fn load(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join(NAMES);
-        let known = fs::read(&path).ok().and_then(|text| parse(&text));
+        let pods = fs::read(&path).ok().and_then(|text| parse(&text)).unwrap_or_default();
         let (write, contents) = mpsc::channel();
         let writer = thread::Builder::new()
             .name("names".into())
             .spawn(move || write_each(&path, &contents))
             .context("cannot start the thread that writes names")?;
-        Ok(Self { known: known.unwrap_or_default(), write: Some(write), writer: Some(writer) })
+        Ok(Self { pods, is_unsaved: false, write: Some(write), writer: Some(writer) })
     }
 
-    /// The stored names.
+    /// The names that denials refer to; at first those of the file.
     #[must_use]
-    pub fn known(&self) -> &BTreeMap<Uid, Name> {
-        &self.known
+    pub const fn known(&self) -> &BTreeMap<Uid, Name> {
+        &self.pods
+    }
+
+    /// Adds the names that changed denials refer to.
+    pub fn add(&mut self, state: &State, changes: &Changes) {
+        let tables = state.tables();
+        let denied = changes.denied.iter().filter_map(|key| tables.denied.get(key));
+        let denied = denied.flat_map(|denial| [denial.dead_uid, denial.owner_uid]);
+        for uid in denied.chain(orphaned(state)) {
+            if let Some(name) = state.pod_name(uid) {
+                self.pods.entry(uid).or_insert_with(|| {
+                    self.is_unsaved = true;
+                    name.clone()
+                });
+            }
+        }
+    }
+
+    /// Keeps the names that denials refer to, and drops all others.
+    pub fn keep(&mut self, state: &State) {
+        let denied =
+            state.denials().flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
+        let named = |uid| Some((uid, self.name(state, uid)?.clone()));
+        let names = denied.chain(orphaned(state)).filter_map(named).collect();
+        self.store(names);
     }
 
     /// Stores these names, and queues the write unless they are unchanged. A failure is logged once: only names
     /// depend on it.
-    pub fn keep(&mut self, names: impl Iterator<Item = (Uid, Name)>) {
-        let names: BTreeMap<Uid, Name> = names.take(MOST).collect();
-        if names == self.known {
+    fn store(&mut self, names: BTreeMap<Uid, Name>) {
+        if !std::mem::take(&mut self.is_unsaved) && names == self.pods {
             return;
         }
-        self.known.clone_from(&names);
         if let Some(write) = &self.write {
+            let first = names.iter().take(MOST).map(|(uid, name)| (*uid, name.clone()));
             // An error would mean that the thread panicked, which is in the log.
-            let _ = write.send(names);
+            let _ = write.send(first.collect());
         }
+        self.pods = names;
     }
+
+    /// The name of a pod; also of a deleted pod while a denial refers to it.
+    #[must_use]
+    pub fn name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a Name> {
+        state.pod_name(uid).or_else(|| self.pods.get(&uid))
+    }
+
+    /// The name of a pod as text: its UID if the name is not known, `nobody` for [`Uid::NONE`].
+    #[must_use]
+    pub fn text(&self, state: &State, uid: Uid) -> String {
+        if uid == Uid::NONE {
+            return "nobody".to_owned();
+        }
+        self.name(state, uid).map_or_else(|| uid.to_string(), named)
+    }
+}
+
+/// The pods whose IPs are orphans.
+fn orphaned(state: &State) -> impl Iterator<Item = Uid> {
+    state.tables().terminated.values().map(|orphan_ip| orphan_ip.dead)
 }
 
 impl Drop for Names {
@@ -132,11 +181,11 @@ mod tests {
         let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
         let mut names = Names::load(&run_dir).unwrap();
         assert!(names.known().is_empty());
-        names.keep([(uid, name("a"))].into_iter());
+        names.store([(uid, name("a"))].into());
         drop(names);
         assert_eq!(read(&run_dir), BTreeMap::from([(uid, name("a"))]));
         let mut names = Names::load(&run_dir).unwrap();
-        names.keep(std::iter::empty());
+        names.store(BTreeMap::new());
         drop(names);
         assert!(read(&run_dir).is_empty());
         fs::remove_dir_all(run_dir).unwrap();
@@ -151,11 +200,11 @@ mod tests {
         let mut names = Names::load(&run_dir).unwrap();
         let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
         for pod in ["a", "b"] {
-            names.keep([(uid, name(pod))].into_iter());
+            names.store([(uid, name(pod))].into());
         }
         assert_eq!(names.known()[&uid], name("b"));
         assert!(!fs::read(aside).unwrap().is_empty());
-        names.keep([(uid, name("c"))].into_iter());
+        names.store([(uid, name("c"))].into());
         drop(names);
         assert_eq!(read(&run_dir)[&uid], name("c"));
         fs::remove_dir_all(run_dir).unwrap();

@@ -1,13 +1,10 @@
-//! Counts denied packets by what they have in common. Pure: callers pass the time.
+//! Counts denied packets by what they have in common, from the kernel's counts of each denial. Pure: callers pass the time.
 
-mod ledger;
-
-pub use ledger::Ledger;
-
+use crate::kernel::maps::Reading;
 use crate::shared::drops::{Dropped, Kind};
-use epguard_common::Count;
+use epguard_common::{Count, DenialCount, DenialKey, Outcome};
 use epguard_core::counts::Counts;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -141,17 +138,38 @@ impl Tally {
     }
 }
 
+/// The last reading of each denial.
+#[derive(Debug, Default)]
+pub struct Ledger(HashMap<DenialKey, DenialCount>);
+
+impl Ledger {
+    /// The packets since the last reading of this key, by outcome; outcomes without any are left out.
+    pub fn added(&mut self, reading: &Reading) -> Vec<(Outcome, Count)> {
+        let target = reading.denied.target;
+        let before =
+            if reading.ended { self.0.remove(&target) } else { self.0.insert(target, reading.count) };
+        let before = before.unwrap_or_default().each();
+        let now = reading.count.each();
+        now.zip(before)
+            .map(|((outcome, now), (_, before))| (outcome, now.since(before)))
+            .filter(|(_, count)| count.packets > 0)
+            .collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::maps::Denied;
+    use epguard_common::{Addr, Reason, Uid};
 
     fn kind(service: &str, endpoint: &str) -> Kind {
         Kind {
             service: service.into(),
             endpoint: endpoint.parse().unwrap(),
             protocol: "TCP".into(),
-            reason: epguard_common::Reason::Reused,
-            outcome: epguard_common::Outcome::Dropped,
+            reason: Reason::Reused,
+            outcome: Outcome::Dropped,
             meant: "shop/a".into(),
             hit: "shop/b".into(),
         }
@@ -230,5 +248,31 @@ mod tests {
         assert_eq!(all.len(), MAX_KINDS);
         let large = all.iter().filter(|row| row.kind.service == "shop/large");
         assert_eq!(large.count(), 90);
+    }
+
+    fn reading(dropped: u64, ended: bool) -> Reading {
+        let target = DenialKey::of_ip(Addr::v4([10, 244, 1, 10]));
+        Reading {
+            denied: Denied { target, reason: Reason::Terminated, dead: Uid::NONE, owner: Uid::NONE },
+            count: DenialCount {
+                dropped: Count { packets: dropped, bytes: dropped * 60, openings: dropped },
+                ..DenialCount::default()
+            },
+            ended,
+        }
+    }
+
+    fn added(ledger: &mut Ledger, dropped: u64, ended: bool) -> Vec<(Outcome, u64)> {
+        let added = ledger.added(&reading(dropped, ended)).into_iter();
+        added.map(|(outcome, count)| (outcome, count.packets)).collect()
+    }
+
+    #[test]
+    fn each_packet_is_counted_once_and_a_new_entry_begins_at_zero() {
+        let mut ledger = Ledger::default();
+        assert_eq!(added(&mut ledger, 7, false), [(Outcome::Dropped, 7)]);
+        assert_eq!(added(&mut ledger, 7, false), []);
+        assert_eq!(added(&mut ledger, 9, true), [(Outcome::Dropped, 2)]);
+        assert_eq!(added(&mut ledger, 9, false), [(Outcome::Dropped, 9)]);
     }
 }
