@@ -115,7 +115,7 @@ impl Agent {
         self.show_roles();
         self.translators.follow(&mut self.writer)?;
         let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
-        self.writer.judge_by_socket(in_force, everywhere && self.settled)?;
+        self.writer.view.judge_by_socket(in_force, everywhere && self.settled)?;
         self.keep_view_fresh()?;
         let denies = self.denies();
         self.lease.log(now(), denies);
@@ -270,7 +270,7 @@ impl Agent {
     fn keep_view_fresh(&mut self) -> Result<()> {
         let renewed = self.lease.renew(Clocks::now(), self.state.is_synced());
         if let Some(deadline) = renewed {
-            self.writer.renew_lease(nanoseconds(deadline))?;
+            self.writer.view.renew_lease(nanoseconds(deadline))?;
         }
         if self.denies() {
             for Due { watch, within } in self.lease.view.due(now()) {

@@ -125,7 +125,7 @@ impl Confirmation {
             "wrong deny{}",
             if demotes { ": this reason is only observed from now on" } else { "" }
         );
-        if demotes { writer.demote(case.reason) } else { Ok(()) }
+        if demotes { writer.config.demote(case.reason) } else { Ok(()) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! then.
 
 use crate::shared::status::ModeSource;
-use epguard_common::{Mode, Reason, ReasonModes};
+use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{self, Change, Name, named};
 
 /// The mode policy of this node.
@@ -42,22 +42,18 @@ pub struct Modes {
 }
 
 impl NodeModes {
-    /// The modes before the `ConfigMap` is read. `pinned` holds those that an earlier agent left in the maps, and whether it took them
-    /// from the `ConfigMap`; if not, the lower ones count, for an operator may have lowered either.
+    /// The modes before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left it, all-zero if there was none, and shows
+    /// whether it took its modes from the `ConfigMap`; if not, the lower ones count, for an operator may have lowered either.
     #[must_use]
-    pub fn new(
-        config_map: Option<Name>,
-        flags: (Mode, ReasonModes),
-        pinned: Option<(Mode, ReasonModes, bool)>,
-    ) -> Self {
+    pub fn new(config_map: Option<Name>, flags: (Mode, ReasonModes), pinned: &Config) -> Self {
         let flags = Modes { mode: flags.0, reasons: flags.1, source: ModeSource::Flags };
-        let pinned = pinned.filter(|_| config_map.is_some());
-        let in_force = pinned.map(|(mode, reasons, from_config_map)| {
-            let source = ModeSource::Pinned;
-            let pinned = Modes { mode, reasons, source };
-            if from_config_map { pinned } else { flags.lower(pinned) }
-        });
-        Self { flags, config_map, answer: Answer::None, in_force: in_force.unwrap_or(flags) }
+        let earlier = Modes { mode: pinned.mode, reasons: pinned.configured, source: ModeSource::Pinned };
+        let in_force = match config_map {
+            Some(_) if pinned.from_config_map != 0 => earlier,
+            Some(_) if *pinned != Config::default() => flags.lower(earlier),
+            _ => flags,
+        };
+        Self { flags, config_map, answer: Answer::None, in_force }
     }
 
     /// Takes in the content of the `ConfigMap`, or its deletion.

@@ -61,18 +61,18 @@ impl Translators {
             match entry_at() {
                 Ok(None) => {}
                 Ok(Some(at)) => {
-                    writer.read_entries_at(at)?;
+                    writer.view.change(|view| view.entry_at = at)?;
                     self.has_layout = true;
                     tracing::info!("packets are judged by their conntrack entries");
                 }
                 Err(error) => {
-                    writer.read_entries_at(0)?;
+                    writer.view.change(|view| view.entry_at = 0)?;
                     self.kernel = Some(format!("{error:#}"));
                 }
             }
         }
         self.is_on_cilium = self.cilium.follow(Instant::now())?;
-        writer.read_cilium(self.is_on_cilium)?;
+        writer.view.change(|view| view.cilium = self.is_on_cilium.into())?;
         let now = Instant::now();
         if self.read.is_none_or(|read| now.duration_since(read) >= SETTINGS) {
             self.read = Some(now);

@@ -2,7 +2,7 @@
 
 use super::harness::{corpus, run};
 use crate::daemon::mode_policy::NodeModes;
-use epguard_common::{Mode, Reason, ReasonModes};
+use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
     self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice, Watched,
 };
@@ -139,7 +139,8 @@ fn the_config_map_of_the_modes() {
         let Ok(map) = facts::ModePolicy::parse(json) else {
             return;
         };
-        let mut node_modes = NodeModes::new(Some(("epguard".into(), "epguard".into())), flags, None);
+        let mut node_modes =
+            NodeModes::new(Some(("epguard".into(), "epguard".into())), flags, &Config::default());
         let has_errors = !map.errors.is_empty();
         node_modes.apply(Change::Applied(map));
         let changed = node_modes.take_change(true);

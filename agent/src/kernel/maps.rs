@@ -4,45 +4,50 @@ mod config;
 mod counters;
 mod denial_counts;
 mod flows;
-mod full;
 mod gate;
 mod keyed;
 mod lock;
-mod modes;
-mod names;
-mod owners;
-mod restored;
-mod roles;
+#[cfg(test)]
+mod restore_fuzz;
 mod terminated;
 mod view;
+mod write;
 
-pub use config::{configuration, set_action};
+pub use config::{
+    ConfigMap, configuration, default_modes, interface_number, set_action, set_mode, show_mode,
+};
 pub use counters::{Counters, counters, packets};
 pub use denial_counts::{Denied, Reading};
 pub use keyed::KeyedMap;
 pub use lock::only_agent;
-pub use modes::{default_modes, set_mode, show_mode};
-pub use names::NAMES;
 pub use terminated::Lift;
+pub use view::ViewMap;
 
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
-use aya::maps::{Array, HashMap, MapData, MapError};
+use aya::maps::{HashMap, MapData};
 use denial_counts::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Backends, DenialKey, Owner, RawConfig, RawDenial, RawRole, ServiceNumber, Suspect,
-    Terminated, View, Vip,
+    ABI_VERSION, Addr, Backends, DenialKey, Owner, Rate, RawDenial, RawRole, ServiceNumber, Suspect,
+    Terminated, Vip,
 };
 use epguard_core::plan::{self, Op};
 use epguard_core::state::{Changes, Tables};
 use flows::Flows;
-use full::absent;
 use gate::GateMap;
 use keyed::take;
-use lock::ConfigLock;
-use restored::Restored;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
+use view::count;
+
+/// The names of all maps of the datapath, as pinned.
+#[rustfmt::skip]
+pub const NAMES: [&str; 27] = [
+    "GATE", "OWNERS", "SUSPECTS", "SERVICES", "DENIED", "BACKENDS", "FLOWS", "RETURNS", "OPENING", "OPENING_RETURNS",
+    "CLIENTS", "TERMINATED", "INTERFACES", "MACS", "CONNECTIONS", "CONFIG", "VIEW", "COUNTERS", "DENIAL_COUNTS", "EVENTS",
+    "ANSWERS", "CILIUM_CT4", "CILIUM_CT6", "CILIUM_NAT4", "CILIUM_NAT6", "CILIUM_SK4", "CILIUM_SK6",
+];
 
 /// The directory of the maps of this version, `<pin-dir>/v3`.
 #[must_use]
@@ -58,8 +63,12 @@ pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
     })
 }
 
-/// Writes the agent's state into the maps and renews their lease.
+/// Writes the agent's state into the maps.
 pub struct Writer {
+    /// CONFIG.
+    pub config: ConfigMap,
+    /// VIEW.
+    pub view: ViewMap,
     owners: HashMap<MapData, Addr, Owner>,
     suspects: KeyedMap<Addr, Suspect>,
     services: KeyedMap<Vip, ServiceNumber>,
@@ -67,10 +76,6 @@ pub struct Writer {
     backends: KeyedMap<DenialKey, Backends>,
     terminated: KeyedMap<Addr, Terminated>,
     interfaces: KeyedMap<u32, RawRole>,
-    config: Array<MapData, RawConfig>,
-    config_lock: Option<ConfigLock>,
-    view: Array<MapData, View>,
-    written_view: View,
     gate: GateMap,
     installed: Tables,
     /// Keys of entries that the kernel had no room for.
@@ -83,30 +88,51 @@ pub struct Writer {
     /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
     lifts: Vec<Lift>,
     sightings: Sightings,
-    restored: Restored,
+    /// The tables that an earlier process left.
+    restored: Tables,
+    restored_owners: BTreeMap<Addr, Owner>,
+    /// Restored owners that are the same pods now, and are still to be written.
+    kept_owners: BTreeSet<Addr>,
 }
 
 impl Writer {
     /// Takes over the maps of a loaded object: the denials and the lease of an earlier process stay until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf) -> Result<Self> {
-        let restored = Restored::read(ebpf)?;
-        let view: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
-        let pinned = view.get(&0, 0).context("cannot read VIEW")?;
-        let written_view = view::restored(pinned, &restored.tables);
+        let mut view = ViewMap::of(ebpf)?;
+        let owners: HashMap<_, Addr, Owner> = take(ebpf, "OWNERS")?.try_into()?;
+        let suspects: KeyedMap<Addr, Suspect> = KeyedMap::take(ebpf, "SUSPECTS")?;
+        let services = KeyedMap::take(ebpf, "SERVICES")?;
+        let denied: KeyedMap<DenialKey, RawDenial> = KeyedMap::take(ebpf, "DENIED")?;
+        let backends = KeyedMap::take(ebpf, "BACKENDS")?;
+        let terminated = KeyedMap::take(ebpf, "TERMINATED")?;
+        let (mut restored, mut unreadable) = (Tables::default(), Vec::new());
+        for (target, raw) in denied.entries().context("cannot read DENIED")? {
+            match raw.checked() {
+                Some(denial) => drop(restored.denied.insert(target, denial)),
+                None => unreadable.push(target),
+            }
+        }
+        let without_telemetry = |(ip, suspect)| (ip, Suspect { rate: Rate::default(), ..suspect });
+        let entries = suspects.entries().context("cannot read SUSPECTS")?;
+        restored.suspects = entries.into_iter().map(without_telemetry).collect();
+        restored.backends = backends.entries().context("cannot read BACKENDS")?.into_iter().collect();
+        restored.services = services.entries().context("cannot read SERVICES")?.into_iter().collect();
+        let entries = terminated.entries().context("cannot read TERMINATED")?.into_iter();
+        restored.terminated = entries.map(|(ip, entry)| (ip, terminated::orphan_ip(&entry))).collect();
+        view.restore(&restored)?;
         let mut writer = Self {
-            owners: take(ebpf, "OWNERS")?.try_into()?,
-            suspects: KeyedMap::take(ebpf, "SUSPECTS")?,
-            services: KeyedMap::take(ebpf, "SERVICES")?,
-            denied: KeyedMap::take(ebpf, "DENIED")?,
-            backends: KeyedMap::take(ebpf, "BACKENDS")?,
-            terminated: KeyedMap::take(ebpf, "TERMINATED")?,
-            interfaces: KeyedMap::take(ebpf, "INTERFACES")?,
-            config: take(ebpf, "CONFIG")?.try_into()?,
-            config_lock: None,
+            config: ConfigMap::of(ebpf)?,
             view,
-            written_view,
-            gate: GateMap::new(ebpf, &restored.tables)?,
-            installed: restored.tables.clone(),
+            restored_owners: owners.iter().collect::<Result<_, _>>().context("cannot read OWNERS")?,
+            owners,
+            suspects,
+            services,
+            denied,
+            backends,
+            terminated,
+            interfaces: KeyedMap::take(ebpf, "INTERFACES")?,
+            gate: GateMap::new(ebpf, &restored)?,
+            installed: restored.clone(),
             to_retry: Changes::default(),
             left_out: 0,
             counts: DenialCounts::of(ebpf)?,
@@ -115,9 +141,10 @@ impl Writer {
             lifts: Vec::new(),
             sightings: Sightings::default(),
             restored,
+            kept_owners: BTreeSet::new(),
         };
-        writer.write_view()?;
-        for target in std::mem::take(&mut writer.restored.unreadable) {
+        // Denials that no epguard wrote; the programs ignore them.
+        for target in unreadable {
             writer.write(&Op::RemoveDenial(target)).context("cannot write DENIED")?;
         }
         Ok(writer)
@@ -126,13 +153,32 @@ impl Writer {
     /// The tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
     #[must_use]
     pub const fn restored(&self) -> &Tables {
-        &self.restored.tables
+        &self.restored
+    }
+
+    /// True if restored owners are still to be written.
+    #[must_use]
+    pub fn has_backlog(&self) -> bool {
+        !(self.restored_owners.is_empty() && self.kept_owners.is_empty())
+    }
+
+    /// The greatest number of a Service that was ever written.
+    #[must_use]
+    pub const fn last_service(&self) -> u32 {
+        self.view.written().last_service
     }
 
     /// The time until which the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first the earlier process's lease.
     #[must_use]
     pub const fn lease_deadline_ns(&self) -> u64 {
-        self.written_view.lease_deadline_ns
+        self.view.written().lease_deadline_ns
+    }
+
+    /// Entries that the kernel had no room for when the tables were written last: those packets pass, or are rejected
+    /// instead of redirected.
+    #[must_use]
+    pub const fn left_out(&self) -> usize {
+        self.left_out
     }
 
     /// Writes the difference between what is installed and what is desired; false if there is none.
@@ -150,11 +196,12 @@ impl Writer {
         }
         // Before the first entry, and after the last: a packet that the gate ends lifts no denial.
         self.gate.open_for(&ops)?;
-        self.reserve_numbers(&ops)?;
+        self.view.reserve_numbers(&ops)?;
         self.settle_counts(&ops)?;
         self.left_out = 0;
-        if ops.iter().any(Op::is_of_backends) {
-            self.announce_flows(!desired.backends.is_empty())?;
+        if ops.iter().any(Op::is_of_backends) && !desired.backends.is_empty() {
+            // The programs look for answers to translate back, before the first flow may open.
+            self.view.change(|view| view.flows = view.flows.max(1))?;
         }
         for op in &ops {
             self.write_or_leave_out(op).with_context(|| format!("cannot write {op:?}"))?;
@@ -164,11 +211,13 @@ impl Writer {
             self.flows_go_on = true;
             self.flows.sweep_soon();
         }
-        self.written_view.suspects = count(desired.suspects.len());
-        self.written_view.terminated = count(desired.terminated.len());
-        self.written_view.flows = self.flow_count();
-        self.write_view()?;
-        if self.written_view.flows == 0 {
+        let flows = self.flow_count();
+        self.view.change(|view| {
+            view.suspects = count(desired.suspects.len());
+            view.terminated = count(desired.terminated.len());
+            view.flows = flows;
+        })?;
+        if flows == 0 {
             self.gate.forget_flows();
         }
         self.gate.close();
@@ -177,15 +226,13 @@ impl Writer {
 
     /// Removes flows that are over. Costs nothing if none can go on or begin.
     pub fn sweep_flows(&mut self) -> Result<()> {
-        if self.written_view.flows == 0 && !self.flows_go_on {
+        if self.view.written().flows == 0 && !self.flows_go_on {
             return Ok(());
         }
         self.flows_go_on = self.flows.sweep()?;
-        if self.written_view.flows != self.flow_count() {
-            self.written_view.flows = self.flow_count();
-            self.write_view()?;
-        }
-        if self.written_view.flows == 0 && self.gate.forget_flows() {
+        let flows = self.flow_count();
+        self.view.change(|view| view.flows = flows)?;
+        if flows == 0 && self.gate.forget_flows() {
             self.gate.close();
         }
         Ok(())
@@ -194,7 +241,7 @@ impl Writer {
     /// Whether redirected flows go on: then the view has to stay fresh for them.
     #[must_use]
     pub const fn has_redirected_flows(&self) -> bool {
-        self.written_view.flows != 0 && self.flows_go_on
+        self.view.written().flows != 0 && self.flows_go_on
     }
 
     /// How many redirected connections were in FLOWS at the last sweep.
@@ -203,58 +250,7 @@ impl Writer {
         self.flows.proven()
     }
 
-    /// Makes the programs look for answers to translate back, before the first flow may open.
-    fn announce_flows(&mut self, may_open: bool) -> Result<()> {
-        if !may_open || self.written_view.flows != 0 {
-            return Ok(());
-        }
-        self.written_view.flows = 1;
-        self.write_view()
-    }
-
     fn flow_count(&self) -> u32 {
         u32::from(self.flows_go_on) + count(self.installed.backends.len())
     }
-
-    /// Renews the lease of everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
-    pub fn renew_lease(&mut self, deadline_ns: u64) -> Result<()> {
-        self.written_view.lease_deadline_ns = deadline_ns;
-        self.write_view()
-    }
-
-    fn write(&mut self, op: &Op) -> Result<(), MapError> {
-        match op {
-            Op::RemoveDenial(target) => {
-                absent(self.denied.remove(target))?;
-                self.end_denial(target)
-            }
-            Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
-            Op::RemoveService(vip) => absent(self.services.remove(vip)),
-            Op::RemoveOwner(ip) => absent(self.owners.remove(ip)),
-            Op::PutDenial(target, denial) => {
-                self.counts.begin(target)?;
-                self.denied.insert(*target, *denial, 0)
-            }
-            Op::PutService(vip, number) => self.services.insert(*vip, *number, 0),
-            Op::PutSuspect(ip, suspect) => self.suspects.insert(*ip, *suspect, 0),
-            Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
-            Op::RemoveBackends(target) => absent(self.backends.remove(target)),
-            Op::PutBackends(target, backends) => self.backends.insert(*target, **backends, 0),
-            Op::RemoveTerminated(ip) => {
-                self.remove_terminated(*ip)?;
-                self.end_terminated(&DenialKey::of_ip(*ip))
-            }
-            Op::PutTerminated(ip, orphan_ip) => {
-                self.counts.begin(&DenialKey::of_ip(*ip))?;
-                self.put_terminated(*ip, *orphan_ip)
-            }
-        }
-    }
-}
-
-/// Flag of a map update: only a key that is not there.
-const BPF_NOEXIST: u64 = 1;
-
-fn count(entries: usize) -> u32 {
-    u32::try_from(entries).unwrap_or(u32::MAX)
 }

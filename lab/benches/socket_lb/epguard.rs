@@ -34,12 +34,12 @@ impl Epguard {
         let hooked = (0..2).any(|_| datapath.follow_socket_lb().unwrap());
         assert!(hooked, "{:?}", datapath.socket_lb());
         let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
-        writer.configure(Mode::Enforce, default_modes(), false).unwrap();
-        writer.judge_by_socket(true, true).unwrap();
+        writer.config.configure(Mode::Enforce, default_modes(), false).unwrap();
+        writer.view.judge_by_socket(true, true).unwrap();
         if denials == Denials::Many {
             writer.install(&tables()).unwrap();
         }
-        writer.renew_lease(u64::MAX).unwrap();
+        writer.view.renew_lease(u64::MAX).unwrap();
         Self { datapath, writer }
     }
 

@@ -40,14 +40,14 @@ impl Epguard {
             (datapath, writer, interfaces)
         };
         let (datapath, mut writer, interfaces) = node.run(load).unwrap();
-        writer.read_entries_at(entry_at().unwrap().unwrap()).unwrap();
-        writer.renew_lease(u64::MAX).unwrap();
+        writer.view.change(|view| view.entry_at = entry_at().unwrap().unwrap()).unwrap();
+        writer.view.renew_lease(u64::MAX).unwrap();
         Self { datapath, writer, node, interfaces, workdir }
     }
 
     /// Hooks all interfaces, in this mode and with these tables.
     pub(crate) fn hook(&mut self, mode: Mode, tables: &Tables) {
-        self.writer.configure(mode, default_modes(), false).unwrap();
+        self.writer.config.configure(mode, default_modes(), false).unwrap();
         self.writer.install(tables).unwrap();
         // As the agent does: until then redirected flows of an earlier agent may go on, and each packet is judged.
         self.writer.sweep_flows().unwrap();

@@ -120,9 +120,9 @@ impl Agent {
             return Ok(());
         }
         if let Some(modes) = self.node_modes.take_change(self.state.is_canary()) {
-            self.writer.configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
+            self.writer.config.configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
             let source = modes.source.as_str();
-            let reasons = self.writer.reasons().into_iter();
+            let reasons = self.writer.config.reasons().into_iter();
             let reasons: Vec<String> = reasons.map(|(reason, mode)| format!("{reason}={mode}")).collect();
             let reasons = reasons.join(",");
             tracing::info!(mode = modes.mode.as_str(), reasons, source, "mode set");
@@ -138,7 +138,7 @@ impl Agent {
         }
         let interfaces = || self.attachments.list();
         // `terminated` needs no record.
-        if self.writer.reasons().get(&Reason::Terminated) != Some(&Mode::Enforce) {
+        if self.writer.config.reasons().get(&Reason::Terminated) != Some(&Mode::Enforce) {
             self.translators.require_one(self.attachments.has_socket_lb())?;
         }
         let error = interfaces().find_map(|interface| interface.error.as_deref());

@@ -74,8 +74,8 @@ impl Agent {
         Status {
             mode_source: self.node_modes.in_force().source,
             config_map: self.node_modes.problem(),
-            reasons: self.writer.reasons(),
-            mode: self.writer.mode().ok(),
+            reasons: self.writer.config.reasons(),
+            mode: self.mode(),
             ranges: self.state.ranges().into(),
             applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
             translators: self.translators.shown(self.attachments.has_socket_lb()),
@@ -86,7 +86,7 @@ impl Agent {
             refused_by_namespace: self.state.tables().refused.clone(),
             breaker: confirmation::pending_denials(&self.state, now()),
             wrong_denies: confirmation::wrong_denies(&self.state),
-            demoted: self.writer.demoted(),
+            demoted: self.writer.config.demoted(),
             unproven: self.unproven(),
             possible_holders: self.possible_holders(now()),
             left_out: self.state.left_out(),
@@ -119,6 +119,11 @@ impl Agent {
         ips.insert(IpState::Denied, tables.denied.len() as u64);
         ips.insert(IpState::Terminated, tables.terminated.len() as u64);
         status
+    }
+
+    /// The mode in CONFIG; `epguard mode` may have changed it.
+    fn mode(&self) -> Option<Mode> {
+        self.writer.config.read().ok().map(|config| config.mode)
     }
 
     fn counted(&self) -> Figures {
@@ -203,7 +208,7 @@ impl Agent {
     /// A status with only the history of one IP, and what `epguard why` explains beside it.
     pub(super) fn history_of(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
-        let mode = self.writer.mode().map_or("unknown", Mode::as_str);
+        let mode = self.mode().map_or("unknown", Mode::as_str);
         // Without a denial the lease is not renewed, and none is needed.
         let mode = if self.lease.deadline() > clocks.boot || !self.denies() {
             mode.to_owned()

@@ -14,7 +14,7 @@ use crate::shared::status::Cause;
 use crate::watch;
 use aya::maps::{HashMap, Map};
 use clap::Parser as _;
-use epguard_common::Owner;
+use epguard_common::{Config, Owner};
 use epguard_core::facts::{Change, Object as _, Pod};
 use epguard_core::state::Settings;
 use std::path::{Path, PathBuf};
@@ -53,15 +53,15 @@ async fn agent(folder: &Path) -> Agent {
     let pace = Pace::new(1, 1);
     let client = pace.client(client::client(Some(&kubeconfig), None).await.unwrap());
     let mut datapath = Datapath::load(&pins, Hooks::Auto, 0).unwrap();
-    let writer = Writer::new(&mut datapath.ebpf).unwrap();
-    let writer = writer.lock_config(&pins).unwrap();
+    let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
+    writer.config.lock_in(&pins);
     let settings = Settings { node: args.node_name.clone(), ipam: args.ipam, ranges: args.ranges.ranges() };
     let state = State::new(settings);
     let translators = Translators::new(&Ok(0), folder, &pins);
     let (sender, _) = mpsc::channel(1);
     let watches = watch::start((&client, boot), ("n1", None), &sender);
     let announcer = Announcer::start(client, args.node_name.clone(), Announce::None);
-    let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), None);
+    let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), &Config::default());
     let names = Names::load(folder);
     let report = Report::new(names.unwrap(), announcer);
     Agent::new(state, writer, report, (datapath, translators), (watches, pace), node_modes, &args)

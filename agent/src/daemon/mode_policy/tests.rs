@@ -18,10 +18,16 @@ fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
     facts::ModePolicy { errors, ..map }
 }
 
+/// CONFIG of an earlier agent.
+fn earlier(mode: Mode, from_config_map: bool) -> Config {
+    Config { mode, configured: default_modes(), from_config_map: from_config_map.into(), ..Config::default() }
+}
+
 /// After an earlier agent that took `pinned` from the `ConfigMap`.
 fn node_modes(mode: Mode, pinned: Option<Mode>) -> NodeModes {
     let name = ("epguard".into(), "modes".into());
-    NodeModes::new(Some(name), (mode, default_modes()), pinned.map(|mode| (mode, default_modes(), true)))
+    let pinned = pinned.map(|mode| earlier(mode, true)).unwrap_or_default();
+    NodeModes::new(Some(name), (mode, default_modes()), &pinned)
 }
 
 fn change(node_modes: &mut NodeModes, canary: bool) -> Option<(Mode, &'static str)> {
@@ -94,8 +100,7 @@ fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot
 fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go() {
     for (flags, pinned) in [(Mode::Observe, Mode::Enforce), (Mode::Enforce, Mode::Observe)] {
         let name = Some(("epguard".into(), "modes".into()));
-        let pinned = Some((pinned, default_modes(), false));
-        let node_modes = NodeModes::new(name, (flags, default_modes()), pinned);
+        let node_modes = NodeModes::new(name, (flags, default_modes()), &earlier(pinned, false));
         assert_eq!(node_modes.in_force().mode, Mode::Observe);
     }
 }
@@ -111,8 +116,7 @@ fn a_refusal_after_the_config_map_was_read_changes_nothing() {
 
 #[test]
 fn without_a_config_map_the_flags_alone_count() {
-    let node_modes =
-        NodeModes::new(None, (Mode::Enforce, default_modes()), Some((Mode::Off, default_modes(), true)));
+    let node_modes = NodeModes::new(None, (Mode::Enforce, default_modes()), &earlier(Mode::Off, true));
     assert_eq!((node_modes.in_force().mode, node_modes.problem()), (Mode::Enforce, None));
 }
 

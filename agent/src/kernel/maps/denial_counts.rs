@@ -1,7 +1,9 @@
 //! `DENIAL_COUNTS`: the packets of each denial, as the kernel counts them. An entry is made before its denial and taken out
 //! after it, so that no packet is missed.
 
-use super::{BPF_NOEXIST, Writer, absent, full::is_full, take};
+use super::Writer;
+use super::keyed::take;
+use super::write::{BPF_NOEXIST, absent, is_full};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{MapData, MapError, PerCpuHashMap, PerCpuValues};

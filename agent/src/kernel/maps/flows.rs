@@ -1,6 +1,7 @@
 //! The maps of redirected flows: the programs add flows, and this module removes those that are over.
 
-use super::{KeyedMap, absent, take};
+use super::keyed::{KeyedMap, take};
+use super::write::absent;
 use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;

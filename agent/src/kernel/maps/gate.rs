@@ -1,6 +1,6 @@
 //! GATE: which addresses the tables hold, so that the programs end all other packets at a look.
 
-use super::take;
+use super::keyed::take;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};

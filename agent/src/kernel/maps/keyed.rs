@@ -50,7 +50,10 @@ where
     /// All entries; a value that belongs to another key is left out. If the kernel adds and removes entries meanwhile,
     /// the list may begin anew.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<(K, V), MapError>> {
-        values(self.0.iter())
+        self.0.iter().filter_map(|entry| match entry {
+            Ok((key, entry)) => entry.of(&key).map(|value| Ok((key, value))),
+            Err(error) => Some(Err(error)),
+        })
     }
 
     /// All entries, at once.
@@ -59,35 +62,8 @@ where
     }
 }
 
-/// All entries of a map of a loaded object, as [`KeyedMap::entries`].
-pub(super) fn loaded<K, V>(ebpf: &Ebpf, name: &str) -> Result<Vec<(K, V)>>
-where
-    K: Pod + PartialEq,
-    Keyed<K, V>: Pod,
-{
-    let map: HashMap<&MapData, K, Keyed<K, V>> = of_object(ebpf, name)?.try_into()?;
-    values(map.iter()).collect::<Result<_, _>>().with_context(|| format!("cannot read {name}"))
-}
-
 /// Takes a map out of a loaded object.
 pub(super) fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map> {
-    ebpf.take_map(name).with_context(|| no_map(name))
-}
-
-/// A map of a loaded object.
-pub(super) fn of_object<'a>(ebpf: &'a Ebpf, name: &str) -> Result<&'a Map> {
-    ebpf.map(name).with_context(|| no_map(name))
-}
-
-fn no_map(name: &str) -> String {
-    format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`")
-}
-
-fn values<K: PartialEq, V>(
-    entries: impl Iterator<Item = Result<(K, Keyed<K, V>), MapError>>,
-) -> impl Iterator<Item = Result<(K, V), MapError>> {
-    entries.filter_map(|entry| match entry {
-        Ok((key, entry)) => entry.of(&key).map(|value| Ok((key, value))),
-        Err(error) => Some(Err(error)),
-    })
+    let map = ebpf.take_map(name);
+    map.with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))
 }

@@ -5,7 +5,7 @@
 use super::directory;
 use anyhow::{Context as _, Result, bail};
 use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -31,51 +31,26 @@ pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
     Ok(Some(directory))
 }
 
-/// The lock of CONFIG. The agent and `epguard mode` and `epguard action` each change a part of CONFIG: a process that
-/// reads it and writes it back without the lock undoes another's change.
-#[derive(Debug)]
-pub struct ConfigLock {
-    directory: File,
-    path: PathBuf,
-}
-
-/// Unlocks CONFIG when dropped.
-#[derive(Debug)]
-pub struct LockGuard<'a>(&'a File);
-
-impl ConfigLock {
-    /// The lock of this pin directory. Errors: no maps are pinned there.
-    pub fn at(pin_dir: &Path) -> Result<Self> {
-        let path = directory(pin_dir);
-        let directory = File::open(&path).with_context(|| {
-            format!("no maps at {}: is `epguard agent` running with this --pin-dir?", path.display())
-        })?;
-        Ok(Self { directory, path })
-    }
-
-    /// Waits for the lock. Errors: another process holds it for a second.
-    pub fn hold(&self) -> Result<LockGuard<'_>> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.directory.try_lock() {
-                Ok(()) => return Ok(LockGuard(&self.directory)),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => bail!(
-                    "another process holds the lock of {}: see `lslocks`, and try again",
-                    self.path.display()
-                ),
-                Err(TryLockError::Error(error)) => {
-                    return Err(error).with_context(|| format!("cannot lock {}", self.path.display()));
-                }
+/// Takes the lock of CONFIG until the file is dropped. The agent and `epguard mode` and `epguard action` each change a part of
+/// CONFIG: a process that reads it and writes it back without the lock undoes another's change.
+///
+/// Errors: no maps are pinned there; another process holds the lock for a second.
+pub fn hold_config(pin_dir: &Path) -> Result<File> {
+    let path = directory(pin_dir);
+    let directory = File::open(&path).with_context(|| {
+        format!("no maps at {}: is `epguard agent` running with this --pin-dir?", path.display())
+    })?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match directory.try_lock() {
+            Ok(()) => return Ok(directory),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                bail!("another process holds the lock of {}: see `lslocks`, and try again", path.display())
             }
-        }
-    }
-}
-
-impl Drop for LockGuard<'_> {
-    fn drop(&mut self) {
-        if let Err(error) = self.0.unlock() {
-            tracing::warn!(%error, "cannot unlock CONFIG");
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+            }
         }
     }
 }
@@ -83,6 +58,7 @@ impl Drop for LockGuard<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn scratch(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("epguard-lock-{name}-{}", std::process::id()));
@@ -93,12 +69,11 @@ mod tests {
     #[test]
     fn a_change_of_config_waits_for_another_one_for_a_bounded_time() {
         let pin_dir = scratch("config");
-        let [one, other] = [(); 2].map(|()| ConfigLock::at(&pin_dir).unwrap());
-        let held = one.hold().unwrap();
-        let refused = other.hold().unwrap_err().to_string();
+        let held = hold_config(&pin_dir).unwrap();
+        let refused = hold_config(&pin_dir).unwrap_err().to_string();
         assert!(refused.contains("another process holds the lock of"), "{refused}");
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| drop(other.hold().unwrap()));
+            let waiting = scope.spawn(|| drop(hold_config(&pin_dir).unwrap()));
             drop(held);
             waiting.join().unwrap();
         });
@@ -112,7 +87,7 @@ mod tests {
         assert!(only.is_some());
         let refused = only_agent(&pin_dir).unwrap_err().to_string();
         assert!(refused.starts_with("another epguard agent holds"), "{refused}");
-        drop(ConfigLock::at(&pin_dir).unwrap().hold().unwrap());
+        drop(hold_config(&pin_dir).unwrap());
         drop(only);
         assert!(only_agent(&pin_dir).unwrap().is_some());
         fs::remove_dir_all(pin_dir).unwrap();

@@ -1,6 +1,7 @@
 //! TERMINATED, which the programs write too: a packet from an IP lifts its entry there, before the agent reads it.
 
-use super::{BPF_NOEXIST, Writer, absent};
+use super::Writer;
+use super::write::{BPF_NOEXIST, absent};
 use crate::shared::clock::{boot_ns, nanoseconds};
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;

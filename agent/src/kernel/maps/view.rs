@@ -1,67 +1,75 @@
-//! VIEW: what the programs may use to find out which Service a packet was aimed at.
+//! VIEW: what the programs may use to find out which Service a packet was aimed at, and until when they deny.
 
-use super::{Writer, count};
+use super::keyed::take;
 use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
+use aya::Ebpf;
+use aya::maps::{Array, MapData};
 use epguard_common::View;
 use epguard_core::plan::Op;
+use epguard_core::state::Tables;
 
-impl Writer {
-    /// The greatest number of a Service that was ever written.
-    #[must_use]
-    pub const fn last_service(&self) -> u32 {
-        self.written_view.last_service
+/// VIEW, as it was written last.
+pub struct ViewMap {
+    map: Array<MapData, View>,
+    written: View,
+}
+
+impl ViewMap {
+    /// Takes the map of a loaded object, as an earlier process left it.
+    pub(super) fn of(ebpf: &mut Ebpf) -> Result<Self> {
+        let map: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
+        let written = map.get(&0, 0).context("cannot read VIEW")?;
+        Ok(Self { map, written })
     }
 
-    /// Lets the programs read conntrack entries, which begin there in `struct nf_conn`; 0: none are read.
-    ///
-    /// Errors: VIEW cannot be written.
-    pub fn read_entries_at(&mut self, entry_at: u32) -> Result<()> {
-        if self.written_view.entry_at == entry_at {
-            return Ok(());
-        }
-        self.written_view.entry_at = entry_at;
-        self.write_view()
+    /// What the programs read now.
+    pub(super) const fn written(&self) -> &View {
+        &self.written
     }
 
-    /// Lets the programs look up connections in Cilium's maps.
-    ///
-    /// Errors: VIEW cannot be written.
-    pub fn read_cilium(&mut self, is_there: bool) -> Result<()> {
-        if self.written_view.cilium == u32::from(is_there) {
-            return Ok(());
+    /// Changes what the programs read. Errors: VIEW cannot be written.
+    pub fn change(&mut self, change: impl FnOnce(&mut View)) -> Result<()> {
+        let mut view = self.written;
+        change(&mut view);
+        if view != self.written {
+            self.map.set(0, view, 0).context("cannot write VIEW")?;
+            self.written = view;
         }
-        self.written_view.cilium = is_there.into();
-        self.write_view()
+        Ok(())
     }
 
-    /// Lets the programs look up the role of an interface before they judge what leaves there, from now on.
-    pub(super) fn look_up_roles(&mut self) -> Result<()> {
-        if self.written_view.relays != 0 {
-            return Ok(());
-        }
-        self.written_view.relays = 1;
-        self.write_view()
+    /// Counts the entries that an earlier process left.
+    pub(super) fn restore(&mut self, tables: &Tables) -> Result<()> {
+        // An older agent's VIEW may be gone.
+        let services = tables.services.values().map(|service| service.number);
+        let services = services.chain(tables.denied.keys().map(|key| key.service.number));
+        let last = services.max().unwrap_or(0);
+        self.change(|view| {
+            view.suspects = count(tables.suspects.len());
+            view.terminated = count(tables.terminated.len());
+            view.last_service = view.last_service.max(last);
+        })
+    }
+
+    /// Renews the lease of everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
+    pub fn renew_lease(&mut self, deadline_ns: u64) -> Result<()> {
+        self.change(|view| view.lease_deadline_ns = deadline_ns)
     }
 
     /// Lets the programs judge packets by where a socket load balancer has connected their sockets. Earlier entries of
     /// CONNECTIONS become invalid if calls may have been missed until now. `everywhere`: whether all interfaces are hooked.
-    ///
-    /// Errors: VIEW cannot be written.
     pub fn judge_by_socket(&mut self, in_force: bool, everywhere: bool) -> Result<()> {
-        let socket_lb = match (in_force, everywhere) {
-            (false, _) => 0,
-            (true, false) => View::FOUND,
-            (true, true) => View::HOOKED,
-        };
-        if self.written_view.socket_lb == socket_lb {
-            return Ok(());
-        }
-        if self.written_view.socket_lb == 0 {
-            self.written_view.socket_lb_epoch = epoch();
-        }
-        self.written_view.socket_lb = socket_lb;
-        self.write_view()
+        self.change(|view| {
+            if view.socket_lb == 0 && in_force {
+                view.socket_lb_epoch = epoch();
+            }
+            view.socket_lb = match (in_force, everywhere) {
+                (false, _) => 0,
+                (true, false) => View::FOUND,
+                (true, true) => View::HOOKED,
+            };
+        })
     }
 
     /// Writes the greatest number among new entries, before these: an agent that ends in between gives no number twice.
@@ -72,29 +80,13 @@ impl Writer {
             _ => None,
         });
         let last = numbers.max().unwrap_or(0);
-        if last <= self.written_view.last_service {
-            return Ok(());
-        }
-        self.written_view.last_service = last;
-        self.write_view()
-    }
-
-    pub(super) fn write_view(&mut self) -> Result<()> {
-        self.view.set(0, self.written_view, 0).context("cannot write VIEW")
+        self.change(|view| view.last_service = view.last_service.max(last))
     }
 }
 
-/// The view of an earlier process, for the entries that it left.
-pub(super) fn restored(pinned: View, tables: &epguard_core::state::Tables) -> View {
-    // An older agent's VIEW may be gone.
-    let services = tables.services.values().map(|service| service.number);
-    let services = services.chain(tables.denied.keys().map(|key| key.service.number));
-    View {
-        suspects: count(tables.suspects.len()),
-        terminated: count(tables.terminated.len()),
-        last_service: services.max().unwrap_or(0).max(pinned.last_service),
-        ..pinned
-    }
+/// A count of entries, as VIEW holds it.
+pub(super) fn count(entries: usize) -> u32 {
+    u32::try_from(entries).unwrap_or(u32::MAX)
 }
 
 /// The time in milliseconds, as far as 32 bits go.

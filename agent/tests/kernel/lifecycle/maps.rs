@@ -23,7 +23,7 @@ fn the_next_writer_restores_the_tables_the_lease_and_the_counters() {
     let lease = boot_ns() + 60_000_000_000;
     write(&node, |writer| {
         writer.install(&denying()).unwrap();
-        writer.renew_lease(lease).unwrap();
+        writer.view.renew_lease(lease).unwrap();
     });
     count(&node, 7);
     write(&node, |writer| {
@@ -61,21 +61,21 @@ fn the_first_write_removes_unknown_owners() {
 fn a_demoted_reason_stays_demoted_for_the_next_writer_until_the_operator_sets_it() {
     let node = Node::new();
     let configure = |writer: &mut Writer| {
-        writer.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
+        writer.config.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
     };
     write(&node, |writer| {
         configure(writer);
-        assert_eq!(writer.demoted(), []);
-        writer.demote(Reason::Reused).unwrap();
+        assert_eq!(writer.config.demoted(), []);
+        writer.config.demote(Reason::Reused).unwrap();
     });
     write(&node, |writer| {
         configure(writer);
-        assert_eq!(writer.demoted(), [Reason::Reused]);
+        assert_eq!(writer.config.demoted(), [Reason::Reused]);
     });
     maps::set_mode(&node.pins(), Mode::Enforce, Some(Reason::Reused)).unwrap();
     write(&node, |writer| {
         configure(writer);
-        assert_eq!(writer.demoted(), []);
+        assert_eq!(writer.config.demoted(), []);
     });
 }
 
@@ -177,7 +177,7 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
         assert_eq!(writer.last_service(), SERVICE.number);
         assert!(writer.install(&denying()).unwrap());
     });
-    write(&node, |writer| writer.renew_lease(7).unwrap());
+    write(&node, |writer| writer.view.renew_lease(7).unwrap());
     assert_eq!(view.get(&0, 0).unwrap().suspects, 1);
     // A VIEW of another layout is made anew, beside tables that stay.
     view.set(0, View::default(), 0).unwrap();

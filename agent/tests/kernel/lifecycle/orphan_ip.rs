@@ -18,12 +18,12 @@ pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     ip(&[format!("route add blackhole {X}/32")]);
     node.in_peer(|| ip(&[format!("route add {X}/32 via {OWN}")]));
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
-    writer.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
+    writer.config.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
     let orphan_ip = OrphanIp { dead: Uid { octets: [7; 16] }, mode: Mode::Enforce, lifted: None };
     let mut tables = Tables::default();
     tables.terminated.insert(Addr::from(std::net::IpAddr::V4(X)), orphan_ip);
     writer.install(&tables).unwrap();
-    writer.renew_lease(boot_ns() + 600_000_000_000).unwrap();
+    writer.view.renew_lease(boot_ns() + 600_000_000_000).unwrap();
     writer
 }
 

@@ -27,8 +27,9 @@ fn action_and_mode_are_switched_independently_and_at_once() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto);
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
-    writer.choose(ReasonActions::default(), LIMITS).unwrap();
-    writer.configure(Mode::Observe, maps::default_modes(), false).unwrap();
+    let actions = ReasonActions::default();
+    writer.config.change(|config| Config { actions, limits: LIMITS, ..config }).unwrap();
+    writer.config.configure(Mode::Observe, maps::default_modes(), false).unwrap();
     epguard(&node, &["action", "reject"]);
     epguard(&node, &["action", "drop", "--reason", "terminated"]);
     epguard(&node, &["mode", "enforce"]);
@@ -46,9 +47,9 @@ fn action_and_mode_are_switched_independently_and_at_once() {
 fn a_command_waits_while_another_process_changes_config() {
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto);
-    let writer = Writer::new(&mut datapath.ebpf).unwrap();
-    let mut writer = writer.lock_config(&node.pins()).unwrap();
-    writer.configure(Mode::Observe, maps::default_modes(), false).unwrap();
+    let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
+    writer.config.lock_in(&node.pins());
+    writer.config.configure(Mode::Observe, maps::default_modes(), false).unwrap();
     let directory = File::open(maps::directory(&node.pins())).unwrap();
     directory.lock().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
@@ -60,6 +61,6 @@ fn a_command_waits_while_another_process_changes_config() {
     directory.unlock().unwrap();
     assert!(command.wait().unwrap().success());
     assert_eq!(config(&node).mode, Mode::Enforce);
-    writer.demote(Reason::Reused).unwrap();
+    writer.config.demote(Reason::Reused).unwrap();
     assert_eq!(config(&node).mode, Mode::Enforce, "the agent keeps what it did not change");
 }

@@ -30,7 +30,7 @@ fn replace_under_traffic(hooks: Hooks) {
     let node = Node::new();
     let mut datapath = node.load(hooks);
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
-    writer.configure(Mode::Observe, maps::default_modes(), false).unwrap();
+    writer.config.configure(Mode::Observe, maps::default_modes(), false).unwrap();
     let peer = Addr::v4(PEER.parse::<std::net::Ipv4Addr>().unwrap().octets());
     let mut tables = Tables::default();
     tables.suspects.entry(peer).or_default().flags = Suspect::DRAINING;

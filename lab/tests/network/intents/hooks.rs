@@ -42,8 +42,8 @@ impl Hooks {
                 for (ifindex, role) in roles.numbers(|ifindex| roles.role(ifindex).is_some()) {
                     writer.set_role(ifindex, Some(role)).unwrap();
                 }
-                writer.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();
-                writer.read_entries_at(entry_at().unwrap().unwrap()).unwrap();
+                writer.view.renew_lease(boot_ns() + 3_600_000_000_000).unwrap();
+                writer.view.change(|view| view.entry_at = entry_at().unwrap().unwrap()).unwrap();
                 (datapath, writer)
             })
             .unwrap();
@@ -57,7 +57,7 @@ impl Hooks {
 
     /// Switches the mode.
     pub(crate) fn set_mode(&mut self, mode: Mode) {
-        self.writer.configure(mode, maps::default_modes(), false).unwrap();
+        self.writer.config.configure(mode, maps::default_modes(), false).unwrap();
     }
 
     /// Packets counted with any of these outcomes, for any reason.

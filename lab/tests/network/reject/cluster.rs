@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::figures::{Denied, Direct};
 use super::world::{World, rules};
-use epguard_common::{Action, AnswerLimits, Mode, Outcome as Counted, ReasonActions};
+use epguard_common::{Action, AnswerLimits, Config, Mode, Outcome as Counted, ReasonActions};
 use epguard_lab::proxy::{Protocol, Proxy, ProxyOptions, ServiceRule};
 use epguard_lab::traffic::{Call, Client, Outcome};
 
@@ -29,7 +29,8 @@ pub(crate) fn drop_all(world: &mut World) {
 
 /// Enforces all denials with this action.
 pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
-    world.hooks.writer.choose(ReasonActions::all(action), limits).unwrap();
+    let actions = ReasonActions::all(action);
+    world.hooks.writer.config.change(|config| Config { actions, limits, ..config }).unwrap();
     world.hooks.set_mode(Mode::Enforce);
 }
 

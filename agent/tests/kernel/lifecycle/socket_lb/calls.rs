@@ -119,7 +119,7 @@ fn a_call_goes_to_the_live_endpoint_and_a_datagram_is_refused() {
 fn a_dropped_call_is_refused_where_not_all_interfaces_are_hooked() {
     let (stranger, at, mut rig) = rig();
     rig.deny(at, UidState::Dead, None);
-    rig.writer.judge_by_socket(true, false).unwrap();
+    rig.writer.view.judge_by_socket(true, false).unwrap();
     assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
     assert_eq!(stranger.connections(), 0);
     assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 1);
@@ -167,7 +167,7 @@ fn calls_pass_once_the_lease_has_ended() {
     let (stranger, at, mut rig) = rig();
     rig.act(Action::Reject);
     rig.deny(at, UidState::Dead, None);
-    rig.writer.renew_lease(1).unwrap();
+    rig.writer.view.renew_lease(1).unwrap();
     assert!(rig.in_pod(|| TcpStream::connect(VIP)).is_ok());
     assert_eq!(stranger.connections(), 1);
     assert!(rig.count(Reason::Reused, Outcome::LeaseExpired).packets > 0);

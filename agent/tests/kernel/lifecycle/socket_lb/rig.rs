@@ -6,8 +6,8 @@ use crate::lifecycle::node::{Node, OWN, ifindex};
 use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{self, Writer};
 use epguard_common::{
-    Action, Addr, AnswerLimits, Backend, Backends, Count, Denial, DenialKey, Mode, Outcome, Owner, PerReason,
-    Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
+    Action, Addr, AnswerLimits, Backend, Backends, Config, Count, Denial, DenialKey, Mode, Outcome, Owner,
+    PerReason, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
 };
 use epguard_core::state::Tables;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -46,9 +46,9 @@ impl Rig {
         datapath.hook(ifindex("pod"), "pod").unwrap();
         follow(&mut datapath);
         let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
-        writer.configure(Mode::Enforce, ALL, false).unwrap();
-        writer.renew_lease(u64::MAX).unwrap();
-        writer.judge_by_socket(true, true).unwrap();
+        writer.config.configure(Mode::Enforce, ALL, false).unwrap();
+        writer.view.renew_lease(u64::MAX).unwrap();
+        writer.view.judge_by_socket(true, true).unwrap();
         let mut rig = Self { balancers: balancers.into(), datapath, writer, node, pod, root };
         rig.act(Action::Drop);
         rig
@@ -56,7 +56,8 @@ impl Rig {
 
     pub fn act(&mut self, action: Action) {
         let limits = AnswerLimits { per_suspect: 1_000, per_node: 10_000 };
-        self.writer.choose(PerReason::all(action), limits).unwrap();
+        let actions = PerReason::all(action);
+        self.writer.config.change(|config| Config { actions, limits, ..config }).unwrap();
     }
 
     /// From now on the Service at [`VIP`] denies the endpoint. Its flows may go to `live`.
@@ -84,7 +85,7 @@ impl Rig {
             self.writer.install_owners(&owners, &[addr(live)].into(), usize::MAX);
         }
         self.writer.install(&tables).unwrap();
-        self.writer.renew_lease(u64::MAX).unwrap();
+        self.writer.view.renew_lease(u64::MAX).unwrap();
     }
 
     /// In the pod: in its network namespace and its cgroup.

@@ -1,11 +1,13 @@
 //! Fuzzes the restore: the state restores any contents of the maps, and the plan leads back from them.
 
-use super::*;
+use super::terminated;
 use crate::fuzz::harness::run;
-use epguard_common::{Backend, Backends, MAX_BACKENDS, ServiceNumber, Uid, Vip};
+use epguard_common::{
+    Addr, Backend, Backends, DenialKey, MAX_BACKENDS, RawDenial, ServiceNumber, Suspect, Terminated, Uid, Vip,
+};
 use epguard_core::facts::{Fact, Presence, Watched};
 use epguard_core::plan;
-use epguard_core::state::{Ipam, Ranges, Settings, State};
+use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
 use std::time::Duration;
 
 /// Random octets, in the order of the maps' fields; zeros behind the end.

@@ -1,0 +1,138 @@
+//! Single writes to the maps, and those that the kernel refuses: it has no room for an entry, or has none to remove.
+
+use super::{Writer, gate};
+use anyhow::{Context as _, Result};
+use aya::maps::MapError;
+use epguard_common::{Addr, DenialKey, Owner, RawRole, Role};
+use epguard_core::plan::{self, Op};
+use epguard_core::sorted_map::SortedMap;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+
+/// Flag of a map update: only a key that is not there.
+pub(super) const BPF_NOEXIST: u64 = 1;
+
+impl Writer {
+    /// Writes to a map. An entry that finds no room is left out, together with an older one of the same key, and tried
+    /// again with the next change. Ending the agent would not help: its successor would meet the same full map.
+    pub(super) fn write_or_leave_out(&mut self, op: &Op) -> Result<(), MapError> {
+        let written = self.write(op);
+        let Some(removal) = op.removal().filter(|_| written.as_ref().is_err_and(is_full)) else {
+            written?;
+            self.note_installed(op);
+            return Ok(());
+        };
+        self.left_out += 1;
+        op.note(&mut self.to_retry);
+        self.write(&removal)?;
+        self.note_installed(&removal);
+        Ok(())
+    }
+
+    fn note_installed(&mut self, op: &Op) {
+        if let Some((addr, bit, added)) = gate::entry(op) {
+            let was_there = op.is_installed(&self.installed);
+            if added && !was_there {
+                self.gate.count(addr, bit);
+            } else if !added && was_there {
+                self.gate.uncount(addr, bit);
+            }
+        }
+        op.apply(&mut self.installed);
+    }
+
+    pub(super) fn write(&mut self, op: &Op) -> Result<(), MapError> {
+        match op {
+            Op::RemoveDenial(target) => {
+                absent(self.denied.remove(target))?;
+                self.end_denial(target)
+            }
+            Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
+            Op::RemoveService(vip) => absent(self.services.remove(vip)),
+            Op::RemoveOwner(ip) => absent(self.owners.remove(ip)),
+            Op::PutDenial(target, denial) => {
+                self.counts.begin(target)?;
+                self.denied.insert(*target, *denial, 0)
+            }
+            Op::PutService(vip, number) => self.services.insert(*vip, *number, 0),
+            Op::PutSuspect(ip, suspect) => self.suspects.insert(*ip, *suspect, 0),
+            Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
+            Op::RemoveBackends(target) => absent(self.backends.remove(target)),
+            Op::PutBackends(target, backends) => self.backends.insert(*target, **backends, 0),
+            Op::RemoveTerminated(ip) => {
+                self.remove_terminated(*ip)?;
+                self.end_terminated(&DenialKey::of_ip(*ip))
+            }
+            Op::PutTerminated(ip, orphan_ip) => {
+                self.counts.begin(&DenialKey::of_ip(*ip))?;
+                self.put_terminated(*ip, *orphan_ip)
+            }
+        }
+    }
+
+    /// Writes the owners that changed, those of the restored ones that are other pods now, and at most so many of the rest:
+    /// there are as many as pods. Returns how many found no room: they deny nothing, and no flow is redirected there.
+    pub fn install_owners(
+        &mut self,
+        owners: &SortedMap<Addr, Owner>,
+        changed: &BTreeSet<Addr>,
+        most: usize,
+    ) -> usize {
+        let mut written = BTreeSet::new();
+        for (ip, before) in std::mem::take(&mut self.restored_owners) {
+            let is_same = owners.get(&ip).is_some_and(|now| now.uid == before.uid);
+            let stale = if is_same { &mut self.kept_owners } else { &mut written };
+            stale.insert(ip);
+        }
+        let rest = self.kept_owners.iter().nth(most).copied();
+        let rest = rest.map(|rest| self.kept_owners.split_off(&rest)).unwrap_or_default();
+        written.extend(std::mem::replace(&mut self.kept_owners, rest));
+        written.retain(|ip| !changed.contains(ip));
+        plan::owners(owners, changed)
+            .chain(plan::owners(owners, &written))
+            .filter(|op| self.write(op).is_err())
+            .count()
+    }
+
+    /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
+    ///
+    /// Errors: a map cannot be written.
+    pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) -> Result<()> {
+        if role.is_some_and(Role::hands_on) {
+            // The programs look up the role of an interface before they judge what leaves there, from now on.
+            self.view.change(|view| view.relays = 1)?;
+        }
+        match role {
+            Some(role) => self.interfaces.insert(ifindex, RawRole::from(role), 0),
+            None => absent(self.interfaces.remove(&ifindex)),
+        }
+        .with_context(|| format!("cannot write INTERFACES for {ifindex}"))
+    }
+
+    /// Removes interfaces that went while no agent ran: their numbers may come again.
+    pub fn retain_roles(&mut self, is_there: impl Fn(u32) -> bool) {
+        let known: Vec<u32> = self.interfaces.keys().flatten().collect();
+        for ifindex in known.into_iter().filter(|ifindex| !is_there(*ifindex)) {
+            if let Err(error) = self.set_role(ifindex, None) {
+                tracing::warn!(error = format!("{error:#}"), "the role of an interface that is gone stays");
+            }
+        }
+    }
+}
+
+/// The map has its most entries, or the kernel no memory for another one.
+pub(super) fn is_full(error: &MapError) -> bool {
+    let MapError::SyscallError(error) = error else {
+        return false;
+    };
+    matches!(error.io_error.raw_os_error(), Some(libc::E2BIG | libc::ENOMEM))
+}
+
+/// Accepts the removal of an entry that another process has removed already.
+pub(super) fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
+    match result {
+        Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
