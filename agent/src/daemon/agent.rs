@@ -112,7 +112,7 @@ impl Agent {
             self.report.names.keep(&self.state);
         }
         self.attachments.tick();
-        self.show_roles();
+        self.attachments.write_roles(&mut self.writer);
         self.translators.follow(&mut self.writer)?;
         let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
         self.writer.view.judge_by_socket(in_force, everywhere && self.settled)?;
@@ -144,29 +144,13 @@ impl Agent {
             }
             LinkEvent::Looked(at) => self.state.begin_fact(now(), Fact::Presence(Presence::Looked(at))),
             LinkEvent::Settled => {
-                self.show_roles();
-                let attachments = &self.attachments;
-                self.writer.retain_roles(|ifindex| attachments.known_role(ifindex).is_some());
-                self.attachments.settled()?;
+                self.attachments.settled(&mut self.writer)?;
                 self.settled = true;
                 self.insist_on_hooks()?;
             }
         }
-        self.show_roles();
+        self.attachments.write_roles(&mut self.writer);
         Ok(())
-    }
-
-    pub(super) fn show_roles(&mut self) {
-        for (ifindex, role) in self.attachments.changed_roles() {
-            match self.writer.set_role(ifindex, role) {
-                Ok(()) => self.attachments.note_role(ifindex, role),
-                Err(error) => tracing::warn!(
-                    ifindex,
-                    error = format!("{error:#}"),
-                    "a role is tried again: Cilium's records and `terminated` need it"
-                ),
-            }
-        }
     }
 
     /// Takes in reports of packets that were denied, or that lift a denial, as many as the node's budget allows.

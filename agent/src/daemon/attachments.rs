@@ -1,11 +1,10 @@
 //! The interfaces that carry our hooks: hooks new ones, checks hooked ones and retries failed ones.
 
-mod early;
-mod interface_roles;
-mod socket_lb;
+mod roles;
 mod waiting;
 
-use crate::kernel::datapath::{Chain, Datapath, KernelPath, failed_with};
+use crate::kernel::datapath::{Chain, Datapath, Hooks, failed_with};
+use crate::kernel::maps::Writer;
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
@@ -49,8 +48,8 @@ impl Attachments {
     #[must_use]
     pub fn new(datapath: Datapath, selection: Selection, must_enforce: bool, clsact_delay: Duration) -> Self {
         let delay = match datapath.path() {
-            KernelPath::Tcx => Duration::ZERO,
-            KernelPath::Clsact => clsact_delay,
+            Hooks::Clsact => clsact_delay,
+            _ => Duration::ZERO,
         };
         Self {
             waiting: Waiting::new(delay),
@@ -136,7 +135,9 @@ impl Attachments {
     }
 
     /// Every interface that existed at the start has been reported.
-    pub fn settled(&mut self) -> Result<()> {
+    pub fn settled(&mut self, writer: &mut Writer) -> Result<()> {
+        self.write_roles(writer);
+        writer.retain_roles(|ifindex| self.written.contains_key(&ifindex));
         if self.interfaces.is_empty() {
             bail!(
                 "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"

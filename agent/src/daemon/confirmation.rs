@@ -9,7 +9,6 @@ use crate::shared::status::PendingDenials;
 use crate::watch::Watches;
 use anyhow::Result;
 use clap::ValueEnum;
-use epguard_common::Reason;
 use epguard_core::facts::{Name, named};
 use epguard_core::state::{Evidence, Finding, State, Trip};
 use std::collections::BTreeMap;
@@ -142,12 +141,6 @@ pub fn pending_denials(state: &State, now: Duration) -> Vec<PendingDenials> {
             why: trip.why,
         })
         .collect()
-}
-
-/// How many denials the review found wrong, by reason, for the status.
-#[must_use]
-pub fn wrong_denies(state: &State) -> BTreeMap<Reason, u64> {
-    state.wrong_denies().clone()
 }
 
 fn ms(now: Duration, since: Duration) -> u64 {

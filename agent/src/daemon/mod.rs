@@ -1,12 +1,11 @@
 //! The node agent: facts in, maps written, reports out.
 
 pub mod agent;
-mod allocator;
 pub mod args;
 pub mod attachments;
 pub mod confirmation;
-mod executable;
 pub mod lease;
+mod memory;
 pub mod mode_policy;
 pub mod report;
 pub mod run;

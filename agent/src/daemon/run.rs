@@ -14,7 +14,7 @@ use crate::daemon::report::metrics::Pages;
 use crate::daemon::report::ring_buffer::Events;
 use crate::daemon::thread::start_thread;
 use crate::daemon::translators::Translators;
-use crate::daemon::{allocator, lease, telemetry};
+use crate::daemon::{lease, memory, telemetry};
 use crate::kernel::datapath::{Datapath, Pins, check_kernel, find_cgroup2};
 use crate::kernel::maps::{Writer, interface_number, only_agent};
 use crate::kernel::{cilium, conntrack};
@@ -41,7 +41,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Runs until a signal, or until an error after which nothing is protected any more.
 pub async fn run(args: AgentArgs) -> Result<()> {
-    allocator::return_memory();
+    memory::return_memory();
     telemetry::init(args.log_format, args.debug_datapath)?;
     warn_of_old_flags(&args);
     let _only_one = lock(&args.run.run_dir)?;

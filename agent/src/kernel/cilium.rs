@@ -4,8 +4,8 @@
 //! After a change of their size or flags Cilium pins new maps, and its endpoints use the ones before for some seconds (17 s seen). So
 //! the programs look both up.
 
+use super::datapath::bpf;
 use super::datapath::object::explain;
-use super::datapath::{bpf, map_of_maps};
 use super::maps;
 use anyhow::{Context as _, Result, bail};
 use aya::maps::MapData;
@@ -81,7 +81,7 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
         let own: Vec<_> = SHAPES.iter().filter(|shape| shape.outer == outer).collect();
         let mut opened = own.iter().filter_map(|shape| shape.open(directory).ok().flatten());
         let inner = opened.next().map_or_else(|| first.sample(), |(pinned, _)| Ok(pinned))?;
-        let made = map_of_maps::make(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
+        let made = bpf::make_map_of_maps(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
         let made = made.with_context(|| format!("cannot make {outer}"))?;
         bpf::pin(made.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
     }
@@ -140,11 +140,11 @@ impl Known {
         // Where a map of unknown shape is pinned, no map shows what Cilium has written since.
         let unknown = self.problem.is_some();
         if is_over(self.replaced) || unknown && self.replaced.is_some() {
-            map_of_maps::remove(open_outer(pin_dir, shape)?.as_fd(), shape.place + 1)?;
+            bpf::set_inner_map(open_outer(pin_dir, shape)?.as_fd(), shape.place + 1, None)?;
             self.replaced = None;
         }
         if is_over(self.unpinned) || unknown && self.map.is_some() {
-            map_of_maps::remove(open_outer(pin_dir, shape)?.as_fd(), shape.place)?;
+            bpf::set_inner_map(open_outer(pin_dir, shape)?.as_fd(), shape.place, None)?;
             (self.map, self.unpinned) = (None, None);
         }
         Ok(())
@@ -160,10 +160,10 @@ fn hand_over(
 ) -> Result<()> {
     let outer = open_outer(pin_dir, shape)?;
     if let Some((before, _)) = known.map.take() {
-        map_of_maps::set(outer.as_fd(), shape.place + 1, before.fd().as_fd())?;
+        bpf::set_inner_map(outer.as_fd(), shape.place + 1, Some(before.fd().as_fd()))?;
         known.replaced = Some(now);
     }
-    match map_of_maps::set(outer.as_fd(), shape.place, map.fd().as_fd()) {
+    match bpf::set_inner_map(outer.as_fd(), shape.place, Some(map.fd().as_fd())) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => bail!(
             "Cilium's {} has other flags than before, and epguard has to start again to read it",
             shape.pin

@@ -1,9 +1,9 @@
 //! Where the programs find a packet's conntrack entry in this kernel's memory.
 
 use super::btf::Btf;
-use super::datapath::programs::load;
 use anyhow::{Context as _, Result, bail, ensure};
-use aya_obj::generated::bpf_prog_type;
+use aya::programs::ProgramType;
+use aya::sys::{BpfHelper, is_helper_supported};
 use epguard_common::{Entry, Tuple};
 use std::mem::{offset_of, size_of};
 use std::path::Path;
@@ -93,14 +93,9 @@ fn read_layout(btf: &Btf<'_>) -> Result<u32> {
     Ok(start + inside)
 }
 
-/// `mov r1, r10` · `add r1, -8` · `mov r2, 0` · `mov r3, 0` · `call bpf_probe_read_kernel` · `mov r0, 0` · `exit`.
-const INSTRUCTIONS: [u64; 7] =
-    [0xa1bf, 0xffff_fff8_0000_0107, 0x02b7, 0x03b7, 0x0000_0071_0000_0085, 0xb7, 0x95];
-
-/// Whether TC programs may read the kernel's memory. Loads a program of seven instructions, and attaches it nowhere.
+/// Whether TC programs may read the kernel's memory.
 fn can_read_kernel() -> bool {
-    let instructions = INSTRUCTIONS.map(u64::to_ne_bytes);
-    load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, None, instructions.as_flattened()).is_ok()
+    is_helper_supported(ProgramType::SchedClassifier, BpfHelper::BPF_FUNC_probe_read_kernel).unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ mod config;
 mod counters;
 mod denial_counts;
 mod flows;
+#[cfg(test)]
+mod fuzz;
 mod gate;
 mod keyed;
 mod lock;
-#[cfg(test)]
-mod restore_fuzz;
 mod terminated;
 mod view;
 mod write;

@@ -2,7 +2,7 @@
 //! behind it wait.
 
 use super::{Agent, now};
-use crate::daemon::executable;
+use crate::daemon::memory;
 use crate::shared::status::Watch;
 use crate::watch::{Event, Message};
 use anyhow::{Result, bail};
@@ -63,7 +63,7 @@ impl Agent {
         }
         if self.state.is_synced() && !was_synced {
             self.timings.synced();
-            executable::return_pages();
+            memory::return_pages();
             tracing::info!("synced");
         }
         self.follow_fleet()?;

@@ -85,7 +85,7 @@ impl Agent {
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
             breaker: confirmation::pending_denials(&self.state, now()),
-            wrong_denies: confirmation::wrong_denies(&self.state),
+            wrong_denies: self.state.wrong_denies().clone(),
             demoted: self.writer.config.demoted(),
             unproven: self.unproven(),
             possible_holders: self.possible_holders(now()),

@@ -1,14 +1,10 @@
 //! The options of `epguard agent`.
 
-mod actions;
 mod api;
-mod ranges;
-mod reasons;
+mod denials;
 
-pub use actions::ActionArgs;
 pub use api::ApiArgs;
-pub use ranges::RangeArgs;
-pub use reasons::ReasonArgs;
+pub use denials::{ActionArgs, RangeArgs, ReasonArgs};
 
 use crate::daemon::report::metrics::MetricsArgs;
 use crate::daemon::telemetry::LogFormat;

@@ -1,10 +1,15 @@
-//! The commands of bpf(2) that aya has no function for: links by interface number, and operations on pinned links.
+//! The commands of bpf(2) that aya has no function for: links by interface number and order, queries by ids alone, operations on
+//! pinned links, and maps of maps.
 
-use aya_obj::generated::{BPF_F_BEFORE, BPF_F_QUERY_EFFECTIVE, bpf_attach_type, bpf_cmd, bpf_link_info};
-use std::ffi::CString;
+use aya_obj::generated::{
+    BPF_F_BEFORE, BPF_F_QUERY_EFFECTIVE, bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_map_type,
+    bpf_prog_info,
+};
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::mem::zeroed;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
 /// The target of a link.
@@ -34,37 +39,27 @@ pub fn link_create(
     target: Target<'_>,
     attach_type: bpf_attach_type,
 ) -> io::Result<OwnedFd> {
-    #[repr(C)]
-    struct Attr {
-        program: RawFd,
-        target: u32,
-        attach_type: u32,
-        flags: u32,
-        relative: u64,
-        revision: u64,
-    }
     // Without a reference program, `BPF_F_BEFORE` means before all others.
     let (target, flags) = match target {
         Target::Interface(ifindex) => (ifindex, BPF_F_BEFORE),
         Target::Xdp { ifindex, mode } => (ifindex, mode),
-        Target::Cgroup(directory) => (directory.as_raw_fd().cast_unsigned(), 0),
-        Target::CgroupFirst(directory) => (directory.as_raw_fd().cast_unsigned(), BPF_F_BEFORE),
+        Target::Cgroup(directory) => (number(directory), 0),
+        Target::CgroupFirst(directory) => (number(directory), BPF_F_BEFORE),
     };
-    let mut attr = Attr {
-        program: program.as_raw_fd(),
-        target,
-        attach_type: attach_type as u32,
-        flags,
-        relative: 0,
-        revision: 0,
-    };
+    let mut attr = empty();
+    attr.link_create.__bindgen_anon_1.prog_fd = number(program);
+    attr.link_create.__bindgen_anon_2.target_fd = target;
+    attr.link_create.attach_type = attach_type as u32;
+    attr.link_create.flags = flags;
     // SAFETY: `attr` has no pointers; the command returns a new descriptor.
     unsafe { descriptor(bpf(bpf_cmd::BPF_LINK_CREATE, &mut attr)?) }
 }
 
 /// Replaces the program of a link: at no moment is there none, or two. `ENOLINK` if the link is severed.
 pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
-    let mut attr = [link.as_raw_fd(), program.as_raw_fd(), 0, 0];
+    let mut attr = empty();
+    attr.link_update.link_fd = number(link);
+    attr.link_update.__bindgen_anon_1.new_prog_fd = number(program);
     // SAFETY: `attr` has no pointers.
     unsafe { bpf(bpf_cmd::BPF_LINK_UPDATE, &mut attr) }.map(drop)
 }
@@ -78,15 +73,20 @@ pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
 /// Pins a link (or a map, or a program) on a bpffs.
 pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
+    let mut attr = empty();
+    attr.__bindgen_anon_4.pathname = path.as_ptr().addr() as u64;
+    attr.__bindgen_anon_4.bpf_fd = number(object);
     // SAFETY: the path ends with 0, and lives until the call returns.
-    unsafe { bpf(bpf_cmd::BPF_OBJ_PIN, &mut at(&path, object.as_raw_fd())) }.map(drop)
+    unsafe { bpf(bpf_cmd::BPF_OBJ_PIN, &mut attr) }.map(drop)
 }
 
 /// Opens a pinned object; none if nothing is pinned there.
 pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
     let path = c_path(path)?;
+    let mut attr = empty();
+    attr.__bindgen_anon_4.pathname = path.as_ptr().addr() as u64;
     // SAFETY: the path ends with 0, and lives until the call returns.
-    match unsafe { bpf(bpf_cmd::BPF_OBJ_GET, &mut at(&path, 0)) } {
+    match unsafe { bpf(bpf_cmd::BPF_OBJ_GET, &mut attr) } {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         // SAFETY: the command returns a new descriptor.
         opened => unsafe { descriptor(opened?) }.map(Some),
@@ -95,22 +95,25 @@ pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
 
 /// Id of the program in a link.
 pub fn link_program(link: &OwnedFd) -> io::Result<u32> {
-    Ok(link_info(link)?.prog_id)
+    // SAFETY: all-zero is a value of the struct, without pointers.
+    Ok(unsafe { object_info::<bpf_link_info>(link) }?.prog_id)
 }
 
 /// The cgroup that a cgroup link is attached to, by the inode number of its directory; 0 if it is severed.
 pub fn link_cgroup(link: &OwnedFd) -> io::Result<u64> {
-    let info = link_info(link)?;
-    // SAFETY: every bit pattern is an integer; the kernel has filled in the variant of cgroup links.
-    Ok(unsafe { info.__bindgen_anon_1.cgroup.cgroup_id })
+    // SAFETY: as above; every bit pattern is an integer, and the kernel has filled in the variant of cgroup links.
+    unsafe { Ok(object_info::<bpf_link_info>(link)?.__bindgen_anon_1.cgroup.cgroup_id) }
 }
 
-fn link_info(link: &OwnedFd) -> io::Result<bpf_link_info> {
-    // SAFETY: all-zero is a valid value of this struct of integers and of a union of such.
-    let mut info = unsafe { std::mem::zeroed() };
-    // SAFETY: `info` has no pointers that are not 0.
-    unsafe { object_info(link.as_fd(), &mut info) }?;
-    Ok(info)
+/// Name of the program with this id: `ENOENT` if it is gone, `EPERM` without `CAP_SYS_ADMIN`.
+pub fn program_name(id: u32) -> io::Result<String> {
+    // SAFETY: the command takes no pointers, and returns a new descriptor.
+    let program = unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?)? };
+    // SAFETY: all-zero is a value of the struct, without pointers.
+    let octets =
+        unsafe { object_info::<bpf_prog_info>(&program) }?.name.map(|character| character.to_ne_bytes()[0]);
+    let name = CStr::from_bytes_until_nul(&octets).unwrap_or_default();
+    Ok(name.to_string_lossy().into_owned())
 }
 
 /// Ids of the TCX or netkit programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6 or
@@ -125,76 +128,90 @@ pub fn cgroup_programs(
     directory: BorrowedFd<'_>,
     attach_type: bpf_attach_type,
 ) -> io::Result<(Vec<u32>, u32)> {
-    query(directory.as_raw_fd().cast_unsigned(), attach_type, 0)
+    query(number(directory), attach_type, 0)
 }
 
 /// Ids of the programs that run for the processes of this cgroup, also from cgroups above it, in the order in which they run.
 pub fn effective_cgroup_programs(cgroup: &Path, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
     let directory = File::open(cgroup)?;
-    let target = directory.as_raw_fd().cast_unsigned();
-    query(target, attach_type, BPF_F_QUERY_EFFECTIVE).map(|(programs, _)| programs)
+    query(number(directory), attach_type, BPF_F_QUERY_EFFECTIVE).map(|(programs, _)| programs)
 }
 
 fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Result<(Vec<u32>, u32)> {
-    #[repr(C)]
-    struct Attr {
-        target: u32,
-        attach_type: u32,
-        query_flags: u32,
-        attach_flags: u32,
-        ids: u64,
-        count: u32,
-        reserved: u32,
-        unasked: [u64; 4],
-    }
     let mut ids = vec![0u32; PROGRAMS];
-    let mut attr = Attr {
-        target,
-        attach_type: attach_type as u32,
-        query_flags,
-        attach_flags: 0,
-        ids: ids.as_mut_ptr().addr() as u64,
-        count: u32::try_from(ids.len()).unwrap_or(u32::MAX),
-        reserved: 0,
-        unasked: [0; 4],
-    };
+    let mut attr = empty();
+    attr.query.__bindgen_anon_1.target_fd = target;
+    attr.query.attach_type = attach_type as u32;
+    attr.query.query_flags = query_flags;
+    attr.query.prog_ids = ids.as_mut_ptr().addr() as u64;
+    attr.query.__bindgen_anon_2.count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     // SAFETY: `ids` has room for `count` numbers.
     unsafe { bpf(bpf_cmd::BPF_PROG_QUERY, &mut attr) }?;
-    ids.truncate(attr.count as usize);
-    Ok((ids, attr.attach_flags))
+    // SAFETY: a struct of integers, which the kernel has filled in.
+    let (count, flags) = unsafe { (attr.query.__bindgen_anon_2.count, attr.query.attach_flags) };
+    ids.truncate(count as usize);
+    Ok((ids, flags))
 }
 
-/// Fills `info`, a struct as `BPF_OBJ_GET_INFO_BY_FD` writes it for this kind of object. The kernel refuses padding that is
-/// not zero: begin with `std::mem::zeroed`, since a struct literal may have any padding.
+/// Makes a map with places for other maps of the type, sizes and flags of `inner`.
+pub fn make_map_of_maps(name: &str, places: u32, inner: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut attr = empty();
+    attr.__bindgen_anon_1.map_type = bpf_map_type::BPF_MAP_TYPE_ARRAY_OF_MAPS as u32;
+    attr.__bindgen_anon_1.key_size = 4;
+    attr.__bindgen_anon_1.value_size = 4;
+    attr.__bindgen_anon_1.max_entries = places;
+    attr.__bindgen_anon_1.inner_map_fd = number(inner);
+    let mut octets = name.bytes().take(15);
+    attr.__bindgen_anon_1.map_name =
+        std::array::from_fn(|_| libc::c_char::from_ne_bytes([octets.next().unwrap_or(0)]));
+    // SAFETY: `attr` has no pointers; the command returns a new descriptor.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_MAP_CREATE, &mut attr)?) }
+}
+
+/// Puts a map into a place of a map of maps; none empties it. `EINVAL`: it has another type, size or flags than the first one.
+pub fn set_inner_map(outer: BorrowedFd<'_>, place: u32, inner: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let value = inner.map_or(-1, |inner| inner.as_raw_fd());
+    let mut attr = empty();
+    attr.__bindgen_anon_2.map_fd = number(outer);
+    attr.__bindgen_anon_2.key = (&raw const place).addr() as u64;
+    let command = match inner {
+        Some(_) => {
+            attr.__bindgen_anon_2.__bindgen_anon_1.value = (&raw const value).addr() as u64;
+            bpf_cmd::BPF_MAP_UPDATE_ELEM
+        }
+        None => bpf_cmd::BPF_MAP_DELETE_ELEM,
+    };
+    // SAFETY: keys and values of maps of maps have 4 octets, as `place` and `value` have, which live until the call returns.
+    match unsafe { bpf(command, &mut attr) } {
+        Err(error) if inner.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written.map(drop),
+    }
+}
+
+/// What the kernel reports of an object.
 ///
 /// # Safety
 ///
-/// Each pointer in `info` is 0, or leads to a live buffer with room for as much as the length beside it.
-pub(super) unsafe fn object_info<T>(object: BorrowedFd<'_>, info: &mut T) -> io::Result<()> {
-    #[repr(C)]
-    struct Attr {
-        object: RawFd,
-        length: u32,
-        info: u64,
-    }
-    let mut attr = Attr {
-        object: object.as_raw_fd(),
-        length: u32::try_from(size_of::<T>()).unwrap_or_default(),
-        info: std::ptr::from_mut(info).addr() as u64,
-    };
-    // SAFETY: the kernel writes at most `length` octets of `info`; the caller guarantees the pointers in it.
-    unsafe { bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr) }.map(drop)
+/// `T` is the struct that `BPF_OBJ_GET_INFO_BY_FD` writes for this kind of object; all-zero is a value of it, and each pointer is then 0.
+unsafe fn object_info<T>(object: &OwnedFd) -> io::Result<T> {
+    // SAFETY: the caller's. The kernel refuses padding that is not zero, as a struct literal may have.
+    let mut info: T = unsafe { zeroed() };
+    let mut attr = empty();
+    attr.info.bpf_fd = number(object);
+    attr.info.info_len = u32::try_from(size_of::<T>()).unwrap_or_default();
+    attr.info.info = (&raw mut info).addr() as u64;
+    // SAFETY: the kernel writes at most `info_len` octets of `info`.
+    unsafe { bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr) }?;
+    Ok(info)
 }
 
-#[repr(C)]
-struct At {
-    path: u64,
-    object: RawFd,
-    flags: u32,
+fn empty() -> bpf_attr {
+    // SAFETY: all-zero is a valid value of this union of integers.
+    unsafe { zeroed() }
 }
 
-fn at(path: &CString, object: RawFd) -> At {
-    At { path: path.as_ptr().addr() as u64, object, flags: 0 }
+fn number(descriptor: impl AsFd) -> u32 {
+    descriptor.as_fd().as_raw_fd().cast_unsigned()
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {
@@ -227,4 +244,16 @@ pub unsafe fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long>
         return Err(io::Error::last_os_error());
     }
     Ok(result)
+}
+
+/// Whether a system call failed with one of these numbers, as a cause of the error.
+#[must_use]
+pub fn failed_with(error: &anyhow::Error, numbers: &[i32]) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    causes.any(|cause| is_one_of(cause, numbers))
+}
+
+/// Whether the error has one of these numbers.
+pub fn is_one_of(error: &io::Error, numbers: &[i32]) -> bool {
+    error.raw_os_error().is_some_and(|number| numbers.contains(&number))
 }

@@ -1,9 +1,8 @@
 //! Which programs are at an interface's hooks, and in which order.
 
-use super::failure::is_one_of;
+use super::bpf::{self, is_one_of};
+use super::clsact::{Filter, filters};
 use super::hook::Hook;
-use super::netlink::{self, Filter};
-use super::{bpf, programs};
 use anyhow::{Context as _, Result};
 
 /// The programs and filters around ours at an interface. Entries are like `from: tcx cil_from_netdev`.
@@ -21,7 +20,7 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
     let mut chain = Chain { position: 1, ..Chain::default() };
     for (hook, ours) in Hook::ALL.into_iter().zip(ours) {
         let tcx = tcx(ifindex, hook)?;
-        let filters = netlink::filters(ifindex, hook).context("cannot list filters")?;
+        let filters = self::filters(ifindex, hook).context("cannot list filters")?;
         let programs = filters.iter().map(|filter| filter.program);
         let mut queue = tcx.iter().copied().map(Some).chain(programs);
         let Some(index) = queue.position(|program| program == Some(ours)) else {
@@ -50,9 +49,9 @@ fn tcx(ifindex: u32, hook: Hook) -> Result<Vec<u32>> {
 }
 
 fn program(id: u32) -> String {
-    match programs::name(id).filter(|name| !name.is_empty()) {
-        Some(name) => format!("tcx {name}"),
-        None => format!("tcx program {id}"),
+    match bpf::program_name(id) {
+        Ok(name) if !name.is_empty() => format!("tcx {name}"),
+        _ => format!("tcx program {id}"),
     }
 }
 

@@ -1,16 +1,21 @@
-//! Filters of one interface's clsact qdisc, for kernels without TCX.
+//! Filters of one interface's clsact qdisc, for kernels without TCX, over rtnetlink: synchronous requests, by interface number.
 //!
 //! A filter of ours is known by its priority, its handle and its name together, so that it is found again after a
 //! crash. The pin directory notes which qdiscs are ours; one with filters of other programs stays.
 
-use super::failure::is_one_of;
+use super::bpf::is_one_of;
 use super::hook::Hook;
-use super::netlink::{self, Filter};
 use super::pins::Pins;
+use crate::node::netlink::route::ask;
 use anyhow::{Context as _, Result, ensure};
-use std::fs;
+use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::tc::{
+    TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcHandle, TcMessage, TcOption,
+};
 use std::io::ErrorKind;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::{fs, io};
 
 /// Our filters run before all others: the lowest number, and among filters of one priority the youngest runs first.
 const PRIORITY: u16 = 1;
@@ -21,7 +26,7 @@ const HANDLE: u32 = 0x6570_6701;
 /// Makes the qdisc and the filter, or replaces the program of the existing filter.
 pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<()> {
     add_qdisc(pins, ifindex)?;
-    let taken = netlink::filters(ifindex, hook)
+    let taken = filters(ifindex, hook)
         .context("cannot list filters")?
         .into_iter()
         .find(|filter| (filter.priority, filter.handle) == (PRIORITY, HANDLE));
@@ -30,7 +35,7 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) ->
             "the clsact filter with priority {PRIORITY} and handle {HANDLE:#x} belongs to another program ({foreign:?}): remove it"
         );
     }
-    netlink::put_filter(ifindex, hook, &ours(hook), program, taken.is_none())
+    put_filter(ifindex, hook, &ours(hook), program, taken.is_none())
         .with_context(|| format!("cannot put a BPF filter at clsact priority {PRIORITY}; one of another kind or protocol there is in the way"))
 }
 
@@ -38,9 +43,9 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) ->
 pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     let (mut removed, mut others) = (false, false);
     for hook in Hook::ALL {
-        for filter in netlink::filters(ifindex, hook).context("cannot list filters")? {
+        for filter in filters(ifindex, hook).context("cannot list filters")? {
             if is_ours(&filter, hook) {
-                absent(netlink::remove_filter(ifindex, hook, &filter)).context("cannot remove a filter")?;
+                absent(remove_filter(ifindex, hook, &filter)).context("cannot remove a filter")?;
                 removed = true;
             } else {
                 others = true;
@@ -50,7 +55,7 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     let made = pins.made_clsact(ifindex);
     if made.exists() {
         if !others {
-            absent(netlink::remove_clsact(ifindex)).context("cannot remove the clsact qdisc")?;
+            absent(remove_clsact(ifindex)).context("cannot remove the clsact qdisc")?;
         }
         fs::remove_dir(&made).with_context(|| format!("cannot remove {}", made.display()))?;
         removed = true;
@@ -60,7 +65,7 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
 
 /// Adds the qdisc, then notes it as ours: one left behind is better than a foreign one removed.
 fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
-    match netlink::add_clsact(ifindex) {
+    match add_clsact(ifindex) {
         Ok(()) => {
             let made = pins.made_clsact(ifindex);
             match fs::create_dir(&made) {
@@ -71,7 +76,7 @@ fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
             }
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let there = netlink::has_clsact(ifindex).context("cannot list qdiscs")?;
+            let there = has_clsact(ifindex).context("cannot list qdiscs")?;
             ensure!(
                 there,
                 "an ingress qdisc is where clsact has to be: replace it (tc qdisc replace dev NAME clsact)"
@@ -100,11 +105,157 @@ pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
 }
 
 /// Accepts the removal of something that is gone already, or went with its interface.
-fn absent(result: std::io::Result<()>) -> std::io::Result<()> {
+fn absent(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if is_one_of(&error, &[libc::ENOENT, libc::ENODEV, libc::EINVAL]) => Ok(()),
         other => other,
     }
+}
+
+/// A filter of an interface's clsact qdisc.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Filters with a lower one run earlier.
+    pub priority: u16,
+    /// Its number among the filters of its priority.
+    pub handle: u32,
+    /// `bpf`, `flower`, ...
+    pub kind: String,
+    /// Name of a BPF filter, as its maker set it.
+    pub name: Option<String>,
+    /// Id of a BPF filter's program.
+    pub program: Option<u32>,
+}
+
+/// Filters at a hook, in the order in which they run; none without a clsact qdisc.
+pub fn filters(ifindex: u32, parent: Hook) -> io::Result<Vec<Filter>> {
+    let request = RouteNetlinkMessage::GetTrafficFilter(message(ifindex, parent));
+    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(Filter::of).collect())
+}
+
+/// Makes a direct-action BPF filter (`create`), or replaces the program of the existing one: at no moment is there
+/// none, or two (`list_replace_rcu` in `net/sched/cls_bpf.c`).
+fn put_filter(
+    ifindex: u32,
+    hook: Hook,
+    filter: &Filter,
+    program: BorrowedFd<'_>,
+    create: bool,
+) -> io::Result<()> {
+    let mut message = named(ifindex, hook, filter);
+    let options = [
+        TcFilterBpfOption::ProgFd(program.as_raw_fd().cast_unsigned()),
+        TcFilterBpfOption::ProgName(filter.name.clone().unwrap_or_default()),
+        TcFilterBpfOption::Flags(TcBpfFlags::DirectAction),
+    ];
+    message.attributes = vec![
+        TcAttribute::Kind(TcFilterBpf::KIND.to_owned()),
+        TcAttribute::Options(options.map(TcOption::Bpf).into()),
+    ];
+    let flags = if create { NLM_F_CREATE | NLM_F_EXCL } else { 0 };
+    ask(&RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_ACK | flags).map(drop)
+}
+
+/// Removes one filter.
+fn remove_filter(ifindex: u32, hook: Hook, filter: &Filter) -> io::Result<()> {
+    let message = named(ifindex, hook, filter);
+    ask(&RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK).map(drop)
+}
+
+/// Adds a clsact qdisc; `EEXIST` if there is one, or an ingress qdisc in its place.
+fn add_clsact(ifindex: u32) -> io::Result<()> {
+    let mut message = clsact(ifindex);
+    message.attributes.push(TcAttribute::Kind("clsact".to_owned()));
+    let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+    ask(&RouteNetlinkMessage::NewQueueDiscipline(message), flags).map(drop)
+}
+
+/// Removes the clsact qdisc with all its filters.
+fn remove_clsact(ifindex: u32) -> io::Result<()> {
+    let message = clsact(ifindex);
+    ask(&RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK).map(drop)
+}
+
+/// Whether the interface has a clsact qdisc.
+fn has_clsact(ifindex: u32) -> io::Result<bool> {
+    // The kernel dumps the qdiscs of all interfaces, regardless of the request.
+    let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+    let clsact = (ifindex.cast_signed(), "clsact");
+    Ok(ask(&request, NLM_F_DUMP)?.iter().any(|answer| qdisc(answer) == Some(clsact)))
+}
+
+/// The interface and the kind of a qdisc in a listing of the kernel.
+pub(super) fn qdisc(answer: &RouteNetlinkMessage) -> Option<(i32, &str)> {
+    let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else {
+        return None;
+    };
+    let kind = message.attributes.iter().find_map(|attribute| match attribute {
+        TcAttribute::Kind(kind) => Some(kind.as_str()),
+        _ => None,
+    });
+    Some((message.header.index, kind.unwrap_or_default()))
+}
+
+impl Filter {
+    /// Reads a filter in a listing of the kernel. The messages between filters only name a priority, and have no
+    /// handle.
+    pub(super) fn of(answer: &RouteNetlinkMessage) -> Option<Self> {
+        let RouteNetlinkMessage::NewTrafficFilter(message) = answer else {
+            return None;
+        };
+        let mut filter = Self {
+            priority: u16::try_from(message.header.info >> 16).ok()?,
+            handle: message.header.handle.into(),
+            ..Self::default()
+        };
+        if filter.handle == 0 {
+            return None;
+        }
+        for attribute in &message.attributes {
+            match attribute {
+                TcAttribute::Kind(kind) => filter.kind.clone_from(kind),
+                TcAttribute::Options(options) => options.iter().for_each(|option| match option {
+                    TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => filter.name = Some(name.clone()),
+                    TcOption::Bpf(TcFilterBpfOption::ProgId(id)) => filter.program = Some(*id),
+                    _ => {}
+                }),
+                _ => {}
+            }
+        }
+        Some(filter)
+    }
+}
+
+fn clsact(ifindex: u32) -> TcMessage {
+    let mut message = message(ifindex, TcHandle::CLSACT);
+    message.header.handle = TcHandle { major: u16::MAX, minor: 0 };
+    message
+}
+
+impl From<Hook> for TcHandle {
+    fn from(hook: Hook) -> Self {
+        let minor = match hook {
+            Hook::Ingress => Self::MIN_INGRESS,
+            Hook::Egress => Self::MIN_EGRESS,
+        };
+        Self { major: u16::MAX, minor }
+    }
+}
+
+fn named(ifindex: u32, hook: Hook, filter: &Filter) -> TcMessage {
+    let mut message = message(ifindex, hook);
+    message.header.handle = filter.handle.into();
+    message.header.info = u32::from(filter.priority) << 16 | u32::from(ETH_P_ALL.to_be());
+    message
+}
+
+/// The protocol of filters: packets of every protocol.
+const ETH_P_ALL: u16 = 3;
+
+fn message(ifindex: u32, parent: impl Into<TcHandle>) -> TcMessage {
+    let mut message = TcMessage::with_index(ifindex.cast_signed());
+    message.header.parent = parent.into();
+    message
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::object::check_privileges;
 use super::pins::{self, Pins};
-use super::{clsact, links, tcx, xdp};
+use super::{clsact, links, xdp};
 use anyhow::{Context as _, Result};
+use nix::net::if_::{Interface, if_nameindex};
 use std::fs;
 use std::io::ErrorKind::{DirectoryNotEmpty, NotFound, ResourceBusy};
 use std::path::Path;
@@ -56,7 +57,7 @@ pub fn remove_version(directory: &Path) -> Result<Vec<String>> {
 pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for ifindex in interfaces(pins)?.into_iter().filter(|ifindex| !hooked(*ifindex)) {
-        if tcx::detach(pins, ifindex)? | clsact::detach(pins, ifindex)? | xdp::detach(pins, ifindex)? {
+        if links::detach_tcx(pins, ifindex)? | clsact::detach(pins, ifindex)? | xdp::detach(pins, ifindex)? {
             removed.push(format!("hooks of interface {ifindex}"));
         }
     }
@@ -69,7 +70,8 @@ pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec
 /// The interfaces that the pin directory names, and those of this network namespace.
 fn interfaces(pins: &Pins) -> Result<Vec<u32>> {
     let mut interfaces = pins.interfaces()?;
-    interfaces.extend(super::node::interfaces().context("cannot list network interfaces")?);
+    let here = if_nameindex().context("cannot list network interfaces")?;
+    interfaces.extend(here.iter().map(Interface::index));
     Ok(interfaces.into_iter().collect())
 }
 

@@ -44,7 +44,8 @@ impl Hook {
 }
 
 /// How `epguard agent --hooks` attaches to interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Hooks {
     /// tcx where the kernel has it, else clsact
     #[default]
@@ -52,15 +53,5 @@ pub enum Hooks {
     /// TCX links, Linux 6.6: before all other programs
     Tcx,
     /// Filters of the clsact qdisc, for older kernels
-    Clsact,
-}
-
-/// The kind of hooks that [`Hooks`] selects on this kernel, by its name in the status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-#[strum(serialize_all = "lowercase")]
-pub enum KernelPath {
-    /// TCX links.
-    Tcx,
-    /// Filters of the clsact qdisc.
     Clsact,
 }

@@ -1,8 +1,11 @@
 //! Pinned links: made, taken over, and severed.
 
-use super::bpf::{self, Target};
+use super::bpf::{self, Target, is_one_of};
+use super::hook::Hook;
+use super::pins::{self, Pins};
 use anyhow::{Context as _, Result};
 use aya_obj::generated::bpf_attach_type;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -51,13 +54,44 @@ pub fn remove(path: &Path) -> Result<bool> {
     }
 }
 
-/// Id of the cgroup that the link pinned at `path` is attached to, 0 if it is severed; none if there is no
-/// link, or the kernel does not show it.
-pub fn cgroup(path: &Path) -> Result<Option<u64>> {
-    Ok(open(path)?.and_then(|link| bpf::link_cgroup(&link).ok()))
-}
-
 /// Opens the link pinned at `path`; none if there is none.
 pub fn open(path: &Path) -> Result<Option<OwnedFd>> {
     bpf::open(path).with_context(|| format!("cannot open the pin {}", path.display()))
+}
+
+/// Ids of the programs in pinned links: ours, where names of programs cannot be read.
+pub fn pinned_programs(pins: &Pins) -> Result<BTreeSet<u32>> {
+    let mut programs = BTreeSet::new();
+    for version in pins.versions(false)? {
+        for path in pins::list(&version.join("links"))? {
+            programs.extend(open(&path)?.and_then(|link| bpf::link_program(&link).ok()));
+        }
+    }
+    Ok(programs)
+}
+
+/// Whether this kernel has TCX, as from Linux 6.6. Queries the loopback interface, which is number 1 in every network namespace.
+pub fn has_tcx() -> bool {
+    let asked = bpf::tcx_programs(1, Hook::Ingress.attach_type());
+    !asked.is_err_and(|error| is_one_of(&error, &[libc::EINVAL]))
+}
+
+/// Attaches a program to an interface before all others, or puts it into the pinned link if that is attached here.
+pub fn attach_tcx(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>, id: u32) -> Result<()> {
+    // A link may have left with its interface for another network namespace, where its number may be the same.
+    let sound = |_: &_| {
+        let programs = bpf::tcx_programs(ifindex, hook.attach_type()).context("bpf_prog_query")?;
+        Ok(programs.contains(&id))
+    };
+    let target = Target::Interface(ifindex);
+    attach(&pins.link(ifindex, hook), program, target, hook.attach_type(), sound).map(drop)
+}
+
+/// Severs both TCX links of an interface, which may be gone; false if there was none.
+pub fn detach_tcx(pins: &Pins, ifindex: u32) -> Result<bool> {
+    let mut removed = false;
+    for hook in Hook::ALL {
+        removed |= remove(&pins.link(ifindex, hook))?;
+    }
+    Ok(removed)
 }

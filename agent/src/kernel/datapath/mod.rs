@@ -1,42 +1,34 @@
 //! The kernel side and its life cycle.
 //!
-//! `object` is loaded over the maps in `pins` · `tcx` or `clsact` hook interfaces and `socket_lb` hooks cgroups, over
-//! `bpf` and `netlink` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` permit it · `chain` lists
-//! the programs there, `own` those that are ours · `programs` names those of the whole kernel · `detach` removes it
-//! all.
+//! `object` is loaded over the maps in `pins` · TCX `links` or `clsact` filters hook interfaces and `socket_lb` hooks cgroups,
+//! over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` permit it · `chain` lists
+//! the programs there · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
 
 pub mod bpf;
-mod cgroup_links;
-mod cgroups;
 mod chain;
 mod clsact;
 mod detach;
-pub(crate) mod failure;
+#[cfg(test)]
+mod fuzz;
 mod hook;
 mod links;
-pub(crate) mod map_of_maps;
-pub(crate) mod netlink;
-pub(crate) mod node;
 pub(crate) mod object;
-mod own;
 mod pins;
-pub(crate) mod programs;
 mod socket_lb;
-mod tcx;
 mod xdp;
 mod xdp_device;
 mod xdp_tags;
 
-pub use cgroups::find_cgroup2;
+pub use bpf::failed_with;
 pub use chain::Chain;
 pub use detach::detach;
-pub use failure::failed_with;
-pub use hook::{Hook, Hooks, KernelPath};
+pub use hook::{Hook, Hooks};
 pub use object::check_kernel;
 pub use pins::Pins;
+pub use socket_lb::find_cgroup2;
 pub use xdp::Xdp;
 pub use xdp_device::XdpMode;
 
@@ -55,7 +47,8 @@ pub struct Datapath {
     /// The loaded object, for the maps and the logger.
     pub ebpf: Ebpf,
     pins: Pins,
-    path: KernelPath,
+    /// TCX or clsact.
+    path: Hooks,
     xdp: Xdp,
     /// Errors of drivers that take no XDP program: tried once, since some drivers log each refusal.
     xdp_refused: BTreeMap<u32, String>,
@@ -79,9 +72,9 @@ impl Datapath {
         let pins = Pins::make(pin_dir)?;
         let sets_error = socket_lb::can_set_error();
         let mut ebpf = object::load(&pins, sets_error, nfct_at)?;
-        let path = match (hooks, tcx::is_supported()) {
-            (Hooks::Auto | Hooks::Tcx, true) => KernelPath::Tcx,
-            (Hooks::Auto, false) | (Hooks::Clsact, _) => KernelPath::Clsact,
+        let path = match (hooks, links::has_tcx()) {
+            (Hooks::Auto | Hooks::Tcx, true) => Hooks::Tcx,
+            (Hooks::Auto, false) | (Hooks::Clsact, _) => Hooks::Clsact,
             (Hooks::Tcx, false) => bail!("this kernel has no TCX (Linux 6.6): use --hooks auto or clsact"),
         };
         let mut programs = [0; 2];
@@ -103,9 +96,9 @@ impl Datapath {
         })
     }
 
-    /// How interfaces are hooked.
+    /// How interfaces are hooked: TCX or clsact.
     #[must_use]
-    pub const fn path(&self) -> KernelPath {
+    pub const fn path(&self) -> Hooks {
         self.path
     }
 
@@ -151,8 +144,8 @@ impl Datapath {
     /// Hooks an interface, before all other programs in both directions. Existing hooks of ours get these programs.
     pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
         // Each query takes the kernel's lock of all interfaces, and a new interface waits for its hooks.
-        let is_new = self.path == KernelPath::Tcx
-            && !Hook::ALL.iter().any(|hook| self.pins.link(ifindex, *hook).exists());
+        let is_new =
+            self.path == Hooks::Tcx && !Hook::ALL.iter().any(|hook| self.pins.link(ifindex, *hook).exists());
         if !is_new && let Some(chain) = self.find(ifindex)? {
             self.hooked.insert(ifindex);
             return Ok(chain);
@@ -172,8 +165,8 @@ impl Datapath {
         }
         // An earlier process may have used the other kind of hooks.
         match self.path {
-            KernelPath::Tcx => clsact::detach(&self.pins, ifindex)?,
-            KernelPath::Clsact => tcx::detach(&self.pins, ifindex)?,
+            Hooks::Clsact => links::detach_tcx(&self.pins, ifindex)?,
+            _ => clsact::detach(&self.pins, ifindex)?,
         };
         if self.xdp == Xdp::Off {
             xdp::detach(&self.pins, ifindex)?;
@@ -187,8 +180,8 @@ impl Datapath {
         for (hook, id) in Hook::ALL.into_iter().zip(self.programs) {
             let program = object::classifier(&mut self.ebpf, hook)?.fd()?.try_clone()?;
             match self.path {
-                KernelPath::Tcx => tcx::attach(&self.pins, ifindex, hook, program.as_fd(), id),
-                KernelPath::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
+                Hooks::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
+                _ => links::attach_tcx(&self.pins, ifindex, hook, program.as_fd(), id),
             }
             .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))?;
         }
@@ -212,7 +205,7 @@ impl Datapath {
             if self.hooked.contains(&ifindex) {
                 continue;
             }
-            let detached = tcx::detach(&self.pins, ifindex)
+            let detached = links::detach_tcx(&self.pins, ifindex)
                 .and_then(|_| clsact::detach(&self.pins, ifindex))
                 .and_then(|_| self.unhook_xdp(ifindex));
             if let Err(error) = detached {

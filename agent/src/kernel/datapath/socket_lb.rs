@@ -7,16 +7,17 @@
 mod found;
 mod place;
 
-use super::cgroup_links::Order;
-use super::cgroups::{children, exclusive_program};
-use super::failure::failed_with;
+use super::bpf::failed_with;
+use super::links;
 use super::pins::Pins;
-use super::{links, programs};
 use crate::shared::status::SocketLb as Shown;
 use anyhow::{Result, bail, ensure};
 use aya::Ebpf;
-use aya_obj::generated::{bpf_attach_type, bpf_prog_type};
-use found::{Found, find, foreign_at};
+use aya::programs::ProgramType;
+use aya::sys::{BpfHelper, is_helper_supported};
+use aya_obj::generated::bpf_attach_type;
+pub use found::find_cgroup2;
+use found::{Found, children, exclusive_program, find, foreign_at};
 use place::{Place, inode, is_after, is_attached};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -124,14 +125,14 @@ impl SocketLb {
                 Ok(_) if place.is_before() => drop(judged.insert(place.hook as u32)),
                 Ok(taken_over) => looked.new |= !taken_over,
                 // The kernel does not know the flag.
-                Err(error) if place.order == Order::First && failed_with(&error, &[libc::EINVAL]) => {
+                Err(error) if place.is_first && failed_with(&error, &[libc::EINVAL]) => {
                     self.is_older = true;
                     let again = self.surround(ebpf, pins, cgroup)?;
                     let new = again.new | looked.new;
                     return Ok(Looked { new, ..again });
                 }
                 Err(_) if !place.cgroup.exists() => {}
-                Err(error) if place.is_before() && place.order != Order::First => {
+                Err(error) if place.is_before() && !place.is_first => {
                     looked.partly.get_or_insert(format!("{error:#}"));
                 }
                 Err(error) => {
@@ -156,21 +157,20 @@ impl SocketLb {
         let first = !self.is_older;
         let before = if first { vec![cgroup.to_owned()] } else { children(cgroup)? };
         (if first { "root" } else { "children" }).clone_into(&mut self.shown.before);
-        let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, order| Place {
+        let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, is_first| Place {
             hook,
             program: format!("epguard_{role}_{name}"),
             cgroup: cgroup.to_owned(),
-            order,
+            is_first,
         };
-        let order = if first { Order::First } else { Order::AfterOthers };
         let mut places = Vec::new();
         for hook in HOOKS {
             if foreign_at(cgroup, hook.0, pins)?.is_empty() {
                 continue;
             }
             // The one after comes first: without it the one before does nothing.
-            places.push(place(hook, "after", cgroup, Order::AfterOthers));
-            places.extend(before.iter().map(|cgroup| place(hook, "before", cgroup, order)));
+            places.push(place(hook, "after", cgroup, false));
+            places.extend(before.iter().map(|cgroup| place(hook, "before", cgroup, first)));
         }
         Ok(places)
     }
@@ -231,14 +231,7 @@ impl SocketLb {
     }
 }
 
-/// `mov r1, -111` · `call bpf_set_retval` · `mov r0, 0` · `exit`.
-const INSTRUCTIONS: [u64; 4] = [0xffff_ff91_0000_01b7, 0x0000_00bb_0000_0085, 0xb7, 0x95];
-
-/// Whether programs at these hooks may set the error of the call (`bpf_set_retval`, Linux 6.1); else it is always `EPERM`. Loads
-/// a program of four instructions, and attaches it nowhere.
+/// Whether programs at these hooks may set the error of the call (`bpf_set_retval`, Linux 6.1); else it is always `EPERM`.
 pub fn can_set_error() -> bool {
-    let kind = bpf_prog_type::BPF_PROG_TYPE_CGROUP_SOCK_ADDR;
-    let hook = bpf_attach_type::BPF_CGROUP_INET4_CONNECT;
-    let instructions = INSTRUCTIONS.map(u64::to_ne_bytes);
-    programs::load(kind, Some(hook), instructions.as_flattened()).is_ok()
+    is_helper_supported(ProgramType::CgroupSockAddr, BpfHelper::BPF_FUNC_set_retval).unwrap_or(false)
 }

@@ -2,10 +2,9 @@
 //! made of them. TC handles everything else and is always attached. So nothing is counted twice, and an uplink without
 //! XDP loses no protection.
 
-use super::bpf::Target;
 use super::pins::Pins;
 use super::xdp_device::{Device, XdpMode};
-use super::{Datapath, links, object, programs, xdp_tags};
+use super::{Datapath, bpf, links, object, xdp_tags};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{HashMap, MapData};
 use aya_obj::generated::bpf_attach_type;
@@ -89,9 +88,9 @@ impl Datapath {
             check_auto(&device, interface)?;
         }
         ensure!(
-            !matches!(device.kind.as_str(), "bond" | "team"),
+            !matches!(device.interface.kind.as_str(), "bond" | "team"),
             "XDP: frames of a {} have the interface number of its port: give its ports as --uplinks instead",
-            device.kind
+            device.interface.kind
         );
         let mac = Mac { octets: mac, sends: sends(&device, mode).into(), reserved: 0 };
         self.macs()?.insert(ifindex, mac, 0).context("XDP: cannot write MACS")?;
@@ -116,7 +115,7 @@ impl Datapath {
         let attached = links::attach(
             &pin,
             program.as_fd(),
-            Target::Xdp { ifindex, mode: flag },
+            bpf::Target::Xdp { ifindex, mode: flag },
             bpf_attach_type::BPF_XDP,
             sound,
         );
@@ -128,7 +127,7 @@ impl Datapath {
         let there = Device::look(ifindex).map(|device| device.programs.first().copied());
         match there {
             Ok(Some((where_, id))) => {
-                let name = programs::name(id).unwrap_or_default();
+                let name = bpf::program_name(id).unwrap_or_default();
                 error.context(format!(
                     "XDP: the program {name} (id {id}, {}) of another owner is attached and stays",
                     where_.map_or("hardware".to_owned(), |mode| mode.to_string())
@@ -158,9 +157,9 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
 /// pass for an untagged one.
 fn check_auto(device: &Device, interface: &str) -> Result<()> {
     ensure!(
-        device.kind.is_empty(),
+        device.interface.kind.is_empty(),
         "XDP gains little on a {}: its packets are skbs already (--xdp driver attaches nevertheless)",
-        device.kind
+        device.interface.kind
     );
     ensure!(
         !xdp_tags::are_hidden(interface),
@@ -173,15 +172,16 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
 /// loses it unless its other end runs XDP itself. From a bond's port it could make the switch assume that the bond is
 /// there. On an skb the checksum may be in any state.
 fn sends(device: &Device, mode: XdpMode) -> bool {
-    mode == XdpMode::Driver && device.kind != "veth" && !device.is_port
+    mode == XdpMode::Driver && device.interface.kind != "veth" && !device.is_port()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::netlink::Interface;
 
     fn of_kind(kind: &str) -> Device {
-        Device { kind: kind.to_owned(), ..Device::default() }
+        Device { interface: Interface { kind: kind.to_owned(), ..Interface::default() }, ..Device::default() }
     }
 
     #[test]
@@ -196,7 +196,8 @@ mod tests {
     fn xdp_leaves_answers_to_tc_on_devices_that_may_lose_them() {
         assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
         assert!(!sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic));
-        let port = Device { is_port: true, ..Device::default() };
+        let port = Interface { master: Some(3), ..Interface::default() };
+        let port = Device { interface: port, ..Device::default() };
         assert!(!sends(&port, XdpMode::Driver));
     }
 }

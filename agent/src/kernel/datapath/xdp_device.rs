@@ -30,12 +30,10 @@ impl XdpMode {
 /// An interface in its present state.
 #[derive(Debug, Default)]
 pub struct Device {
-    /// `IFLA_INFO_KIND`; empty for hardware.
-    pub kind: String,
+    /// Its kind and its master.
+    pub interface: Interface,
     /// Its own link-layer address, if it is an Ethernet device.
     pub mac: Option<[u8; 6]>,
-    /// Whether it is a port of a bond, a bridge or a VRF.
-    pub is_port: bool,
     /// Ids of the XDP programs that are there, with their mode; in the device itself: none.
     pub programs: Vec<(Option<XdpMode>, u32)>,
 }
@@ -53,6 +51,11 @@ impl Device {
         link.map(|link| Self::read(&link)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
+    /// Whether it is a port of a bond, a bridge or a VRF.
+    pub fn is_port(&self) -> bool {
+        self.interface.master.is_some_and(|master| master != 0)
+    }
+
     /// The program that runs in this mode.
     pub fn program(&self, mode: XdpMode) -> Option<u32> {
         let mut programs = self.programs.iter();
@@ -60,12 +63,7 @@ impl Device {
     }
 
     fn read(link: &LinkMessage) -> Self {
-        let interface = Interface::from(link.clone());
-        let mut device = Self {
-            is_port: interface.master.is_some_and(|master| master != 0),
-            kind: interface.kind,
-            ..Self::default()
-        };
+        let mut device = Self { interface: Interface::from(link.clone()), ..Self::default() };
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Address(address) if link.header.link_layer_type == LinkLayerType::Ether => {

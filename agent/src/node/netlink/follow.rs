@@ -3,9 +3,8 @@
 //! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
 //! messages harmless. Any change after a dump began is announced after it, and causes the next dump.
 
-use super::announcements::{Announcements, subscribed};
-use super::route::list;
-use super::{Event, Interface, RETRY, interface};
+use super::route::{Announcements, Follower, Subject, follow_subject, list};
+use super::{Event, Interface, interface};
 use anyhow::anyhow;
 use epguard_common::Addr;
 use futures::StreamExt as _;
@@ -23,60 +22,51 @@ use tokio::sync::mpsc;
 /// of the DNS cache on nodes.
 const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 
-/// The kernel's announcements of interfaces and addresses.
-const GROUPS: [MulticastGroup; 3] =
-    [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
-
 /// Sends all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every
 /// change.
 ///
 /// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`] and retries.
 pub async fn follow(tx: mpsc::Sender<Event>) {
-    let mut sent = Sent::default();
-    loop {
-        // Subscribed before the first dump.
-        let followed =
-            subscribed(&GROUPS, "network interfaces", |announcements| compare(announcements, &mut sent, &tx));
-        let Err(error) = followed.await else { return };
-        let error = format!("{error:#}");
-        tracing::error!(
-            error,
-            "cannot follow the node's interfaces, so nothing is denied as terminated; trying again (see `ip link`, /proc/net/netlink and the agent's memory)"
-        );
-        sent.lost = true;
-        if tx.send(Event::Lost).await.is_err() {
-            return;
-        }
-        tokio::time::sleep(RETRY).await;
-    }
+    let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+    let subject = Subject { groups, what: "network interfaces", see: "ip link" };
+    follow_subject(subject, Interfaces { sent: Sent::default(), tx }).await;
 }
 
-/// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
-async fn compare(
-    mut announcements: Announcements,
-    sent: &mut Sent,
-    tx: &mpsc::Sender<Event>,
-) -> anyhow::Result<()> {
-    let mut announced = Announced::default();
-    loop {
-        // Addresses are read first: so an interface is known before its addresses count.
-        let addresses = addresses().await?;
-        let interfaces = interfaces().await?;
-        let own = own_addresses(&interfaces, addresses);
-        let mut events = sent.interfaces(interfaces, &announced.deleted);
-        events.extend(sent.addresses(own));
-        if std::mem::take(&mut sent.lost) | announced.overrun {
-            events.push(Event::Recovered);
-        }
-        for event in events {
-            if tx.send(event).await.is_err() {
-                return Ok(());
+struct Interfaces {
+    sent: Sent,
+    tx: mpsc::Sender<Event>,
+}
+
+impl Follower for Interfaces {
+    /// Reads, sends the difference, waits, and repeats.
+    async fn run(&mut self, mut announcements: Announcements) -> anyhow::Result<()> {
+        let Self { sent, tx } = self;
+        let mut announced = Announced::default();
+        loop {
+            // Addresses are read first: so an interface is known before its addresses count.
+            let addresses = addresses().await?;
+            let interfaces = interfaces().await?;
+            let own = own_addresses(&interfaces, addresses);
+            let mut events = sent.interfaces(interfaces, &announced.deleted);
+            events.extend(sent.addresses(own));
+            if std::mem::take(&mut sent.lost) | announced.overrun {
+                events.push(Event::Recovered);
             }
+            for event in events {
+                if tx.send(event).await.is_err() {
+                    return Ok(());
+                }
+            }
+            announced = tokio::select! {
+                announced = Announced::wait(&mut announcements) => announced?,
+                () = tx.closed() => return Ok(()),
+            };
         }
-        announced = tokio::select! {
-            announced = Announced::wait(&mut announcements) => announced?,
-            () = tx.closed() => return Ok(()),
-        };
+    }
+
+    async fn lost(&mut self) -> bool {
+        self.sent.lost = true;
+        self.tx.send(Event::Lost).await.is_ok()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The node's interfaces and local addresses, as the kernel reports them.
 
-mod announcements;
 pub mod attributes;
 mod evidence;
 mod follow;
@@ -13,7 +12,6 @@ pub mod request;
 mod roles;
 pub(crate) mod route;
 mod selection;
-mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -22,8 +20,8 @@ pub use glob::Pattern as Glob;
 pub use interface::Interface;
 pub use presence::presence;
 pub use roles::Roles;
+pub use route::tables;
 pub use selection::{Role, Selection};
-pub use tables::tables;
 
 use epguard_common::Addr;
 
@@ -55,6 +53,3 @@ pub enum Event {
     /// name.
     Recovered,
 }
-
-/// How long to wait after a failure before the kernel is asked again.
-const RETRY: std::time::Duration = std::time::Duration::from_secs(1);

@@ -4,10 +4,9 @@
 //! The kernel program looks up the routes for each packet, so a change may wait a moment for further ones. While the
 //! addresses are not `asked` for, only changes of routes are read, for the default routes.
 
-use super::announcements::{Announcements, subscribed};
+use super::Event;
 use super::evidence::{Ports, defaults, holder, that_answered};
-use super::route::list;
-use super::{Event, RETRY};
+use super::route::{Announcements, Follower, Subject, follow_subject, list};
 use crate::shared::clock::boot;
 use anyhow::anyhow;
 use epguard_common::Addr;
@@ -20,10 +19,6 @@ use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-
-/// The kernel's announcements of routes and neighbours.
-const GROUPS: [MulticastGroup; 3] =
-    [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
 
 /// Shortest pause after a dump. Neighbours change by the second on a busy node.
 const GATHER: Duration = Duration::from_millis(50);
@@ -44,62 +39,57 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Returns when the receiver is dropped. While the kernel cannot be followed, reports the addresses as unknown and
 /// retries.
 pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
-    let mut sent = Seen::default();
-    loop {
-        let followed = subscribed(&GROUPS, "routes", |announcements| {
-            compare(announcements, &mut sent, &tx, asked.clone())
-        });
-        let Err(error) = followed.await else { return };
-        let error = format!("{error:#}");
-        tracing::error!(
-            error,
-            "cannot follow the node's routes and neighbours, so nothing is denied as terminated; trying again (see `ip route`, /proc/net/netlink and the agent's memory)"
-        );
-        let nothing = Seen { held: None, defaults: sent.defaults.clone() };
-        if !sent.send_changes(nothing, &tx).await {
-            return;
-        }
-        tokio::time::sleep(RETRY).await;
-    }
+    let groups = [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
+    let subject = Subject { groups, what: "routes and neighbours", see: "ip route" };
+    follow_subject(subject, Holders { sent: Seen::default(), tx, asked }).await;
 }
 
-/// Reads, sends the difference, waits, and repeats. Returns when the receiver is dropped.
-async fn compare(
-    mut announcements: Announcements,
-    sent: &mut Seen,
-    tx: &mpsc::Sender<Event>,
-    mut asked: watch::Receiver<bool>,
-) -> anyhow::Result<()> {
-    let mut came = BTreeSet::new();
-    loop {
-        let (begun, as_of) = (Instant::now(), boot());
-        let is_asked = *asked.borrow_and_update();
-        let mut now = seen(is_asked).await?;
-        // Lets the subscription run: what changed during the dump has been announced by now.
-        tokio::task::yield_now().await;
-        let torn = is_asked && drain(&mut announcements, &mut came);
-        if torn {
-            now.held = now.held.zip(sent.held.clone()).map(|(now, before)| &now | &before);
+struct Holders {
+    sent: Seen,
+    tx: mpsc::Sender<Event>,
+    asked: watch::Receiver<bool>,
+}
+
+impl Follower for Holders {
+    /// Reads, sends the difference, waits, and repeats.
+    async fn run(&mut self, mut announcements: Announcements) -> anyhow::Result<()> {
+        let Self { sent, tx, asked } = self;
+        let mut came = BTreeSet::new();
+        loop {
+            let (begun, as_of) = (Instant::now(), boot());
+            let is_asked = *asked.borrow_and_update();
+            let mut now = seen(is_asked).await?;
+            // Lets the subscription run: what changed during the dump has been announced by now.
+            tokio::task::yield_now().await;
+            let torn = is_asked && drain(&mut announcements, &mut came);
+            if torn {
+                now.held = now.held.zip(sent.held.clone()).map(|(now, before)| &now | &before);
+            }
+            if !sent.send_changes(now, tx).await {
+                return Ok(());
+            }
+            if is_asked && !send_came(&mut came, as_of, tx).await {
+                return Ok(());
+            }
+            let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
+            tokio::select! {
+                news = announcement(&mut announcements, is_asked, &mut came), if !torn => news?,
+                () = std::future::ready(()), if torn => {}
+                Ok(()) = asked.changed() => continue,
+                () = tokio::time::sleep(LOOK_AGAIN), if is_asked => {}
+                () = tx.closed() => return Ok(()),
+            }
+            tokio::time::sleep(rest).await;
+            drain(&mut announcements, &mut came);
+            if !is_asked {
+                came.clear();
+            }
         }
-        if !sent.send_changes(now, tx).await {
-            return Ok(());
-        }
-        if is_asked && !send_came(&mut came, as_of, tx).await {
-            return Ok(());
-        }
-        let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
-        tokio::select! {
-            news = announcement(&mut announcements, is_asked, &mut came), if !torn => news?,
-            () = std::future::ready(()), if torn => {}
-            Ok(()) = asked.changed() => continue,
-            () = tokio::time::sleep(LOOK_AGAIN), if is_asked => {}
-            () = tx.closed() => return Ok(()),
-        }
-        tokio::time::sleep(rest).await;
-        drain(&mut announcements, &mut came);
-        if !is_asked {
-            came.clear();
-        }
+    }
+
+    async fn lost(&mut self) -> bool {
+        let nothing = Seen { held: None, defaults: self.sent.defaults.clone() };
+        self.sent.send_changes(nothing, &self.tx).await
     }
 }
 

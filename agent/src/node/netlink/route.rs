@@ -1,11 +1,76 @@
-//! Typed requests of rtnetlink.
+//! Rtnetlink: typed requests, and the kernel's announcements of changes.
 
 use super::request::{Message, Request};
-use anyhow::Context as _;
-use rtnetlink::packet_core::{DecodeError, NLM_F_DUMP, NetlinkSerializable as _, ParseableParametrized as _};
+use anyhow::{Context as _, Result, bail};
+use futures::channel::mpsc::UnboundedReceiver;
+use rtnetlink::MulticastGroup;
+use rtnetlink::packet_core::{
+    DecodeError, NLM_F_DUMP, NetlinkMessage, NetlinkSerializable as _, ParseableParametrized as _,
+};
 use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::address::AddressMessage;
+use rtnetlink::packet_route::link::LinkMessage;
+use rtnetlink::packet_route::neighbour::NeighbourMessage;
+use rtnetlink::packet_route::route::RouteMessage;
+use rtnetlink::packet_route::rule::RuleMessage;
+use rtnetlink::sys::SocketAddr;
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use std::io;
+use std::time::Duration;
+
+/// Announcements in the order in which the kernel sent them.
+pub type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
+
+/// What is followed.
+pub struct Subject {
+    /// Its announcements.
+    pub groups: [MulticastGroup; 3],
+    /// Its name in errors.
+    pub what: &'static str,
+    /// The command that shows it.
+    pub see: &'static str,
+}
+
+/// How long to wait after a failure before the kernel is asked again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Sends what the kernel announces, until its receiver is dropped.
+pub trait Follower {
+    /// Runs until the receiver is dropped. Errors: the kernel cannot be followed.
+    fn run(&mut self, announcements: Announcements) -> impl Future<Output = Result<()>> + Send;
+
+    /// Sends that nothing is known now. False if the receiver was dropped.
+    fn lost(&mut self) -> impl Future<Output = bool> + Send;
+}
+
+/// Passes the announcements of a subject to a follower. While the kernel cannot be followed, tries again.
+///
+/// Dumps have sockets of their own: an overrun can lose announcements, never an answer to a dump.
+pub async fn follow_subject(subject: Subject, mut follower: impl Follower) {
+    let Subject { groups, what, see } = subject;
+    loop {
+        let followed = async {
+            let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
+                .with_context(|| format!("cannot subscribe to changes of {what} (rtnetlink)"))?;
+            tokio::select! {
+                // When `run` goes on after it yielded, it finds all that was announced before.
+                biased;
+                () = subscription => bail!("the kernel closed the subscription to {what} (rtnetlink)"),
+                result = follower.run(announcements) => result,
+            }
+        };
+        let Err(error) = followed.await else { return };
+        tracing::error!(
+            error = format!("{error:#}"),
+            "cannot follow the node's {what}, so nothing is denied as terminated; trying again (see `{see}`, \
+             /proc/net/netlink and the agent's memory)"
+        );
+        if !follower.lost().await {
+            return;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
 
 type Parsed = Result<RouteNetlinkMessage, DecodeError>;
 
@@ -29,12 +94,30 @@ pub async fn list<T>(
     what: &str,
     request: RouteNetlinkMessage,
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
-) -> anyhow::Result<Vec<T>> {
+) -> Result<Vec<T>> {
     let answers = raw(&request, NLM_F_DUMP).ask_in_turn(take).await;
     let answers: Vec<Parsed> = answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?;
     let unreadable = |error: &_| tracing::error!(%error, "cannot read one of the {what} that the kernel lists (rtnetlink)");
     let readable = answers.into_iter().filter_map(|answer| answer.inspect_err(unreadable).ok());
     Ok(readable.filter_map(pick).collect())
+}
+
+/// Links, addresses, routes, routing rules and neighbours of this network namespace in full, for `epguard sysdump`. Each has its
+/// messages, or the reason why there are none.
+pub async fn tables() -> Vec<(&'static str, Result<Vec<RouteNetlinkMessage>>)> {
+    use RouteNetlinkMessage::{GetAddress, GetLink, GetNeighbour, GetRoute, GetRule};
+    let requests = [
+        ("links", GetLink(LinkMessage::default())),
+        ("addresses", GetAddress(AddressMessage::default())),
+        ("routes", GetRoute(RouteMessage::default())),
+        ("routing-rules", GetRule(RuleMessage::default())),
+        ("neighbours", GetNeighbour(NeighbourMessage::default())),
+    ];
+    let mut tables = Vec::new();
+    for (name, request) in requests {
+        tables.push((name, list(name, request, Some).await));
+    }
+    tables
 }
 
 fn take(answers: &mut Vec<Parsed>, message: &Message<'_>) {

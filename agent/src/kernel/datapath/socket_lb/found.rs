@@ -1,19 +1,83 @@
-//! Finds the programs of a socket load balancer, and checks that ours run before and after them.
+//! Finds the cgroups with the programs of a socket load balancer, and checks that ours run before and after them.
 
-use crate::kernel::datapath::cgroups::is_cgroup2;
+use crate::kernel::datapath::bpf::{cgroup_programs, program_name};
+use crate::kernel::datapath::links::pinned_programs;
 use crate::kernel::datapath::pins::Pins;
-use crate::kernel::datapath::programs::read_program_name;
-use crate::kernel::datapath::{bpf, own};
 use anyhow::{Context as _, Result};
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::{BPF_F_ALLOW_MULTI, bpf_attach_type};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 /// Our own programs begin with this.
 const OWN: &str = "epguard_";
+
+/// A directory of cgroup2: `given` itself, or a mount below it, as beside version 1; without `given` the first mount. `None`:
+/// there is none, so that no program can attach to one either.
+#[must_use]
+pub fn find_cgroup2(given: Option<&Path>) -> Option<PathBuf> {
+    if let Some(given) = given.filter(|given| is_cgroup2(given)) {
+        return Some(given.to_owned());
+    }
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    cgroup2_in(&mounts, given.unwrap_or(Path::new("/")))
+}
+
+/// Fields of /proc/mounts: device, path, type, options.
+fn cgroup2_in(mounts: &str, below: &Path) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (path, kind) = (Path::new(fields.next()?), fields.next()?);
+        (kind == "cgroup2" && path.starts_with(below)).then(|| path.to_owned())
+    })
+}
+
+/// The children of a cgroup that are there now.
+pub fn children(cgroup: &Path) -> Result<Vec<PathBuf>> {
+    let cannot = || format!("cannot list the cgroups in {}", cgroup.display());
+    let mut children = Vec::new();
+    for entry in fs::read_dir(cgroup).with_context(cannot)? {
+        let entry = entry.with_context(cannot)?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            children.push(entry.path());
+        }
+    }
+    Ok(children)
+}
+
+/// Describes a program that another project attached to this cgroup, or above it, without `BPF_F_ALLOW_MULTI`.
+///
+/// The kernel does not run such a program in a cgroup that has programs of its own (`compute_effective_progs` in
+/// kernel/bpf/cgroup.c), so beside it there must be none of ours.
+pub fn exclusive_program(cgroup: &Path, hooks: &[bpf_attach_type]) -> Result<Option<String>> {
+    for path in cgroup.ancestors().take_while(|path| is_cgroup2(path)) {
+        for hook in hooks {
+            let (programs, flags) = attached_to(path, *hook)?;
+            if let Some(id) = programs.first()
+                && flags & BPF_F_ALLOW_MULTI == 0
+            {
+                let name = program_name(*id).unwrap_or_default();
+                return Ok(Some(format!("{name} (id {id}) at {}", path.display())));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the path is on a cgroup2 mount.
+fn is_cgroup2(path: &Path) -> bool {
+    statfs(path).is_ok_and(|stat| stat.filesystem_type() == CGROUP2_SUPER_MAGIC)
+}
+
+/// Ids of the programs at a hook of this cgroup itself, and the flags of their attachment.
+fn attached_to(cgroup: &Path, hook: bpf_attach_type) -> Result<(Vec<u32>, u32)> {
+    let cannot = || format!("cannot list the programs of {}", cgroup.display());
+    let directory = File::open(cgroup).with_context(cannot)?;
+    cgroup_programs(directory.as_fd(), hook).with_context(cannot)
+}
 
 /// The cgroup of a load balancer, and its programs there.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,9 +106,7 @@ pub fn find(cgroup: &Path, hooks: &[bpf_attach_type], pins: &Pins) -> Result<Opt
 
 /// The programs of other projects that are attached to this cgroup itself, by their ids.
 pub fn foreign_at(cgroup: &Path, hook: bpf_attach_type, pins: &Pins) -> Result<BTreeMap<u32, String>> {
-    let cannot = || format!("cannot list the programs of {}", cgroup.display());
-    let directory = File::open(cgroup).with_context(cannot)?;
-    let (ids, _) = bpf::cgroup_programs(directory.as_fd(), hook).with_context(cannot)?;
+    let (ids, _) = attached_to(cgroup, hook)?;
     let named = |id| foreign(id, pins).map(|name| (id, name));
     Ok(ids.into_iter().filter_map(named).collect())
 }
@@ -52,10 +114,10 @@ pub fn foreign_at(cgroup: &Path, hook: bpf_attach_type, pins: &Pins) -> Result<B
 /// The program of another project with this id; none for one of ours, and for one that has gone. Without `CAP_SYS_ADMIN` ours are
 /// known by their pins.
 pub fn foreign(id: u32, pins: &Pins) -> Option<String> {
-    match read_program_name(id) {
+    match program_name(id) {
         Ok(name) => (!name.starts_with(OWN)).then(|| format!("{name} (id {id})")),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let ours = own::pinned(pins).is_ok_and(|ours| ours.contains(&id));
+            let ours = pinned_programs(pins).is_ok_and(|ours| ours.contains(&id));
             (!ours).then(|| format!("program {id}"))
         }
         Err(_) => None,
@@ -101,5 +163,16 @@ mod tests {
         }
         assert!(surrounds(&[7, 2], None, Some(2), |id| *id >= 7));
         assert!(surrounds(&[1, 7], Some(1), None, |id| *id >= 7));
+    }
+
+    #[test]
+    fn the_first_cgroup2_mount_is_found_beside_version_1_and_below_the_given_directory() {
+        let mounts = "proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nsdelegate 0 0\nbroken\n\
+                      cgroup2 /host/cgroup/unified cgroup2 rw 0 0\n";
+        let found = |below| cgroup2_in(mounts, Path::new(below));
+        assert_eq!(found("/"), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(found("/host/cgroup"), Some("/host/cgroup/unified".into()));
+        assert_eq!(found("/elsewhere"), None);
     }
 }

@@ -1,12 +1,16 @@
 //! Where one program around a load balancer belongs, and its link.
 
 use super::found::{foreign, foreign_at, surrounds};
-use crate::kernel::datapath::cgroup_links::{Cgroup, Order};
+use crate::kernel::datapath::bpf::{self, Target};
+use crate::kernel::datapath::links;
+use crate::kernel::datapath::object::{explain, program};
 use crate::kernel::datapath::pins::Pins;
-use crate::kernel::datapath::{bpf, cgroup_links, links};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use aya::Ebpf;
+use aya::programs::{CgroupSockAddr, ProgramError};
 use aya_obj::generated::bpf_attach_type;
+use std::fs::File;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +19,8 @@ pub struct Place {
     pub hook: bpf_attach_type,
     pub program: String,
     pub cgroup: PathBuf,
-    pub order: Order,
+    /// Before all other programs of the cgroup, Linux 6.17; else a new link comes after those that are there already.
+    pub is_first: bool,
 }
 
 impl Place {
@@ -25,8 +30,8 @@ impl Place {
 
     /// Whether it runs before all foreign programs that run for the processes of this cgroup, or after those that are
     /// attached to the cgroup itself: programs of outer cgroups run last.
-    pub fn is_in_order(&self, ebpf: &Ebpf, pins: &Pins) -> Result<bool> {
-        let id = cgroup_links::loaded_id(ebpf, &self.program)?;
+    pub fn is_in_order(&self, ebpf: &mut Ebpf, pins: &Pins) -> Result<bool> {
+        let id = program(ebpf, &self.program)?.info()?.id();
         let running = bpf::effective_cgroup_programs(&self.cgroup, self.hook)
             .with_context(|| format!("cannot list the programs that run for {}", self.cgroup.display()))?;
         if self.is_before() {
@@ -37,15 +42,32 @@ impl Place {
         Ok(surrounds(&running, None, Some(id), |id| attached.contains_key(id)))
     }
 
-    /// True if the link was taken over.
+    /// Attaches the program: into its pinned link if there is one, else into a new one. True if the link was taken over.
     pub fn attach(&self, ebpf: &mut Ebpf, pin: &Path) -> Result<bool> {
-        let cgroup = Cgroup { id: inode(&self.cgroup)?, path: &self.cgroup };
-        cgroup_links::attach_program(ebpf, &self.program, self.hook, cgroup, self.order, pin)
+        let id = inode(&self.cgroup)?;
+        let cgroup = self.cgroup.display();
+        let directory = File::open(&self.cgroup).with_context(|| format!("cannot open {cgroup}"))?;
+        let same = directory.metadata().is_ok_and(|metadata| metadata.ino() == id);
+        ensure!(same, "{cgroup} has just been made again");
+        let program: &mut CgroupSockAddr = program(ebpf, &self.program)?.try_into()?;
+        match program.load() {
+            Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
+            Err(error) => return Err(explain(error, &self.program)),
+        }
+        let target = match self.is_first {
+            true => Target::CgroupFirst(directory.as_fd()),
+            false => Target::Cgroup(directory.as_fd()),
+        };
+        let is_sound = |link: &_| Ok(bpf::link_cgroup(link)? == id);
+        links::attach(pin, program.fd()?.as_fd(), target, self.hook, is_sound)
+            .with_context(|| format!("cannot attach {} to {cgroup}", self.program))
     }
 }
 
+/// Whether the link pinned here is attached to a cgroup, as far as the kernel shows it.
 pub fn is_attached(pin: &Path) -> Result<bool> {
-    Ok(links::cgroup(pin)?.is_some_and(|cgroup| cgroup != 0))
+    let cgroup = links::open(pin)?.and_then(|link| bpf::link_cgroup(&link).ok());
+    Ok(cgroup.is_some_and(|cgroup| cgroup != 0))
 }
 
 /// Whether the pin is that of a program after the load balancer.

@@ -1,6 +1,6 @@
 //! Fuzzes datagrams about queueing disciplines and filters, with the options of each kind.
 
-use super::{Filter, Qdisc};
+use super::clsact::{Filter, qdisc};
 use crate::fuzz::harness::{corpus, run};
 use crate::node::netlink::request::messages;
 use crate::node::netlink::route::parsed;
@@ -33,7 +33,7 @@ fn read(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
 fn traffic_control() {
     run("traffic-control", corpus("traffic-control"), KINDS, |datagram| {
         for answer in read(datagram) {
-            let _ = (Filter::of(&answer), Qdisc::of(&answer));
+            let _ = (Filter::of(&answer), qdisc(&answer));
         }
     });
 }
@@ -47,8 +47,8 @@ fn the_corpus_has_filters_and_qdiscs() {
     kinds.sort_unstable();
     kinds.dedup();
     assert_eq!(kinds, ["basic", "bpf", "flower", "matchall", "u32"]);
-    let kinds: Vec<String> = answers.iter().filter_map(Qdisc::of).map(|qdisc| qdisc.kind).collect();
+    let kinds: Vec<&str> = answers.iter().filter_map(qdisc).map(|(_, kind)| kind).collect();
     for kind in ["clsact", "noqueue", "htb", "tbf"] {
-        assert!(kinds.iter().any(|found| found == kind), "{kind}: {kinds:?}");
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
     }
 }

@@ -1,0 +1,242 @@
+//! Options about which endpoints are denied, for which reasons, and how denied packets are stopped.
+
+use crate::kernel::maps;
+use crate::shared::args::reason;
+use crate::shared::choice::{self, Choice, choice};
+use anyhow::{Result, bail};
+use clap::Args;
+use epguard_common::{Action, AnswerLimits, Mode, OneOf, Reason, ReasonActions, ReasonModes};
+use epguard_core::facts::Cidr;
+use epguard_core::state::Ranges;
+
+/// Which endpoints may be denied.
+#[derive(Debug, Args)]
+pub struct RangeArgs {
+    /// Deny only endpoints in these ranges, IPv4 and IPv6 alike [default: all]
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
+    protect_cidr: Vec<Cidr>,
+    /// Never deny endpoints in these ranges, protected or not
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
+    exclude_cidr: Vec<Cidr>,
+}
+
+impl RangeArgs {
+    /// The options in the form that the state uses.
+    #[must_use]
+    pub fn ranges(&self) -> Ranges {
+        Ranges { protect: self.protect_cidr.clone(), exclude: self.exclude_cidr.clone() }
+    }
+}
+
+fn cidr(text: &str) -> Result<Cidr, &'static str> {
+    Cidr::parse(text).ok_or("not a range of IPs: write ADDRESS/LENGTH, as in 10.244.0.0/16 or fd00:10::/32")
+}
+
+/// Which reasons are carried out.
+#[derive(Debug, Args)]
+pub struct ReasonArgs {
+    #[arg(long, value_name = "REASON=MODE", value_delimiter = ',', value_parser = reason_mode, help = mode_help())]
+    reason_mode: Vec<(Reason, Mode)>,
+}
+
+impl ReasonArgs {
+    /// The options in the form that CONFIG holds.
+    #[must_use]
+    pub fn modes(&self) -> ReasonModes {
+        let mut modes = maps::default_modes();
+        for (reason, mode) in &self.reason_mode {
+            if let Some(own) = modes.of(*reason) {
+                *own = *mode;
+            }
+        }
+        modes
+    }
+}
+
+fn mode_help() -> String {
+    let lower = Reason::TO_DENY.into_iter().map(|reason| (reason, reason.terms().default));
+    let lower = lower.filter(|(_, mode)| *mode < Mode::Enforce);
+    let lower = lower.map(|(reason, mode)| format!(", but {reason}={mode}"));
+    format!(
+        "Highest mode for one reason, at the start: {}, and {} [default: {}{}]",
+        OneOf(Reason::TO_DENY),
+        OneOf(Mode::ALL),
+        Mode::Enforce,
+        lower.collect::<String>()
+    )
+}
+
+fn reason_mode(text: &str) -> Result<(Reason, Mode), String> {
+    let (name, mode) = text.split_once('=').ok_or("not REASON=MODE, as in terminated=observe")?;
+    let mode = Mode::named(mode).ok_or_else(|| format!("not a mode: {}", OneOf(Mode::ALL)))?;
+    Ok((reason(name)?, mode))
+}
+
+/// How denied packets are stopped, when the agent starts.
+#[derive(Debug, Args)]
+pub struct ActionArgs {
+    #[arg(long, value_name = "ACTION", value_delimiter = ',', value_parser = choice, help = action_help())]
+    action: Vec<Choice>,
+    /// Answers per second to packets sent to one IP; packets beyond that are dropped
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
+    answers_per_suspect: u32,
+    /// Answers per second of this node; packets beyond that are dropped
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    answers_per_node: u32,
+}
+
+fn action_help() -> String {
+    let (help, default) = (choice::help(), Action::Drop);
+    format!("What is done with a denied packet: {help}; REASON=ACTION for one reason [default: {default}]")
+}
+
+impl ActionArgs {
+    /// One line for each choice in an old spelling, with the new one.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.action.iter().filter_map(Choice::warning)
+    }
+
+    /// The interface that packets are captured to, if any. Errors: several interfaces are named.
+    pub fn capture(&self) -> Result<Option<&str>> {
+        let mut interfaces = self.action.iter().filter_map(|choice| choice.capture.as_deref());
+        let first = interfaces.next();
+        if let Some(other) = interfaces.find(|other| Some(*other) != first) {
+            bail!(
+                "--action captures to {} and to {other}: name one interface for all reasons",
+                first.unwrap_or_default()
+            );
+        }
+        Ok(first)
+    }
+
+    /// The action of each reason. A choice for one reason takes precedence over a choice for all.
+    #[must_use]
+    pub fn actions(&self) -> ReasonActions {
+        let mut actions = ReasonActions::default();
+        let (all, one): (Vec<&Choice>, Vec<&Choice>) =
+            self.action.iter().partition(|choice| choice.reason.is_none());
+        for choice in all.into_iter().chain(one) {
+            actions = choice.applied_to(actions);
+        }
+        actions
+    }
+
+    /// The limits on how many denied packets are answered.
+    #[must_use]
+    pub fn limits(&self) -> AnswerLimits {
+        AnswerLimits { per_suspect: self.answers_per_suspect, per_node: self.answers_per_node }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        ranges: RangeArgs,
+        #[command(flatten)]
+        reasons: ReasonArgs,
+        #[command(flatten)]
+        actions: ActionArgs,
+    }
+
+    fn parsed(args: &[&str]) -> Result<Line, String> {
+        Line::try_parse_from(["epguard"].iter().chain(args)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn ranges_may_be_given_with_commas_and_repeatedly() {
+        let args = ["--exclude-cidr", "10.1.0.0/16", "--exclude-cidr=fd00::/8,10.2.0.0/16"];
+        let ranges = parsed(&args).unwrap().ranges.ranges();
+        let written: Vec<String> = ranges.exclude.iter().map(ToString::to_string).collect();
+        assert_eq!(written, ["10.1.0.0/16", "fd00::/8", "10.2.0.0/16"]);
+        assert!(ranges.protect.is_empty());
+    }
+
+    #[test]
+    fn a_bad_range_is_refused_in_one_line_with_the_correct_form() {
+        for bad in ["banana", "10.0.0.0", "10.0.0.0/33", ""] {
+            let error = parsed(&["--protect-cidr", bad]).unwrap_err();
+            let line = error.lines().next().unwrap();
+            assert!(
+                line.contains("--protect-cidr <CIDR>") && line.contains("as in 10.244.0.0/16"),
+                "{error}"
+            );
+        }
+    }
+
+    fn modes(args: &[&str]) -> Result<ReasonModes, String> {
+        Ok(parsed(args)?.reasons.modes())
+    }
+
+    #[test]
+    fn reasons_are_set_one_by_one_and_the_others_keep_their_default() {
+        assert_eq!(modes(&[]).unwrap(), maps::default_modes());
+        let set = modes(&["--reason-mode", "terminated=observe,retired-backend=enforce"]).unwrap();
+        assert_eq!((set.terminated, set.retired_backend), (Mode::Observe, Mode::Enforce));
+        assert_eq!((set.reused, set.dead_backend), (Mode::Enforce, Mode::Enforce));
+    }
+
+    #[test]
+    fn an_unknown_reason_or_mode_is_refused_with_the_known_ones() {
+        for (bad, remedy) in [
+            ("terminated", "as in terminated=observe"),
+            ("terminated=on", "off, observe or enforce"),
+            ("gone=off", "dead-backend, reused"),
+            ("none=off", "dead-backend, reused"),
+        ] {
+            let error = modes(&["--reason-mode", bad]).unwrap_err();
+            assert!(error.lines().next().unwrap().contains(remedy), "{error}");
+        }
+    }
+
+    fn all(action: Action) -> ReasonActions {
+        ReasonActions::of_each(|_| action)
+    }
+
+    fn actions(args: &[&str]) -> Result<ReasonActions, String> {
+        Ok(parsed(args)?.actions.actions())
+    }
+
+    #[test]
+    fn no_packet_is_rejected_by_default() {
+        assert_eq!(actions(&[]), Ok(ReasonActions::default()));
+        assert_eq!(actions(&["--action", "reject"]), Ok(all(Action::Reject)));
+    }
+
+    #[test]
+    fn the_action_of_one_reason_overrides_the_general_one_in_any_order() {
+        let expected = ReasonActions { terminated: Action::Drop, ..all(Action::Reject) };
+        assert_eq!(actions(&["--action", "terminated=drop,reject"]), Ok(expected));
+        assert_eq!(actions(&["--action=reject", "--action=terminated=drop"]), Ok(expected));
+    }
+
+    #[test]
+    fn packets_are_redirected_to_an_interface_that_is_named() {
+        let parsed = parsed(&["--action", "drop,reused=capture=tap0"]).unwrap();
+        assert_eq!(parsed.actions.capture().unwrap(), Some("tap0"));
+        let expected = ReasonActions { reused: Action::Capture, ..all(Action::Drop) };
+        assert_eq!(parsed.actions.actions(), expected);
+        for nameless in ["capture", "capture=", "reused=capture", "redirect", "drop=tap0"] {
+            assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_action_or_reason_names_the_known_ones() {
+        let error = actions(&["--action", "refuse"]).unwrap_err();
+        assert!(error.contains("drop, reject or capture=IFACE"), "{error}");
+        let error = actions(&["--action", "stale=drop"]).unwrap_err();
+        assert!(error.contains("dead-backend, reused"), "{error}");
+    }
+
+    #[test]
+    fn two_interfaces_are_refused() {
+        let parsed = parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
+        let error = parsed.actions.capture().unwrap_err().to_string();
+        assert!(error.contains("to tap0 and to tap1"), "{error}");
+    }
+}
