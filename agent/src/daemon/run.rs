@@ -1,6 +1,5 @@
 //! `epguard agent`: connects all parts to one loop that owns the state and the maps.
 
-mod gather;
 mod inbox;
 
 use crate::daemon::agent::Agent;
@@ -28,8 +27,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use epguard_common::Config;
 use epguard_core::facts::Watched;
 use epguard_core::state::{Numbers, Settings, State};
-use gather::{BACKLOG, Gather};
-use inbox::{Inbox, Turn};
+use inbox::{BACKLOG, Gather, Inbox, Turn};
 use kube::Client;
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -43,11 +43,11 @@ pub fn link_create(
     let (target, flags) = match target {
         Target::Interface(ifindex) => (ifindex, BPF_F_BEFORE),
         Target::Xdp { ifindex, mode } => (ifindex, mode),
-        Target::Cgroup(directory) => (number(directory), 0),
-        Target::CgroupFirst(directory) => (number(directory), BPF_F_BEFORE),
+        Target::Cgroup(directory) => (number(&directory), 0),
+        Target::CgroupFirst(directory) => (number(&directory), BPF_F_BEFORE),
     };
     let mut attr = empty();
-    attr.link_create.__bindgen_anon_1.prog_fd = number(program);
+    attr.link_create.__bindgen_anon_1.prog_fd = number(&program);
     attr.link_create.__bindgen_anon_2.target_fd = target;
     attr.link_create.attach_type = attach_type as u32;
     attr.link_create.flags = flags;
@@ -58,8 +58,8 @@ pub fn link_create(
 /// Replaces the program of a link: at no moment is there none, or two. `ENOLINK` if the link is severed.
 pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     let mut attr = empty();
-    attr.link_update.link_fd = number(link);
-    attr.link_update.__bindgen_anon_1.new_prog_fd = number(program);
+    attr.link_update.link_fd = number(&link);
+    attr.link_update.__bindgen_anon_1.new_prog_fd = number(&program);
     // SAFETY: `attr` has no pointers.
     unsafe { bpf(bpf_cmd::BPF_LINK_UPDATE, &mut attr) }.map(drop)
 }
@@ -75,7 +75,7 @@ pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let mut attr = empty();
     attr.__bindgen_anon_4.pathname = path.as_ptr().addr() as u64;
-    attr.__bindgen_anon_4.bpf_fd = number(object);
+    attr.__bindgen_anon_4.bpf_fd = number(&object);
     // SAFETY: the path ends with 0, and lives until the call returns.
     unsafe { bpf(bpf_cmd::BPF_OBJ_PIN, &mut attr) }.map(drop)
 }
@@ -128,13 +128,13 @@ pub fn cgroup_programs(
     directory: BorrowedFd<'_>,
     attach_type: bpf_attach_type,
 ) -> io::Result<(Vec<u32>, u32)> {
-    query(number(directory), attach_type, 0)
+    query(number(&directory), attach_type, 0)
 }
 
 /// Ids of the programs that run for the processes of this cgroup, also from cgroups above it, in the order in which they run.
 pub fn effective_cgroup_programs(cgroup: &Path, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
     let directory = File::open(cgroup)?;
-    query(number(directory), attach_type, BPF_F_QUERY_EFFECTIVE).map(|(programs, _)| programs)
+    query(number(&directory), attach_type, BPF_F_QUERY_EFFECTIVE).map(|(programs, _)| programs)
 }
 
 fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Result<(Vec<u32>, u32)> {
@@ -160,7 +160,7 @@ pub fn make_map_of_maps(name: &str, places: u32, inner: BorrowedFd<'_>) -> io::R
     attr.__bindgen_anon_1.key_size = 4;
     attr.__bindgen_anon_1.value_size = 4;
     attr.__bindgen_anon_1.max_entries = places;
-    attr.__bindgen_anon_1.inner_map_fd = number(inner);
+    attr.__bindgen_anon_1.inner_map_fd = number(&inner);
     let mut octets = name.bytes().take(15);
     attr.__bindgen_anon_1.map_name =
         std::array::from_fn(|_| libc::c_char::from_ne_bytes([octets.next().unwrap_or(0)]));
@@ -172,7 +172,7 @@ pub fn make_map_of_maps(name: &str, places: u32, inner: BorrowedFd<'_>) -> io::R
 pub fn set_inner_map(outer: BorrowedFd<'_>, place: u32, inner: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let value = inner.map_or(-1, |inner| inner.as_raw_fd());
     let mut attr = empty();
-    attr.__bindgen_anon_2.map_fd = number(outer);
+    attr.__bindgen_anon_2.map_fd = number(&outer);
     attr.__bindgen_anon_2.key = (&raw const place).addr() as u64;
     let command = match inner {
         Some(_) => {
@@ -210,7 +210,7 @@ fn empty() -> bpf_attr {
     unsafe { zeroed() }
 }
 
-fn number(descriptor: impl AsFd) -> u32 {
+fn number(descriptor: &impl AsFd) -> u32 {
     descriptor.as_fd().as_raw_fd().cast_unsigned()
 }
 

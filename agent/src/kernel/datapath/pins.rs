@@ -83,13 +83,13 @@ impl Pins {
     /// The XDP link of an interface.
     #[must_use]
     pub fn xdp_link(&self, ifindex: u32) -> PathBuf {
-        xdp_link(&self.links(), ifindex)
+        self.links().join(format!("{ifindex}-xdp"))
     }
 
     /// The same in the directories of other ABI versions. An interface takes one XDP program.
     pub fn foreign_xdp_links(&self, ifindex: u32) -> Result<Vec<PathBuf>> {
         let versions = self.versions(true)?.into_iter();
-        Ok(versions.map(|version| xdp_link(&version.join("links"), ifindex)).collect())
+        Ok(versions.map(|version| version.join(format!("links/{ifindex}-xdp"))).collect())
     }
 
     /// The link of a program before or after a socket load balancer, on the cgroup with this id.
@@ -125,10 +125,6 @@ impl Pins {
         versions.retain(|path| is_version(path) && !(but_own && *path == own));
         Ok(versions)
     }
-}
-
-fn xdp_link(links: &Path, ifindex: u32) -> PathBuf {
-    links.join(format!("{ifindex}-xdp"))
 }
 
 /// The contents of a directory, in order; empty if it is not there.

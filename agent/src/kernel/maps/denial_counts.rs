@@ -25,6 +25,23 @@ pub struct Denied {
     pub owner: Uid,
 }
 
+impl Denied {
+    /// The installed denial of a key.
+    fn installed(tables: &Tables, target: &DenialKey) -> Option<Self> {
+        let denied = tables.denied.get(target).map(|denial| Self::of(target, denial));
+        denied.or_else(|| {
+            let orphan_ip = tables.terminated.get(&target.addr)?;
+            let (target, reason) = (*target, Reason::Terminated);
+            let terminated = Self { target, reason, dead: orphan_ip.dead, owner: Uid::NONE };
+            (target == DenialKey::of_ip(target.addr)).then_some(terminated)
+        })
+    }
+
+    fn of(target: &DenialKey, denial: &Denial) -> Self {
+        Self { target: *target, reason: denial.reason, dead: denial.dead_uid, owner: denial.owner_uid }
+    }
+}
+
 /// The kernel's count of a denial since its entry was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
@@ -89,9 +106,13 @@ impl Writer {
     ///
     /// Errors: `DENIAL_COUNTS` cannot be read.
     pub fn take_readings(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<Vec<Reading>> {
-        for denied in all(&self.installed).filter(|denied| wanted(&denied.target)) {
-            let read = self.counts.read(denied, false);
-            read.context("cannot read DENIAL_COUNTS")?;
+        let denied = self.installed.denied.keys().copied();
+        let orphan_ips = self.installed.terminated.keys().map(|ip| DenialKey::of_ip(*ip));
+        for target in denied.chain(orphan_ips).filter(wanted) {
+            if let Some(denied) = Denied::installed(&self.installed, &target) {
+                let read = self.counts.read(denied, false);
+                read.context("cannot read DENIAL_COUNTS")?;
+            }
         }
         Ok(std::mem::take(&mut self.counts.readings))
     }
@@ -106,9 +127,8 @@ impl Writer {
     pub(super) fn settle_counts(&mut self, ops: &[Op]) -> Result<()> {
         for op in ops {
             let Op::PutDenial(target, next) = op else { continue };
-            let installed = self.installed.denied.get(target);
-            let before = installed.map(|denial| of_denial(target, denial));
-            if let Some(before) = before.filter(|before| of_denial(target, next) != *before) {
+            let before = Denied::installed(&self.installed, target);
+            if let Some(before) = before.filter(|before| Denied::of(target, next) != *before) {
                 let read = self.counts.read(before, false);
                 read.context("cannot read DENIAL_COUNTS")?;
             }
@@ -116,31 +136,8 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn end_denial(&mut self, target: &DenialKey) -> Result<(), MapError> {
-        let denial = self.installed.denied.get(target);
-        let denied = denial.map(|denial| of_denial(target, denial));
-        self.counts.end(target, denied)
+    /// Reads and removes the count of a denial that has just been removed.
+    pub(super) fn end_count(&mut self, target: &DenialKey) -> Result<(), MapError> {
+        self.counts.end(target, Denied::installed(&self.installed, target))
     }
-
-    pub(super) fn end_terminated(&mut self, target: &DenialKey) -> Result<(), MapError> {
-        let orphan_ip = self.installed.terminated.get(&target.addr);
-        let denied = orphan_ip.map(|orphan_ip| of_terminated(target.addr, orphan_ip.dead));
-        self.counts.end(target, denied)
-    }
-}
-
-fn all(tables: &Tables) -> impl Iterator<Item = Denied> {
-    let denied = tables.denied.iter();
-    let terminated = tables.terminated.iter();
-    denied
-        .map(|(target, denial)| of_denial(target, denial))
-        .chain(terminated.map(|(ip, orphan_ip)| of_terminated(*ip, orphan_ip.dead)))
-}
-
-fn of_denial(target: &DenialKey, denial: &Denial) -> Denied {
-    Denied { target: *target, reason: denial.reason, dead: denial.dead_uid, owner: denial.owner_uid }
-}
-
-fn of_terminated(ip: epguard_common::Addr, dead: Uid) -> Denied {
-    Denied { target: DenialKey::of_ip(ip), reason: Reason::Terminated, dead, owner: Uid::NONE }
 }

@@ -110,11 +110,17 @@ impl GateMap {
         if self.flows.is_some() {
             wanted.valid |= Gate::SHOWS_FLOWS;
         }
-        if wanted == self.written
-            || self.try_to_write(wanted, "packets that need no verdict are judged all the same")
+        if wanted != self.written
+            && let Err(error) = self.write(wanted)
         {
-            self.idle.clear();
+            // The next change tries again.
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "packets that need no verdict are judged all the same"
+            );
+            return;
         }
+        self.idle.clear();
     }
 
     /// Forgets the addresses of redirected flows, which have all ended: VIEW has none. True if there is something to close.
@@ -125,16 +131,6 @@ impl GateMap {
             self.uncount(addr, Gate::FLOW);
         }
         some
-    }
-
-    /// Writes a table. An error is logged with its consequence, `otherwise`, and the next change tries again. True if it was
-    /// written.
-    fn try_to_write(&mut self, wanted: Box<Gate>, otherwise: &str) -> bool {
-        let written = self.write(wanted);
-        if let Err(error) = &written {
-            tracing::warn!(error = format!("{error:#}"), "{otherwise}");
-        }
-        written.is_ok()
     }
 
     fn write(&mut self, wanted: Box<Gate>) -> Result<()> {

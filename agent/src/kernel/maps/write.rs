@@ -45,7 +45,7 @@ impl Writer {
         match op {
             Op::RemoveDenial(target) => {
                 absent(self.denied.remove(target))?;
-                self.end_denial(target)
+                self.end_count(target)
             }
             Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
             Op::RemoveService(vip) => absent(self.services.remove(vip)),
@@ -61,7 +61,7 @@ impl Writer {
             Op::PutBackends(target, backends) => self.backends.insert(*target, **backends, 0),
             Op::RemoveTerminated(ip) => {
                 self.remove_terminated(*ip)?;
-                self.end_terminated(&DenialKey::of_ip(*ip))
+                self.end_count(&DenialKey::of_ip(*ip))
             }
             Op::PutTerminated(ip, orphan_ip) => {
                 self.counts.begin(&DenialKey::of_ip(*ip))?;

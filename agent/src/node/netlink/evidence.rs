@@ -7,7 +7,7 @@ use rtnetlink::packet_route::neighbour::{
 use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// The one address that a route names. A route to one address counts as evidence that the address is in use, in any
@@ -59,10 +59,7 @@ const RT_TABLE_DEFAULT: u32 = 253;
 /// The link-layer addresses behind the ports of each bridge. A bridge removes those of a deleted port at once, its
 /// neighbour table does not.
 #[derive(Default)]
-pub struct Ports {
-    bridges: BTreeSet<u32>,
-    stations: BTreeSet<(u32, Vec<u8>)>,
-}
+pub struct Ports(BTreeMap<u32, BTreeSet<Vec<u8>>>);
 
 impl FromIterator<NeighbourMessage> for Ports {
     fn from_iter<T: IntoIterator<Item = NeighbourMessage>>(entries: T) -> Self {
@@ -73,8 +70,7 @@ impl FromIterator<NeighbourMessage> for Ports {
                 _ => None,
             });
             if let (Some(bridge), Some(address)) = (bridge, link_address(&entry)) {
-                ports.bridges.insert(bridge);
-                ports.stations.insert((bridge, address));
+                ports.0.entry(bridge).or_default().insert(address);
             }
         }
         ports
@@ -84,9 +80,10 @@ impl FromIterator<NeighbourMessage> for Ports {
 impl Ports {
     /// True if a neighbour is behind some port; also true if its interface is no bridge.
     fn lead_to(&self, neighbour: &NeighbourMessage) -> bool {
-        let interface = neighbour.header.ifindex;
-        let station = link_address(neighbour).map(|address| (interface, address));
-        !self.bridges.contains(&interface) || station.is_none_or(|station| self.stations.contains(&station))
+        match (self.0.get(&neighbour.header.ifindex), link_address(neighbour)) {
+            (Some(stations), Some(address)) => stations.contains(&address),
+            _ => true,
+        }
     }
 }
 
