@@ -69,8 +69,8 @@ impl Names {
     pub fn keep(&mut self, state: &State) {
         let denied =
             state.denials().flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
-        let named = |uid| Some((uid, self.name(state, uid)?.clone()));
-        let names = denied.chain(orphaned(state)).filter_map(named).collect();
+        let of = |uid| Some((uid, self.name(state, uid)?.clone()));
+        let names = denied.chain(orphaned(state)).filter_map(of).collect();
         self.store(names);
     }
 

@@ -254,6 +254,7 @@ pub fn failed_with(error: &anyhow::Error, numbers: &[i32]) -> bool {
 }
 
 /// Whether the error has one of these numbers.
+#[must_use]
 pub fn is_one_of(error: &io::Error, numbers: &[i32]) -> bool {
     error.raw_os_error().is_some_and(|number| numbers.contains(&number))
 }

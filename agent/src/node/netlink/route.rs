@@ -49,7 +49,7 @@ pub trait Follower {
 pub async fn follow_subject(subject: Subject, mut follower: impl Follower) {
     let Subject { groups, what, see } = subject;
     loop {
-        let followed = async {
+        let attempt = async {
             let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
                 .with_context(|| format!("cannot subscribe to changes of {what} (rtnetlink)"))?;
             tokio::select! {
@@ -59,7 +59,7 @@ pub async fn follow_subject(subject: Subject, mut follower: impl Follower) {
                 result = follower.run(announcements) => result,
             }
         };
-        let Err(error) = followed.await else { return };
+        let Err(error) = attempt.await else { return };
         tracing::error!(
             error = format!("{error:#}"),
             "cannot follow the node's {what}, so nothing is denied as terminated; trying again (see `{see}`, \

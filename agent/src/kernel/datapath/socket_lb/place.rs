@@ -54,10 +54,8 @@ impl Place {
             Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
             Err(error) => return Err(explain(error, &self.program)),
         }
-        let target = match self.is_first {
-            true => Target::CgroupFirst(directory.as_fd()),
-            false => Target::Cgroup(directory.as_fd()),
-        };
+        let directory = directory.as_fd();
+        let target = if self.is_first { Target::CgroupFirst(directory) } else { Target::Cgroup(directory) };
         let is_sound = |link: &_| Ok(bpf::link_cgroup(link)? == id);
         links::attach(pin, program.fd()?.as_fd(), target, self.hook, is_sound)
             .with_context(|| format!("cannot attach {} to {cgroup}", self.program))
