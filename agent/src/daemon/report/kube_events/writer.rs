@@ -150,8 +150,8 @@ mod tests {
     use super::super::series::Course;
     use super::super::topic::{Subject, Topic};
     use super::*;
-    use http_body_util::Full;
     use bytes::Bytes;
+    use http_body_util::Full;
     use hyper::{Response, StatusCode};
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
