@@ -94,8 +94,8 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::Full;
     use bytes::Bytes;
+    use http_body_util::Full;
     use hyper::{Request, Response};
     use std::convert::Infallible;
     use tokio::time::timeout;

@@ -175,7 +175,12 @@ pub fn missing(world: &World, kernel: &Kernel, listed: &[(Service, Ip, String)])
 
 /// What is denied for good of the endpoints whose slices list only pods that the API shows dead, with the IP: (VIP, IP, reason).
 pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str)> {
+    // An agent that starts then cannot know of an end that the API shows no more.
+    let is_unknown = |pod: &PodObject, ip| shows(pod, ip) && pod.is_terminal() && !is_shown_over(pod);
     let is_plain = |denied: &&Denied| {
+        if world.objects.pods.values().any(|pod| is_unknown(pod, denied.ip)) {
+            return false;
+        }
         let services = denied.vip.into_iter().flat_map(|vip| called(world, vip));
         let mut listed = services.flat_map(|service| world.objects.listed(service, denied.ip));
         listed.all(|endpoint| {

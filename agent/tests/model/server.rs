@@ -2,8 +2,8 @@
 
 use crate::selector::{Selector, param};
 use crate::store::{Event, Store};
-use http_body_util::channel::{Channel, Sender};
 use bytes::Bytes;
+use http_body_util::channel::{Channel, Sender};
 use hyper::{Request, Response, Uri};
 use kube::client::Body;
 use std::convert::Infallible;
