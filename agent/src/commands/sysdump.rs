@@ -3,10 +3,10 @@
 mod node;
 
 use crate::commands::audit;
-use crate::commands::dump::Dump;
+use crate::commands::dump;
 use crate::shared::args::{PinArgs, RunArgs};
-use crate::shared::output::new_file;
-use crate::shared::status::{self, Request};
+use crate::shared::output::{count, new_file};
+use crate::shared::status::{self, Request, Status};
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
@@ -67,77 +67,61 @@ const COMMANDS: [(&str, &[&str]); 6] = [
     ("nft-ruleset.txt", &["nft", "list", "ruleset"]),
 ];
 
+/// Names of parts, with their content.
+type Parts = Vec<(String, Result<Vec<u8>>)>;
+
 /// Writes the archive. Parts that are missing are named in its `missing.txt`. Errors: the archive cannot be written.
 pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let status = status::ask(&args.run.run_dir, &Request::Status);
     let node = status.as_ref().map_or("node", |status| &status.node);
     let path = args.file.clone().unwrap_or_else(|| file_of(Some(node)));
     let shown = path.display().to_string();
-    let mut archive =
-        Archive::new(if shown == STDOUT { Box::new(io::stdout()) } else { Box::new(new_file(&path)?) });
-    let nothing = status::Status::default();
-    let dump = Dump::read(&args.pins.pin_dir, status.as_ref().unwrap_or(&nothing));
-    archive.add("status.json", status.and_then(|status| json(&status)))?;
-    let drops = status::ask(&args.run.run_dir, &Request::Drops);
-    archive.add("drops.json", drops.and_then(|status| json(&status.drops)))?;
-    let dump = dump.and_then(|dump| serde_json::to_value(dump).context("cannot write JSON"));
-    let ips = dump.as_ref().map(suspects).unwrap_or_default();
-    archive.add("maps.json", dump.and_then(|dump| json(&dump)))?;
-    let log = status::ask(&args.run.run_dir, &Request::Log);
-    let log = log.map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
-    archive.add("log.txt", log)?;
-    archive.add("why.json", histories(&args.run.run_dir, &ips))?;
-    let audit = audit::collect(&args.pins.pin_dir, &args.run.run_dir);
-    archive.add("audit.json", audit.and_then(|report| json(&report)))?;
-    archive.add("version.txt", Ok(env!("CARGO_PKG_VERSION").into()))?;
-    for path in FILES {
-        let name = format!("{}.txt", path.trim_start_matches('/').replace('/', "-"));
-        let content = fs::read(path).with_context(|| format!("cannot read {path}"));
-        archive.add(&name, content)?;
-    }
-    for (name, content) in node::parts().await {
-        archive.add(&name, content)?;
-    }
-    for (name, command) in COMMANDS {
-        if let Some(content) = output(command) {
-            archive.add(name, content)?;
-        }
-    }
-    let (parts, missing) = archive.finish()?;
-    eprintln!("wrote {shown}: {parts} parts, {missing} missing");
+    let to: Box<dyn Write> =
+        if shown == STDOUT { Box::new(io::stdout()) } else { Box::new(new_file(&path)?) };
+    let (parts, missing) = write(to, parts(args, status).await)?;
+    eprintln!("wrote {shown}: {}, {missing} missing", count(parts, "part"));
     Ok(())
 }
 
-struct Archive {
-    tar: tar::Builder<Box<dyn Write>>,
-    parts: usize,
-    missing: Vec<String>,
+async fn parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
+    let (pin_dir, run_dir) = (&args.pins.pin_dir, &args.run.run_dir);
+    let ask = |request| status::ask(run_dir, &request);
+    let nothing = Status::default();
+    let dump = dump::read(pin_dir, status.as_ref().unwrap_or(&nothing));
+    let ips = dump.as_ref().map(suspects).unwrap_or_default();
+    let log = ask(Request::Log).map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
+    let own = [
+        ("status.json", status.and_then(|status| json(&status))),
+        ("drops.json", ask(Request::Drops).and_then(|status| json(&status.drops))),
+        ("maps.json", dump.and_then(|dump| json(&dump))),
+        ("log.txt", log),
+        ("why.json", histories(run_dir, &ips)),
+        ("audit.json", audit::collect(pin_dir, run_dir).and_then(|report| json(&report))),
+        ("version.txt", Ok(env!("CARGO_PKG_VERSION").into())),
+    ];
+    let mut parts: Parts = own.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
+    parts.extend(FILES.map(|path| {
+        let content = fs::read(path).with_context(|| format!("cannot read {path}"));
+        (format!("{}.txt", path.trim_start_matches('/').replace('/', "-")), content)
+    }));
+    parts.extend(node::parts().await);
+    let of_tools = COMMANDS.iter().map(|(name, command)| Some(((*name).to_owned(), output(command)?)));
+    parts.extend(of_tools.flatten());
+    parts
 }
 
-impl Archive {
-    fn new(to: Box<dyn Write>) -> Self {
-        Self { tar: tar::Builder::new(to), parts: 0, missing: Vec::new() }
-    }
-
-    fn add(&mut self, name: &str, content: Result<Vec<u8>>) -> Result<()> {
+/// Writes the parts, and counts them and those that are missing.
+fn write(to: impl Write, parts: Parts) -> Result<(usize, usize)> {
+    let (mut archive, mut missing, all) = (tar::Builder::new(to), Vec::new(), parts.len());
+    for (name, content) in parts {
         match content {
-            Ok(content) => {
-                self.parts += 1;
-                add(&mut self.tar, Path::new(name), &content)
-            }
-            Err(error) => {
-                self.missing.push(format!("{name}: {error:#}\n"));
-                Ok(())
-            }
+            Ok(content) => add(&mut archive, Path::new(&name), &content)?,
+            Err(error) => missing.push(format!("{name}: {error:#}\n")),
         }
     }
-
-    fn finish(mut self) -> Result<(usize, usize)> {
-        let missing = self.missing.concat();
-        add(&mut self.tar, Path::new("missing.txt"), missing.as_bytes())?;
-        self.tar.finish().context("cannot finish the archive")?;
-        Ok((self.parts, self.missing.len()))
-    }
+    add(&mut archive, Path::new("missing.txt"), missing.concat().as_bytes())?;
+    archive.finish().context("cannot finish the archive")?;
+    Ok((all - missing.len(), missing.len()))
 }
 
 /// Adds a file to the folder of an archive.
@@ -200,12 +184,14 @@ mod tests {
     #[test]
     fn a_missing_part_is_named_and_the_archive_has_the_others() {
         let path = std::env::temp_dir().join(format!("epguard-sysdump-{}.tar", std::process::id()));
-        let mut archive = Archive::new(Box::new(new_file(&path).unwrap()));
-        archive.add("a.txt", Ok(b"here".to_vec())).unwrap();
-        archive.add("b.txt", output(&["false"]).unwrap()).unwrap();
-        archive.add("c.txt", output(&["echo", "out"]).unwrap()).unwrap();
         assert!(output(&["epguard-no-such-tool"]).is_none());
-        assert_eq!(archive.finish().unwrap(), (2, 1));
+        let content = [
+            ("a.txt", Ok(b"here".to_vec())),
+            ("b.txt", output(&["false"]).unwrap()),
+            ("c.txt", output(&["echo", "out"]).unwrap()),
+        ];
+        let content = content.map(|(name, content)| (name.to_owned(), content)).into();
+        assert_eq!(write(new_file(&path).unwrap(), content).unwrap(), (2, 1));
         let mut parts = Vec::new();
         let mut tar = tar::Archive::new(fs::File::open(&path).unwrap());
         for entry in tar.entries().unwrap() {

@@ -1,12 +1,13 @@
 //! The agents of a cluster: the pods of the `DaemonSet`, one for each node.
 
-use super::missing::Missing;
+use super::nodes::Missing;
 use super::scope::{Form, Scope};
 use crate::shared::plain;
 use crate::watch::refused;
 use anyhow::{Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use kube::api::{Api, ListParams};
+use kube::core::PartialObjectMeta;
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +24,10 @@ const CONTAINER: &str = "agent";
 const PAGE: u32 = 500;
 /// Longest wait for a page, or for another answer of the API server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// Nodes with another value run no `DaemonSet`.
+const OS: (&str, &str) = ("kubernetes.io/os", "linux");
+/// Nor do those with this one.
+const VIRTUAL: (&str, &str) = ("type", "virtual-kubelet");
 
 /// An agent, as the API shows its pod.
 #[derive(Debug, Clone)]
@@ -43,6 +48,9 @@ pub struct Agent {
     pub config_map: Option<String>,
 }
 
+/// A Node's name and labels.
+pub type Labelled = PartialObjectMeta<Node>;
+
 /// A cluster, and its agents in the order in which they are asked.
 pub struct Fleet {
     /// A client of the cluster's API server.
@@ -51,17 +59,44 @@ pub struct Fleet {
     pub scope: Scope,
     /// The agents that the flags choose.
     pub agents: Vec<Agent>,
-    /// Chosen nodes without an agent's pod.
-    pub without: Vec<Missing>,
+    /// Nodes that should have an agent's pod by the flags, and have none.
+    pub missing: Vec<Missing>,
+    /// All Nodes; in words why not, if they may not be listed.
+    pub nodes: Result<Vec<Labelled>, String>,
+    /// Names of all Nodes that should have an agent by their labels, and had no pod of one; empty if nodes are chosen.
+    pub without_agent: Vec<String>,
 }
 
 impl Fleet {
-    /// Lists the agents. Errors: they cannot be listed, or there are none.
+    /// Lists the agents and the Nodes. Errors: agents cannot be listed, or there are none.
     pub async fn find(scope: &Scope) -> Result<Self> {
-        let client = scope.client().await?;
-        let namespace = &scope.agents_namespace;
-        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let pods = all(pods, ListParams::default().labels(LABEL), scope.output).await?;
+        let mut fleet = Self::of(scope.client().await?, scope.clone());
+        fleet.refresh(BTreeSet::new()).await?;
+        let nodes = fleet.list_nodes(ListParams::default()).await;
+        fleet.nodes = nodes.map_err(|error| error.to_string());
+        if fleet.scope.is_whole() {
+            let nodes = fleet.nodes.iter().flatten().filter(|node| runs_agents(node));
+            fleet.without_agent = nodes.map(Labelled::name_any).filter(|node| !fleet.has(node)).collect();
+        }
+        Ok(fleet)
+    }
+
+    fn of(client: Client, scope: Scope) -> Self {
+        Self {
+            client,
+            scope,
+            agents: Vec::new(),
+            missing: Vec::new(),
+            nodes: Ok(Vec::new()),
+            without_agent: Vec::new(),
+        }
+    }
+
+    /// Lists the agents again. Unless the flags choose nodes, those `expected` should have one. Errors as of [`Self::find`].
+    pub async fn refresh(&mut self, expected: BTreeSet<String>) -> Result<()> {
+        let namespace = &self.scope.agents_namespace;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let pods = all(pods, ListParams::default().labels(LABEL), self.scope.output).await?;
         let mut agents: Vec<Agent> = pods.iter().filter_map(agent).collect();
         ensure!(
             !agents.is_empty(),
@@ -71,34 +106,44 @@ impl Fleet {
         agents.sort_by_key(|agent| (agent.node.clone(), agent.obstacle.is_some(), !agent.ready));
         agents.dedup_by(|other, first| other.node == first.node);
         agents.sort_by_key(|agent| !agent.ready);
-        let mut fleet = Self { client, scope: scope.clone(), agents, without: Vec::new() };
-        if let Some(selector) = &scope.selector {
-            let labels = ListParams::default().labels(selector);
-            let nodes: Vec<Node> = all(Api::all(fleet.client.clone()), labels, scope.output).await?;
+        self.agents = agents;
+        if let Some(selector) = &self.scope.selector {
+            let nodes = self.list_nodes(ListParams::default().labels(selector)).await?;
             ensure!(!nodes.is_empty(), "no node has the labels {selector}");
-            fleet.choose(nodes.iter().map(Node::name_any).collect());
-        } else if !scope.is_whole() {
-            fleet.choose(scope.nodes.iter().cloned().collect());
+            self.choose(nodes.iter().map(Labelled::name_any).collect());
+        } else if !self.scope.is_whole() {
+            self.choose(self.scope.nodes.iter().cloned().collect());
+        } else {
+            self.expect(expected);
         }
-        Ok(fleet)
+        Ok(())
+    }
+
+    async fn list_nodes(&self, params: ListParams) -> Result<Vec<Labelled>> {
+        all(Api::all(self.client.clone()), params, self.scope.output).await
     }
 
     /// Leaves only the agents of these nodes.
     pub fn choose(&mut self, nodes: BTreeSet<String>) {
         self.agents.retain(|agent| nodes.contains(&agent.node));
+        self.without_agent.clear();
+        self.expect(nodes);
+    }
+
+    fn expect(&mut self, nodes: BTreeSet<String>) {
         let without = nodes.into_iter().filter(|node| !self.has(node));
-        let why = || "no agent runs there".to_owned();
-        self.without = without.map(|node| Missing { node, why: why() }).collect();
+        self.missing = without.map(Missing::without_agent).collect();
+    }
+
+    /// Only the first agent.
+    pub fn first(&self) -> Self {
+        let agents = self.agents.first().into_iter().cloned().collect();
+        Self { agents, ..Self::of(self.client.clone(), self.scope.clone()) }
     }
 
     /// Names of the nodes whose agents the flags choose.
-    pub fn nodes(&self) -> Vec<&str> {
+    pub fn names(&self) -> Vec<&str> {
         self.agents.iter().map(|agent| agent.node.as_str()).collect()
-    }
-
-    /// Whether the node has an agent's pod.
-    pub fn has(&self, node: &str) -> bool {
-        self.agents.iter().any(|agent| agent.node == node)
     }
 
     /// The `ConfigMap` of modes that most agents watch; none if they watch none.
@@ -110,6 +155,10 @@ impl Fleet {
         // The first of those with as many.
         let most = names.into_iter().rev().max_by_key(|(_, agents)| *agents);
         most.map(|(name, _)| name.clone())
+    }
+
+    fn has(&self, node: &str) -> bool {
+        self.agents.iter().any(|agent| agent.node == node)
     }
 }
 
@@ -139,6 +188,11 @@ where
         objects = serde_json::from_value(document)?;
     }
     Ok(objects)
+}
+
+fn runs_agents(node: &Labelled) -> bool {
+    let has = |(label, value): (&str, &str)| node.labels().get(label).is_some_and(|is| is == value);
+    has(OS) && !has(VIRTUAL)
 }
 
 /// None for a pod that no node has taken.

@@ -2,8 +2,8 @@
 
 use super::ask::UNKNOWN;
 use super::scope::Scope;
-use super::{audit, drops, mode, output, status, sysdump, why};
-use crate::shared::output::is_unread;
+use super::{audit, drops, mode, status, sysdump, why};
+use crate::shared::output::{complain, is_unread};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -29,13 +29,15 @@ pub struct Plugin {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Show each node's agent in a line, then problems with their remedies, and how nodes differ
-    Status(status::StatusArgs),
+    #[command(after_help = status::HELP)]
+    Status,
     /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they come
     Drops(drops::DropsArgs),
     /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an answer
     Why(why::WhyArgs),
     /// Find flows of all nodes that still lead to pods that have ended
-    Audit(audit::AuditArgs),
+    #[command(after_help = audit::HELP)]
+    Audit,
     /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
     Mode(mode::ModeArgs),
     /// Write one archive with the archives of all nodes, without credentials
@@ -50,20 +52,20 @@ impl Plugin {
             if is_unread(&error) {
                 return ExitCode::SUCCESS;
             }
-            output::error(&format!("epguard: {error:#}"));
+            complain(&format!("epguard: {error:#}"));
             UNKNOWN.into()
         })
     }
 
     async fn execute(self) -> Result<ExitCode> {
         let scope = &self.scope;
-        let shows_services = matches!(self.verb, Verb::Drops(_) | Verb::Why(_) | Verb::Audit(_));
+        let shows_services = matches!(self.verb, Verb::Drops(_) | Verb::Why(_) | Verb::Audit);
         scope.check(shows_services)?;
         match self.verb {
-            Verb::Status(args) => status::run(scope, &args).await,
+            Verb::Status => status::run(scope).await,
             Verb::Drops(args) => drops::run(scope, &args).await,
             Verb::Why(args) => why::run(scope, &args).await,
-            Verb::Audit(args) => audit::run(scope, &args).await,
+            Verb::Audit => audit::run(scope).await,
             Verb::Mode(args) => mode::run(scope, &args).await,
             Verb::Sysdump(args) => sysdump::run(scope, &args).await,
         }

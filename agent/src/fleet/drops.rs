@@ -1,13 +1,13 @@
 //! `kubectl epguard drops`: denied flows of all nodes, or new ones as they come.
 
 use super::agents::Fleet;
-use super::ask::{self, Answer, Asked, Document, UNKNOWN};
-use super::missing::{self, names};
-use super::output;
-use super::scope::Scope;
+use super::ask::{self, Answer, Asked, UNKNOWN};
+use super::nodes::names;
+use super::scope::{Form, Scope};
 use crate::commands::drops::{Follower, table, text_line};
 use crate::shared::args::{one_of, service};
 use crate::shared::drops::{Dropped, Kind};
+use crate::shared::output::{complain, escaped, is_read, print};
 use anyhow::Result;
 use clap::Args;
 use epguard_common::Reason;
@@ -42,89 +42,81 @@ pub struct DropsArgs {
 }
 
 /// Each entry, as some may be in words of another version.
-type Drops = Document<Vec<Value>>;
+type Drops = Vec<Value>;
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
     let mut command = vec!["drops"];
-    let reason = args.reason.map(Reason::as_str);
     let filters = [
         ("--namespace", scope.namespace.as_deref()),
         ("--service", args.service.as_deref()),
-        ("--reason", reason),
+        ("--reason", args.reason.map(Reason::as_str)),
     ];
     for (flag, value) in filters {
         command.extend(value.iter().flat_map(|value| [flag, value]));
     }
-    if args.follow {
-        return follow(scope, &command).await;
-    }
     let fleet = Fleet::find(scope).await?;
+    if args.follow {
+        return follow(fleet, &command).await;
+    }
     let asked = ask::ask(&fleet, &command, ask::PATIENCE, None).await;
     let narrowed = command.len() > 1;
-    asked.print(&fleet, &(), |answers| text(answers, narrowed))
+    asked.print(scope.output, &(), |answers| text(answers, narrowed))
 }
 
-/// Prints what is new, until interrupted. Nodes that do not answer are named once on standard error. What they deny meanwhile is
-/// shown once they answer: agents count it. Errors: the output fails, or at first no node answers.
-async fn follow(scope: &Scope, command: &[&str]) -> Result<ExitCode> {
-    let begun = Instant::now();
+/// Prints what is new, until interrupted or until its reader has left. Nodes that do not answer are named once on standard error. What
+/// they deny meanwhile is shown once they answer: agents count it. Errors: the output fails.
+async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
+    let (begun, form) = (Instant::now(), fleet.scope.output);
     let mut followers: BTreeMap<String, Follower> = BTreeMap::new();
-    let mut named = BTreeSet::new();
+    let (mut named, mut unlisted) = (BTreeSet::new(), None);
     loop {
-        let mut lost = Vec::new();
-        match Fleet::find(scope).await {
-            Err(error) if followers.is_empty() => return Err(error),
-            Err(error) => lost.push(format!("{error:#}")),
-            Ok(fleet) => {
-                let Asked { answers, missing } = ask::ask(&fleet, command, ask::PATIENCE, None).await;
-                lost.extend(missing::text(&missing).lines().map(str::to_owned));
-                lost.extend(left_out(&answers));
-                for answer in &answers {
-                    let follower = followers.entry(answer.node().to_owned());
-                    let follower = follower.or_insert_with(|| Follower::since(begun));
-                    for dropped in follower.new_of(&known(answer)) {
-                        print(answer.node(), &dropped, scope)?;
-                    }
-                }
+        let asked: Asked<Drops> = ask::ask(&fleet, command, ask::PATIENCE, None).await;
+        let mut lost: BTreeSet<String> = asked.absent().lines().map(str::to_owned).collect();
+        lost.extend(left_out(&asked.answers).filter(|_| form.is_for_people()).into_iter().chain(unlisted));
+        for answer in &asked.answers {
+            let follower = followers.entry(answer.node().to_owned());
+            let follower = follower.or_insert_with(|| Follower::since(begun));
+            for new in follower.new_of(&answer.known) {
+                line(answer.node(), new, form).map_or(Ok(()), |line| print(&line))?;
             }
         }
-        let lost: BTreeSet<String> = lost.into_iter().collect();
-        for line in lost.difference(&named) {
-            output::error(&format!("epguard: {line}"));
-        }
+        lost.difference(&named).for_each(|line| complain(&format!("epguard: {line}")));
+        named = lost;
         if followers.is_empty() {
             return Ok(UNKNOWN.into());
         }
-        named = lost;
         sleep(PACE).await;
+        if !is_read() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let listed = fleet.refresh(followers.keys().cloned().collect()).await;
+        unlisted = listed.err().map(|error| format!("{error:#}"));
     }
 }
 
-fn print(node: &str, dropped: &Dropped, scope: &Scope) -> Result<()> {
-    if scope.output.is_for_people() {
-        return output::line(&format!("{node}: {}", text_line(dropped)));
+/// An entry with its node; none for one that this version does not know, unless it is for programs.
+fn line(node: &str, mut entry: Value, form: Form) -> Option<String> {
+    if form.is_for_people() {
+        return known(&entry).map(|dropped| format!("{node}: {}", text_line(&dropped)));
     }
-    let mut document = serde_json::to_value(dropped)?;
-    document["node"] = node.into();
-    output::line(&document.to_string())
+    entry["node"] = node.into();
+    Some(escaped(entry.to_string()))
 }
 
-/// The entries that this version knows.
-fn known(answer: &Answer<Drops>) -> Vec<Dropped> {
-    let entries = answer.value.known.iter();
-    entries.filter_map(|entry| serde_json::from_value(entry.clone()).ok()).collect()
+fn known(entry: &Value) -> Option<Dropped> {
+    serde_json::from_value(entry.clone()).ok()
 }
 
 /// How many entries are not shown; none if all are.
 fn left_out(answers: &[Answer<Drops>]) -> Option<String> {
-    let others = |answer: &&Answer<Drops>| answer.value.known.len() - known(answer).len();
-    let with_others = answers.iter().filter(|answer| others(answer) > 0);
-    let nodes: Vec<&str> = with_others.map(Answer::node).collect();
-    let count: usize = answers.iter().map(|answer| others(&answer)).sum();
-    (count > 0).then(|| {
+    let others = |answer: &Answer<Drops>| answer.known.iter().filter(|entry| known(entry).is_none()).count();
+    let with_others = answers.iter().map(|answer| (answer.node(), others(answer)));
+    let (nodes, counts): (Vec<&str>, Vec<usize>) = with_others.filter(|(_, count)| *count > 0).unzip();
+    (!nodes.is_empty()).then(|| {
         format!(
-            "{count} more on {}, in words of another version: use the plugin of its version, or -o json",
+            "{} more on {}, in words of another version: use the plugin of its version, or -o json",
+            counts.iter().sum::<usize>(),
             names(&nodes)
         )
     })
@@ -137,7 +129,7 @@ fn text(answers: &[Answer<Drops>], narrowed: bool) -> String {
     }
     let mut kinds: BTreeMap<Kind, (Dropped, Vec<&str>)> = BTreeMap::new();
     for answer in answers {
-        for dropped in known(answer) {
+        for dropped in answer.known.iter().filter_map(known) {
             match kinds.get_mut(&dropped.kind) {
                 Some((sum, nodes)) => {
                     add(sum, &dropped);

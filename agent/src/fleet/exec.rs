@@ -11,8 +11,8 @@ use kube::client::UpgradeConnectionError;
 use std::pin::pin;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Most octets that are read of a node's answer. An archive of a node has some MB.
-const LIMIT: u64 = 64 << 20;
+/// Most octets that are read of a node's errors.
+const ERRORS: u64 = 64 << 10;
 
 /// Octets that are read ahead.
 const BUFFER: usize = 64 * 1024;
@@ -20,17 +20,17 @@ const BUFFER: usize = 64 * 1024;
 /// What a command printed, and its exit code.
 #[derive(Debug)]
 pub struct Done {
-    /// Standard output, at most [`LIMIT`] octets.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error, at most [`LIMIT`] octets.
+    /// Standard error.
     pub stderr: Vec<u8>,
     /// Exit code; 0 is success.
     pub code: u8,
 }
 
-/// Runs a command to its end. Errors: it could not run, or the connection ended before it did; the cause and the remedy, in one
+/// Runs a command to its end, and reads at most `limit` octets of its output. Errors: it could not run, or the connection ended before it did; the cause and the remedy, in one
 /// line.
-pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str]) -> Result<Done, String> {
+pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> Result<Done, String> {
     if let Some(obstacle) = &agent.obstacle {
         return Err(obstacle.clone());
     }
@@ -41,7 +41,7 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str]) -> Result<Done,
     let mut process = started.map_err(|error| refused(error, namespace))?;
     let (stdout, stderr) = (process.stdout(), process.stderr());
     let mut status = pin!(OptionFuture::from(process.take_status()).map(Option::flatten));
-    let mut output = pin!(async { tokio::join!(read(stdout), read(stderr)) });
+    let mut output = pin!(async { tokio::join!(read(stdout, limit), read(stderr, ERRORS)) });
     let ((stdout, stderr), status) = tokio::select! {
         output = &mut output => (output, status.await),
         status = &mut status => {
@@ -54,11 +54,11 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str]) -> Result<Done,
     Ok(Done { stdout, stderr, code })
 }
 
-async fn read(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Vec<u8> {
     let mut all = Vec::new();
     if let Some(from) = from {
         // What came before an error may hold the cause. What is cut cannot be read, and is reported as that.
-        let _ = from.take(LIMIT).read_to_end(&mut all).await;
+        let _ = from.take(limit).read_to_end(&mut all).await;
     }
     all
 }

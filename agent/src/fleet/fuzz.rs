@@ -1,6 +1,6 @@
 //! Fuzzes what a node answers: its documents, and its archive.
 
-use super::decode::decode;
+use super::ask::decode;
 use super::scope::Form;
 use super::sysdump::parts;
 use crate::commands::audit::Report;

@@ -9,15 +9,13 @@ mod agents;
 mod ask;
 mod audit;
 mod cli;
-mod cluster;
-mod decode;
 mod drops;
 mod exec;
 #[cfg(test)]
 mod fuzz;
-mod missing;
 mod mode;
-mod output;
+mod modes;
+mod nodes;
 mod scope;
 mod status;
 mod sysdump;

@@ -6,21 +6,19 @@
 //! ```
 
 use super::agents::{Fleet, PATIENCE};
-use super::ask::{self, Answer, UNKNOWN};
-use super::cluster::read_modes;
-use super::decode::failure;
-use super::missing::{self, names};
-use super::output;
+use super::ask::{self, Asked, UNKNOWN, failure};
+use super::modes::Policy;
+use super::nodes::{grouped, names};
 use super::scope::Scope;
-use super::status::{self, Conditions};
+use super::status;
+use crate::commands::status::Condition;
 use crate::shared::args::one_of;
+use crate::shared::output::print;
 use crate::shared::plain::plain;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Args;
 use epguard_common::{Mode, Reason};
-use epguard_core::facts::ModePolicy;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -47,7 +45,7 @@ pub struct ModeArgs {
     /// The new mode [default: show the modes]
     #[arg(value_parser = one_of(Mode::ALL, Mode::as_str, Mode::help))]
     pub mode: Option<Mode>,
-    /// Only this reason
+    /// Only this reason, with a mode or --unset
     #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
     pub reason: Option<Reason>,
     /// Only nodes with the label epguard.io/canary=true
@@ -63,74 +61,69 @@ pub struct ModeArgs {
 
 /// Shows or changes. Errors: the cluster cannot be asked, the change is refused, or the answer was not yes.
 pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
+    let shows = args.mode.is_none() && !args.unset;
     // The parser sees only flags on the same side of the verb.
     ensure!(
         scope.is_whole() || !(args.canary || args.unset),
         "nothing is changed: --canary and --unset change the ConfigMap of all nodes; leave out --node and --selector"
     );
+    ensure!(
+        !shows || args.reason.is_none() && !args.canary,
+        "nothing is changed: --reason and --canary need a mode, or --unset; without them all modes are shown"
+    );
     let fleet = Fleet::find(scope).await?;
-    match args.mode {
-        Some(mode) if !scope.is_whole() => switch(&fleet, mode, args).await,
-        None if !scope.is_whole() => {
-            let asked = status::conditions(&fleet).await;
-            output::line(&counts(&asked, None))?;
-            Ok(known(&asked).into())
-        }
-        mode => {
-            let policy = Policy::read(&fleet).await?;
-            let asked = status::conditions(&fleet).await;
-            let counts = counts(&asked, Some(&policy.name));
-            if mode.is_none() && !args.unset {
-                output::line(&format!("{}\n{counts}", policy.text()))?;
-            } else if policy.plan(args, &counts)? {
-                confirm(args.yes)?;
-                policy.write(&fleet, key(args), mode).await?;
-                output::line("done; kubectl epguard status shows what each node does")?;
-            }
-            Ok(known(&asked).into())
-        }
+    if let (Some(mode), false) = (args.mode, scope.is_whole()) {
+        return switch(&fleet, mode, args).await;
     }
+    let policy = if scope.is_whole() { Some(policy(&fleet).await?) } else { None };
+    let asked = status::conditions(&fleet).await;
+    let counts = counts(&asked, policy.as_ref().map(|policy| &*policy.name));
+    match policy {
+        Some(policy) if shows => print(&format!("{}\n{counts}", text(&policy)))?,
+        Some(policy) => {
+            if plan(&policy, args, &counts)? {
+                confirm(args.yes)?;
+                write(&policy, &fleet, key(args), args.mode).await?;
+                print("done; kubectl epguard status shows what each node does")?;
+            }
+        }
+        None => print(&counts)?,
+    }
+    // Whether all modes are known. A degraded node has a mode, too.
+    Ok(if asked.missing.is_empty() { 0 } else { UNKNOWN }.into())
+}
+
+/// The `ConfigMap` of most agents. Errors: they watch none, or it cannot be read.
+async fn policy(fleet: &Fleet) -> Result<Policy> {
+    Policy::read(fleet).await?.context(
+        "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
+    )
 }
 
 /// Runs `epguard mode` on each chosen node. Errors: the answer was not yes.
 async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCode> {
     let reason = args.reason.map(|reason| format!(" for {reason}"));
-    let (what, nodes) = (reason.unwrap_or_default(), names(&fleet.nodes()));
-    let without = || fleet.without.iter().map(|missing| missing.node.as_str());
-    ensure!(
-        !fleet.agents.is_empty(),
-        "nothing is changed: no agent runs on {}",
-        without().collect::<Vec<_>>().join(", ")
-    );
+    let (what, nodes) = (reason.unwrap_or_default(), names(&fleet.names()));
+    let without: Vec<&str> = fleet.missing.iter().map(|missing| &*missing.node).collect();
+    ensure!(!fleet.agents.is_empty(), "nothing is changed: no agent runs on {}", without.join(", "));
     show(&format!("{mode}{what} on {nodes}, until the agent restarts or the ConfigMap changes"))?;
     confirm(args.yes)?;
     let mut command = vec!["mode", mode.as_str()];
-    if let Some(reason) = args.reason {
-        command.extend(["--reason", reason.as_str()]);
-    }
-    let asked = ask::each(fleet, &command, ask::PATIENCE, |_, done| match done.code {
-        0 => Ok(((), 0)),
+    command.extend(args.reason.iter().flat_map(|reason| ["--reason", reason.as_str()]));
+    let asked = ask::each(fleet, &command, ask::PATIENCE, 0, |_, done| match done.code {
+        0 => Ok((json!(null), (), 0)),
         _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
     })
     .await;
-    let done: Vec<&str> = asked.answers.iter().map(Answer::node).collect();
-    if !done.is_empty() {
-        output::line(&format!("done: {}", names(&done)))?;
-    }
-    if !asked.missing.is_empty() {
-        output::line(&missing::text(&asked.missing))?;
-    }
+    let done = (!asked.answers.is_empty()).then(|| format!("done: {}", names(&asked.nodes())));
+    let lines = done.into_iter().chain(Some(asked.absent()).filter(|absent| !absent.is_empty()));
+    print(&lines.collect::<Vec<_>>().join("\n"))?;
     Ok(asked.code().into())
-}
-
-/// Exit code: whether all modes are known. A degraded node has a mode, too.
-fn known(asked: &Conditions) -> u8 {
-    if asked.missing.is_empty() { 0 } else { UNKNOWN }
 }
 
 /// Prints what changes. Errors: it is not seen, so it is not carried out, and that is no success.
 fn show(plan: &str) -> Result<()> {
-    output::line(plan).map_err(|error| anyhow!("nothing is changed: the plan cannot be printed: {error:#}"))
+    print(plan).map_err(|error| anyhow!("nothing is changed: the plan cannot be printed: {error:#}"))
 }
 
 /// Asks at the terminal. Errors: there is none, or the answer is not yes.
@@ -157,117 +150,89 @@ fn key(args: &ModeArgs) -> &'static str {
 
 /// `2 in enforce (by configmap): a, b`, a line for each mode and source, and the nodes that did not answer. Nodes that do not watch
 /// this `ConfigMap` have lines of their own.
-fn counts(asked: &Conditions, config_map: Option<&str>) -> String {
-    let mut modes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for Answer { agent, value, .. } in &asked.answers {
-        let status = &value.known.status;
-        let other = match (&agent.config_map, config_map) {
+fn counts(asked: &Asked<Condition>, config_map: Option<&str>) -> String {
+    let modes = grouped(asked.answers.iter().map(|answer| {
+        let status = &answer.known.status;
+        let other = match (&answer.agent.config_map, config_map) {
             (Some(own), Some(this)) if own != this => format!(" {own}"),
             (None, Some(_)) => ", no ConfigMap".to_owned(),
             _ => String::new(),
         };
-        let mode = format!("{} (by {}{other})", status.mode_name(), status.mode_source);
-        modes.entry(mode).or_default().push(&agent.node);
-    }
+        (format!("{} (by {}{other})", status.mode_name(), status.mode_source), answer.node())
+    }));
     let lines = modes.iter().map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
-    let missing = missing::text(&asked.missing);
-    let lines = lines.chain((!missing.is_empty()).then_some(missing));
+    let lines = lines.chain(Some(asked.absent()).filter(|absent| !absent.is_empty()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The `ConfigMap`, as it was read.
-struct Policy {
-    /// `namespace/name`.
-    name: String,
-    /// None if it does not exist. With invalid keys and values, agents only lower modes.
-    map: Option<(ConfigMap, ModePolicy)>,
+/// The keys of the `ConfigMap` for people.
+fn text(policy: &Policy) -> String {
+    let keys = policy.data().map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
+    let keys = keys.collect::<Vec<_>>().join(", ");
+    let name = &policy.name;
+    match (&policy.map, keys.is_empty()) {
+        (None, _) => format!("ConfigMap {name} does not exist: the agents' flags hold"),
+        (Some(_), true) => format!("ConfigMap {name} has no key: the agents' flags hold"),
+        (Some(_), false) => format!("ConfigMap {name}: {keys}"),
+    }
 }
 
-impl Policy {
-    /// Reads the one that the flags of most agents name. Errors: they name none, or it cannot be read.
-    async fn read(fleet: &Fleet) -> Result<Self> {
-        let name = fleet.config_map().context(
-            "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
-        )?;
-        let map = read_modes(&fleet.client, &name).await.map_err(|why| anyhow!(why))?;
-        Ok(Self { name, map })
+/// Prints the key's values before and after, and what the nodes do now. False: nothing changes. Errors: it cannot be printed.
+fn plan(policy: &Policy, args: &ModeArgs, counts: &str) -> Result<bool> {
+    let (name, key) = (&policy.name, key(args));
+    let from = policy.data().find(|(one, _)| *one == key).map(|(_, value)| value);
+    let to = args.mode.map(Mode::as_str);
+    let changes = from != to;
+    let [from, to] = [from, to].map(|value| plain(value.unwrap_or("not set")));
+    let mut text = if changes {
+        format!("ConfigMap {name}: {key}: {from} -> {to}")
+    } else {
+        format!("ConfigMap {name}: {key} is {to} already")
+    };
+    if args.canary {
+        text.push_str("\nfor each node with the label epguard.io/canary=true");
     }
-
-    fn data(&self) -> impl Iterator<Item = (&str, &str)> {
-        let data = self.map.iter().flat_map(|(map, _)| map.data.iter().flatten());
-        data.map(|(key, value)| (key.as_str(), value.trim()))
+    for error in policy.map.iter().flat_map(|(_, modes)| &modes.errors) {
+        let _ = write!(
+            text,
+            "\nit has an error, so it only lowers modes; without errors all its keys count: {}",
+            plain(error)
+        );
     }
+    show(&format!("{text}\nnow:\n{counts}"))?;
+    Ok(changes)
+}
 
-    /// Its keys for people.
-    fn text(&self) -> String {
-        let keys = self.data().map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
-        let keys = keys.collect::<Vec<_>>().join(", ");
-        let name = &self.name;
-        match (&self.map, keys.is_empty()) {
-            (None, _) => format!("ConfigMap {name} does not exist: the agents' flags hold"),
-            (Some(_), true) => format!("ConfigMap {name} has no key: the agents' flags hold"),
-            (Some(_), false) => format!("ConfigMap {name}: {keys}"),
-        }
-    }
-
-    /// Prints the key's values before and after, and what the nodes do now. False: nothing changes. Errors: it cannot be printed.
-    fn plan(&self, args: &ModeArgs, counts: &str) -> Result<bool> {
-        let (name, key) = (&self.name, key(args));
-        let from = self.data().find(|(one, _)| *one == key).map(|(_, value)| value);
-        let to = args.mode.map(Mode::as_str);
-        let changes = from != to;
-        let [from, to] = [from, to].map(|value| plain(value.unwrap_or("not set")));
-        let mut text = if changes {
-            format!("ConfigMap {name}: {key}: {from} -> {to}")
+/// Sets or removes a key. Errors: the account may not, or the `ConfigMap` was changed since it was read.
+async fn write(policy: &Policy, fleet: &Fleet, key: &str, value: Option<Mode>) -> Result<()> {
+    let name = &policy.name;
+    let (maps, own_name) = Policy::api(fleet, name)?;
+    let data = json!({key: value.map(Mode::as_str)});
+    let write = async {
+        if let Some((map, _)) = &policy.map {
+            let version = &map.metadata.resource_version;
+            let patch = json!({"metadata": {"resourceVersion": version}, "data": data});
+            maps.patch(own_name, &PatchParams::default(), &Patch::Merge(patch)).await
         } else {
-            format!("ConfigMap {name}: {key} is {to} already")
-        };
-        if args.canary {
-            text.push_str("\nfor each node with the label epguard.io/canary=true");
+            let data = value.map(|value| BTreeMap::from([(key.to_owned(), value.to_string())]));
+            let mut map = ConfigMap { data, ..ConfigMap::default() };
+            map.metadata.name = Some(own_name.to_owned());
+            maps.create(&PostParams::default(), &map).await
         }
-        for error in self.map.iter().flat_map(|(_, modes)| &modes.errors) {
-            let _ = write!(
-                text,
-                "\nit has an error, so it only lowers modes; without errors all its keys count: {}",
-                plain(error)
-            );
+    };
+    let written = timeout(PATIENCE, write)
+        .await
+        .with_context(|| format!("ConfigMap {name} may have been written: the API server does not answer"))?;
+    written.map(drop).map_err(|error| match error {
+        kube::Error::Api(status) if status.code == 403 => anyhow!(
+            "nothing is changed: may not write ConfigMap {name}: grant the account the verbs create and patch on configmaps there"
+        ),
+        kube::Error::Api(status) if status.code == 409 => {
+            anyhow!("nothing is changed: ConfigMap {name} was changed meanwhile; run this again")
         }
-        show(&format!("{text}\nnow:\n{counts}"))?;
-        Ok(changes)
-    }
-
-    /// Sets or removes a key. Errors: the account may not, or the `ConfigMap` was changed since it was read.
-    async fn write(&self, fleet: &Fleet, key: &str, value: Option<Mode>) -> Result<()> {
-        let (namespace, name) = self.name.split_once('/').context("no NAMESPACE/NAME")?;
-        let maps: Api<ConfigMap> = Api::namespaced(fleet.client.clone(), namespace);
-        let data = json!({key: value.map(Mode::as_str)});
-        let write = async {
-            if let Some((map, _)) = &self.map {
-                let patch =
-                    json!({"metadata": {"resourceVersion": map.metadata.resource_version}, "data": data});
-                maps.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
-            } else {
-                let data = value.map(|value| BTreeMap::from([(key.to_owned(), value.to_string())]));
-                let mut map = ConfigMap { data, ..ConfigMap::default() };
-                map.metadata.name = Some(name.to_owned());
-                maps.create(&PostParams::default(), &map).await
-            }
-        };
-        let name = &self.name;
-        let written = timeout(PATIENCE, write).await.with_context(|| {
-            format!("ConfigMap {name} may have been written: the API server does not answer")
-        })?;
-        written.map(drop).map_err(|error| match error {
-            kube::Error::Api(status) if status.code == 403 => anyhow!(
-                "nothing is changed: may not write ConfigMap {name}: grant the account the verbs create and patch on configmaps there"
-            ),
-            kube::Error::Api(status) if status.code == 409 => {
-                anyhow!("nothing is changed: ConfigMap {name} was changed meanwhile; run this again")
-            }
-            error => {
-                let cause = anyhow::Error::from(error).root_cause().to_string();
-                anyhow!("ConfigMap {name} was not written: {cause}")
-            }
-        })
-    }
+        error => {
+            let cause = anyhow::Error::from(error).root_cause().to_string();
+            anyhow!("ConfigMap {name} was not written: {cause}")
+        }
+    })
 }

@@ -1,6 +1,5 @@
 //! The flags of all verbs: the cluster, the nodes, and how long to wait for them.
 
-use crate::commands::lint;
 use crate::shared::args::seconds;
 use crate::shared::client;
 use crate::shared::output::Output;
@@ -93,7 +92,7 @@ impl Scope {
 
     /// A client of the cluster. Errors: the credentials cannot be read.
     pub async fn client(&self) -> Result<Client> {
-        let kubeconfig = lint::kubeconfig(self.kubeconfig.clone());
+        let kubeconfig = client::kubeconfig(self.kubeconfig.clone());
         client::client(kubeconfig.as_deref(), self.context.as_deref()).await
     }
 

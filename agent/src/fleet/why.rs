@@ -1,14 +1,14 @@
 //! `kubectl epguard why`: the verdicts of all nodes about an IP. Nodes that agree share an answer.
 
 use super::agents::{Fleet, all};
-use super::ask::{self, Answer, Document};
-use super::missing::names;
+use super::ask::{self, Answer, Asked};
+use super::nodes::{grouped, names};
 use super::scope::Scope;
 use crate::commands::why::{Explanation, Moment, Subject};
 use crate::shared::args::service;
-use anyhow::{Error, Result, ensure};
+use anyhow::{Error, Result, bail, ensure};
 use clap::Args;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub struct WhyArgs {
     /// Only this Service
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
     pub service: Option<String>,
-    /// Ask only the client's node and the endpoint's, where the API shows them
+    /// Ask only the client's node and the endpoint's, as far as an agent knows them
     #[arg(long, value_name = "IP", conflicts_with_all = ["nodes", "selector"])]
     pub client: Option<IpAddr>,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
@@ -42,12 +42,12 @@ pub struct WhyArgs {
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
-    let mut fleet = Fleet::find(scope).await?;
     // The parser sees only flags on the same side of the verb.
     ensure!(
         args.client.is_none() || scope.is_whole(),
         "--client chooses the nodes: leave out --node and --selector"
     );
+    let mut fleet = Fleet::find(scope).await?;
     let mut command = vec!["why", &args.subject];
     for (flag, value) in [("--service", &args.service), ("--at", &args.at)] {
         command.extend(value.iter().flat_map(|value| [flag, value]));
@@ -58,16 +58,20 @@ pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
             .await
             .unwrap_or_else(|why| format!("asked all nodes: {why:#}")),
         None if scope.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
-        None => format!("asked {}", names(&fleet.nodes())),
+        None => format!("asked {}", names(&fleet.names())),
     };
-    let asked = ask::ask::<Explanation>(&fleet, &command, ask::PATIENCE, Some("/verdicts")).await;
-    asked.print(&fleet, &json!({"asked": nodes}), |answers| {
+    let asked = explanations(&fleet, &command).await;
+    asked.print(scope.output, &json!({"asked": nodes}), |answers| {
         format!("{nodes}\n\n{}", text(answers)).trim_end().to_owned()
     })
 }
 
-/// Leaves only the nodes on the way of a packet, and names them. Where the client's is not known, all nodes stay. Errors: they may not
-/// be listed.
+async fn explanations(fleet: &Fleet, command: &[&str]) -> Asked<Explanation> {
+    ask::ask(fleet, command, ask::PATIENCE, Some("/verdicts")).await
+}
+
+/// Leaves only the nodes on the way of a packet, and names them. Where the client's is not known, all nodes stay. Errors: no agent
+/// answers, or Nodes may not be listed.
 async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<String> {
     let (from, to) = (node(fleet, client).await?, node(fleet, endpoint).await?);
     let Some(from) = from else {
@@ -82,21 +86,18 @@ async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<S
     Ok(words)
 }
 
-/// The node of the pod with this IP, or the node with it.
+/// The node of the pod that shows this IP, on any of its networks, as an agent knows it; or the node with the IP.
 async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
-    let (client, form) = (&fleet.client, fleet.scope.output);
-    let with_ip = ListParams::default().fields(&format!("status.podIP={ip}"));
-    let pods: Vec<Pod> = all(Api::all(client.clone()), with_ip, form).await?;
-    // A pod that has finished shows its old IP.
-    let lives = |pod: &&Pod| {
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-        !matches!(phase, Some("Succeeded" | "Failed"))
+    let asked = explanations(&fleet.first(), &["why", &ip.to_string()]).await;
+    let Some(Answer { known, .. }) = asked.answers.first() else {
+        bail!("{}", asked.absent());
     };
-    let mut living = pods.iter().filter(lives);
-    if let Some(node) = living.find_map(|pod| pod.spec.as_ref()?.node_name.clone()) {
+    let owner = known.owners.iter().rev().find(|owner| owner.to.is_none());
+    if let Some(node) = owner.and_then(|owner| owner.node.clone()) {
         return Ok(Some(node));
     }
-    let nodes: Vec<Node> = all(Api::all(client.clone()), ListParams::default(), form).await?;
+    let nodes: Vec<Node> =
+        all(Api::all(fleet.client.clone()), ListParams::default(), fleet.scope.output).await?;
     let has = |node: &&Node| {
         let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
         addresses.into_iter().any(|one| one.address.parse() == Ok(ip))
@@ -104,24 +105,21 @@ async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
     Ok(nodes.iter().find(has).map(Node::name_any))
 }
 
-fn text(answers: &[Answer<Document<Explanation>>]) -> String {
-    let mut groups: Vec<(&Explanation, Vec<&str>)> = Vec::new();
-    for answer in answers {
-        let known = &answer.value.known;
-        match groups.iter_mut().find(|(first, _)| agree(first, known)) {
-            Some((_, nodes)) => nodes.push(answer.node()),
-            None => groups.push((known, vec![answer.node()])),
-        }
+/// Nodes agree if they judge packets in the same way: times are each node's own.
+struct Judgement<'a>(&'a Explanation);
+
+impl PartialEq for Judgement<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let (Self(a), Self(b)) = (self, other);
+        (&a.mode, &a.verdicts, &a.passing) == (&b.mode, &b.verdicts, &b.passing)
     }
-    groups.sort_by_key(|(explanation, _)| severity(explanation));
-    let parts =
-        groups.iter().map(|(explanation, nodes)| format!("{}:\n{}", names(nodes), explanation.text()));
-    parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Whether two nodes judge packets in the same way. Times are each node's own.
-fn agree(a: &Explanation, b: &Explanation) -> bool {
-    (&a.mode, &a.verdicts, &a.passing) == (&b.mode, &b.verdicts, &b.passing)
+fn text(answers: &[Answer<Explanation>]) -> String {
+    let mut groups = grouped(answers.iter().map(|answer| (Judgement(&answer.known), answer.node())));
+    groups.sort_by_key(|(Judgement(explanation), _)| severity(explanation));
+    let parts = groups.iter().map(|(Judgement(one), nodes)| format!("{}:\n{}", names(nodes), one.text()));
+    parts.collect::<Vec<_>>().join("\n\n")
 }
 
 fn severity(explanation: &Explanation) -> usize {

@@ -38,6 +38,15 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
     Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
 }
 
+/// The file that kubectl would use: `$KUBECONFIG` is read by clap, then `~/.kube/config`. None: the service account.
+#[must_use]
+pub fn kubeconfig(given: Option<PathBuf>) -> Option<PathBuf> {
+    given.or_else(|| {
+        let home = std::env::home_dir()?.join(".kube/config");
+        home.exists().then_some(home)
+    })
+}
+
 /// The user agent in the form of Kubernetes' own programs: `epguard/0.1.0 (linux/amd64)`.
 fn user_agent() -> anyhow::Result<HeaderValue> {
     let arch = match ARCH {

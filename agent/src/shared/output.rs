@@ -1,12 +1,15 @@
 //! How commands print: one value in the form that was asked for (`-o table|json|yaml`), tables and lists.
 
+use crate::shared::plain::{is_hidden, plain};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use comfy_table::{Table, presets::NOTHING};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,13 +32,41 @@ impl Output {
     pub fn text<T: Serialize>(self, value: &T, table: impl FnOnce(&T) -> String) -> anyhow::Result<String> {
         Ok(match self {
             Self::Table => table(value),
-            Self::Json => serde_json::to_string_pretty(value).context("cannot write JSON")?,
+            Self::Json => escaped(serde_json::to_string_pretty(value).context("cannot write JSON")?),
             Self::Yaml => {
                 let text = serde_saphyr::to_string(value).context("cannot write YAML")?;
-                text.trim_end().to_owned()
+                let text = text.trim_end().to_owned();
+                // JSON is YAML.
+                if text.contains(is_hidden_in_lines) {
+                    return Self::Json.text(value, table);
+                }
+                text
             }
         })
     }
+}
+
+/// JSON with each control character and each invisible one as `\u` escapes: the same document, and a terminal shows it as text.
+#[must_use]
+pub fn escaped(json: String) -> String {
+    if !json.contains(is_hidden_in_lines) {
+        return json;
+    }
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_hidden_in_lines(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+fn is_hidden_in_lines(character: char) -> bool {
+    character != '\n' && is_hidden(character)
 }
 
 /// A table without lines. An empty header is left out.
@@ -83,6 +114,22 @@ pub fn listed(parts: &[String]) -> String {
     }
 }
 
+/// The first `most` names and how many others there are of `all`: `a, b and 2 more`.
+#[must_use]
+pub fn first(names: &[String], most: usize, all: usize) -> String {
+    let shown = &names[..names.len().min(most)];
+    match all.saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// `12 s`.
+#[must_use]
+pub fn seconds(ms: u64) -> String {
+    format!("{} s", ms / 1000)
+}
+
 /// A prefix and the text; empty if there is no text.
 #[must_use]
 pub fn after(prefix: &str, text: Option<impl Display>) -> String {
@@ -108,6 +155,26 @@ pub fn new_file(path: &Path) -> anyhow::Result<File> {
     file.with_context(|| format!("cannot make {}", path.display()))
 }
 
+/// Prints a text on standard output, without colours where there is no terminal. Errors: the output fails, or its reader has left.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    writeln!(anstream::stdout(), "{text}")?;
+    Ok(())
+}
+
+/// Prints one line on standard error, with any text made plain. Without a reader it is lost.
+pub fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", plain(text));
+}
+
+/// Whether standard output has a reader (`drops -f | head` has none once that has ended).
+#[must_use]
+pub fn is_read() -> bool {
+    let stdout = io::stdout();
+    let mut output = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let _ = poll(&mut output, PollTimeout::ZERO);
+    !output[0].revents().is_some_and(|events| events.intersects(PollFlags::POLLERR | PollFlags::POLLHUP))
+}
+
 /// Whether an error is only that the reader of the output has left (`epguard lint | head`).
 #[must_use]
 pub fn is_unread(error: &anyhow::Error) -> bool {
@@ -127,5 +194,15 @@ mod tests {
         assert_eq!(text(Output::Table), "1 rows");
         assert_eq!(text(Output::Json), "{\n  \"address\": [\n    \"10.0.0.1\",\n    \"yes\"\n  ]\n}");
         assert_eq!(text(Output::Yaml), "address:\n- \"10.0.0.1\"\n- \"yes\"");
+    }
+
+    #[test]
+    fn documents_are_exact_and_have_no_raw_control_characters() {
+        let value = "a\u{1b}[2J\u{9b}2J\u{202e}\u{e0001}ä".to_owned();
+        for output in [Output::Json, Output::Yaml] {
+            let text = output.text(&value, Clone::clone).unwrap();
+            assert!(!text.contains(is_hidden), "{text:?}");
+            assert_eq!(serde_json::from_str::<String>(&text).unwrap(), value);
+        }
     }
 }

@@ -46,7 +46,8 @@ pub fn all(document: &mut Value) -> bool {
 }
 
 /// Control characters, and those of Unicode that reorder, hide or join what is written.
-fn is_hidden(character: char) -> bool {
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'

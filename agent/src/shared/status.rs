@@ -5,30 +5,26 @@ mod form;
 mod latency;
 pub(crate) mod lenient;
 mod mode;
-mod pending;
+mod parts;
 mod request;
 mod socket;
-mod socket_lb;
-mod translators;
-mod unproven;
 
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill};
 pub use form::Form;
 pub use latency::{Latency, LatencyFigures};
 pub use mode::ModeSource;
-pub use pending::PendingDenials;
+pub use parts::{
+    Attachment, Cause, Conflict, Gap, Partial, PendingDenials, PossibleHolder, Ranges, SocketLb, Translators,
+    UnprovenDeaths, Watch,
+};
 pub use request::Request;
 pub use socket::{Question, ask, read, serve};
-pub use socket_lb::SocketLb;
-pub use translators::{Cause, Gap, Translators};
-pub use unproven::{PossibleHolder, UnprovenDeaths};
 
 use crate::shared::drops::Dropped;
 use epguard_common::{Mode, Reason, ServiceNumber, Uid};
 use epguard_core::facts::Watched;
-use epguard_core::freshness::Proof;
 use epguard_core::history::Chronicle;
-use epguard_core::state::{self, IpState};
+use epguard_core::state::IpState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,11 +42,14 @@ pub struct Status {
     pub version: String,
     /// Name of the Node that it runs on.
     pub node: String,
+    /// Release of its kernel, as `uname -r` prints it; empty if it is not known.
+    #[serde(default)]
+    pub kernel: String,
     /// Whether every watch has shown a whole list.
     pub synced: bool,
     /// The node's mode; `unknown` if CONFIG cannot be read.
-    #[serde(with = "mode::known")]
-    #[schemars(schema_with = "mode::known::schema")]
+    #[serde(serialize_with = "mode::or_unknown", deserialize_with = "lenient::value")]
+    #[schemars(schema_with = "mode::schema")]
     pub mode: Option<Mode>,
     /// Source of the mode.
     #[serde(deserialize_with = "lenient::value")]
@@ -134,7 +133,7 @@ impl Status {
     /// The node's mode, for people.
     #[must_use]
     pub fn mode_name(&self) -> &'static str {
-        self.mode.map_or(mode::known::UNKNOWN, Mode::as_str)
+        self.mode.map_or(mode::UNKNOWN, Mode::as_str)
     }
 
     /// The name of a pod; its UID if the agent does not know it.
@@ -164,92 +163,4 @@ impl Status {
             [IpState::Denied, IpState::Terminated].map(|state| self.figures.ips.get(&state).copied());
         counts.into_iter().flatten().any(|count| count > 0)
     }
-}
-
-/// Ranges of endpoints as text.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Ranges {
-    /// Only endpoints in these are denied; none: all.
-    pub protect: Vec<String>,
-    /// Endpoints in these are never denied.
-    pub exclude: Vec<String>,
-}
-
-impl From<&state::Ranges> for Ranges {
-    fn from(ranges: &state::Ranges) -> Self {
-        Self {
-            protect: ranges.protect.iter().map(ToString::to_string).collect(),
-            exclude: ranges.exclude.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-/// Pods, `EndpointSlices` and Services that are read in part: packets that they may concern pass.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Partial {
-    /// How many there are.
-    pub count: usize,
-    /// Kind, namespace and name of the first ones.
-    pub first: Vec<String>,
-}
-
-/// A watch of one resource.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Watch {
-    /// Whether it is connected and, while anything is denied, proven fresh within `--max-view-age`.
-    pub up: bool,
-    /// The newest resourceVersion seen.
-    pub rv: u64,
-    /// Milliseconds since it was proven fresh.
-    pub age_ms: Option<u64>,
-    /// The proof of that.
-    pub proven_by: Option<Proof>,
-    /// Why the watch is down, or why it could not be confirmed.
-    pub error: Option<String>,
-    /// Objects, and annotations of objects, that could not be read.
-    pub skipped: u64,
-    /// How often the watch was lost; it then lists or resumes.
-    pub restarts: u64,
-}
-
-/// An interface and its hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Attachment {
-    /// The kernel's number of the interface.
-    pub ifindex: u32,
-    /// Name, as in `ip link`.
-    pub name: String,
-    /// `pod`, `uplink` or `tunnel`.
-    pub role: String,
-    /// Whether both hooks are attached.
-    pub attached: bool,
-    /// Why they are not; none if they are.
-    pub error: Option<String>,
-    /// True while the interface is left to the CNI for some seconds, because it appeared under a running agent
-    /// (`--clsact-delay`).
-    #[serde(default)]
-    pub waiting: bool,
-    /// `tcx` or `clsact`.
-    pub kernel_path: String,
-    /// Our position in the longer of the two queues of programs, 1 is first; 0 without hooks.
-    pub position: usize,
-    /// Programs that run before ours, and could let a packet bypass ours.
-    pub before: Vec<String>,
-    /// `driver` or `generic` where XDP judges `terminated` before TC does.
-    pub xdp: Option<String>,
-    /// Why XDP does not judge, where it was wanted: TC judges alone.
-    pub xdp_error: Option<String>,
-}
-
-/// An IP with more than one claimant.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Conflict {
-    /// The IP as text.
-    pub ip: String,
-    /// `namespace/name` of each claimant.
-    pub pods: Vec<String>,
 }

@@ -10,11 +10,12 @@ pub use text::{ago, line as text_line, nothing, table};
 
 use crate::shared::args::{RunArgs, one_of, service};
 use crate::shared::drops::{Dropped, Kind};
-use crate::shared::output::Output;
+use crate::shared::output::{Output, escaped, is_read};
 use crate::shared::status::{self, Request};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use epguard_common::Reason;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread::sleep;
@@ -83,12 +84,16 @@ impl Filter {
     }
 }
 
-/// Which packets are new since the counts before.
+/// Which packets are new since the counts before. Entries are documents of [`Dropped`], of any version.
 #[derive(Debug)]
 pub struct Follower {
     begun: Instant,
-    counted: BTreeMap<Kind, u64>,
+    counted: BTreeMap<String, Value>,
 }
+
+/// The fields of an entry that count packets. Those in [`OF_PACKETS`] are of its packets, too, and all others are its kind.
+const COUNTS: [&str; 3] = ["packets", "bytes", "openings"];
+const OF_PACKETS: [&str; 3] = ["clients", "firstMsAgo", "lastMsAgo"];
 
 impl Follower {
     /// For denials since then.
@@ -98,22 +103,42 @@ impl Follower {
         Self { begun, counted }
     }
 
-    /// The new packets of each kind, the latest last. Of a kind that was denied before it begun, the first counts are not.
-    pub fn new_of(&mut self, now: &[Dropped]) -> Vec<Dropped> {
-        let mut new = Vec::new();
-        for dropped in now.iter().rev() {
-            let is_new = u128::from(dropped.first_ms_ago) <= self.begun.elapsed().as_millis();
-            let before = self.counted.insert(dropped.kind.clone(), dropped.packets);
-            let counted = before.unwrap_or(if is_new { 0 } else { dropped.packets });
-            // Fewer than before: the agent has restarted.
-            let packets = dropped.packets.checked_sub(counted).unwrap_or(dropped.packets);
-            if packets > 0 {
-                let dropped = dropped.clone();
-                new.push(Dropped { packets, ..dropped });
+    /// An entry for the new packets of each kind, the latest last. Of a kind that was denied before it begun, the first counts are not.
+    pub fn new_of(&mut self, now: &[Value]) -> Vec<Value> {
+        // An agent that has just started has read no counts yet.
+        if now.is_empty() {
+            return Vec::new();
+        }
+        let (before, mut new) = (std::mem::take(&mut self.counted), Vec::new());
+        let number = |entry: &Value, field: &str| entry[field].as_u64().unwrap_or(0);
+        for entry in now.iter().rev().filter(|entry| entry.is_object()) {
+            let kind = kind(entry.clone());
+            let is_new = u128::from(number(entry, "firstMsAgo")) <= self.begun.elapsed().as_millis();
+            let counted = match before.get(&kind) {
+                // Fewer than before: it is counted anew.
+                Some(counted) => {
+                    Some(counted).filter(|_| number(counted, COUNTS[0]) <= number(entry, COUNTS[0]))
+                }
+                None => Some(entry).filter(|_| !is_new),
+            };
+            let mut added = entry.clone();
+            for field in COUNTS {
+                let before = counted.map_or(0, |counted| number(counted, field));
+                added[field] = number(entry, field).saturating_sub(before).into();
             }
+            new.extend(Some(added).filter(|added| added[COUNTS[0]] != 0));
+            self.counted.insert(kind, entry.clone());
         }
         new
     }
+}
+
+/// What the packets of an entry have in common.
+fn kind(mut entry: Value) -> String {
+    for field in COUNTS.iter().chain(&OF_PACKETS) {
+        entry[field].take();
+    }
+    entry.to_string()
 }
 
 /// Reads the agent's counts of denied flows, the latest first. Blocks; errors name the socket and the remedy.
@@ -133,15 +158,22 @@ pub fn run(args: &DropsArgs) -> Result<()> {
         return Ok(());
     }
     let mut follower = Follower::since(Instant::now());
-    let mut new = follower.new_of(&first);
-    loop {
+    let mut now = first;
+    while is_read() {
+        let now_of = |all: &[Dropped]| all.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+        let new = follower.new_of(&now_of(&now)?);
         match args.output {
-            Output::Table => new.iter().for_each(|dropped| println!("{}", text::line(dropped))),
-            Output::Json | Output::Yaml => println!("{}", serde_json::to_string(&new)?),
+            Output::Table => {
+                for entry in new {
+                    println!("{}", text::line(&serde_json::from_value(entry)?));
+                }
+            }
+            Output::Json | Output::Yaml => println!("{}", escaped(serde_json::to_string(&new)?)),
         }
         sleep(PACE);
-        new = follower.new_of(&filter.of(ask(&args.run.run_dir)?));
+        now = filter.of(ask(&args.run.run_dir)?);
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -179,5 +211,33 @@ mod tests {
             assert!(!wants(arguments, &web), "{arguments:?}");
         }
         assert!(!wants(&["-n", "shop"], &kind("-", Reason::Terminated)));
+    }
+
+    #[test]
+    fn new_packets_are_those_since_the_last_counts() {
+        let entry = |packets: u64, first_ms_ago: u64| {
+            serde_json::json!({"service": "shop/web", "reason": "moved", "packets": packets, "bytes": 60 * packets,
+                "openings": packets, "clients": [packets], "firstMsAgo": first_ms_ago, "lastMsAgo": packets})
+        };
+        let (old, young) = (u64::MAX, 0);
+        for (answers, added) in [
+            // Of a kind from before, only what is added later; of a new one, all.
+            ([vec![entry(4, old)], vec![entry(7, old)]], [None, Some(3)]),
+            ([vec![entry(4, young)], vec![entry(4, young)]], [Some(4), None]),
+            // It is counted anew: the agent lost its counts, or made room for others.
+            ([vec![entry(4, old)], vec![entry(3, old)]], [None, Some(3)]),
+            ([vec![entry(4, young)], vec![entry(2, young)]], [Some(4), Some(2)]),
+        ] {
+            let mut follower = Follower::since(Instant::now());
+            let mut new = |answer: &[Value]| {
+                let new = follower.new_of(answer);
+                // An agent that has just started has no counts.
+                assert_eq!(follower.new_of(&[]), Vec::<Value>::new());
+                let counts = |new: &Value| COUNTS.map(|field| new[field].as_u64().unwrap());
+                new.first().map(counts)
+            };
+            let expected = added.map(|packets| packets.map(|packets| [packets, 60 * packets, packets]));
+            assert_eq!([new(&answers[0]), new(&answers[1])], expected, "{answers:?}");
+        }
     }
 }

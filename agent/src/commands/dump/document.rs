@@ -2,7 +2,7 @@
 
 use super::action;
 use crate::kernel::maps::{self, KeyedMap};
-use crate::shared::status::{Ranges, Status};
+use crate::shared::status::Status;
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
@@ -10,160 +10,71 @@ use epguard_common::{
     Addr, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, ServiceNumber, Suspect, Terminated, Uid, Vip,
 };
 use epguard_core::facts::Protocol;
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::path::Path;
 
-/// All pinned maps, with names where the maps have a number or a UID.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Dump {
-    pub(super) mode: &'static str,
-    pub(super) ranges: Ranges,
-    pub(super) owners: Vec<OwnerRow>,
-    pub(super) suspects: Vec<SuspectRow>,
-    pub(super) services: Vec<ServiceRow>,
-    pub(super) denied: Vec<DeniedRow>,
-    pub(super) terminated: Vec<TerminatedRow>,
-    pub(super) counters: Vec<CounterRow>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct OwnerRow {
-    pub(super) ip: IpAddr,
-    pub(super) uid: String,
-    pub(super) pod: Option<String>,
-    pub(super) generation: u64,
-    pub(super) flags: Vec<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SuspectRow {
-    pub(super) ip: IpAddr,
-    pub(super) flags: Vec<&'static str>,
-    pub(super) dead_pod: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ServiceRow {
-    pub(super) vip: IpAddr,
-    pub(super) port: u16,
-    pub(super) protocol: &'static str,
-    pub(super) number: u32,
-    pub(super) service: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct DeniedRow {
-    pub(super) service: String,
-    pub(super) ip: IpAddr,
-    pub(super) port: u16,
-    pub(super) protocol: &'static str,
-    pub(super) reason: &'static str,
-    pub(super) state: String,
-    /// The highest mode that annotations allow for it.
-    pub(super) bound: &'static str,
-    /// Whether it is pending: it waits for confirmation, and is only reported.
-    pub(super) held: bool,
-    /// The action for its packets, unless they are only observed.
-    pub(super) action: &'static str,
-    pub(super) meant: String,
-    pub(super) hit: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TerminatedRow {
-    pub(super) ip: IpAddr,
-    pub(super) dead_pod: Option<String>,
-    pub(super) bound: &'static str,
-    /// The action for its packets, unless they are only observed.
-    pub(super) action: &'static str,
-    pub(super) lifted: bool,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CounterRow {
-    pub(super) reason: &'static str,
-    pub(super) outcome: &'static str,
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-}
-
-impl Dump {
-    /// Reads the pinned maps; `names` is the agent's status. Errors: no datapath is pinned there.
-    pub fn read(pin_dir: &Path, names: &Status) -> Result<Self> {
-        let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
-        let config = maps::configuration(pin_dir)?;
-        let owners = sorted(entries::<Addr, Owner>(pin_dir, "OWNERS")?, |(ip, owner)| OwnerRow {
-            ip: ip.ip(),
-            uid: owner.uid.to_string(),
-            pod: names.pods.get(&owner.uid.to_string()).cloned(),
-            generation: owner.generation,
-            flags: flags(owner.flags, [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")]),
-        });
-        let denials = denials(pin_dir)?;
-        let held = only_held(&denials);
-        let suspects = sorted(keyed::<Addr, Suspect>(pin_dir, "SUSPECTS")?, |(ip, suspect)| {
+/// All pinned maps, with names where the maps have a number or a UID; `names` is the agent's status. A denial has the highest mode that
+/// annotations allow (`bound`), whether it waits for confirmation (`held`), and the action for its packets unless they are only
+/// observed. Errors: no datapath is pinned there.
+pub fn read(pin_dir: &Path, names: &Status) -> Result<Value> {
+    let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
+    let config = maps::configuration(pin_dir)?;
+    let denials = denials(pin_dir)?;
+    let held = only_held(&denials);
+    let owners = entries::<Addr, Owner>(pin_dir, "OWNERS")?;
+    let suspects = keyed::<Addr, Suspect>(pin_dir, "SUSPECTS")?;
+    let terminated = keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?;
+    let counters = maps::counters(pin_dir)?.into_iter();
+    Ok(json!({
+        "mode": config.mode.as_str(),
+        "ranges": names.ranges,
+        "owners": sorted(owners, |(ip, owner)| json!({
+            "ip": ip.ip(),
+            "uid": owner.uid.to_string(),
+            "pod": names.pods.get(&owner.uid.to_string()),
+            "generation": owner.generation,
+            "flags": flags(owner.flags, [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")]),
+        })),
+        "suspects": sorted(suspects, |(ip, suspect)| {
             let denied = if held.contains(&ip) { "held" } else { "denied" };
-            SuspectRow {
-                ip: ip.ip(),
-                flags: flags(suspect.flags, [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")]),
-                dead_pod: pod(suspect.dead_uid),
-            }
-        });
-        let affected = sorted(services(pin_dir)?, |(vip, number)| ServiceRow {
-            vip: vip.addr.ip(),
-            port: vip.port,
-            protocol: protocol(vip.protocol),
-            number: number.number,
-            service: names.service(number),
-        });
-        let denied = sorted(denials, |(target, denial)| DeniedRow {
-            service: names.service_or_number(target.service),
-            ip: target.addr.ip(),
-            port: target.port,
-            protocol: protocol(target.protocol),
-            reason: denial.reason.as_str(),
-            state: format!("{:?}", denial.uid_state),
-            bound: denial.mode.as_str(),
-            held: denial.held != 0,
-            action: action::of_denial(denial.action, denial.reason, config.actions),
-            meant: pod(denial.dead_uid).unwrap_or_default(),
-            hit: pod(denial.owner_uid).unwrap_or_default(),
-        });
-        let terminated =
-            sorted(keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?, |(ip, terminated)| TerminatedRow {
-                ip: ip.ip(),
-                dead_pod: pod(terminated.dead_uid),
-                bound: Mode::from_raw(terminated.mode).as_str(),
-                action: action::of_terminated(&terminated, config.actions),
-                lifted: terminated.lifted_ns != 0,
-            });
-        let counters = maps::counters(pin_dir)?.into_iter();
-        let counters = counters.map(|((reason, outcome), count)| CounterRow {
-            reason: reason.as_str(),
-            outcome: outcome.as_str(),
-            packets: count.packets,
-            bytes: count.bytes,
-        });
-        Ok(Self {
-            mode: config.mode.as_str(),
-            ranges: names.ranges.clone(),
-            owners,
-            suspects,
-            services: affected,
-            denied,
-            terminated,
-            counters: counters.collect(),
-        })
-    }
+            let names = [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")];
+            json!({"ip": ip.ip(), "flags": flags(suspect.flags, names), "deadPod": pod(suspect.dead_uid)})
+        }),
+        "services": sorted(services(pin_dir)?, |(vip, number)| json!({
+            "vip": vip.addr.ip(),
+            "port": vip.port,
+            "protocol": protocol(vip.protocol),
+            "number": number.number,
+            "service": names.service(number),
+        })),
+        "denied": sorted(denials, |(target, denial)| json!({
+            "service": names.service_or_number(target.service),
+            "ip": target.addr.ip(),
+            "port": target.port,
+            "protocol": protocol(target.protocol),
+            "reason": denial.reason.as_str(),
+            "state": format!("{:?}", denial.uid_state),
+            "bound": denial.mode.as_str(),
+            "held": denial.held != 0,
+            "action": action::of_denial(denial.action, denial.reason, config.actions),
+            "meant": pod(denial.dead_uid).unwrap_or_default(),
+            "hit": pod(denial.owner_uid).unwrap_or_default(),
+        })),
+        "terminated": sorted(terminated, |(ip, terminated)| json!({
+            "ip": ip.ip(),
+            "deadPod": pod(terminated.dead_uid),
+            "bound": Mode::from_raw(terminated.mode).as_str(),
+            "action": action::of_terminated(&terminated, config.actions),
+            "lifted": terminated.lifted_ns != 0,
+        })),
+        "counters": counters.map(|((reason, outcome), count)| json!({
+            "reason": reason.as_str(),
+            "outcome": outcome.as_str(),
+            "packets": count.packets,
+            "bytes": count.bytes,
+        })).collect::<Vec<_>>(),
+    }))
 }
 
 /// All denials of the pinned maps; entries that no epguard wrote are left out.
@@ -195,7 +106,7 @@ fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V
     map.iter().collect::<Result<Vec<_>, _>>().with_context(|| format!("cannot read {name}"))
 }
 
-fn sorted<K: Ord + Copy, V, R>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V)) -> R) -> Vec<R> {
+fn sorted<K: Ord + Copy, V>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V)) -> Value) -> Vec<Value> {
     entries.sort_by_key(|(key, _)| *key);
     entries.into_iter().map(row).collect()
 }

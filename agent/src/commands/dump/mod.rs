@@ -4,7 +4,7 @@ mod action;
 mod document;
 mod table;
 
-pub use document::{Dump, denials, keyed, services};
+pub use document::{denials, keyed, read, services};
 
 use crate::shared::args::{PinArgs, RunArgs};
 use crate::shared::output::Output;
@@ -33,7 +33,7 @@ pub struct DumpArgs {
 /// Reads the pinned maps and prints them. Errors: no datapath is pinned there.
 pub fn run(args: &DumpArgs) -> Result<()> {
     let names = status::read(&args.run.run_dir).unwrap_or_default();
-    let dump = Dump::read(&args.pins.pin_dir, &names)?;
-    println!("{}", args.output.text(&dump, Dump::tables)?);
+    let dump = read(&args.pins.pin_dir, &names)?;
+    println!("{}", args.output.text(&dump, table::tables)?);
     Ok(())
 }

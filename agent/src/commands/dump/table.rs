@@ -1,84 +1,85 @@
 //! The dump as tables for people.
 
-use super::document::Dump;
-use comfy_table::{Table, presets::NOTHING};
-use std::net::SocketAddr;
+use crate::shared::output::table;
+use serde_json::Value;
 
-impl Dump {
-    /// All tables of the dump as text.
-    #[must_use]
-    pub fn tables(&self) -> String {
-        let ranges = [("ONLY", &self.ranges.protect), ("NEVER", &self.ranges.exclude)]
-            .into_iter()
-            .filter(|(_, ranges)| !ranges.is_empty())
-            .map(|(which, ranges)| format!("DENIED {which} IN: {}", ranges.join(", ")));
-        let owners = ["IP", "UID", "POD", "GENERATION", "FLAGS"];
-        let suspects = ["IP", "FLAGS", "DEAD POD"];
-        let services = ["VIP", "PROTOCOL", "NUMBER", "SERVICE"];
-        let denied = [
-            "SERVICE", "ENDPOINT", "PROTOCOL", "REASON", "UID IS", "BOUND", "HELD", "ACTION", "MEANT", "HIT",
-        ];
-        let terminated = ["IP", "DEAD POD", "BOUND", "ACTION", "LIFTED"];
-        let counters = ["REASON", "OUTCOME", "PACKETS", "BYTES"];
-        let counted = self.counters.iter().filter(|r| r.packets > 0);
-        let sections = [
-            section("OWNERS", owners, &self.owners, |r| {
-                let (ip, generation) = (r.ip.to_string(), r.generation.to_string());
-                [ip, r.uid.clone(), text(r.pod.as_ref()), generation, r.flags.join(",")]
-            }),
-            section("SUSPECTS", suspects, &self.suspects, |r| {
-                [r.ip.to_string(), r.flags.join(","), text(r.dead_pod.as_ref())]
-            }),
-            section("SERVICES", services, &self.services, |r| {
-                let vip = SocketAddr::new(r.vip, r.port);
-                [vip.to_string(), r.protocol.into(), r.number.to_string(), text(r.service.as_ref())]
-            }),
-            section("DENIED", denied, &self.denied, |r| {
-                [
-                    r.service.clone(),
-                    SocketAddr::new(r.ip, r.port).to_string(),
-                    r.protocol.into(),
-                    r.reason.into(),
-                    r.state.clone(),
-                    r.bound.into(),
-                    yes(r.held),
-                    r.action.into(),
-                    r.meant.clone(),
-                    r.hit.clone(),
-                ]
-            }),
-            section("TERMINATED", terminated, &self.terminated, |r| {
-                let (ip, pod) = (r.ip.to_string(), text(r.dead_pod.as_ref()));
-                [ip, pod, r.bound.into(), r.action.into(), yes(r.lifted)]
-            }),
-            section("COUNTERS", counters, counted, |r| {
-                let (packets, bytes) = (r.packets.to_string(), r.bytes.to_string());
-                [r.reason.into(), r.outcome.into(), packets, bytes]
-            }),
-        ];
-        ranges.chain(sections).collect::<Vec<_>>().join("\n\n")
+/// The tables: name, and for each column its header and its fields, with what stands between them.
+const TABLES: [(&str, &[(&str, &str)]); 6] = [
+    (
+        "owners",
+        &[("IP", "ip"), ("UID", "uid"), ("POD", "pod"), ("GENERATION", "generation"), ("FLAGS", "flags")],
+    ),
+    ("suspects", &[("IP", "ip"), ("FLAGS", "flags"), ("DEAD POD", "deadPod")]),
+    (
+        "services",
+        &[("VIP", "vip:port"), ("PROTOCOL", "protocol"), ("NUMBER", "number"), ("SERVICE", "service")],
+    ),
+    (
+        "denied",
+        &[
+            ("SERVICE", "service"),
+            ("ENDPOINT", "ip:port"),
+            ("PROTOCOL", "protocol"),
+            ("REASON", "reason"),
+            ("UID IS", "state"),
+            ("BOUND", "bound"),
+            ("HELD", "held"),
+            ("ACTION", "action"),
+            ("MEANT", "meant"),
+            ("HIT", "hit"),
+        ],
+    ),
+    (
+        "terminated",
+        &[
+            ("IP", "ip"),
+            ("DEAD POD", "deadPod"),
+            ("BOUND", "bound"),
+            ("ACTION", "action"),
+            ("LIFTED", "lifted"),
+        ],
+    ),
+    ("counters", &[("REASON", "reason"), ("OUTCOME", "outcome"), ("PACKETS", "packets"), ("BYTES", "bytes")]),
+];
+
+/// All tables of the dump as text.
+#[must_use]
+pub fn tables(document: &Value) -> String {
+    let ranges = [("ONLY", "protect"), ("NEVER", "exclude")].map(|(which, field)| {
+        let ranges = text(&document["ranges"][field]);
+        (!ranges.is_empty()).then(|| format!("DENIED {which} IN: {}", ranges.replace(',', ", ")))
+    });
+    let tables = TABLES.iter().map(|(name, columns)| {
+        let rows = document[name].as_array().into_iter().flatten();
+        // Most counters are 0.
+        let rows: Vec<&Value> = rows.filter(|row| row["packets"] != 0).collect();
+        let title = name.to_uppercase();
+        if rows.is_empty() {
+            return format!("{title}: empty");
+        }
+        let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
+        let cells = |row: &&Value| columns.iter().map(|(_, fields)| cell(row, fields)).collect();
+        format!("{title}: {}\n{}", rows.len(), table(&header, rows.iter().map(cells)))
+    });
+    ranges.into_iter().flatten().chain(tables).collect::<Vec<_>>().join("\n\n")
+}
+
+/// A field, or the socket address of two.
+fn cell(row: &Value, fields: &str) -> String {
+    let Some((ip, port)) = fields.split_once(':') else {
+        return text(&row[fields]);
+    };
+    let ip = text(&row[ip]);
+    let ip = if ip.contains(':') { format!("[{ip}]") } else { ip };
+    format!("{ip}:{}", row[port])
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
     }
-}
-
-fn text(value: Option<&String>) -> String {
-    value.cloned().unwrap_or_else(|| "-".to_owned())
-}
-
-fn yes(is: bool) -> String {
-    if is { "yes" } else { "no" }.to_owned()
-}
-
-fn section<'a, R: 'a, const N: usize>(
-    title: &str,
-    header: [&str; N],
-    rows: impl IntoIterator<Item = &'a R>,
-    cells: fn(&R) -> [String; N],
-) -> String {
-    let rows: Vec<[String; N]> = rows.into_iter().map(cells).collect();
-    if rows.is_empty() {
-        return format!("{title}: empty");
-    }
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header).add_rows(&rows);
-    format!("{title}: {}\n{table}", rows.len())
 }

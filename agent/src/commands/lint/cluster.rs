@@ -1,11 +1,14 @@
-//! The objects of the API at one moment, indexed for the checks.
+//! The objects of the API at one moment, as an agent that was shown the lists once knows them.
 
+use crate::watch::{Failure, list_once};
+use anyhow::{Result, anyhow};
 use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, ListedEndpoint, ListedSlice, Name, Node, Pod, PodName, PortName, Protocol, Service,
-    Slice, SliceEndpoint, SlicePort, named,
+    Change, Cidr, Fact, Ignored, ListedEndpoint, ListedSlice, Name, Node, Object, Pod, PodName, PortName,
+    Protocol, Service, Slice, SliceEndpoint, SlicePort, named,
 };
-use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Settings, State};
+use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Record, Settings, State};
+use kube::Client;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -22,16 +25,70 @@ pub struct Listed {
     pub nodes: Vec<Node>,
 }
 
+impl Listed {
+    /// Lists once. With a namespace, rights in that namespace are enough; `unchecked` gets what they leave out, in one line each.
+    ///
+    /// Errors name the list, the cause and the remedy.
+    pub async fn fetch(
+        client: &Client,
+        namespace: Option<&str>,
+        unchecked: &mut Vec<String>,
+    ) -> Result<Self> {
+        let mut required = Required { namespace, unchecked };
+        Ok(Self {
+            slices: required.read(list_once(client, namespace).await)?,
+            services: required.read(list_once(client, namespace).await)?,
+            pods: match (list_once(client, None).await, namespace) {
+                (Err(failure), Some(_)) if failure.is_forbidden() => {
+                    required.leave_out(
+                        "pods of other namespaces: may not list them, so other pods with the same address are not found",
+                    );
+                    required.read(list_once(client, namespace).await)?
+                }
+                (pods, _) => required.read(pods)?,
+            },
+            nodes: match list_once(client, None).await {
+                Err(failure) if failure.is_forbidden() => {
+                    required.leave_out(
+                        "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found",
+                    );
+                    Vec::new()
+                }
+                nodes => required.read(nodes)?,
+            },
+        })
+    }
+}
+
+struct Required<'a> {
+    namespace: Option<&'a str>,
+    unchecked: &'a mut Vec<String>,
+}
+
+impl Required<'_> {
+    fn leave_out(&mut self, what: &str) {
+        self.unchecked.push(what.to_owned());
+    }
+
+    fn read<O: Object>(&mut self, list: Result<(Vec<O>, Ignored), Failure>) -> Result<Vec<O>> {
+        let (objects, skipped) = list.map_err(|failure| {
+            let is_hinted = failure.is_forbidden() && self.namespace.is_none();
+            let hint = if is_hinted { ", or pass -n NAMESPACE to check only one" } else { "" };
+            anyhow!("{}{hint}", failure.error)
+        })?;
+        self.unchecked.extend(skipped);
+        Ok(objects)
+    }
+}
+
 /// Everything that was listed, indexed.
 pub struct Cluster<'a> {
-    /// The objects that were listed.
-    pub listed: &'a Listed,
-    /// The same in an agent's state, which decides what is spared and which pods are a Service's own.
+    /// Which pods have an address, which are spared, and which are a Service's own.
     state: State,
-    by_uid: HashMap<Uid, &'a Pod>,
-    by_name: HashMap<&'a Name, &'a Pod>,
-    by_ip: BTreeMap<Addr, Vec<&'a Pod>>,
-    nodes: BTreeMap<&'a str, &'a Node>,
+    by_name: HashMap<&'a Name, Uid>,
+    /// The Services and Nodes that have an address, for people.
+    pub not_pods: BTreeMap<Addr, Vec<String>>,
+    ranges: Vec<Cidr>,
     /// Whether pods get their addresses from their node's range here: more than half of those with an address do.
     pub ranges_are_used: bool,
 }
@@ -40,34 +97,36 @@ impl<'a> Cluster<'a> {
     /// Builds the indexes.
     #[must_use]
     pub fn new(listed: &'a Listed) -> Self {
-        let Listed { pods, nodes, .. } = listed;
-        let mut by_ip: BTreeMap<Addr, Vec<&Pod>> = BTreeMap::new();
-        for pod in pods {
-            for ip in pod.addresses() {
-                by_ip.entry(ip).or_default().push(pod);
+        let Listed { services, pods, nodes, .. } = listed;
+        let mut not_pods: BTreeMap<Addr, Vec<String>> = BTreeMap::new();
+        let of_services = services.iter().map(|one| (format!("Service {}", named(&one.name)), &one.vips));
+        let of_nodes = nodes.iter().map(|node| (format!("Node {}", node.name), &node.addresses));
+        for (name, addresses) in of_services.chain(of_nodes) {
+            for ip in addresses {
+                not_pods.entry(*ip).or_default().push(name.clone());
             }
         }
         let mut cluster = Self {
-            listed,
             state: agent(listed),
-            by_uid: pods.iter().map(|pod| (pod.uid, pod)).collect(),
-            by_name: pods.iter().map(|pod| (&pod.name, pod)).collect(),
-            by_ip,
-            nodes: nodes.iter().map(|node| (node.name.as_str(), node)).collect(),
+            by_name: pods.iter().map(|pod| (&pod.name, pod.uid)).collect(),
+            not_pods,
+            ranges: nodes.iter().flat_map(|node| node.pod_cidrs.iter().copied()).collect(),
             ranges_are_used: false,
         };
-        cluster.ranges_are_used = cluster.most_are_in_ranges();
+        let is_inside = |pod: &Pod, ip: &Addr| {
+            let ranges = cluster.ranges(pod, *ip);
+            (!ranges.is_empty()).then(|| ranges.iter().any(|range| range.contains(*ip)))
+        };
+        let on_network = pods.iter().filter(|pod| !pod.host_network);
+        let known = on_network.flat_map(|pod| pod.ips.iter().filter_map(move |ip| is_inside(pod, ip)));
+        let (inside, outside): (Vec<bool>, Vec<bool>) = known.partition(|is_inside| *is_inside);
+        cluster.ranges_are_used = inside.len() > outside.len();
         cluster
     }
 
-    /// A Service.
-    #[must_use]
-    pub fn service(&self, name: &Name) -> Option<&Service> {
-        self.agent().service(name)
-    }
-
     /// What an agent would know.
-    const fn agent(&self) -> &ClusterIndex {
+    #[must_use]
+    pub const fn agent(&self) -> &ClusterIndex {
         self.state.cluster()
     }
 
@@ -76,7 +135,7 @@ impl<'a> Cluster<'a> {
     pub fn is_spared(&self, pod: &Pod) -> bool {
         match self.agent().exempt(pod) {
             None | Some(Exemption::HostNetwork) => false,
-            Some(Exemption::VirtualKubelet) => !self.nodes.is_empty(),
+            Some(Exemption::VirtualKubelet) => self.agent().node_names().next().is_some(),
             Some(Exemption::StaticIp | Exemption::OptedOut) => true,
         }
     }
@@ -84,57 +143,44 @@ impl<'a> Cluster<'a> {
     /// Whether a live pod of the Service's own has the address: traffic for it is right there.
     #[must_use]
     pub fn has_own(&self, service: &Name, ip: Addr) -> bool {
-        self.service(service).is_some_and(|fact| {
+        self.agent().service(service).is_some_and(|fact| {
             let own = Own::at(self.agent(), service, fact, ip);
-            self.holders(ip).any(|pod| own.contains(pod))
+            self.holders(ip).iter().any(|pod| own.contains(pod))
         })
-    }
-
-    /// The Services and Nodes that have the address.
-    #[must_use]
-    pub fn not_pods(&self, ip: Addr) -> Vec<String> {
-        if !self.agent().is_no_pods(ip) {
-            return Vec::new();
-        }
-        let services = self.listed.services.iter().filter(|service| service.vips.contains(&ip));
-        let nodes = self.listed.nodes.iter().filter(|node| node.addresses.contains(&ip));
-        let services = services.map(|service| format!("Service {}", named(&service.name)));
-        services.chain(nodes.map(|node| format!("Node {}", node.name))).collect()
     }
 
     /// The pod of this UID.
     #[must_use]
-    pub fn pod(&self, uid: Uid) -> Option<&'a Pod> {
-        self.by_uid.get(&uid).copied()
+    pub fn pod(&self, uid: Uid) -> Option<&Pod> {
+        self.agent().pods.get(uid).map(|record| &record.pod)
     }
 
     /// The pod that has this name now.
     #[must_use]
-    pub fn named(&self, name: &Name) -> Option<&'a Pod> {
-        self.by_name.get(name).copied()
+    pub fn named(&self, name: &Name) -> Option<&Pod> {
+        self.pod(*self.by_name.get(name)?)
     }
 
-    /// The pods that show the address, finished ones included.
-    pub fn showing(&self, ip: Addr) -> impl Iterator<Item = &'a Pod> {
-        self.by_ip.get(&ip).into_iter().flatten().copied()
+    /// The pods that show the address on their own network, finished ones included, by name.
+    #[must_use]
+    pub fn showing(&self, ip: Addr) -> Vec<&Pod> {
+        let mut pods: Vec<&Pod> = self.agent().pods.claimants(ip).map(|Record { pod, .. }| pod).collect();
+        pods.sort_by_key(|pod| &pod.name);
+        pods
     }
 
-    /// The pods that have the address: not finished, on the pod network.
-    pub fn holders(&self, ip: Addr) -> impl Iterator<Item = &'a Pod> {
-        let lives = |pod: &&Pod| !pod.host_network && pod.uid_state == UidState::Live;
-        self.showing(ip).filter(lives)
-    }
-
-    /// Each address with the pods that have it as their pod IP; further networks may overlap.
-    pub fn addresses(&self) -> impl Iterator<Item = (Addr, Vec<&'a Pod>)> {
-        let holders = |ip| self.holders(ip).filter(|pod| pod.ips.contains(&ip)).collect();
-        self.by_ip.keys().map(move |ip| (*ip, holders(*ip)))
+    /// The pods that have the address: those of them that have not finished.
+    #[must_use]
+    pub fn holders(&self, ip: Addr) -> Vec<&Pod> {
+        let mut pods = self.showing(ip);
+        pods.retain(|pod| pod.uid_state == UidState::Live);
+        pods
     }
 
     /// The ranges of the pod's node that are of the address's family; none if that is not known.
     #[must_use]
     pub fn ranges(&self, pod: &Pod, ip: Addr) -> Vec<Cidr> {
-        let node = pod.node.as_deref().and_then(|name| self.nodes.get(name));
+        let node = pod.node.as_deref().and_then(|name| self.agent().node(name));
         let cidrs = node.into_iter().flat_map(|node| &node.pod_cidrs);
         cidrs.filter(|cidr| cidr.is_v4() == ip.is_v4()).copied().collect()
     }
@@ -142,23 +188,9 @@ impl<'a> Cluster<'a> {
     /// Whether the address is in the range of any node.
     #[must_use]
     pub fn is_in_a_range(&self, ip: Addr) -> bool {
-        let mut ranges = self.listed.nodes.iter().flat_map(|node| &node.pod_cidrs);
-        ranges.any(|range| range.contains(ip))
-    }
-
-    fn most_are_in_ranges(&self) -> bool {
-        let (mut inside, mut outside) = (0, 0);
-        for pod in self.listed.pods.iter().filter(|pod| !pod.host_network) {
-            for ip in &pod.ips {
-                let ranges = self.ranges(pod, *ip);
-                let within = ranges.iter().any(|range| range.contains(*ip));
-                *(if within { &mut inside } else { &mut outside }) += usize::from(!ranges.is_empty());
-            }
-        }
-        inside > outside
+        self.ranges.iter().any(|range| range.contains(ip))
     }
 }
-
 /// An agent that was shown the lists once. It judges nothing.
 fn agent(listed: &Listed) -> State {
     let mut state = State::new(Settings { node: String::new(), ipam: Ipam::Auto, ranges: Ranges::default() });

@@ -1,28 +1,18 @@
 //! Checks each endpoint of each slice: does the pod that it names have the address?
 
 use super::cluster::Cluster;
-use super::controller::{self, ENDPOINTSLICE};
-use super::finding::{Finding, Problem, Severity};
-use super::pods::pods;
-use epguard_common::{Uid, UidState};
+use super::finding::{ENDPOINTSLICE, Finding, Problem, Severity, correct};
+use super::services::pods;
+use epguard_common::UidState;
 use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, named};
 
 /// The problem of an endpoint; at most one, the worst.
 #[must_use]
 pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoint) -> Option<Finding> {
     let case = Case { cluster, slice, endpoint };
-    let Some(target) = &endpoint.target else {
-        return case.anonymous();
-    };
-    let Some(uid) = target.uid else {
-        return Some(case.without_uid(target));
-    };
-    match cluster.pod(uid) {
-        None => Some(case.unknown(target, uid)),
-        Some(pod) if cluster.is_spared(pod) => None,
-        Some(pod) if pod.uid_state != UidState::Live => Some(case.terminal(pod)),
-        Some(pod) if !pod.addresses().any(|ip| ip == endpoint.ip) => Some(case.elsewhere(pod)),
-        Some(pod) => case.outside(pod),
+    match &endpoint.target {
+        None => case.anonymous(),
+        Some(target) => case.named(target, cluster.named(&target.name)),
     }
 }
 
@@ -32,60 +22,58 @@ struct Case<'a> {
     endpoint: &'a ListedEndpoint,
 }
 
-impl<'a> Case<'a> {
+impl Case<'_> {
     /// Checks an endpoint without targetRef. Selector-less Services may list addresses that are no pod's; only those of
     /// pods have to name their pod.
     fn anonymous(&self) -> Option<Finding> {
-        let ip = self.endpoint.ip;
-        let holders: Vec<&Pod> = self.cluster.holders(ip).collect();
-        if !holders.is_empty() {
-            let what = format!("belongs to {}, but the endpoint names no pod", pods(holders));
-            let fix = self.correct("set its targetRef with the pod's UID");
-            return Some(self.finding(Problem::MissingTargetRef, Severity::Warning, what, fix));
-        }
-        let finished = self.cluster.showing(ip).filter(|pod| !pod.host_network);
-        let finished: Vec<&Pod> = finished.filter(|pod| !self.cluster.is_spared(pod)).collect();
-        if finished.is_empty() && !self.cluster.is_in_a_range(ip) {
-            return None;
-        }
-        let what = match &finished[..] {
-            [] => "is in a node's pod range, and no pod has it".to_owned(),
-            _ => format!("was that of {}, finished; the endpoint names no pod", pods(finished)),
-        };
-        let fix = self.correct("remove the endpoint");
-        Some(self.finding(Problem::NobodysAddress, self.severity(), what, fix))
-    }
-
-    fn without_uid(&self, target: &PodRef) -> Finding {
-        let pod = self.cluster.named(&target.name);
-        let (severity, state) = match pod {
-            None => (self.severity(), "which does not exist"),
-            Some(pod) if pod.uid_state != UidState::Live => (self.severity(), "which has finished"),
-            Some(pod) if !pod.addresses().any(|ip| ip == self.endpoint.ip) => {
-                (self.severity(), "which has another address")
+        let mut shown = self.cluster.showing(self.endpoint.ip);
+        shown.retain(|pod| pod.uid_state == UidState::Live || !self.cluster.is_spared(pod));
+        let holders = self.holders();
+        let what = match &shown[..] {
+            _ if !holders.is_empty() => {
+                let what = format!("belongs to {}, but the endpoint names no pod", pods(holders));
+                let how = "set its targetRef with the pod's UID";
+                return Some(self.found(Problem::MissingTargetRef, Severity::Warning, what, how));
             }
-            Some(_) => (Severity::Warning, "which has the address now"),
+            [] if !self.cluster.is_in_a_range(self.endpoint.ip) => return None,
+            [] => "is in a node's pod range, and no pod has it".to_owned(),
+            finished => {
+                format!("was that of {}, finished; the endpoint names no pod", pods(finished.to_vec()))
+            }
         };
-        let what = format!(
-            "names pod {} without a UID, {state}; after a replacement it is unclear which pod is meant{}",
-            named(&target.name),
-            self.and_now(pod)
-        );
-        let fix = self.correct("set targetRef.uid, or remove the endpoint");
-        self.finding(Problem::MissingUid, severity, what, fix)
+        Some(self.found(Problem::NobodysAddress, self.severity(), what, "remove the endpoint"))
     }
 
-    fn unknown(&self, target: &PodRef, uid: Uid) -> Finding {
+    /// Checks an endpoint that names a pod; `now` is the pod of this name.
+    fn named(&self, target: &PodRef, now: Option<&Pod>) -> Option<Finding> {
         let name = named(&target.name);
-        let fix = self.correct("remove the endpoint, or name the pod that is meant");
-        if let Some(pod) = self.cluster.named(&target.name) {
-            let now = self.and_now(Some(pod));
-            let what = format!("means UID {uid}, but pod {name} is UID {}{now}", pod.uid);
-            self.finding(Problem::ForeignUid, self.astray(), what, fix)
-        } else {
-            let now = self.and_now(None);
-            let what = format!("names pod {name} ({uid}), which does not exist{now}");
-            self.finding(Problem::GonePod, self.severity(), what, fix)
+        let hit = |meant| self.hit_instead_of(meant);
+        let Some(uid) = target.uid else {
+            let (severity, state) = match now {
+                None => (self.severity(), "which does not exist"),
+                Some(pod) if pod.uid_state != UidState::Live => (self.severity(), "which has finished"),
+                Some(pod) if !self.is_at(pod) => (self.severity(), "which has another address"),
+                Some(_) => (Severity::Warning, "which has the address now"),
+            };
+            let unclear = "after a replacement it is unclear which pod is meant";
+            let what = format!("names pod {name} without a UID, {state}; {unclear}{}", hit(now));
+            let how = "set targetRef.uid, or remove the endpoint";
+            return Some(self.found(Problem::MissingUid, severity, what, how));
+        };
+        let how = "remove the endpoint, or name the pod that is meant";
+        match (self.cluster.pod(uid), now) {
+            (None, Some(pod)) => {
+                let what = format!("means UID {uid}, but pod {name} is UID {}{}", pod.uid, hit(now));
+                Some(self.found(Problem::ForeignUid, self.astray(), what, how))
+            }
+            (None, None) => {
+                let what = format!("names pod {name} ({uid}), which does not exist{}", hit(now));
+                Some(self.found(Problem::GonePod, self.severity(), what, how))
+            }
+            (Some(pod), _) if self.cluster.is_spared(pod) => None,
+            (Some(pod), _) if pod.uid_state != UidState::Live => Some(self.terminal(pod)),
+            (Some(pod), _) if !self.is_at(pod) => Some(self.elsewhere(pod)),
+            (Some(pod), _) => self.outside(pod),
         }
     }
 
@@ -96,36 +84,30 @@ impl<'a> Case<'a> {
             _ => "has finished",
         };
         let ready = if self.endpoint.ready { "ready" } else { "not ready" };
-        let what =
-            format!("pod {} {proof}, still listed as {ready}{}", named(&pod.name), self.and_now(Some(pod)));
-        let (namespace, name) = &pod.name;
-        let fix = if self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE) {
-            format!(
+        let now = self.hit_instead_of(Some(pod));
+        let what = format!("pod {} {proof}, still listed as {ready}{now}", named(&pod.name));
+        let mut found = self.found(Problem::TerminalPod, self.severity(), what, "remove the endpoint");
+        if self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE) {
+            let (namespace, name) = &pod.name;
+            found.fix = format!(
                 "delete the finished pod: kubectl -n {namespace} delete pod {name}; for Jobs set \
                  ttlSecondsAfterFinished, or keep their pods out of the Service's selector"
-            )
-        } else {
-            self.correct("remove the endpoint")
-        };
-        self.finding(Problem::TerminalPod, self.severity(), what, fix)
+            );
+        }
+        found
     }
 
     fn elsewhere(&self, pod: &Pod) -> Finding {
         let shown: Vec<String> = pod.addresses().map(|ip| ip.to_string()).collect();
-        let shown = match &shown[..] {
-            [] => "no address".to_owned(),
-            shown => shown.join(", "),
-        };
-        let name = named(&pod.name);
-        let fix = self.correct("list the pod's present address, or remove the endpoint");
-        let mut holders = self.cluster.holders(self.endpoint.ip).peekable();
-        if holders.peek().is_some() {
-            let what = format!("belongs to {}; pod {name}, which is meant, has {shown}", pods(holders));
-            self.finding(Problem::AnothersAddress, self.astray(), what, fix)
+        let shown = if shown.is_empty() { "no address".to_owned() } else { shown.join(", ") };
+        let holders = self.holders();
+        let (problem, severity, whose) = if holders.is_empty() {
+            (Problem::NobodysAddress, self.severity(), "no pod has it".to_owned())
         } else {
-            let what = format!("no pod has it; pod {name}, which is meant, has {shown}");
-            self.finding(Problem::NobodysAddress, self.severity(), what, fix)
-        }
+            (Problem::AnothersAddress, self.astray(), format!("belongs to {}", pods(holders)))
+        };
+        let what = format!("{whose}; pod {}, which is meant, has {shown}", named(&pod.name));
+        self.found(problem, severity, what, "list the pod's present address, or remove the endpoint")
     }
 
     fn outside(&self, pod: &Pod) -> Option<Finding> {
@@ -136,14 +118,20 @@ impl<'a> Case<'a> {
             return None;
         }
         let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
-        let what = format!(
-            "pod {} has it, outside of {} of its node {}",
-            named(&pod.name),
-            ranges.join(", "),
-            pod.node.as_deref().unwrap_or_default()
-        );
+        let node = pod.node.as_deref().unwrap_or_default();
+        let what =
+            format!("pod {} has it, outside of {} of its node {node}", named(&pod.name), ranges.join(", "));
         let fix = "see which IPAM the node's CNI configuration names: other nodes' pods get addresses from their own range";
-        Some(self.finding(Problem::OutsidePodCidr, Severity::Warning, what, fix.to_owned()))
+        let found = self.found(Problem::OutsidePodCidr, Severity::Warning, what, "");
+        Some(Finding { fix: fix.to_owned(), ..found })
+    }
+
+    fn holders(&self) -> Vec<&Pod> {
+        self.cluster.holders(self.endpoint.ip)
+    }
+
+    fn is_at(&self, pod: &Pod) -> bool {
+        pod.addresses().any(|ip| ip == self.endpoint.ip)
     }
 
     /// The severity for ready and other endpoints: traffic goes to ready endpoints only.
@@ -162,26 +150,19 @@ impl<'a> Case<'a> {
     }
 
     /// The pods that are hit instead of the pod that is meant, as text.
-    fn and_now(&self, meant: Option<&'a Pod>) -> String {
-        let others = self.cluster.holders(self.endpoint.ip);
-        let mut others = others.filter(|pod| meant.is_none_or(|meant| meant.uid != pod.uid)).peekable();
-        match others.peek() {
-            Some(_) if self.reaches_own() => {
-                format!("; the address belongs to {} now, the Service's own", pods(others))
-            }
-            Some(_) => format!("; the address belongs to {} now", pods(others)),
-            None => String::new(),
+    fn hit_instead_of(&self, meant: Option<&Pod>) -> String {
+        let mut others = self.holders();
+        others.retain(|pod| meant.is_none_or(|meant| meant.uid != pod.uid));
+        if others.is_empty() {
+            return String::new();
         }
+        let own = if self.reaches_own() { ", the Service's own" } else { "" };
+        format!("; the address belongs to {} now{own}", pods(others))
     }
 
-    fn correct(&self, how: &str) -> String {
-        controller::correct(self.slice, how)
-    }
-
-    fn finding(&self, problem: Problem, severity: Severity, what: String, fix: String) -> Finding {
-        Finding {
-            address: Some(self.endpoint.ip.ip()),
-            ..Finding::of_slice(self.slice, problem, severity, what, fix)
-        }
+    /// A finding that is corrected in the slice.
+    fn found(&self, problem: Problem, severity: Severity, what: String, how: &str) -> Finding {
+        let found = Finding::of_slice(self.slice, problem, what, correct(self.slice, how));
+        Finding { address: Some(self.endpoint.ip.ip()), severity, ..found }
     }
 }

@@ -1,11 +1,15 @@
 //! A problem of an object, its writer, and its remedy.
 
-use super::controller::controller;
-use epguard_core::facts::{ListedSlice, Name};
+use epguard_core::facts::{ListedSlice, Name, Slice, named};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
 use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
+
+/// The controller that makes the slices of Services that have a selector.
+pub const ENDPOINTSLICE: &str = Slice::CONTROLLER;
+/// The controller that copies Endpoints objects of Services that have none.
+pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
 
 /// Something to repair. Sorted by object, then by address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -98,24 +102,23 @@ pub enum Problem {
 }
 
 impl Finding {
+    /// A problem of an object.
+    #[must_use]
+    pub fn new(
+        object: Object,
+        controller: String,
+        problem: Problem,
+        what: String,
+        fix: impl Into<String>,
+    ) -> Self {
+        let severity = Severity::Warning;
+        Self { object, controller, address: None, problem, severity, what, fix: fix.into() }
+    }
+
     /// A problem of a whole slice.
     #[must_use]
-    pub fn of_slice(
-        slice: &ListedSlice,
-        problem: Problem,
-        severity: Severity,
-        what: String,
-        fix: String,
-    ) -> Self {
-        Self {
-            object: Object::new("EndpointSlice", &slice.name),
-            controller: controller(slice),
-            address: None,
-            problem,
-            severity,
-            what,
-            fix,
-        }
+    pub fn of_slice(slice: &ListedSlice, problem: Problem, what: String, fix: impl Into<String>) -> Self {
+        Self::new(Object::new("EndpointSlice", &slice.name), controller(slice), problem, what, fix)
     }
 }
 
@@ -130,5 +133,28 @@ impl Object {
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// The name of the slice's writer, for people.
+#[must_use]
+pub fn controller(slice: &ListedSlice) -> String {
+    let name = slice.managed_by.as_deref();
+    name.unwrap_or("none (no managed-by label)").to_owned()
+}
+
+/// How an endpoint is taken out of the slice, or corrected: it depends on the slice's controller.
+#[must_use]
+pub fn correct(slice: &ListedSlice, how: &str) -> String {
+    let (namespace, name) = &slice.name;
+    // An Endpoints object has its Service's name.
+    let service = named(slice.service.as_ref().unwrap_or(&slice.name));
+    match slice.managed_by.as_deref() {
+        Some(ENDPOINTSLICE) => format!(
+            "{how}: {ENDPOINTSLICE} should have, so check that kube-controller-manager runs, and its log about {service}"
+        ),
+        Some(MIRRORING) => format!("{how} in the Endpoints object {service}, of which this is a copy"),
+        Some(other) => format!("have {other} {how}; it alone writes this slice"),
+        None => format!("{how}: kubectl -n {namespace} edit endpointslice {name}; no controller does it"),
     }
 }

@@ -2,24 +2,19 @@
 //! else.
 //!
 //! ```text
-//! fetch (lists) -> Listed -> check (pure: endpoints, services, pods) -> findings -> report
+//! lists -> Listed -> State (as an agent knows them) -> endpoints, services (pure) -> findings -> report
 //! ```
 
-mod check;
 mod cluster;
-mod controller;
 mod endpoints;
-mod fetch;
 mod finding;
-mod pods;
 mod report;
 mod services;
 
-pub use check::findings;
 pub use cluster::Listed;
-pub use fetch::kubeconfig;
 pub use finding::{Finding, Object, Problem, Severity};
 pub use report::Report;
+pub use services::findings;
 
 use crate::shared::args::seconds;
 use crate::shared::client;
@@ -91,20 +86,17 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 /// Checks once, and if anything is found a second time. Errors name the list, the cause and the remedy.
 pub async fn collect(args: LintArgs) -> Result<Report> {
     let namespace = args.namespace.as_deref();
-    let kubeconfig = fetch::kubeconfig(args.kubeconfig);
+    let kubeconfig = client::kubeconfig(args.kubeconfig);
     let client = client::client(kubeconfig.as_deref(), args.context.as_deref()).await?;
-    let mut fetched = fetch::fetch(&client, namespace).await?;
-    let mut found = findings(&fetched.listed, namespace);
+    let mut unchecked = Vec::new();
+    let mut listed = Listed::fetch(&client, namespace, &mut unchecked).await?;
+    let mut found = findings(&listed, namespace);
     if !found.is_empty() && !args.confirm_after.is_zero() {
         tokio::time::sleep(args.confirm_after).await;
-        fetched = fetch::fetch(&client, namespace).await?;
-        let again = findings(&fetched.listed, namespace);
+        unchecked.clear();
+        listed = Listed::fetch(&client, namespace, &mut unchecked).await?;
+        let again = findings(&listed, namespace);
         found.retain(|finding| again.contains(finding));
     }
-    Ok(Report {
-        slices: fetched.listed.slices.len(),
-        pods: fetched.listed.pods.len(),
-        findings: found,
-        unchecked: fetched.unchecked,
-    })
+    Ok(Report { slices: listed.slices.len(), pods: listed.pods.len(), findings: found, unchecked })
 }

@@ -1,34 +1,44 @@
-//! Checks each Service with its slices: which controllers make them, and do they mix networks?
+//! Checks each Service with its slices, which controllers make them, and do they mix networks; and pods that share an address.
 
-use super::cluster::Cluster;
-use super::controller::{ENDPOINTSLICE, MIRRORING, controller};
-use super::finding::{Finding, Object, Problem, Severity};
-use epguard_common::UidState;
+use super::cluster::{Cluster, Listed};
+use super::endpoints;
+use super::finding::{ENDPOINTSLICE, Finding, MIRRORING, Object, Problem, Severity, controller};
+use crate::shared::output::listed as in_words;
+use epguard_common::{Addr, UidState};
 use epguard_core::facts::{ListedSlice, Name, Pod, Service, named};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The problems of Services that exist, as their slices show.
+/// All findings, sorted. `namespace`: of pods only those that concern it; slices are checked as given.
 #[must_use]
-pub fn check(cluster: &Cluster<'_>, slices: &[&ListedSlice]) -> Vec<Finding> {
+pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
+    let cluster = Cluster::new(listed);
+    // The API servers write this one themselves, with neither targetRef nor controller.
+    let own = ("default".into(), "kubernetes".into());
+    let slices = || listed.slices.iter().filter(|slice| slice.service.as_ref() != Some(&own));
     let mut by_service: BTreeMap<&Name, Vec<&ListedSlice>> = BTreeMap::new();
-    for slice in slices {
+    for slice in slices() {
         if let Some(service) = &slice.service {
             by_service.entry(service).or_default().push(slice);
         }
     }
-    let mut findings = Vec::new();
-    for (name, slices) in by_service {
-        let Some(service) = cluster.service(name) else {
-            continue;
-        };
-        let makers: BTreeSet<Option<&str>> = slices.iter().map(|slice| slice.managed_by.as_deref()).collect();
-        for slice in &slices {
-            findings.extend(foreign(service, slice, makers.len()));
-            findings.extend(mirrored(cluster, slice));
-        }
-        findings.extend(mixed_networks(cluster, service, &slices));
+    let services =
+        by_service.into_iter().filter_map(|(name, slices)| Some((cluster.agent().service(name)?, slices)));
+    let mut findings: Vec<Finding> =
+        services.flat_map(|(service, slices)| of_service(&cluster, service, &slices)).collect();
+    for slice in slices() {
+        let endpoints = slice.endpoints.iter();
+        findings.extend(endpoints.filter_map(|endpoint| endpoints::check(&cluster, slice, endpoint)));
     }
+    findings.extend(shared(&cluster, namespace));
+    findings.sort();
     findings
+}
+
+fn of_service(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice]) -> Vec<Finding> {
+    let makers: BTreeSet<Option<&str>> = slices.iter().map(|slice| slice.managed_by.as_deref()).collect();
+    let of_slice = |slice: &&ListedSlice| [foreign(service, slice, makers.len()), mirrored(cluster, slice)];
+    let of_slices = slices.iter().flat_map(of_slice);
+    of_slices.chain([mixed_networks(cluster, service, slices)]).flatten().collect()
 }
 
 fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Finding> {
@@ -56,15 +66,13 @@ fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Find
         ),
         _ => return None,
     };
-    Some(Finding::of_slice(slice, Problem::ForeignController, Severity::Warning, what, fix))
+    Some(Finding::of_slice(slice, Problem::ForeignController, what, fix))
 }
 
 /// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no pod's end.
 fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
-    let of_pods = slice
-        .endpoints
-        .iter()
-        .any(|endpoint| endpoint.target.is_some() || cluster.holders(endpoint.ip).next().is_some());
+    let mut endpoints = slice.endpoints.iter();
+    let of_pods = endpoints.any(|one| one.target.is_some() || !cluster.holders(one.ip).is_empty());
     if slice.managed_by.as_deref() != Some(MIRRORING) || !of_pods {
         return None;
     }
@@ -72,40 +80,75 @@ fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     let what = format!(
         "lists pods as the Endpoints object {namespace}/{name} does, which its writer has to keep correct by hand"
     );
-    let fix = "give the Service a selector, or have the writer make EndpointSlices with targetRef and UID"
-        .to_owned();
-    Some(Finding::of_slice(slice, Problem::Mirrored, Severity::Warning, what, fix))
+    let fix = "give the Service a selector, or have the writer make EndpointSlices with targetRef and UID";
+    Some(Finding::of_slice(slice, Problem::Mirrored, what, fix))
 }
 
 fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice]) -> Option<Finding> {
-    let targets =
-        slices.iter().flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.target.as_ref());
-    let listed: BTreeMap<&Name, &Pod> = targets
-        .filter_map(|target| cluster.pod(target.uid?))
-        .filter(|pod| pod.uid_state == UidState::Live)
-        .map(|pod| (&pod.name, pod))
-        .collect();
+    let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
+    let pods = endpoints.filter_map(|endpoint| cluster.pod(endpoint.target.as_ref()?.uid?));
+    let listed: BTreeMap<&Name, &Pod> =
+        pods.filter(|pod| pod.uid_state == UidState::Live).map(|pod| (&pod.name, pod)).collect();
     let (host, own): (Vec<&Pod>, Vec<&Pod>) = listed.into_values().partition(|pod| pod.host_network);
     if host.is_empty() || own.is_empty() {
         return None;
     }
+    let makers: BTreeSet<String> = slices.iter().map(|slice| controller(slice)).collect();
     let what = format!(
         "lists {} on the host network, whose addresses are their nodes' and are never denied, beside {} with their own",
         count(&host),
         count(&own)
     );
-    let fix =
-        "give the pods of the host network a Service of their own, or expect no protection there".to_owned();
-    let makers: BTreeSet<String> = slices.iter().map(|slice| controller(slice)).collect();
-    Some(Finding {
-        object: Object::new("Service", &service.name),
-        controller: makers.into_iter().collect::<Vec<_>>().join(", "),
-        address: None,
-        problem: Problem::HostNetworkMix,
-        severity: Severity::Warning,
-        what,
-        fix,
-    })
+    let fix = "give the pods of the host network a Service of their own, or expect no protection there";
+    let makers = makers.into_iter().collect::<Vec<_>>().join(", ");
+    let service = Object::new("Service", &service.name);
+    Some(Finding::new(service, makers, Problem::HostNetworkMix, what, fix))
+}
+
+/// Pods that share an address, as the CNI's IPAM gave it out twice, or gave out one that is no pod's: at most one finding of each kind
+/// for each address, on the first of the pods. Further networks may overlap. `namespace`: only addresses that concern one of its pods.
+fn shared(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
+    let at = |ip: Addr| {
+        let mut pods = cluster.holders(ip);
+        pods.retain(|pod| pod.ips.contains(&ip));
+        let concerned = |namespace| pods.iter().any(|pod| &*pod.name.0 == namespace);
+        if namespace.is_none_or(concerned) { pods } else { Vec::new() }
+    };
+    let duplicates = cluster.agent().pods.shared_ips().filter_map(|ip| {
+        // Pods whose IP outlives them may share it, such as those of a machine that migrates.
+        let mut holders = at(ip);
+        holders.retain(|pod| !cluster.is_spared(pod));
+        let what = format!("{} have the same address", pods(holders.iter().copied()));
+        let fix = "delete all of these pods but one, so that they come back with others; then check for nodes with the same range, \
+                   or leases that the IPAM lost";
+        (holders.len() > 1).then(|| {
+            let found = of_ipam(ip, &holders, Problem::DuplicateAddress, what, fix);
+            Finding { severity: Severity::Error, ..found }
+        })
+    });
+    let foreign = cluster.not_pods.iter().filter_map(|(ip, others)| {
+        let holders = at(*ip);
+        let what = format!("{} has the address of {}", pods(holders.iter().copied()), in_words(others));
+        let fix = "see which ranges the IPAM, the Services and the nodes use: one of them gets the other's packets, and epguard \
+                   denies none of these";
+        (!holders.is_empty()).then(|| of_ipam(*ip, &holders, Problem::ForeignAddress, what, fix))
+    });
+    duplicates.chain(foreign).collect()
+}
+
+fn of_ipam(ip: Addr, holders: &[&Pod], problem: Problem, what: String, fix: &str) -> Finding {
+    let nodes: BTreeSet<&str> = holders.iter().filter_map(|pod| pod.node.as_deref()).collect();
+    let nodes: Vec<&str> = nodes.into_iter().collect();
+    let ipam = format!("IPAM of the CNI on {}", nodes.join(", "));
+    let found = Finding::new(Object::new("Pod", &holders[0].name), ipam, problem, what, fix);
+    Finding { address: Some(ip.ip()), ..found }
+}
+
+/// Names of pods: `a/b, a/c and a/d`.
+#[must_use]
+pub fn pods<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> String {
+    let names: Vec<String> = pods.into_iter().map(|pod| named(&pod.name)).collect();
+    in_words(&names)
 }
 
 /// `pod ro/h`, or `3 pods (ro/a, ...)`.

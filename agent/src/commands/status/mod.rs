@@ -4,19 +4,13 @@
 //! Status (status socket) -> problems (pure) -> text
 //! ```
 
-mod crowded;
-mod problem;
 mod problems;
-mod socket_lb;
 mod text;
-mod translators;
-mod unproven;
 
-pub use problem::Problem;
+pub(crate) use problems::gap;
 pub use problems::problems;
 pub use text::text;
 pub(crate) use text::{BAD, GOOD, bullet, lease};
-pub(crate) use translators::gap;
 
 use crate::shared::args::RunArgs;
 use crate::shared::output::{Output, exit};
@@ -57,6 +51,23 @@ pub struct Condition {
     pub problems: Vec<Problem>,
     /// The agent's state.
     pub status: Status,
+}
+
+/// Something that keeps epguard from its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// The problem, with the name of the thing and the cause.
+    pub what: String,
+    /// The remedy.
+    pub remedy: String,
+}
+
+impl Problem {
+    /// A problem and its remedy.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let (what, remedy) = (what.into(), remedy.into());
+        Self { what, remedy }
+    }
 }
 
 /// Asks the agent, prints, and returns the exit code.

@@ -1,109 +1,61 @@
-//! All problems of an agent, the worst first, each with its remedy. Pure.
+//! The table of problems of an agent: condition, text and remedy. Pure.
 
-use super::crowded::crowded;
-use super::problem::{Problem, largest, seconds};
-use super::socket_lb::unjudged;
-use super::translators::unrecorded;
-use super::unproven::unproven;
-use crate::shared::output::count;
-use crate::shared::status::{Attachment, Status};
+use super::Problem;
+use crate::shared::output::{count, first, seconds};
+use crate::shared::status::{Attachment, Cause, Gap, Status, UnprovenDeaths};
+use epguard_common::Reason;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// A map that is fuller than this, in percent, is a problem before it is full.
 const NEARLY_FULL: usize = 80;
 
+/// How many objects or nodes a problem names.
+const NAMED: usize = 3;
+
 /// All problems of an agent, the worst first.
 #[must_use]
 pub fn problems(status: &Status) -> Vec<Problem> {
-    let mut found = Vec::new();
-    if !status.synced {
-        found.push(Problem::new(
-            "not every watch has shown a list yet, so there are no new denials",
-            "wait; the lines of watches that are down below show the cause",
-        ));
-    }
-    for what in down(status) {
-        found.push(Problem::new(
-            what,
-            "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
-        ));
-    }
-    if let Some(what) = &status.config_map {
-        found.push(Problem::new(
-            what,
-            "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard)",
-        ));
-    }
-    if status.denies() && status.lease_ms <= 0 {
+    [of_view(status), of_hooks(status), of_denials(status), of_objects(status), of_socket_lb(status)].concat()
+}
+
+/// A row of the table: what its condition found, and the remedy.
+fn row(found: impl IntoIterator<Item = String>, remedy: &str) -> Vec<Problem> {
+    found.into_iter().map(|what| Problem::new(what, remedy)).collect()
+}
+
+/// The same for a condition that holds or not.
+fn row_if(holds: bool, what: impl FnOnce() -> String, remedy: &str) -> Vec<Problem> {
+    row(holds.then(what), remedy)
+}
+
+/// What keeps the view from being fresh.
+fn of_view(status: &Status) -> Vec<Problem> {
+    let ended = || {
         let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
-        found.push(Problem::new(
-            format!("the lease has ended (age of the view: {age}), so denied packets pass"),
+        format!("the lease has ended (age of the view: {age}), so denied packets pass")
+    };
+    [
+        row_if(
+            !status.synced,
+            || "not every watch has shown a list yet, so there are no new denials".to_owned(),
+            "wait; the lines of watches that are down below show the cause",
+        ),
+        row(
+            down(status),
+            "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
+        ),
+        row(
+            status.config_map.clone(),
+            "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard)",
+        ),
+        row_if(
+            status.denies() && status.lease_ms <= 0,
+            ended,
             "the agent renews it with a fresh view: see the watches' ages, and the log for `lease lost`",
-        ));
-    }
-    for interface in &status.interfaces {
-        found.extend(unhooked(interface).or_else(|| bypassed(interface)));
-    }
-    found.extend(unrecorded(&status.translators));
-    if status.refused > 0 {
-        found.push(Problem::new(
-            format!(
-                "{} did not fit into a map, those packets pass{}",
-                count(status.refused, "denial"),
-                largest(&status.refused_by_namespace)
-            ),
-            "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
-             (--protect-cidr, --exclude-cidr)",
-        ));
-    }
-    for (name, fill) in &status.figures.maps {
-        if fill.entries * 100 > fill.capacity * NEARLY_FULL {
-            found.push(Problem::new(
-                format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity),
-                "exclude ranges that need no protection (--protect-cidr, --exclude-cidr)",
-            ));
-        }
-    }
-    for reason in &status.demoted {
-        let count = status.wrong_denies.get(reason).copied().unwrap_or_default();
-        found.push(Problem::new(
-            format!("{reason} is only observed, because a denial was wrong ({count} since the start)"),
-            "search the log for `wrong deny` and report it; `epguard mode --reason REASON enforce` ends this",
-        ));
-    }
-    for held in &status.breaker {
-        found.push(Problem::new(
-            format!(
-                "{} of {} waited {} for confirmation ({}; {} ready recently)",
-                count(held.held, "denial"),
-                held.service,
-                seconds(held.since_ms),
-                held.why,
-                count(held.ready_recently, "endpoint")
-            ),
-            "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
-        ));
-    }
-    for conflict in &status.conflicts {
-        found.push(Problem::new(
-            format!(
-                "{} is claimed by live pods {}, so its traffic passes",
-                conflict.ip,
-                conflict.pods.join(" and ")
-            ),
-            "one of them cannot be reached: check the CNI's IPAM on their nodes",
-        ));
-    }
-    let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
-    if skipped > 0 {
-        found.push(Problem::new(
-            format!("{skipped} objects, or annotations of some, could not be read and are ignored"),
-            "the log names each (`skipped`)",
-        ));
-    }
-    found.extend(crowded(status));
-    found.extend(unproven(status));
-    found.extend(unjudged(&status.socket_lb));
-    found
+        ),
+    ]
+    .concat()
 }
 
 /// The watches that are down. If all are, one line has the cause of the first.
@@ -120,101 +72,224 @@ fn down(status: &Status) -> Vec<String> {
     }
 }
 
-fn unhooked(interface: &Attachment) -> Option<Problem> {
-    let why = interface.error.as_deref().unwrap_or("not attached yet");
-    (!interface.attached && !interface.waiting).then(|| {
-        Problem::new(
-            format!("{} ({}) has no hooks: {why}", interface.name, interface.role),
+/// Packets that reach no hook, or whose Service is not known.
+fn of_hooks(status: &Status) -> Vec<Problem> {
+    let of_interface = |at: &Attachment| {
+        let why = at.error.as_deref().unwrap_or("not attached yet");
+        let unhooked = row_if(
+            !at.attached && !at.waiting,
+            || format!("{} ({}) has no hooks: {why}", at.name, at.role),
             "nothing is denied there; it is tried again every second",
-        )
-    })
+        );
+        let bypassed = row(
+            at.before.first().map(|first| format!("{first} runs before epguard on {}", at.name)),
+            "packets that it accepts are not judged: start it before epguard, which then attaches first",
+        );
+        if unhooked.is_empty() { bypassed } else { unhooked }
+    };
+    let hooks = status.interfaces.iter().flat_map(of_interface);
+    hooks.chain(status.translators.gaps.iter().map(gap)).collect()
 }
 
-fn bypassed(interface: &Attachment) -> Option<Problem> {
-    let first = interface.before.first()?;
-    Some(Problem::new(
-        format!("{first} runs before epguard on {}", interface.name),
-        "packets that it accepts are not judged: start it before epguard, which then attaches first",
-    ))
+/// The problem of packets that have no record for this cause.
+pub(crate) fn gap(Gap { cause, detail }: &Gap) -> Problem {
+    let (what, remedy) = match cause {
+        Cause::Kernel => (
+            format!("packets that netfilter translates show no Service: {detail}"),
+            "`terminated` and socket load balancers are judged all the same; see docs/limits.md",
+        ),
+        Cause::NotLoaded => (
+            format!("no translator of Services was found: {detail}"),
+            "kube-proxy loads it; epguard reads it within a second",
+        ),
+        Cause::Ipvs => (
+            format!("what IPVS translates shows no Service: {detail}"),
+            "sysctl -w net.ipv4.vs.conntrack=1, as kube-proxy sets it",
+        ),
+        Cause::Flowtable => (
+            format!("packets that the flowtable {detail} of nftables forwards show no Service"),
+            "established connections that it has taken over pass; the first packets of each are judged",
+        ),
+        Cause::Cilium => (detail.clone(), "what other translators record is judged"),
+        Cause::Unreadable => (
+            format!("{detail} to suspects passed, as their conntrack entries contradict them"),
+            "another program changes addresses behind netfilter, or epguard reads this kernel wrongly: report it with \
+             `epguard sysdump`",
+        ),
+    };
+    Problem::new(what, remedy)
+}
+
+/// Denials that are missing, that wait, or that were wrong.
+fn of_denials(status: &Status) -> Vec<Problem> {
+    let refused = || {
+        let (denials, largest) = (count(status.refused, "denial"), largest(&status.refused_by_namespace));
+        format!("{denials} did not fit into a map, those packets pass{largest}")
+    };
+    let maps =
+        status.figures.maps.iter().filter(|(_, fill)| fill.entries * 100 > fill.capacity * NEARLY_FULL);
+    let demoted = status.demoted.iter().map(|reason| {
+        let count = status.wrong_denies.get(reason).copied().unwrap_or_default();
+        format!("{reason} is only observed, because a denial was wrong ({count} since the start)")
+    });
+    let pending = status.breaker.iter().map(|held| {
+        format!(
+            "{} of {} waited {} for confirmation ({}; {} ready recently)",
+            count(held.held, "denial"),
+            held.service,
+            seconds(held.since_ms),
+            held.why,
+            count(held.ready_recently, "endpoint")
+        )
+    });
+    let conflicts = status.conflicts.iter().map(|conflict| {
+        let pods = conflict.pods.join(" and ");
+        format!("{} is claimed by live pods {pods}, so its traffic passes", conflict.ip)
+    });
+    [
+        row_if(
+            status.refused > 0,
+            refused,
+            "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
+             (--protect-cidr, --exclude-cidr)",
+        ),
+        row(
+            maps.map(|(name, fill)| format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity)),
+            "exclude ranges that need no protection (--protect-cidr, --exclude-cidr)",
+        ),
+        row(
+            demoted,
+            "search the log for `wrong deny` and report it; `epguard mode --reason REASON enforce` ends this",
+        ),
+        row(
+            pending,
+            "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
+        ),
+        row(conflicts, "one of them cannot be reached: check the CNI's IPAM on their nodes"),
+    ]
+    .concat()
+}
+
+/// Objects that leave Services without protection, or keep denials from being proven.
+fn of_objects(status: &Status) -> Vec<Problem> {
+    let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
+    let left_out: usize = status.left_out.values().sum();
+    let partial = &status.partial;
+    let unread = || {
+        let (objects, named) =
+            (count(partial.count, "object"), first(&partial.first, partial.first.len(), partial.count));
+        format!("{objects} cannot be read in whole, so what they may concern passes: {named}")
+    };
+    let rivals = status.rivals.iter().map(|(service, rival)| format!("{rival} claims a VIP of {service}"));
+    let rivals: Vec<String> = rivals.collect();
+    let holders = status.possible_holders.iter().map(|holder| {
+        let terminated = holder.blocks_terminated.then(|| format!("{} on this node", Reason::Terminated));
+        let services = holder.blocks_services.iter();
+        let services = services.map(|service| format!("{} of {service}", Reason::DeadBackend));
+        let blocked: Vec<String> = terminated.into_iter().chain(services).collect();
+        format!(
+            "{} on {} may hold an IP that it has not shown for {}, so nothing is denied as {}",
+            holder.pod,
+            holder.node,
+            seconds(holder.since_ms),
+            blocked.join(", ")
+        )
+    });
+    [
+        row_if(
+            skipped > 0,
+            || format!("{skipped} objects, or annotations of some, could not be read and are ignored"),
+            "the log names each (`skipped`)",
+        ),
+        row_if(
+            left_out > 0,
+            || {
+                format!(
+                    "{left_out} EndpointSlices or Services are too large for the index, so those Services have no denials{}",
+                    largest(&status.left_out)
+                )
+            },
+            "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a \
+             namespace half of the index: split them, or have their owner remove them",
+        ),
+        row_if(
+            partial.count > 0,
+            unread,
+            "a pod's annotations may have 32 addresses, a Service 256 addresses and 1,024 ports, and each address of an \
+             EndpointSlice must be an IP in its usual form: have their writers correct them",
+        ),
+        row_if(
+            !rivals.is_empty(),
+            || format!("packets to a VIP of two Services pass: {}", first(&rivals, NAMED, rivals.len())),
+            "check the externalIPs and load-balancer IPs of both Services",
+        ),
+        status.unproven.iter().map(unproven).collect(),
+        row(holders, "let its containers start (`kubectl describe pod` shows the cause), or delete it"),
+    ]
+    .concat()
+}
+
+/// Pods that finish, and that are not proven dead.
+fn unproven(deaths: &UnprovenDeaths) -> Problem {
+    let only = format!("only `{}` and `{}` are judged there", Reason::RetiredBackend, Reason::Reused);
+    let (pods, nodes) = (count(deaths.pods, "pod"), first(&deaths.nodes, NAMED, deaths.nodes.len()));
+    let finished = format!("{pods} finished on {nodes} and none is proven dead there");
+    match &deaths.manager {
+        Some(manager) => Problem::new(
+            format!("{finished}: the manager {manager} writes their phase, and is not known to be a kubelet"),
+            format!(
+                "report the distribution with `kubectl get pod POD -o yaml --show-managed-fields`; until then {only}"
+            ),
+        ),
+        None => Problem::new(
+            format!("{finished}: their kubelet does not report PodReadyToStartContainers"),
+            format!("kubelets report it from 1.29 on; until then {only}"),
+        ),
+    }
+}
+
+/// Calls and packets that cannot be judged beside a socket load balancer. A node without one has no such problem.
+fn of_socket_lb(status: &Status) -> Vec<Problem> {
+    let lb = &status.socket_lb;
+    let Some(program) = lb.programs.first() else {
+        return vec![];
+    };
+    let which = if lb.in_force { "some calls" } else { "calls" };
+    let unjudged = |why| format!("{which} that {program} translates are not judged: {why}");
+    let netkit = lb.netkit.first().map(|first| {
+        let devices = count(lb.netkit.len(), "netkit device");
+        format!("{devices}, such as {first}: their programs may redirect packets before epguard sees them")
+    });
+    [
+        row(
+            lb.problem.as_ref().map(unjudged),
+            "a load balancer that attaches with links or BPF_F_ALLOW_MULTI runs beside others. Cilium up to 1.13 does not, and \
+             a later one that took over from it only once the node has rebooted; list the programs: bpftool cgroup tree",
+        ),
+        row_if(
+            lb.in_force && !lb.refuses,
+            || "refused calls fail with EPERM instead of ECONNREFUSED".to_owned(),
+            "Linux 6.1 lets programs set the error",
+        ),
+        row(
+            netkit,
+            "calls are judged when they connect, and `drop` refuses them; connections from before a denial go on. Cilium with \
+             bpf.datapathMode=veth has no such devices",
+        ),
+    ]
+    .concat()
+}
+
+/// ` (namespace a: 3, b: 1)`: the namespaces with the most; empty if there are none.
+fn largest(by_namespace: &BTreeMap<String, usize>) -> String {
+    if by_namespace.is_empty() {
+        return String::new();
+    }
+    let mut largest: Vec<(&String, &usize)> = by_namespace.iter().collect();
+    largest.sort_by_key(|(_, number)| Reverse(**number));
+    let named = largest.iter().take(NAMED).map(|(namespace, number)| format!("{namespace}: {number}"));
+    format!(" (namespace {})", named.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shared::status::{Conflict, Fill, PendingDenials, Watch};
-    use epguard_common::Reason;
-    use epguard_core::facts::Watched;
-    use epguard_core::state::{IpState, Why};
-
-    fn well() -> Status {
-        let watch = Watch { up: true, ..Watch::default() };
-        Status {
-            synced: true,
-            lease_ms: 9000,
-            interfaces: vec![Attachment { waiting: true, ..Attachment::default() }],
-            watches: [(Watched::Pods, watch)].into(),
-            ..Status::default()
-        }
-    }
-
-    fn whats(status: &Status) -> Vec<String> {
-        problems(status).into_iter().map(|problem| problem.what).collect()
-    }
-
-    #[test]
-    fn a_healthy_agent_has_no_problems() {
-        assert_eq!(problems(&well()), []);
-    }
-
-    #[test]
-    fn a_lease_that_ended_matters_only_while_something_is_denied() {
-        let mut status = well();
-        status.lease_ms = -1;
-        assert_eq!(problems(&status), []);
-        status.figures.ips.insert(IpState::Denied, 1);
-        status.view_age_ms = Some(31_000);
-        assert_eq!(whats(&status), ["the lease has ended (age of the view: 31 s), so denied packets pass"]);
-    }
-
-    #[test]
-    fn all_problems_are_listed_the_worst_first() {
-        let mut status = well();
-        status.synced = false;
-        status.config_map = Some("ConfigMap epguard/epguard was not read yet".into());
-        let watch = status.watches.get_mut(&Watched::Pods).unwrap();
-        (watch.up, watch.error, watch.skipped) = (false, Some("403 Forbidden".into()), 2);
-        let bare = |name: &str| Attachment { name: name.into(), role: "pod".into(), ..Attachment::default() };
-        let behind = Attachment { attached: true, before: vec!["cil_from_netdev".into()], ..bare("eth0") };
-        status.interfaces = vec![bare("veth1"), behind];
-        status.refused = 3;
-        status.refused_by_namespace = [("flood".into(), 2), ("shop".into(), 1)].into();
-        let fill = Fill { entries: 81, capacity: 100 };
-        status.figures.maps.insert("DENIED".into(), fill);
-        status.demoted = vec![Reason::Reused];
-        status.wrong_denies = [(Reason::Reused, 1)].into();
-        status.breaker = vec![PendingDenials {
-            service: "shop/web".into(),
-            held: 4,
-            ready_recently: 6,
-            since_ms: 2500,
-            why: Why::Half,
-        }];
-        status.conflicts = vec![Conflict { ip: "10.0.0.7".into(), pods: vec!["a/b".into(), "c/d".into()] }];
-        assert_eq!(
-            whats(&status),
-            [
-                "not every watch has shown a list yet, so there are no new denials",
-                "watch pods is down: 403 Forbidden",
-                "ConfigMap epguard/epguard was not read yet",
-                "veth1 (pod) has no hooks: not attached yet",
-                "cil_from_netdev runs before epguard on eth0",
-                "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
-                "map DENIED is nearly full: 81 of 100",
-                "reused is only observed, because a denial was wrong (1 since the start)",
-                "4 denials of shop/web waited 2 s for confirmation (more-than-half; 6 endpoints ready recently)",
-                "10.0.0.7 is claimed by live pods a/b and c/d, so its traffic passes",
-                "2 objects, or annotations of some, could not be read and are ignored",
-            ]
-        );
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! The status for people: problems first, then the rest.
 
-use super::problem::{Problem, seconds};
-use crate::shared::output::{count, table};
+use super::Problem;
+use crate::shared::output::{count, seconds, table};
 use crate::shared::status::{Attachment, Status};
 use clap::builder::styling::{AnsiColor, Style};
 

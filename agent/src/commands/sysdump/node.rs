@@ -1,12 +1,13 @@
 //! The state of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
 
+use super::Parts;
 use crate::node::netlink;
 use crate::node::netlink::attributes::{at, attributes, number, string};
 use crate::node::netlink::netfilter::{self, Message};
 use anyhow::{Context as _, Result};
 use aya::maps::loaded_maps;
 use aya::programs::loaded_programs;
-use std::fmt::{Debug, Write as _};
+use std::fmt::Write as _;
 
 /// `linux/netfilter/nf_tables.h`: `NFT_MSG_GETRULE` of `NFNL_SUBSYS_NFTABLES`, and attributes of its answer.
 const GET_RULE: u16 = 0x0a07;
@@ -17,50 +18,28 @@ const EXPRESSIONS: u16 = 4;
 const NAME: u16 = 1;
 const DATA: u16 = 2;
 
-/// Names of parts, with their content.
-pub(super) async fn parts() -> Vec<(String, Result<Vec<u8>>)> {
-    let mut parts = Vec::new();
-    for (name, messages) in netlink::tables().await {
-        let messages = messages.map(|messages| lines(&messages));
-        parts.push((format!("netlink-{name}.txt"), messages));
-    }
-    parts.push(("bpf-programs.txt".into(), programs()));
-    parts.push(("bpf-maps.txt".into(), maps()));
-    parts.push(("netfilter-rules.txt".into(), rules()));
-    parts
-}
-
-fn lines<T: Debug>(things: &[T]) -> Vec<u8> {
-    let mut text = String::new();
-    for thing in things {
-        let _ = writeln!(text, "{thing:?}");
-    }
-    text.into_bytes()
-}
-
-fn programs() -> Result<Vec<u8>> {
-    let mut text = String::new();
-    for program in loaded_programs() {
+/// The parts.
+pub(super) async fn parts() -> Parts {
+    let tables = netlink::tables().await.into_iter();
+    let tables = tables.map(|(name, messages)| {
+        let lines =
+            messages.map(|messages| lines(messages.iter().map(|message| anyhow::Ok(format!("{message:?}")))));
+        (format!("netlink-{name}.txt"), lines.flatten())
+    });
+    let programs = lines(loaded_programs().map(|program| {
         let program = program.context("cannot list BPF programs")?;
-        let _ = writeln!(
-            text,
+        Ok(format!(
             "{} type {} name {} tag {:016x} maps {:?}",
             program.id(),
             program.program_type() as u32,
             program.name_as_str().unwrap_or_default(),
             program.tag(),
             program.map_ids().ok().flatten().unwrap_or_default(),
-        );
-    }
-    Ok(text.into_bytes())
-}
-
-fn maps() -> Result<Vec<u8>> {
-    let mut text = String::new();
-    for map in loaded_maps() {
+        ))
+    }));
+    let maps = lines(loaded_maps().map(|map| {
         let map = map.context("cannot list BPF maps")?;
-        let _ = writeln!(
-            text,
+        Ok(format!(
             "{} type {:?} name {} key {} value {} max_entries {}",
             map.id(),
             map.map_type().ok(),
@@ -68,9 +47,15 @@ fn maps() -> Result<Vec<u8>> {
             map.key_size(),
             map.value_size(),
             map.max_entries(),
-        );
-    }
-    Ok(text.into_bytes())
+        ))
+    }));
+    let others = [("bpf-programs.txt", programs), ("bpf-maps.txt", maps), ("netfilter-rules.txt", rules())];
+    tables.chain(others.map(|(name, content)| (name.to_owned(), content))).collect()
+}
+
+fn lines(lines: impl Iterator<Item = Result<String>>) -> Result<Vec<u8>> {
+    let lines = lines.collect::<Result<Vec<_>>>()?;
+    Ok(lines.iter().flat_map(|line| [line, "\n"]).collect::<String>().into_bytes())
 }
 
 /// Rules of nftables, those of iptables-nft included: family, table, chain, handle and, in hexadecimal, each expression.

@@ -27,17 +27,19 @@ pub struct Span {
     pub ended: Option<Cow<'static, str>>,
 }
 
-/// All spans of the steps up to a time, in the order of their beginning.
+/// All spans of the steps up to a time, in the order of their beginning. The current view is the last step: it shows owners whose
+/// steps were dropped.
 pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
-    let steps = chronicle.steps.iter().take_while(|step| step.at_ms <= until_ms);
-    for (number, step) in steps.enumerate() {
-        let at = wall(chronicle, step.at_ms);
-        let owners = || step.view.pods.iter().filter(|pod| holds(pod));
+    let steps = chronicle.steps.iter().map(|step| (step.at_ms, &step.view));
+    let steps = steps.chain([(chronicle.now_ms, &chronicle.view)]);
+    for (number, (at_ms, view)) in steps.take_while(|(at_ms, _)| *at_ms <= until_ms).enumerate() {
+        let at = wall(chronicle, at_ms);
+        let owners = || view.pods.iter().filter(|pod| holds(pod));
         for span in spans.iter_mut().filter(|span| span.to.is_none()) {
             if !owners().any(|pod| pod.uid == span.uid) {
                 span.to = Some(at.clone());
-                span.ended = Some(end(&step.view, &span.uid).into());
+                span.ended = Some(end(view, &span.uid).into());
             }
         }
         for pod in owners() {
@@ -47,7 +49,7 @@ pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
                     uid: pod.uid.clone(),
                     node: pod.node.clone(),
                     from: at.clone(),
-                    or_earlier: number == 0 && step.at_ms <= chronicle.since_ms(),
+                    or_earlier: number == 0 && at_ms <= chronicle.since_ms(),
                     to: None,
                     ended: None,
                 });
@@ -68,5 +70,38 @@ fn end(view: &View, uid: &str) -> &'static str {
         Some(pod) if pod.uid_state == UidState::Retired => "finished",
         Some(pod) if pod.present => "shows it no more",
         _ => "gone from the API",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_whose_steps_were_dropped_is_shown_with_its_node() {
+        let owner = PodView {
+            name: "shop/a".into(),
+            uid: "u-1".into(),
+            node: Some("n1".into()),
+            uid_state: UidState::Live,
+            shows: true,
+            present: true,
+            ..PodView::default()
+        };
+        let chronicle = Chronicle {
+            ip: "fd00::5".parse().unwrap(),
+            steps: vec![],
+            view: View { synced: true, pods: vec![owner], ..View::default() },
+            began_ms: 0,
+            now_ms: 5_000,
+            wall_ms: 1_000_000,
+            truncated: true,
+            mode: "observe".into(),
+        };
+        let spans = owners(&chronicle, 5_000);
+        let shown: Vec<_> =
+            spans.iter().map(|span| (&*span.pod, span.node.as_deref(), span.or_earlier)).collect();
+        assert_eq!(shown, [("shop/a", Some("n1"), true)]);
+        assert_eq!(owners(&chronicle, 4_000), []);
     }
 }

@@ -71,7 +71,9 @@ impl Agent {
     fn figures(&self) -> Status {
         let (count, first) = self.state.partial();
         let conflicts = self.report.open_conflicts(&self.state);
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Status {
+            kernel: kernel.trim_end().to_owned(),
             mode_source: self.node_modes.in_force().source,
             config_map: self.node_modes.problem(),
             reasons: self.writer.config.reasons(),

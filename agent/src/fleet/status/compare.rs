@@ -1,12 +1,19 @@
 //! How the nodes of a cluster differ. Pure.
 
-use super::modes::{deviation, is_canary};
 use crate::commands::status::{Condition, Problem};
-use crate::fleet::ask::{Answer, Document};
-use crate::fleet::cluster::Cluster;
-use crate::fleet::missing::names;
+use crate::fleet::agents::Labelled;
+use crate::fleet::ask::Answer;
+use crate::fleet::modes::{Policy, deviation};
+use crate::fleet::nodes::{grouped, names};
+use crate::shared::status::ModeSource;
+use anyhow::Result;
+use kube::{Resource as _, ResourceExt as _};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// The label of nodes that `canary-mode` of the `ConfigMap` is for.
+const CANARY: &str = "epguard.io/canary";
 
 /// What only the view of all nodes shows.
 #[derive(Debug, Default, Serialize)]
@@ -30,76 +37,112 @@ pub struct Difference {
 }
 
 /// The answer of a node.
-pub type Of = Answer<Document<Condition>>;
+pub type Of = Answer<Condition>;
 
-/// Compares all nodes that answered.
-pub fn compare(answers: &[Of], cluster: &Cluster) -> Comparison {
+/// A thing of a node, as text.
+type Value<'a> = &'a dyn Fn(&Of) -> String;
+
+/// Compares all nodes that answered with each other, and with what the API shows.
+pub fn compare(
+    answers: &[Of],
+    without_agent: &[String],
+    nodes: &Result<Vec<Labelled>, String>,
+    policy: Result<Option<Policy>>,
+) -> Comparison {
+    let mut compared = Comparison::default();
+    let mut unread = |what: &str, why: &str| compared.not_compared.push(format!("{what}: {why}"));
+    if let Err(why) = nodes {
+        unread("nodes without an agent, and canaries", why);
+    }
+    let policy = policy.unwrap_or_else(|why| {
+        unread("modes with the ConfigMap", &format!("{why:#}"));
+        None
+    });
+    if !without_agent.is_empty() {
+        compared.problems.push(Problem::new(
+            format!("no agent runs on {}", names(without_agent)),
+            "packets pass there: see the Events of the DaemonSet, and its nodeSelector and tolerations",
+        ));
+    }
+    let deviations = policy.iter().flat_map(|policy| deviations(answers, nodes, policy));
+    for (deviation, nodes) in grouped(deviations) {
+        let are = if nodes.len() == 1 { "is" } else { "are" };
+        compared.problems.push(Problem::new(
+            format!("{} {are} not in the ConfigMap's modes: {deviation}", names(&nodes)),
+            "a mode was set there by hand: `kubectl epguard mode --node NODE MODE` sets it",
+        ));
+    }
+    compared.differences = differences(answers);
+    compared
+}
+
+/// How nodes differ from the `ConfigMap` that they watch.
+fn deviations<'a>(
+    answers: &'a [Of],
+    nodes: &Result<Vec<Labelled>, String>,
+    Policy { name, map }: &Policy,
+) -> Vec<(String, &'a str)> {
+    let watches = |answer: &&Of| answer.agent.config_map.as_ref() == Some(name);
+    let found = map.iter().flat_map(|(_, modes)| {
+        answers.iter().filter(watches).filter_map(|answer| {
+            let status = &answer.known.status;
+            let canary = is_canary(nodes, answer.node(), status.mode_source);
+            Some((deviation(modes, status, canary)?, answer.node()))
+        })
+    });
+    found.collect()
+}
+
+/// Whether the Node has the label of canaries. The agent only counts where Nodes may not be listed.
+fn is_canary(nodes: &Result<Vec<Labelled>, String>, name: &str, by: ModeSource) -> bool {
+    let Ok(nodes) = nodes else {
+        return by == ModeSource::Canary;
+    };
+    let is = |node: &Labelled| node.labels().get(CANARY).is_some_and(|is| is == "true");
+    nodes.iter().any(|node| node.meta().name.as_deref() == Some(name) && is(node))
+}
+
+/// What is not the same on all nodes. Of flags, only those count that not all have.
+fn differences(answers: &[Of]) -> Vec<Difference> {
     let mut all = answers.iter().map(|answer| answer.agent.flags.iter().collect::<BTreeSet<_>>());
     let first = all.next().unwrap_or_default();
     let common = all.fold(first, |common, words| &common & &words);
     let flags = |answer: &Of| {
         let words = answer.agent.flags.iter().filter(|word| !common.contains(word));
-        Some(words.cloned().collect::<Vec<_>>().join(" "))
+        words.cloned().collect::<Vec<_>>().join(" ")
     };
-    let none = || "none".to_owned();
-    let differences = [
-        difference("version", answers, |answer| Some(answer.value.known.status.version.clone())),
-        difference("flags", answers, flags),
-        difference("ConfigMap of modes", answers, |answer| {
-            Some(answer.agent.config_map.clone().unwrap_or_else(none))
+    let things: [(&str, Value<'_>); 4] = [
+        ("version", &|answer| answer.known.status.version.clone()),
+        ("flags", &flags),
+        ("ConfigMap of modes", &|answer| {
+            answer.agent.config_map.clone().unwrap_or_else(|| "none".to_owned())
         }),
-        difference("kernel", answers, |answer| cluster.kernel(answer.node())),
+        ("kernel", &|answer| answer.known.status.kernel.clone()),
     ];
-    Comparison {
-        problems: problems(answers, cluster),
-        differences: differences.into_iter().flatten().collect(),
-        not_compared: cluster.unread.clone(),
-    }
+    let differences = things.into_iter().filter_map(|(what, value)| {
+        let shown = answers.iter().map(|answer| (value(answer), answer.node()));
+        let mut groups = grouped(shown.filter(|(value, _)| what == "flags" || !value.is_empty()));
+        groups.sort_by_key(|(_, nodes)| Reverse(nodes.len()));
+        let values =
+            groups.into_iter().map(|(value, nodes)| (value, nodes.into_iter().map(Into::into).collect()));
+        let values: Vec<_> = values.collect();
+        (values.len() > 1).then_some(Difference { what, values })
+    });
+    differences.collect()
 }
 
-/// Nodes without a pod of the `DaemonSet`, and nodes whose modes are not those of the `ConfigMap`.
-fn problems(answers: &[Of], cluster: &Cluster) -> Vec<Problem> {
-    let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for Answer { agent, value, .. } in answers {
-        let Some((name, modes)) = &cluster.modes else {
-            break;
-        };
-        let status = &value.known.status;
-        let canary = is_canary(cluster.nodes.as_ref(), &agent.node, status);
-        let follows = agent.config_map.as_ref() == Some(name);
-        if let Some(deviation) = deviation(modes, status, canary).filter(|_| follows) {
-            nodes.entry(deviation).or_default().push(&agent.node);
-        }
-    }
-    let by_hand = nodes.iter().map(|(deviation, nodes)| {
-        let are = if nodes.len() == 1 { "is" } else { "are" };
-        Problem::new(
-            format!("{} {are} not in the ConfigMap's modes: {deviation}", names(nodes)),
-            "a mode was set there by hand: `kubectl epguard mode --node NODE MODE` sets it",
-        )
-    });
-    let without = (!cluster.without_agent.is_empty()).then(|| {
-        Problem::new(
-            format!("no agent runs on {}", names(&cluster.without_agent)),
-            "packets pass there: see the Events of the DaemonSet, and its nodeSelector and tolerations",
-        )
-    });
-    without.into_iter().chain(by_hand).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
 
-/// The values of a thing, if nodes differ in it.
-fn difference(
-    what: &'static str,
-    answers: &[Of],
-    value: impl Fn(&Of) -> Option<String>,
-) -> Option<Difference> {
-    let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for answer in answers {
-        if let Some(value) = value(answer) {
-            nodes.entry(value).or_default().push(answer.agent.node.clone());
-        }
+    #[test]
+    fn the_label_of_a_node_counts_and_not_its_agents_word() {
+        let nodes =
+            json!([{"metadata": {"name": "a", "labels": {CANARY: "true"}}}, {"metadata": {"name": "b"}}]);
+        let nodes: Vec<Labelled> = serde_json::from_value(nodes).unwrap();
+        let is = |name, by| is_canary(&Ok(nodes.clone()), name, by);
+        assert!(is("a", ModeSource::Flags) && !is("b", ModeSource::Canary));
+        assert!(is_canary(&Err("forbidden".into()), "b", ModeSource::Canary));
     }
-    let mut values: Vec<_> = nodes.into_iter().collect();
-    values.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
-    (values.len() > 1).then_some(Difference { what, values })
 }

@@ -1,10 +1,9 @@
 //! The status of all nodes, for people.
 
-use super::Conditions;
 use super::compare::{Comparison, Difference, Of};
-use crate::commands::status::{BAD, GOOD, Problem, bullet, lease};
-use crate::fleet::cluster::Cluster;
-use crate::fleet::missing::names;
+use crate::commands::status::{BAD, Condition, GOOD, Problem, bullet, lease};
+use crate::fleet::ask::Asked;
+use crate::fleet::nodes::{grouped, names};
 use crate::shared::output::{count, table};
 use crate::shared::status::Status;
 use epguard_core::state::IpState;
@@ -26,13 +25,13 @@ const HEADER: [&str; 12] = [
 /// How many of these are shown without `-o wide`.
 const NARROW: usize = 8;
 
-/// The whole text, with colours; the caller removes them for a pipe. With a cluster, more columns.
-pub fn text(asked: &Conditions, comparison: &Comparison, wide: Option<&Cluster>) -> String {
+/// The whole text, with colours; the caller removes them for a pipe.
+pub fn text(asked: &Asked<Condition>, comparison: &Comparison, is_wide: bool) -> String {
     let answers = &asked.answers;
     let mut parts = vec![headline(answers, asked.missing.len(), comparison)];
     if !answers.is_empty() {
-        let columns = if wide.is_some() { HEADER.len() } else { NARROW };
-        parts.push(table(&HEADER[..columns], answers.iter().map(|answer| row(answer, wide))));
+        let columns = if is_wide { HEADER.len() } else { NARROW };
+        parts.push(table(&HEADER[..columns], answers.iter().map(|answer| row(answer)[..columns].into())));
     }
     let differences = comparison.differences.iter().map(difference);
     let not_compared = comparison.not_compared.iter();
@@ -44,7 +43,7 @@ pub fn text(asked: &Conditions, comparison: &Comparison, wide: Option<&Cluster>)
 }
 
 fn headline(answers: &[Of], missing: usize, comparison: &Comparison) -> String {
-    let is_degraded = |answer: &&Of| !answer.value.known.problems.is_empty();
+    let is_degraded = |answer: &&Of| !answer.known.problems.is_empty();
     let degraded = answers.iter().filter(is_degraded).count();
     let nodes = count(answers.len() + missing, "node");
     if degraded == 0 && missing == 0 && comparison.problems.is_empty() {
@@ -60,10 +59,11 @@ fn headline(answers: &[Of], missing: usize, comparison: &Comparison) -> String {
     format!("{nodes}: {BAD}{}{more}{BAD:#}", counts.join(", "))
 }
 
-fn row(answer: &Of, wide: Option<&Cluster>) -> Vec<String> {
-    let (status, problems) = (&answer.value.known.status, &answer.value.known.problems);
+fn row(answer: &Of) -> [String; HEADER.len()] {
+    let Condition { status, problems } = &answer.known;
     let unknown = || "unknown".to_owned();
-    let mut cells = vec![
+    let attached = status.interfaces.iter().filter(|at| at.attached).count();
+    [
         answer.node().to_owned(),
         status.mode_name().to_owned(),
         status.mode_source.to_string(),
@@ -72,17 +72,11 @@ fn row(answer: &Of, wide: Option<&Cluster>) -> Vec<String> {
         denied(status).to_string(),
         status.wrong_denies.values().sum::<u64>().to_string(),
         problems.len().to_string(),
-    ];
-    if let Some(cluster) = wide {
-        let attached = status.interfaces.iter().filter(|at| at.attached).count();
-        cells.extend([
-            lease(status),
-            format!("{attached} of {}", status.interfaces.len()),
-            cluster.kernel(answer.node()).unwrap_or_else(unknown),
-            answer.agent.pod.clone(),
-        ]);
-    }
-    cells
+        lease(status),
+        format!("{attached} of {}", status.interfaces.len()),
+        Some(&status.kernel).filter(|kernel| !kernel.is_empty()).cloned().unwrap_or_else(unknown),
+        answer.agent.pod.clone(),
+    ]
 }
 
 /// IPs that packets are denied to, or would be.
@@ -94,24 +88,14 @@ fn denied(status: &Status) -> u64 {
 
 /// Each problem once, with all nodes that have it; those of the cluster first.
 fn problems(answers: &[Of], comparison: &Comparison) -> Vec<String> {
-    let mut found: Vec<(&Problem, Vec<&str>)> = Vec::new();
-    found.extend(comparison.problems.iter().map(|problem| (problem, Vec::new())));
-    for answer in answers {
-        for problem in &answer.value.known.problems {
-            match found.iter_mut().find(|(other, _)| *other == problem) {
-                Some((_, nodes)) => nodes.push(answer.node()),
-                None => found.push((problem, vec![answer.node()])),
-            }
-        }
-    }
-    let lines = found.iter().map(|(problem, nodes)| {
-        let place = match &nodes[..] {
-            [] => String::new(),
-            nodes => format!("{}: ", names(nodes)),
-        };
-        bullet(&place, problem)
-    });
-    lines.collect()
+    let of_cluster = comparison.problems.iter().map(|problem| bullet("", problem));
+    let of = |answer| {
+        let answer: &Of = answer;
+        answer.known.problems.iter().map(|problem| (problem, answer.node()))
+    };
+    let of_nodes = grouped::<&Problem>(answers.iter().flat_map(of)).into_iter();
+    let of_nodes = of_nodes.map(|(problem, nodes)| bullet(&format!("{}: ", names(&nodes)), problem));
+    of_cluster.chain(of_nodes).collect()
 }
 
 fn difference(difference: &Difference) -> String {

@@ -3,17 +3,16 @@
 pub(super) mod parts;
 
 use super::agents::{Agent, Fleet, LABEL, all};
-use super::ask;
-use super::decode::failure;
-use super::missing;
-use super::output;
+use super::ask::{self, UNKNOWN, failure};
 use super::scope::{Form, Scope};
 use crate::commands::sysdump::{add, file_of, json};
+use crate::shared::output::{complain, count};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,6 +22,8 @@ use std::process::ExitCode;
 
 /// Seconds to wait for a node: it reads all of its tables.
 const PATIENCE: u64 = 60;
+/// Most octets of a node's archive. It has some MB.
+const ARCHIVE: u64 = 64 << 20;
 /// The most nodes that are asked at a time, as the memory holds their archives.
 const PARALLEL: u16 = 8;
 
@@ -41,7 +42,7 @@ pub struct SysdumpArgs {
     pub file: Option<PathBuf>,
 }
 
-/// Writes the archive. Its `missing.txt` names the nodes that did not answer. Errors: the archive cannot be written, or
+/// Writes the archive. Its `missing.txt` names the nodes that did not answer, and what the API did not list. Errors: the archive cannot be written, or
 /// the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     let mut fleet = Fleet::find(scope).await?;
@@ -52,34 +53,36 @@ pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
     let archive = RefCell::new(tar::Builder::new(file));
     let command = ["sysdump", "-f", "/dev/stdout"];
     // Each node's archive is written as it comes, so that the memory holds a bounded number of them.
-    let asked = ask::each(&fleet, &command, PATIENCE, |agent, done| {
+    let asked = ask::each(&fleet, &command, PATIENCE, ARCHIVE, |agent, done| {
         if done.code != 0 {
             return Err(failure(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
         }
         let copied = copy(&mut archive.borrow_mut(), agent, &done.stdout);
-        copied.map(|parts| (parts, 0)).map_err(|error| format!("{error:#}"))
+        copied.map(|parts| (Value::Null, parts, 0)).map_err(|error| format!("{error:#}"))
     })
     .await;
     let mut archive = archive.into_inner();
-    let mut missing = missing::text(&asked.missing);
+    let (mut missing, mut code) = (asked.absent(), asked.code());
     for (name, part) in cluster(&fleet).await {
         match part {
             Ok(content) => add(&mut archive, Path::new(name), &content)?,
             Err(error) => {
                 let _ = write!(missing, "\n{name}: {error:#}");
+                code = UNKNOWN;
             }
         }
     }
     add(&mut archive, Path::new("missing.txt"), missing.as_bytes())?;
     archive.finish().context("cannot finish the archive")?;
-    let nodes = asked.answers.len();
-    let parts: usize = asked.answers.iter().map(|answer| answer.value).sum();
-    output::error(&format!(
-        "wrote {shown}: {parts} parts of {nodes} nodes, {} nodes missing",
-        asked.missing.len()
+    let parts: usize = asked.answers.iter().map(|answer| answer.known).sum();
+    complain(&format!(
+        "wrote {shown}: {} of {}, {} missing",
+        count(parts, "part"),
+        count(asked.answers.len(), "node"),
+        count(asked.missing.len(), "node")
     ));
-    missing.trim().lines().for_each(output::error);
-    Ok(asked.code().into())
+    missing.trim().lines().for_each(complain);
+    Ok(code.into())
 }
 
 /// Copies the parts of a node's archive into its folder, and counts them. Errors: it is none that `epguard sysdump` writes.

@@ -1,7 +1,8 @@
 //! The mode in the status, and its source.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use epguard_common::Mode;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, Serializer};
 use strum::{Display, IntoStaticStr};
 
 /// The source of the modes in force. `epguard mode` may have been used since.
@@ -47,32 +48,17 @@ impl ModeSource {
     }
 }
 
-/// A mode, or `unknown` where CONFIG cannot be read.
-pub(super) mod known {
-    use epguard_common::Mode;
-    use schemars::{Schema, SchemaGenerator, json_schema};
-    use serde::{Deserialize as _, Deserializer, Serializer};
-    use std::borrow::Cow;
+/// For a mode that cannot be read.
+pub(super) const UNKNOWN: &str = "unknown";
 
-    /// For a mode that cannot be read.
-    pub const UNKNOWN: &str = "unknown";
+/// Writes a mode, or [`UNKNOWN`].
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+pub(super) fn or_unknown<S: Serializer>(mode: &Option<Mode>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(mode.map_or(UNKNOWN, Mode::as_str))
+}
 
-    #[expect(
-        clippy::ref_option,
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes fields by reference"
-    )]
-    pub fn serialize<S: Serializer>(mode: &Option<Mode>, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(mode.map_or(UNKNOWN, Mode::as_str))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mode>, D::Error> {
-        Ok(Mode::named(&Cow::<str>::deserialize(from)?))
-    }
-
-    /// Describes it.
-    pub fn schema(_: &mut SchemaGenerator) -> Schema {
-        let names = Mode::ALL.map(Mode::as_str).into_iter().chain([UNKNOWN]);
-        json_schema!({"type": "string", "enum": names.collect::<Vec<_>>()})
-    }
+/// Describes that.
+pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
+    let names = Mode::ALL.map(Mode::as_str).into_iter().chain([UNKNOWN]);
+    json_schema!({"type": "string", "enum": names.collect::<Vec<_>>()})
 }

@@ -23,11 +23,15 @@ pub enum Request {
     History(IpAddr),
 }
 
-const FIGURES: &str = "figures";
-const LOG: &str = "log";
-const READY: &str = "ready";
-const ALIVE: &str = "alive";
-const DROPS: &str = "drops";
+/// The lines of requests without an argument.
+const LINES: [(&str, Request); 6] = [
+    ("", Request::Status),
+    ("figures", Request::Figures),
+    ("ready", Request::Ready),
+    ("alive", Request::Alive),
+    ("drops", Request::Drops),
+    ("log", Request::Log),
+];
 const RELEASE: &str = "release-breaker";
 const HISTORY: &str = "history";
 
@@ -36,14 +40,12 @@ impl Request {
     #[must_use]
     pub fn line(&self) -> String {
         match self {
-            Self::Status => String::new(),
-            Self::Figures => format!("{FIGURES}\n"),
-            Self::Log => format!("{LOG}\n"),
-            Self::Ready => format!("{READY}\n"),
-            Self::Alive => format!("{ALIVE}\n"),
-            Self::Drops => format!("{DROPS}\n"),
             Self::ReleaseBreaker(service) => format!("{RELEASE} {service}\n"),
             Self::History(ip) => format!("{HISTORY} {ip}\n"),
+            other => {
+                let found = LINES.iter().find(|(_, request)| request == other);
+                found.map_or_else(String::new, |(line, _)| format!("{line}\n"))
+            }
         }
     }
 
@@ -52,14 +54,9 @@ impl Request {
     pub fn parse(line: &str) -> Self {
         let line = line.trim_end();
         match line.split_once(' ').unwrap_or((line, "")) {
-            (FIGURES, "") => Self::Figures,
-            (LOG, "") => Self::Log,
-            (READY, "") => Self::Ready,
-            (ALIVE, "") => Self::Alive,
-            (DROPS, "") => Self::Drops,
             (RELEASE, service) => Self::ReleaseBreaker(service.to_owned()),
             (HISTORY, ip) => ip.parse().map_or(Self::Status, Self::History),
-            _ => Self::Status,
+            _ => LINES.into_iter().find(|(one, _)| *one == line).map_or(Self::Status, |(_, request)| request),
         }
     }
 }

@@ -103,21 +103,35 @@ async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
     expect("audit.txt", &[some, wide].join("\n"));
 }
 
+/// What the agents know of an IP: the pod on this node shows it now.
+fn shown_on(node: Option<&str>) -> Run {
+    let mut answer = explanation("pass");
+    answer["owners"][0]["to"] = node.map_or(json!("2026-11-23T21:30:00.000Z"), |_| Value::Null);
+    answer["owners"][0]["node"] = node.into();
+    prints(&answer, 0)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clients_way_asks_only_its_nodes() {
     let world = World::new("why-client");
-    world.workload("b", "worker-1", "10.244.1.10");
-    world.workload("client", "worker-3", "10.244.3.5");
-    answers(&world, |_, number| {
-        assert_ne!(number, 2, "not on the way");
-        prints(&explanation("deny"), 0)
+    answers(&world, |exec, number| match &exec.command[2][..] {
+        "10.244.3.5" | "fd00::3:5" => shown_on(Some("worker-3")),
+        "10.244.1.11" | "10.9.9.9" => shown_on(None),
+        "10.244.1.10" if number == 1 => shown_on(Some("worker-1")),
+        _ => prints(&explanation("deny"), 0),
     });
-    let way = world.run(&["why", "10.244.1.10", "--client", "10.244.3.5"]).await;
-    let dead = world.run(&["why", "10.244.1.11", "--client", "10.244.3.5"]).await;
-    answers(&world, |_, _| prints(&explanation("pass"), 0));
-    let unknown = world.run(&["why", "10.244.1.10", "--client", "10.9.9.9"]).await;
-    let both = world.run(&["--node", "worker-1", "why", "10.244.1.10", "--client", "10.9.9.9"]).await;
-    expect("why-client.txt", &[way, dead, unknown, both].join("\n"));
+    let mut outputs = Vec::new();
+    for (ip, client) in [
+        ("10.244.1.10", "10.244.3.5"),
+        // Not the first IP of its pod.
+        ("10.244.1.10", "fd00::3:5"),
+        ("10.244.1.11", "10.244.3.5"),
+        ("10.244.1.10", "10.9.9.9"),
+    ] {
+        outputs.push(world.run(&["why", ip, "--client", client]).await);
+    }
+    outputs.push(world.run(&["--node", "worker-1", "why", "10.244.1.10", "--client", "10.9.9.9"]).await);
+    expect("why-client.txt", &outputs.join("\n"));
 }
 
 /// What each verb's command prints on a node, for namespaces `shop` and `team`.
@@ -157,6 +171,27 @@ async fn a_namespace_selects_services_in_every_verb_that_shows_them() {
         outputs.push(format!("{verb}: {}", world.run(&words).await));
     }
     expect("namespace.txt", &outputs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_without_an_agent_are_named_by_every_verb() {
+    let world = World::empty("bare");
+    world.agent("worker-1");
+    world.node("worker-1");
+    world.node("worker-2");
+    world.server.execs().answer(|exec| match &*exec.command[1] {
+        "why" => prints(&explanation("deny"), 0),
+        "audit" => prints(&report("worker-1", &json!([])), 0),
+        "status" => condition(status("worker-1")),
+        _ => prints(&json!([]), 0),
+    });
+    for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode", "sysdump -f /dev/null"] {
+        let output = world.run(&verb.split(' ').collect::<Vec<_>>()).await;
+        assert_eq!(output.matches("no agent runs on worker-2").count(), 1, "{verb}: {output}");
+    }
+    let json = world.run(&["audit", "-o", "json"]).await;
+    let document: Value = serde_json::from_str(json.split_once('\n').unwrap().1).unwrap();
+    assert_eq!(document["withoutAgent"], json!(["worker-2"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,7 +23,7 @@ enum Agents {
 use Agents::{Bad, Killed, Missing, None, Partly, Well};
 
 /// The first column of the page, the agents, the command and its exit code.
-const ROWS: [(&str, Agents, &str, i32); 23] = [
+const ROWS: [(&str, Agents, &str, i32); 24] = [
     ("`status`", Well, "status", 0),
     ("`status`", Bad, "status", 1),
     ("`status`", Bad, "status --node worker-2", 1),
@@ -41,6 +41,7 @@ const ROWS: [(&str, Agents, &str, i32); 23] = [
     ("`mode`", Bad, "mode", 0),
     ("`mode`", Missing, "mode", 2),
     ("`mode`", Well, "mode observe", 2),
+    ("`mode`", Well, "mode --reason reused", 2),
     ("`mode`", Bad, "mode observe -y", 0),
     ("`mode`", Missing, "mode enforce -y", 2),
     ("`mode`", Missing, "mode off --node worker-1,worker-3 -y", 2),

@@ -22,6 +22,11 @@ fn hostile(document: &Value, words: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// The first character that a terminal would obey.
+fn raw(output: &str) -> Option<char> {
+    output.chars().find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}')
+}
+
 fn world(name: &str) -> World {
     let world = World::empty(name);
     for node in ["worker-1", "worker-2", "worker-3"] {
@@ -79,8 +84,7 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
     }
     let followed = first_line(world.command(&["drops", "-f"])).await;
     for output in outputs.iter().chain([&followed]) {
-        let raw = output.chars().find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}');
-        assert_eq!(raw, None, "{output:?}");
+        assert_eq!(raw(output), None, "{output:?}");
         assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
     }
     assert!(followed.contains("FORGED"), "{followed}");
@@ -88,12 +92,17 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_has_the_exact_text_of_a_node() {
+async fn a_document_has_the_exact_text_of_a_node_and_no_raw_control_characters() {
     let world = world("exact");
     let output = world.run(&["drops", "-o", "json"]).await;
     let json = output.split_once('\n').unwrap().1;
     let document: Value = serde_json::from_str(json).unwrap();
     assert_eq!(document["nodes"][1]["answer"][0]["hit"], EVIL);
+    let yaml = world.run(&["drops", "-o", "yaml"]).await;
+    let followed = first_line(world.command(&["drops", "-f", "-o", "json"])).await;
+    for output in [output, yaml, followed] {
+        assert_eq!(raw(&output), None, "{output:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,6 +24,11 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
     world.server.access().bind(&role(&json!([exec]))).unwrap();
     world.server.execs().answer(|exec| condition(status(node_of(exec))));
     let little = world.run(&["status"]).await;
+    let archive = world.run(&["sysdump", "-f", "/dev/null"]).await;
+    assert!(
+        archive.starts_with("exit code 2\n") && archive.contains("\nevents.json: cannot list events"),
+        "{archive}"
+    );
     expect("refusals.txt", &[none, no_list, no_exec, little].join("\n"));
 }
 

@@ -52,9 +52,7 @@ impl World {
 
     fn node_of(name: &str, labels: &Value) -> Value {
         let mut node = json!({"kind": "Node", "apiVersion": "v1", "spec": {},
-            "metadata": {"name": name, "labels": {"kubernetes.io/os": "linux", "name": name}},
-            "status": {"nodeInfo": {"kernelVersion": "6.12.0", "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "",
-                "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "linux", "osImage": "", "systemUUID": ""}}});
+            "metadata": {"name": name, "labels": {"kubernetes.io/os": "linux", "name": name}}});
         for (label, value) in labels.as_object().unwrap() {
             node["metadata"]["labels"][label] = value.clone();
         }
@@ -63,15 +61,6 @@ impl World {
 
     pub fn agent(&self, node: &str) {
         self.store.apply(pod(node)).unwrap();
-    }
-
-    /// A pod of a workload, with an IP.
-    pub fn workload(&self, name: &str, node: &str, ip: &str) {
-        let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "shop"},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
-            "status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]}});
-        self.store.ensure_namespace("shop").unwrap();
-        self.store.apply(pod).unwrap();
     }
 
     /// Runs the plugin, and returns its exit code, standard output and standard error as one text.
@@ -150,6 +139,7 @@ pub fn status(node: &str) -> Status {
     let mut status = Status {
         version: "0.1.0".into(),
         node: node.into(),
+        kernel: "6.12.0".into(),
         synced: true,
         mode: Some(Mode::Observe),
         mode_source: ModeSource::ConfigMap,

@@ -1,0 +1,135 @@
+//! Each condition of the table, and what it finds.
+
+use super::*;
+use crate::shared::status::{Conflict, Fill, Partial, PendingDenials, PossibleHolder, SocketLb, Watch};
+use epguard_core::facts::Watched;
+use epguard_core::state::{IpState, Why};
+use strum::VariantArray as _;
+
+fn well() -> Status {
+    let watch = Watch { up: true, ..Watch::default() };
+    Status {
+        synced: true,
+        lease_ms: 9000,
+        interfaces: vec![Attachment { waiting: true, ..Attachment::default() }],
+        watches: [(Watched::Pods, watch)].into(),
+        ..Status::default()
+    }
+}
+
+fn whats(status: &Status) -> Vec<String> {
+    problems(status).into_iter().map(|problem| problem.what).collect()
+}
+
+#[test]
+fn a_healthy_agent_has_no_problems() {
+    assert_eq!(problems(&well()), []);
+}
+
+#[test]
+fn a_lease_that_ended_matters_only_while_something_is_denied() {
+    let mut status = well();
+    status.lease_ms = -1;
+    assert_eq!(problems(&status), []);
+    status.figures.ips.insert(IpState::Denied, 1);
+    status.view_age_ms = Some(31_000);
+    assert_eq!(whats(&status), ["the lease has ended (age of the view: 31 s), so denied packets pass"]);
+}
+
+/// An agent with every kind of problem that is not beside a load balancer.
+fn ill() -> Status {
+    let bare = |name: &str| Attachment { name: name.into(), role: "pod".into(), ..Attachment::default() };
+    let behind = Attachment { attached: true, before: vec!["cil_from_netdev".into()], ..bare("eth0") };
+    let watch = Watch { error: Some("403 Forbidden".into()), skipped: 2, ..Watch::default() };
+    let deaths = |manager: Option<&str>| UnprovenDeaths {
+        manager: manager.map(str::to_owned),
+        nodes: (1..=4).map(|number| format!("n{number}")).collect(),
+        pods: 7,
+    };
+    let mut status = Status {
+        config_map: Some("ConfigMap epguard/epguard was not read yet".into()),
+        watches: [(Watched::Pods, watch)].into(),
+        interfaces: vec![bare("veth1"), behind],
+        refused: 3,
+        refused_by_namespace: [("flood".into(), 2), ("shop".into(), 1)].into(),
+        demoted: vec![Reason::Reused],
+        wrong_denies: [(Reason::Reused, 1)].into(),
+        breaker: vec![PendingDenials {
+            service: "shop/web".into(),
+            held: 4,
+            ready_recently: 6,
+            since_ms: 2500,
+            why: Why::Half,
+        }],
+        conflicts: vec![Conflict { ip: "10.0.0.7".into(), pods: vec!["a/b".into(), "c/d".into()] }],
+        left_out: [("flood".into(), 2), ("shop".into(), 1)].into(),
+        partial: Partial { count: 4, first: vec!["Pod shop/a".into(), "EndpointSlice shop/web-1".into()] },
+        rivals: (1..=4).map(|number| (format!("shop/web-{number}"), "flood/all".to_owned())).collect(),
+        unproven: vec![deaths(Some("microshift")), deaths(None)],
+        possible_holders: vec![PossibleHolder {
+            pod: "shop/stuck".into(),
+            node: "n1".into(),
+            since_ms: 90_000,
+            blocks_terminated: true,
+            blocks_services: vec!["shop/web".into()],
+        }],
+        ..Status::default()
+    };
+    status.figures.maps.insert("DENIED".into(), Fill { entries: 81, capacity: 100 });
+    status
+}
+
+#[test]
+fn all_problems_are_listed_the_worst_first() {
+    let finished = "7 pods finished on n1, n2, n3 and 1 more and none is proven dead there";
+    let expected = [
+        "not every watch has shown a list yet, so there are no new denials",
+        "watch pods is down: 403 Forbidden",
+        "ConfigMap epguard/epguard was not read yet",
+        "veth1 (pod) has no hooks: not attached yet",
+        "cil_from_netdev runs before epguard on eth0",
+        "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
+        "map DENIED is nearly full: 81 of 100",
+        "reused is only observed, because a denial was wrong (1 since the start)",
+        "4 denials of shop/web waited 2 s for confirmation (more-than-half; 6 endpoints ready recently)",
+        "10.0.0.7 is claimed by live pods a/b and c/d, so its traffic passes",
+        "2 objects, or annotations of some, could not be read and are ignored",
+        "3 EndpointSlices or Services are too large for the index, so those Services have no denials (namespace flood: 2, \
+         shop: 1)",
+        "4 objects cannot be read in whole, so what they may concern passes: Pod shop/a, EndpointSlice shop/web-1 and 2 more",
+        "packets to a VIP of two Services pass: flood/all claims a VIP of shop/web-1, flood/all claims a VIP of shop/web-2, \
+         flood/all claims a VIP of shop/web-3 and 1 more",
+        &format!("{finished}: the manager microshift writes their phase, and is not known to be a kubelet"),
+        &format!("{finished}: their kubelet does not report PodReadyToStartContainers"),
+        "shop/stuck on n1 may hold an IP that it has not shown for 90 s, so nothing is denied as terminated on this node, \
+         dead-backend of shop/web",
+    ];
+    assert_eq!(whats(&ill()), expected);
+    assert!(problems(&ill()).iter().all(|problem| !problem.remedy.is_empty()));
+}
+
+#[test]
+fn each_cause_of_a_gap_is_a_problem_that_names_its_detail_and_a_remedy() {
+    for cause in Cause::VARIANTS {
+        let problem = gap(&Gap { cause: *cause, detail: "this one".into() });
+        assert!(problem.what.contains("this one") && problem.remedy.len() > 20, "{cause:?}");
+    }
+}
+
+#[test]
+fn each_way_to_be_blind_beside_a_load_balancer_is_a_problem() {
+    let hooked = || SocketLb {
+        programs: vec!["cil_sock4_conne (id 7)".into()],
+        in_force: true,
+        refuses: true,
+        ..SocketLb::default()
+    };
+    let netkit = || vec!["nk0".to_owned(), "nk1".to_owned()];
+    let of = |socket_lb| whats(&Status { socket_lb, ..well() });
+    let none = SocketLb { netkit: netkit(), ..SocketLb::default() };
+    assert_eq!([of(none), of(hooked())], [vec![], Vec::<String>::new()]);
+    let failed = SocketLb { in_force: false, problem: Some("EPERM".into()), ..hooked() };
+    assert_eq!(of(failed), ["calls that cil_sock4_conne (id 7) translates are not judged: EPERM"]);
+    assert!(of(SocketLb { refuses: false, ..hooked() })[0].contains("EPERM"));
+    assert!(of(SocketLb { netkit: netkit(), ..hooked() })[0].starts_with("2 netkit devices, such as nk0"));
+}

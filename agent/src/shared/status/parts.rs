@@ -1,0 +1,236 @@
+//! The parts of the status: what each of its lists and sections contains.
+
+use super::lenient;
+use epguard_common::Outcome;
+use epguard_core::freshness::Proof;
+use epguard_core::state::{self, Why};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::VariantArray;
+
+/// Ranges of endpoints as text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ranges {
+    /// Only endpoints in these are denied; none: all.
+    pub protect: Vec<String>,
+    /// Endpoints in these are never denied.
+    pub exclude: Vec<String>,
+}
+
+impl From<&state::Ranges> for Ranges {
+    fn from(ranges: &state::Ranges) -> Self {
+        Self {
+            protect: ranges.protect.iter().map(ToString::to_string).collect(),
+            exclude: ranges.exclude.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// Pods, `EndpointSlices` and Services that are read in part: packets that they may concern pass.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Partial {
+    /// How many there are.
+    pub count: usize,
+    /// Kind, namespace and name of the first ones.
+    pub first: Vec<String>,
+}
+
+/// A watch of one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Watch {
+    /// Whether it is connected and, while anything is denied, proven fresh within `--max-view-age`.
+    pub up: bool,
+    /// The newest resourceVersion seen.
+    pub rv: u64,
+    /// Milliseconds since it was proven fresh.
+    pub age_ms: Option<u64>,
+    /// The proof of that.
+    pub proven_by: Option<Proof>,
+    /// Why the watch is down, or why it could not be confirmed.
+    pub error: Option<String>,
+    /// Objects, and annotations of objects, that could not be read.
+    pub skipped: u64,
+    /// How often the watch was lost; it then lists or resumes.
+    pub restarts: u64,
+}
+
+/// An interface and its hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    /// The kernel's number of the interface.
+    pub ifindex: u32,
+    /// Name, as in `ip link`.
+    pub name: String,
+    /// `pod`, `uplink` or `tunnel`.
+    pub role: String,
+    /// Whether both hooks are attached.
+    pub attached: bool,
+    /// Why they are not; none if they are.
+    pub error: Option<String>,
+    /// True while the interface is left to the CNI for some seconds, because it appeared under a running agent
+    /// (`--clsact-delay`).
+    #[serde(default)]
+    pub waiting: bool,
+    /// `tcx` or `clsact`.
+    pub kernel_path: String,
+    /// Our position in the longer of the two queues of programs, 1 is first; 0 without hooks.
+    pub position: usize,
+    /// Programs that run before ours, and could let a packet bypass ours.
+    pub before: Vec<String>,
+    /// `driver` or `generic` where XDP judges `terminated` before TC does.
+    pub xdp: Option<String>,
+    /// Why XDP does not judge, where it was wanted: TC judges alone.
+    pub xdp_error: Option<String>,
+}
+
+/// An IP with more than one claimant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    /// The IP as text.
+    pub ip: String,
+    /// `namespace/name` of each claimant.
+    pub pods: Vec<String>,
+}
+
+/// A Service with pending denials, which wait for a second list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingDenials {
+    /// `namespace/name`.
+    pub service: String,
+    /// Endpoints (IPs) that are only observed.
+    pub held: usize,
+    /// Endpoints (IPs) that were ready at any time in the last 5 minutes.
+    pub ready_recently: usize,
+    /// For how many milliseconds at least one denial has been pending.
+    pub since_ms: u64,
+    /// Why they are pending.
+    #[serde(deserialize_with = "lenient::value")]
+    pub why: Why,
+}
+
+/// The translators whose records the programs read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Translators {
+    /// Whether the programs read netfilter's conntrack entries.
+    pub conntrack: bool,
+    /// Names of Cilium's maps that the programs look up.
+    pub cilium: Vec<String>,
+    /// What keeps packets from being judged by their Service.
+    #[serde(deserialize_with = "lenient::items")]
+    pub gaps: Vec<Gap>,
+}
+
+/// Packets that have no record, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {
+    /// Its kind.
+    pub cause: Cause,
+    /// The cause with its names.
+    pub detail: String,
+}
+
+/// Why packets have no record.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Cause {
+    /// The kernel does not show its conntrack entries to programs.
+    Kernel,
+    /// The module `nf_conntrack` is not loaded, and there is no other translator.
+    NotLoaded,
+    /// IPVS translates without conntrack.
+    Ipvs,
+    /// A flowtable of nftables forwards packets without conntrack.
+    Flowtable,
+    /// A map of Cilium's has an unknown shape.
+    Cilium,
+    /// Entries contradict their packets.
+    Unreadable,
+}
+
+impl Cause {
+    /// As what the packets are counted.
+    #[must_use]
+    pub const fn outcome(self) -> Outcome {
+        match self {
+            Self::Unreadable => Outcome::UnreadableConnection,
+            Self::Kernel | Self::NotLoaded | Self::Ipvs | Self::Flowtable | Self::Cilium => {
+                Outcome::NoConnection
+            }
+        }
+    }
+}
+
+/// Programs that replace a Service's address when a socket connects, and our hooks before and after them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SocketLb {
+    /// Its programs, such as `cil_sock4_conne (id 7)`, in the order in which they run; empty: there is none.
+    pub programs: Vec<String>,
+    /// The cgroup that they are attached to.
+    pub cgroup: String,
+    /// Where our hooks before it are: `root`, for the same cgroup, or `children`, for each cgroup in it; empty: nowhere.
+    pub before: String,
+    /// Whether all our hooks are attached, and run before and after its programs.
+    pub in_force: bool,
+    /// Whether a refused call fails with `ECONNREFUSED`; else with `EPERM`.
+    pub refuses: bool,
+    /// Calls for which it has chosen an endpoint, since the datapath was attached.
+    #[serde(default)]
+    pub translated: u64,
+    /// Names of netkit devices. Their programs may redirect packets before ours see them.
+    pub netkit: Vec<String>,
+    /// Packets to suspects whose sockets show no Service: they pass; since the datapath was attached.
+    #[serde(default)]
+    pub unknown_sockets: u64,
+    /// Why the hooks are not in force; none if they are, or if there is no load balancer.
+    pub problem: Option<String>,
+}
+
+/// Nodes on which pods finish and none is proven dead.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnprovenDeaths {
+    /// The manager that writes these pods' phase, if the doubt is about it. None: the kubelet does not report
+    /// `PodReadyToStartContainers`.
+    pub manager: Option<String>,
+    /// The nodes.
+    pub nodes: Vec<String>,
+    /// How many such pods there are.
+    pub pods: usize,
+}
+
+/// A pod that may hold an IP that it does not show, and so keeps a denial from being proven.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PossibleHolder {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Its node.
+    pub node: String,
+    /// For how many milliseconds it has been a possible holder.
+    pub since_ms: u64,
+    /// True if it keeps `terminated` from being denied on this node.
+    pub blocks_terminated: bool,
+    /// `namespace/name` of Services whose dead endpoints are not denied because of it.
+    pub blocks_services: Vec<String>,
+}
