@@ -1,7 +1,7 @@
 //! The requests of the agent, as the API server counts them.
 
 use super::support::parameter;
-use epguard_lab::api::{Audit, Load, Request};
+use epguard_lab::api::{Audit, Request};
 use std::time::Instant;
 
 /// How the agent calls itself.
@@ -27,11 +27,11 @@ impl std::ops::Sub for Cost {
 
 /// The cost so far of these resources; of all if none is named.
 pub(crate) fn cost(audit: &Audit, resources: &[&str]) -> Cost {
-    let loads = audit.loads().into_iter().filter(|load| load.client.starts_with(CLIENT));
-    let loads = loads.filter(|load| resources.is_empty() || resources.contains(&load.resource));
-    loads.fold(Cost::default(), |cost, Load { requests, octets, .. }| Cost {
-        requests: cost.requests + as_f64(requests),
-        octets: cost.octets + as_f64(octets),
+    let asked = audit.requests().into_iter().filter(|request| request.user_agent.starts_with(CLIENT));
+    let asked = asked.filter(|request| resources.is_empty() || resources.contains(&request.resource));
+    asked.fold(Cost::default(), |cost, request| Cost {
+        requests: cost.requests + 1.0,
+        octets: cost.octets + as_f64(request.octets),
     })
 }
 

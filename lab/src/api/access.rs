@@ -1,6 +1,6 @@
 //! Role-based access control of the server's only user, by the roles that are bound to it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::ApiError;
 use super::protocol::Route;
 
-/// The rules that are granted to the user. Everything is allowed until a role is bound. Clones share the rules.
-#[derive(Clone, Debug, Default)]
-pub struct Access(Arc<Mutex<State>>);
+/// The rules that are granted to the user. Everything is allowed until a role is bound.
+#[derive(Debug, Default)]
+pub struct Access(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {

@@ -1,6 +1,5 @@
 //! The requests a server received, and the octets of its answers, so that tests and benchmarks can count API load.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -24,24 +23,9 @@ pub struct Request {
     pub octets: u64,
 }
 
-/// What one client, verb and resource cost the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// The client's `User-Agent`.
-    pub client: String,
-    /// As in [`Request`].
-    pub verb: String,
-    /// As in [`Request`].
-    pub resource: &'static str,
-    /// How many requests arrived.
-    pub requests: u64,
-    /// Octets of their answers.
-    pub octets: u64,
-}
-
-/// A log of requests; clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Audit(Arc<Mutex<Vec<Logged>>>);
+/// A log of requests.
+#[derive(Debug, Default)]
+pub struct Audit(Mutex<Vec<Logged>>);
 
 #[derive(Debug)]
 struct Logged {
@@ -67,26 +51,6 @@ impl Audit {
             .iter()
             .filter(|logged| logged.request.verb == verb && logged.request.path.contains(path))
             .count()
-    }
-
-    /// Requests and octets so far by client, verb and resource, in this order.
-    pub fn loads(&self) -> Vec<Load> {
-        let logged = self.logged();
-        let mut loads = BTreeMap::new();
-        for Logged { request, octets } in logged.iter() {
-            let key = (&*request.user_agent, &*request.verb, request.resource);
-            let (requests, total) = loads.entry(key).or_insert((0, 0));
-            *requests += 1;
-            *total += octets.load(Ordering::Relaxed);
-        }
-        let load = |((client, verb, resource), (requests, octets)): ((&str, &str, _), _)| Load {
-            client: client.to_owned(),
-            verb: verb.to_owned(),
-            resource,
-            requests,
-            octets,
-        };
-        loads.into_iter().map(load).collect()
     }
 
     /// Starts over. Streams that are open now are not counted any more.

@@ -19,7 +19,7 @@ mod store;
 pub mod yaml;
 
 pub use access::Access;
-pub use audit::{Audit, Load, Request};
+pub use audit::{Audit, Request};
 pub use error::ApiError;
 pub use faults::{Faults, Lie, Poison, set_dead_status};
 pub use kind::{Kind, ObjectRef};

@@ -25,7 +25,7 @@ impl Object {
             json: encode(object),
             namespace: meta["namespace"].as_str().unwrap_or_default().into(),
             labels: labels.collect(),
-            fields: selectable(kind).iter().map(|path| field(object, path)).collect(),
+            fields: selectable(kind).map(|path| field(object, path)).collect(),
         }
     }
 
@@ -65,41 +65,23 @@ pub(crate) fn encode(object: &Value) -> Bytes {
 }
 
 /// The fields that Kubernetes 1.36 can select by.
-pub(crate) fn selectable(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Pod => &[
-            "metadata.name",
-            "metadata.namespace",
-            "spec.nodeName",
-            "spec.hostNetwork",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        ],
-        Kind::Service => &["metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"],
-        Kind::Node => &["metadata.name", "spec.unschedulable"],
-        Kind::Namespace => &["metadata.name", "status.phase"],
-        Kind::Event => &[
-            "metadata.name",
-            "metadata.namespace",
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "source",
-            "type",
-            "reportingComponent",
-        ],
-        kind if kind.namespaced() => &["metadata.name", "metadata.namespace"],
-        _ => &["metadata.name"],
-    }
+pub(crate) fn selectable(kind: Kind) -> impl Iterator<Item = &'static str> {
+    let own = match kind {
+        Kind::Pod => {
+            "spec.nodeName spec.hostNetwork spec.restartPolicy spec.schedulerName spec.serviceAccountName status.phase \
+             status.podIP status.nominatedNodeName"
+        }
+        Kind::Service => "spec.clusterIP spec.type",
+        Kind::Node => "spec.unschedulable",
+        Kind::Namespace => "status.phase",
+        Kind::Event => {
+            "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion \
+             involvedObject.resourceVersion involvedObject.fieldPath reason source type reportingComponent"
+        }
+        _ => "",
+    };
+    let namespace = kind.namespaced().then_some("metadata.namespace");
+    ["metadata.name"].into_iter().chain(namespace).chain(own.split_ascii_whitespace())
 }
 
 /// A missing field counts as empty, a missing boolean as false. Events are stored as their writer spelled them.
@@ -136,7 +118,7 @@ mod tests {
         assert_eq!(object.value(), value);
         assert_eq!((object.namespace(), object.label("app"), object.label("odd")), ("ns", Some("web"), None));
         let fields = ["spec.nodeName", "spec.hostNetwork", "status.phase"].map(|path| {
-            let position = selectable(Kind::Pod).iter().position(|own| *own == path);
+            let position = selectable(Kind::Pod).position(|own| own == path);
             object.field(position.unwrap())
         });
         assert_eq!(fields, [Some("n"), Some("false"), Some("")]);

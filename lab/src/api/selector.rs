@@ -115,7 +115,7 @@ fn field_requirement(kind: Kind, term: &str) -> Result<(usize, Test), ApiError> 
     let Requirement { key, test } = comparison(term).ok_or_else(|| {
         ApiError::bad_request(format!("invalid field selector {term:?}: can't understand it"))
     })?;
-    let position = selectable(kind).iter().position(|field| *field == key);
+    let position = selectable(kind).position(|field| field == key);
     let unknown = || ApiError::bad_request(format!("field label not supported: {key}"));
     Ok((position.ok_or_else(unknown)?, test))
 }

@@ -7,10 +7,10 @@ use super::listing::listing;
 use super::maps;
 use super::screen::Screen;
 use super::tally::table;
+use crate::scenario::Presenter;
 use crate::scenario::format::{Scenario, Show, Step};
 use crate::scenario::played::Played;
 use crate::scenario::stage::Stage;
-use crate::scenario::{Claim, Presenter};
 
 /// A screen, and which of the claims made there did not hold.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Presenter for OnScreen {
         }
     }
 
-    fn claim(&mut self, Claim { holds, text, seen }: Claim) -> Result<()> {
+    fn claim(&mut self, holds: bool, text: String, seen: String) -> Result<()> {
         self.claims += 1;
         self.screen.claim(holds, &text, &seen);
         if !holds {

@@ -19,6 +19,7 @@ use epguard_core::facts::Watched;
 use serde_json::Value;
 
 use super::counters::Counters;
+use super::format;
 use super::workdir::Workdir;
 use crate::agent::{AgentProcess, Place};
 use crate::api::{Kind, Store};
@@ -26,7 +27,48 @@ use crate::net::NetNs;
 use crate::process;
 use crate::wait;
 
-pub use super::options::AgentOptions;
+/// How an agent is started.
+#[derive(Clone, Debug)]
+pub struct AgentOptions<'a> {
+    /// `--node-name`.
+    pub node: &'a str,
+    /// `--hooks`; none: the agent's default.
+    pub hooks: Option<&'a str>,
+    /// `--action`; none: the agent's default.
+    pub action: Option<String>,
+    /// `--cgroup`; none: the agent's default.
+    pub cgroup: Option<&'a Path>,
+    /// `--cilium-maps`; none: the agent's default.
+    pub cilium_maps: Option<&'a Path>,
+    /// The other flags; its `action` is not used.
+    pub flags: &'a format::Agent,
+}
+
+impl AgentOptions<'_> {
+    /// The command line, but for what every agent gets.
+    fn arguments(&self) -> Vec<String> {
+        let flags = self.flags;
+        let retired = if flags.enforce_retired { "enforce" } else { "observe" };
+        let shown = |path: Option<&Path>| path.map(|path| path.display().to_string());
+        let seconds = |seconds: Option<u32>| seconds.map(|seconds| seconds.to_string());
+        let all = [
+            ("mode", flags.mode.clone().or(Some("observe".into()))),
+            ("reason-mode", Some(format!("retired-backend={retired}"))),
+            ("xdp", flags.xdp.clone()),
+            ("hooks", self.hooks.map(str::to_owned)),
+            ("action", self.action.clone()),
+            ("fleet-config", flags.fleet_config.clone()),
+            // Stories wait for hooks, and no CNI plugin comes after the lab's.
+            ("clsact-delay", Some("0".into())),
+            ("lease", seconds(flags.lease)),
+            ("max-view-age", seconds(flags.max_view_age)),
+            ("cgroup", shown(self.cgroup)),
+            ("cilium-maps", shown(self.cilium_maps)),
+        ];
+        let given = all.into_iter();
+        given.filter_map(|(flag, value)| Some(format!("--{flag}={}", value?))).collect()
+    }
+}
 
 /// An `epguard agent` on a node of a cluster, which may be killed and started again. Dropping it kills it.
 #[derive(Debug)]
@@ -155,12 +197,12 @@ impl Agent {
 
     /// `epguard mode`.
     pub fn set_mode(&self, mode: Mode) -> Result<()> {
-        process::output(self.command("mode").arg(mode.as_str())).map(drop)
+        self.run(&format!("mode {}", mode.as_str()))
     }
 
     /// `epguard action`.
     pub fn set_action(&self, action: &str) -> Result<()> {
-        process::output(self.command("action").arg(action)).map(drop)
+        self.run(&format!("action {action}"))
     }
 
     /// `epguard` with these words, which name a verb that takes `--pin-dir`.

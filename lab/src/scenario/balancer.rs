@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::agent::Agent;
-use super::format::{Call, Caller, CgroupEvent, CgroupStep, SocketLbStep};
+use super::format::{Call, Caller, CgroupEvent, EventOf, SocketLbStep};
 use crate::neighbour::{Kind, Neighbour, Place, Plan};
 use crate::net::{NetCls, NetNs, SocketRoot};
 use crate::proxy::ServiceRule;
@@ -99,10 +99,10 @@ impl Balancer {
     }
 
     /// Makes or removes a cgroup in the root.
-    pub fn cgroup_step(&self, step: &CgroupStep) -> Result<()> {
+    pub fn cgroup_step(&self, step: &EventOf<CgroupEvent>) -> Result<()> {
         match step.event {
-            CgroupEvent::Made => self.root.make(&step.cgroup).map(drop),
-            CgroupEvent::Removed => self.root.remove(&step.cgroup),
+            CgroupEvent::Made => self.root.make(&step.name).map(drop),
+            CgroupEvent::Removed => self.root.remove(&step.name),
         }
     }
 

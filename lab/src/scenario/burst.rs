@@ -7,11 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use epguard_common::{Outcome, Reason};
 
-use super::counted::{Counted, Report};
 use super::counters::Counters;
 use super::format::{Action, Burst, Group};
-use super::played::{Played, milliseconds};
-use super::present::{Claim, Presenter};
+use super::played::{Counted, Played, Report, milliseconds};
+use super::present::Presenter;
 use super::stage::Stage;
 use super::traffic::{Clients, word};
 use crate::traffic::{Call, Client, Server};
@@ -52,7 +51,7 @@ pub(super) fn play<'a>(
     for group in &burst.groups {
         let saw = played.of(group).filter(|answer| word(answer) == group.sees).count() as u64;
         let text = format!("all {} {}", played.calls(group), group.claim);
-        claim(presenter, saw == played.calls(group), text, format!("{saw} were"))?;
+        presenter.claim(saw == played.calls(group), text, format!("{saw} were"))?;
     }
     let Some((group, calls)) = denied else {
         return Ok(played);
@@ -62,13 +61,13 @@ pub(super) fn play<'a>(
         for (other, before) in others.filter(|(other, _)| other.denied.is_none()) {
             let (own, got) = (played.calls(other), requests(other) - before);
             let text = format!("{}'s process received those {own} requests and not one more", other.means);
-            claim(presenter, own == got, text, format!("it received {got}"))?;
+            presenter.claim(own == got, text, format!("it received {got}"))?;
         }
         stopped(group, calls, &now, presenter)?;
     } else {
         let stopped: u64 = Outcome::stopped().map(|outcome| now.with_outcome(outcome)).sum();
         let text = "epguard stopped nothing".into();
-        claim(presenter, stopped == 0, text, format!("it counted {now}"))?;
+        presenter.claim(stopped == 0, text, format!("it counted {now}"))?;
     }
     let (named, all) = named(&played, group, stage)?;
     let text = format!(
@@ -76,7 +75,7 @@ pub(super) fn play<'a>(
         group.means
     );
     let seen = format!("{named} of {all} are right");
-    claim(presenter, named == calls && all == calls, text, seen)?;
+    presenter.claim(named == calls && all == calls, text, seen)?;
     if let Some(than) = burst.quicker_than {
         quicker(played.median(group), than, earlier, presenter)?;
     }
@@ -92,7 +91,7 @@ fn stopped(group: &Group, calls: u64, now: &Counters, presenter: &mut dyn Presen
         outcome.as_str(),
         group.means
     );
-    claim(presenter, counted == calls, text, format!("it counted {now}"))
+    presenter.claim(counted == calls, text, format!("it counted {now}"))
 }
 
 fn quicker(now: Duration, than: Action, earlier: &[Played<'_>], presenter: &mut dyn Presenter) -> Result<()> {
@@ -106,11 +105,7 @@ fn quicker(now: Duration, than: Action, earlier: &[Played<'_>], presenter: &mut 
         milliseconds(now),
         milliseconds(before)
     );
-    claim(presenter, now * 10 <= before, text, "not even a tenth".into())
-}
-
-fn claim(presenter: &mut dyn Presenter, holds: bool, text: String, seen: String) -> Result<()> {
-    presenter.claim(Claim { holds, text, seen })
+    presenter.claim(now * 10 <= before, text, "not even a tenth".into())
 }
 
 fn outcome(group: &Group) -> Outcome {

@@ -12,6 +12,7 @@ use anyhow::Result;
 
 use super::format::{Runs, Scenario};
 use super::load;
+use super::present::Silent;
 use super::tell::{Failure, tell};
 use super::variant::Variant;
 use crate::files;
@@ -96,7 +97,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                     let Some(job) = job else { return };
                     let start = Instant::now();
-                    let told = tell(job.scenario, job.variant, args.hooks.as_deref(), args.keep);
+                    let (scenario, hooks) = (job.scenario, args.hooks.as_deref());
+                    let told = tell(&mut Silent, scenario, job.variant, hooks, args.keep);
                     let _ = results.send((job, told, start.elapsed()));
                 }
             });

@@ -1,23 +1,28 @@
-//! A cluster for one run: nodes and pods on the network, objects in the API, a proxy.
+//! A cluster for one run: nodes and pods on the network, objects in the API, a proxy. The API server has a runtime of its own, since
+//! everything else here blocks.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use tokio::runtime::{Builder, Runtime};
 
 use super::balancer::Balancer;
 use super::format::{ApiStep, Call, Caller, Pod, Scenario, Service};
 use super::names::{self, CLIENT, Names};
 use super::objects::{Clock, PodObject};
-use super::serve::Serving;
 use super::variant::Variant;
 use crate::api::{ApiServer, Kind, Store};
 use crate::net::{NetNs, PodNet, Topology};
 use crate::proxy::{Frontend, Proxy, ServiceRule, service_rules};
 use crate::traffic::{Client, Server};
 
-/// A cluster without the agent.
+/// Time between bookmarks of a stream.
+const BOOKMARKS: Duration = Duration::from_secs(1);
+
+/// A cluster without the agent. Drop it outside of async code: it owns a tokio runtime.
 #[derive(Debug)]
 pub struct Cluster {
     /// Namespaces and links.
@@ -36,8 +41,11 @@ pub struct Cluster {
     pub(super) balancer: Option<Balancer>,
     rules: Vec<ServiceRule>,
     host_ports: Vec<ServiceRule>,
-    api: Serving,
+    api: ApiServer,
+    kubeconfig: String,
     api_is_back: bool,
+    /// Dropped after the API server.
+    _runtime: Runtime,
 }
 
 impl Cluster {
@@ -46,7 +54,11 @@ impl Cluster {
         let topology = Topology::new(variant.topology())?;
         let store = Store::new();
         let node_a = &topology.node("node-a")?.netns;
-        let api = Serving::start(node_a, store.clone())?;
+        let listener = node_a.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("api").enable_all().build()?;
+        let api = runtime.block_on(async { ApiServer::start(listener, store.clone()) })?;
+        api.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
         let proxy = Proxy::new(node_a, variant.proxy());
         let mut cast = scenario.pods.clone();
         cast.insert(CLIENT.into(), names::client(scenario));
@@ -63,8 +75,10 @@ impl Cluster {
             store,
             proxy,
             balancer: None,
+            kubeconfig: api.kubeconfig(),
             api,
             api_is_back: true,
+            _runtime: runtime,
         };
         cluster.create_namespaces(scenario)?;
         cluster.create_nodes()?;
@@ -93,18 +107,26 @@ impl Cluster {
 
     /// Kubeconfig for the agent.
     pub fn kubeconfig(&self) -> &str {
-        self.api.kubeconfig()
+        &self.kubeconfig
     }
 
     /// Stops, stalls or restores the API server. The store behind it goes on.
     pub fn set_api(&mut self, step: ApiStep) {
-        self.api.set(step);
+        self.api.faults(|faults| {
+            faults.outage = step == ApiStep::Away;
+            faults.hang = step == ApiStep::Stalled;
+            faults.cached = (step == ApiStep::Cached).then(|| self.store.revision());
+            faults.mute_kind = match step {
+                ApiStep::WatchStalled(kind) => Some(kind),
+                ApiStep::Away | ApiStep::Stalled | ApiStep::Cached | ApiStep::Back => None,
+            };
+        });
         self.api_is_back = step == ApiStep::Back;
     }
 
     /// The API server, for faults that stories have no step for.
     pub fn api_server(&self) -> &ApiServer {
-        self.api.server()
+        &self.api
     }
 
     /// Whether the agent can see what the store holds.

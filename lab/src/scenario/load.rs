@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use epguard_common::{OneOf, Outcome};
 
-use super::format::{Action, Call, Forbidden, PodStep, ProxyStep, Scenario, Sees, Step};
+use super::format::{Action, Call, Forbidden, ProxyStep, Scenario, Sees, Step};
 use super::references::{self, HOSTS, destination, host, pod, service};
 
 /// Words in `sees` that are not names of pods.
@@ -97,7 +97,7 @@ fn check_name(name: &str) -> Result<()> {
 
 fn check_step(scenario: &Scenario, step: &Step) -> Result<()> {
     match step {
-        Step::Pods(steps) => steps.iter().try_for_each(|PodStep { pod: name, .. }| pod(scenario, name)),
+        Step::Pods(steps) => steps.iter().try_for_each(|step| pod(scenario, &step.name)),
         Step::Slices(slices) => slices.iter().try_for_each(|(of, endpoints)| {
             service(scenario, of)?;
             endpoints.keys().try_for_each(|name| pod(scenario, name))

@@ -6,17 +6,6 @@ use super::format::Step;
 use super::played::Played;
 use super::stage::Stage;
 
-/// Something that must hold, and what was seen.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    /// Whether it holds.
-    pub holds: bool,
-    /// What must hold.
-    pub text: String,
-    /// What was seen, in words, for when it does not hold.
-    pub seen: String,
-}
-
 /// Follows a story. By default it shows nothing, and a claim that does not hold ends the story.
 pub trait Presenter {
     /// A step begins, after these bursts.
@@ -30,9 +19,9 @@ pub trait Presenter {
     /// A burst is over, and the agent has counted its connections.
     fn counted(&mut self, _played: &Played<'_>) {}
 
-    /// Something was seen to hold, or not to.
-    fn claim(&mut self, claim: Claim) -> Result<()> {
-        ensure!(claim.holds, "expected that {}, but {}", claim.text, claim.seen);
+    /// Whether what a text says holds, and what was seen, in words, for when it does not.
+    fn claim(&mut self, holds: bool, text: String, seen: String) -> Result<()> {
+        ensure!(holds, "expected that {text}, but {seen}");
         Ok(())
     }
 }

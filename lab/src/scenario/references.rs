@@ -1,5 +1,7 @@
 //! Checks that the story defines every name that it uses. Errors list the defined names.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, ensure};
 use epguard_common::{OneOf, Reason};
 
@@ -36,22 +38,19 @@ pub(super) fn destination(scenario: &Scenario, name: &str) -> Result<()> {
 
 /// A pod of the story.
 pub(super) fn pod(scenario: &Scenario, name: &str) -> Result<()> {
-    let known = || scenario.pods.keys().cloned().collect::<Vec<_>>().join(", ");
-    ensure!(
-        scenario.pods.contains_key(name),
-        "there is no pod {name:?} in this story; there are {}",
-        known()
-    );
-    Ok(())
+    among(&scenario.pods, "pod", name)
 }
 
 /// A Service of the story.
 pub(super) fn service(scenario: &Scenario, name: &str) -> Result<()> {
-    let known = || scenario.services.keys().cloned().collect::<Vec<_>>().join(", ");
+    among(&scenario.services, "Service", name)
+}
+
+fn among<T>(all: &BTreeMap<String, T>, what: &str, name: &str) -> Result<()> {
     ensure!(
-        scenario.services.contains_key(name),
-        "there is no Service {name:?} in this story; there are {}",
-        known()
+        all.contains_key(name),
+        "there is no {what} {name:?} in this story; there are {}",
+        all.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     );
     Ok(())
 }

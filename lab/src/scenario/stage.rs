@@ -1,13 +1,18 @@
 //! The environment of a story: a cluster and the agent on its node-a.
 
-use anyhow::{Context, Result};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use serde_json::json;
 
 use super::agent::{Agent, AgentOptions};
 use super::balancer::Balancer;
 use super::beside;
 use super::cluster::Cluster;
 use super::counters::Counters;
-use super::format::{Action, CgroupStep, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep};
+use super::format::{
+    Action, CgroupEvent, EventOf, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep, Writers,
+};
 use super::variant::Variant;
 use super::workdir::Workdir;
 use crate::neighbour::Neighbour;
@@ -102,10 +107,33 @@ impl Stage {
     }
 
     /// Makes and removes cgroups of node-a.
-    pub fn cgroups(&self, steps: &[CgroupStep]) -> Result<()> {
+    pub fn cgroups(&self, steps: &[EventOf<CgroupEvent>]) -> Result<()> {
         let balancer = self.cluster.balancer.as_ref();
         let balancer = balancer.context("only callers at sockets have cgroups")?;
         steps.iter().try_for_each(|step| balancer.cgroup_step(step))
+    }
+
+    /// Lets two writers of CONFIG, the command line and the agent that follows its `ConfigMap`, write at once, each in its order, in
+    /// all rounds. `map` is the `ConfigMap` of the agent's `--fleet-config`.
+    pub fn write_at_once(&self, writers: &Writers, map: Option<&str>) -> Result<()> {
+        let map = map.and_then(|map| map.split_once('/'));
+        let (namespace, name) = map.context("`writers` needs `agent: {fleet-config: NAMESPACE/NAME}`")?;
+        let store = &self.cluster.store;
+        store.ensure_namespace(namespace)?;
+        for _ in 0..writers.rounds {
+            thread::scope(|scope| -> Result<()> {
+                let commands =
+                    scope.spawn(|| writers.commands.iter().try_for_each(|words| self.agent.run(words)));
+                for data in &writers.config_map {
+                    let metadata = json!({"name": name, "namespace": namespace});
+                    store.apply(json!({
+                        "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data,
+                    }))?;
+                }
+                commands.join().map_err(|_| anyhow!("a command's thread panicked"))?
+            })?;
+        }
+        Ok(())
     }
 
     /// Waits until the agent has applied all objects of the API and hooked every pod. Returns at once if the agent was killed or

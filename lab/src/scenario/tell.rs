@@ -8,17 +8,15 @@ use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::answers::without_agent;
 use super::burst;
-use super::counted::Counted;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
-use super::played::Played;
-use super::present::{Claim, Presenter, Silent};
+use super::played::{Counted, Played};
+use super::present::Presenter;
 use super::stage::Stage;
-use super::traffic::Clients;
+use super::traffic::{Clients, as_expected};
 use super::variant::Variant;
 use super::verdicts::Series;
-use super::{bpftool, matching, writers};
+use super::{bpftool, matching};
 use crate::wait;
 
 /// Lines of the agent's log that a failure shows.
@@ -47,24 +45,9 @@ struct Run<'a> {
     stage: Stage,
 }
 
-/// Runs the story from the beginning, with `--hooks` of the agent if given. With `keep` its directory and maps stay after
-/// a failure.
+/// Runs the story from the beginning, with `--hooks` of the agent if given, and shows it to a presenter. With `keep` its directory
+/// and maps stay after a failure.
 pub fn tell(
-    scenario: &Scenario,
-    variant: Variant,
-    hooks: Option<&str>,
-    keep: bool,
-) -> Result<(), Box<Failure>> {
-    tell_to(&mut Silent, scenario, variant, hooks, keep)
-}
-
-/// Tells the story in its first variant, step by step, to a presenter.
-pub fn present(scenario: &Scenario, presenter: &mut dyn Presenter) -> Result<(), Box<Failure>> {
-    let variant = Variant::all(&scenario.runs).remove(0);
-    tell_to(presenter, scenario, variant, None, false)
-}
-
-fn tell_to(
     presenter: &mut dyn Presenter,
     scenario: &Scenario,
     variant: Variant,
@@ -100,7 +83,7 @@ impl<'a> Run<'a> {
         self.presenter.step(&self.stage, &self.played, step)?;
         match step {
             Step::Pods(steps) => {
-                steps.iter().try_for_each(|step| self.stage.pod_event(&step.pod, step.event))
+                steps.iter().try_for_each(|step| self.stage.pod_event(&step.name, step.event))
             }
             Step::Slices(slices) => slices
                 .iter()
@@ -116,10 +99,7 @@ impl<'a> Run<'a> {
                 self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
             }
             Step::EveryMode(calls) => self.calls(&[Mode::Off, Mode::Observe, Mode::Enforce], 1, calls),
-            Step::BeforeEpguard(calls) => {
-                let cluster = &self.stage.cluster;
-                without_agent(calls, &mut self.clients, cluster, self.variant)
-            }
+            Step::BeforeEpguard(calls) => calls.iter().try_for_each(|call| self.without_agent(call)),
             Step::Off(calls) => self.calls(&[Mode::Off], 1, calls),
             Step::Observe(calls) => self.calls(&[Mode::Observe], 1, calls),
             Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
@@ -136,11 +116,11 @@ impl<'a> Run<'a> {
                 self.stage.catch_up()?;
                 maps.iter().try_for_each(|(map, expected)| match (&expected.claim, self.map(map, expected)) {
                     (None, seen) => seen,
-                    (Some(text), seen) => self.presenter.claim(Claim {
-                        holds: seen.is_ok(),
-                        text: text.clone(),
-                        seen: seen.err().map_or_else(String::new, |error| format!("{error:#}")),
-                    }),
+                    (Some(text), seen) => {
+                        let holds = seen.is_ok();
+                        let seen = seen.err().map_or_else(String::new, |error| format!("{error:#}"));
+                        self.presenter.claim(holds, text.clone(), seen)
+                    }
                 })
             }
             Step::Dump(tables) => {
@@ -154,7 +134,7 @@ impl<'a> Run<'a> {
                     seen.with_context(|| format!("epguard dump: {table}"))
                 })
             }
-            Step::Log(lines) => lines.0.iter().try_for_each(|texts| self.logged(texts)),
+            Step::Log(lines) => lines.iter().try_for_each(|texts| self.logged(texts)),
             Step::Agent(AgentStep::Killed) => {
                 self.stage.agent.kill();
                 Ok(())
@@ -169,10 +149,16 @@ impl<'a> Run<'a> {
             }
             Step::Lease(step) => self.stage.agent.await_lease(*step == LeaseStep::Held),
             Step::Writers(writers) => {
-                let map = self.scenario.agent.fleet_config.as_deref();
-                writers::write(&self.stage, map, writers)
+                self.stage.write_at_once(writers, self.scenario.agent.fleet_config.as_deref())
             }
         }
+    }
+
+    /// Makes a call before the agent starts. Only the clients' results are checked.
+    fn without_agent(&mut self, call: &Spanned<Call>) -> Result<()> {
+        let (cluster, sees) = (&self.stage.cluster, &call.value.sees);
+        let answers = self.clients.make(&call.value, sees, cluster, self.variant)?;
+        as_expected(sees, &answers).with_context(|| format!("line {}", call.referenced.line()))
     }
 
     fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {

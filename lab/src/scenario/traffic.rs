@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use epguard_common::PENDING_NS;
 
 use super::cluster::Cluster;
@@ -211,6 +211,26 @@ pub(super) fn word(answer: &Answer) -> String {
         Outcome::Unreachable | Outcome::TimedOut => "nothing",
     }
     .to_owned()
+}
+
+/// An error if a client saw what it must not see, or did not see one of several that it must see.
+pub(super) fn as_expected(sees: &Sees, answers: &[String]) -> Result<()> {
+    let allowed = sees.allowed();
+    let as_said = answers.iter().all(|word| allowed.contains(word));
+    let complete = matches!(sees, Sees::Always(_)) || allowed.iter().all(|word| answers.contains(word));
+    ensure!(as_said && complete, "expected {sees}, {}", summary(answers));
+    Ok(())
+}
+
+/// `clients saw B (3 times)`.
+pub(super) fn summary(seen: &[String]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in seen {
+        *counts.entry(word).or_default() += 1;
+    }
+    let counts: Vec<String> =
+        counts.iter().map(|(word, count)| format!("{word} ({count} of {})", seen.len())).collect();
+    format!("clients saw {}", counts.join(", "))
 }
 
 /// For messages: `tcp call to shop/web`.

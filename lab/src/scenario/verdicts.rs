@@ -4,20 +4,19 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use epguard_common::{Effect, Mode, Outcome, Reason};
 
 use super::agent::Agent;
-use super::answers::{as_expected, summary};
 use super::beside;
 use super::cluster::Cluster;
 use super::counters::Counters;
 use super::format::{Action, Call, Family, ForbiddenIn, Scenario, Sees, Wire};
-use super::refusals;
 use super::stage::Stage;
-use super::traffic::{Clients, describe};
+use super::traffic::{Clients, as_expected, describe, summary};
 use super::variant::Variant;
 use crate::neighbour::Neighbour;
+use crate::traffic::Sniffer;
 use crate::wait::{self, PATIENCE};
 
 /// No packet of a finished call takes longer to its next hop, unless the machine is busy.
@@ -63,66 +62,100 @@ impl<'a> Series<'a> {
 
     /// Makes the requests of one call, if the run's caller makes it. The error names the expected and the seen results.
     pub fn make(&mut self, call: &Call, clients: &mut Clients) -> Result<()> {
-        if self.variant.caller.is_at_sockets() && !call.socket_lb {
+        let at_sockets = self.variant.caller.is_at_sockets();
+        if at_sockets && !call.socket_lb {
             return Ok(());
         }
-        let denied = match &call.denied {
-            Some(_) if self.mode == Mode::Off => None,
-            Some(text) => Some(Reason::parse(text).with_context(|| format!("there is no reason {text}"))?),
-            None => None,
-        };
-        if let (Some(Reason::Terminated), Some(to)) = (denied, &call.call) {
+        let expected = self.expected(call, clients)?;
+        if let (Some(Reason::Terminated), Some(to)) = (expected.denied, &call.call) {
             self.agent.await_orphan_ip(self.cluster.names.address(to)?)?;
         }
+        if let (true, Some(_), Some(flow)) = (at_sockets, expected.denied, &call.on) {
+            clients.await_settled(flow);
+        }
+        let before = self.quiet()?;
+        let sniffer = expected.refused.then(|| self.sniffer(call)).transpose()?;
+        let beside = self.neighbour.map(Neighbour::counts).transpose()?;
+        let answers = clients.make(call, &expected.sees, self.cluster, self.variant)?;
+        self.quiet()?;
+        let judge = || {
+            self.await_counted(&expected, &before, &answers)?;
+            as_expected(&expected.sees, &answers)?;
+            if let (Some(neighbour), Some(before)) = (self.neighbour, beside) {
+                beside::check(neighbour, call, expected.forbidden, before)?;
+            }
+            let packets = sniffer.map_or(Ok(0), |mut sniffer| sniffer.packets())?;
+            ensure!(
+                packets == 0,
+                "expected that the refused call sends no packet, seen: {packets} to its backend"
+            );
+            Ok(())
+        };
+        judge().with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
+        if let (Some(_), Some(reason)) = (&call.on, expected.denied) {
+            self.noisy.insert(reason);
+        }
+        Ok(())
+    }
+
+    fn expected<'c>(&self, call: &'c Call, clients: &Clients) -> Result<Expected<'c>> {
+        let denied = call.denied.as_ref().filter(|_| self.mode != Mode::Off);
+        let denied =
+            denied.map(|text| Reason::parse(text).with_context(|| format!("there is no reason {text}")));
+        let denied = denied.transpose()?;
         let declared = call.by.unwrap_or(self.action);
-        let by = self.by(call);
+        let by = self.action_at_caller(call, declared);
+        let enforcing = self.mode == Mode::Enforce;
+        let enforced = denied.filter(|reason| enforcing && !self.only_observes(call, *reason));
+        let refused = self.variant.caller.is_at_sockets() && by == Action::Reject && call.on.is_none();
         let answer = match by {
             Action::Reject if call.on.as_ref().is_some_and(|flow| clients.is_connection(flow)) => "reset",
             Action::Reject => "refused",
             _ => "nothing",
         };
-        let stopped = Sees::Always(answer.into());
-        let [refused, unreachable] = ["refused", "nothing"].map(|word| Sees::Always(word.into()));
-        let sees = match (self.mode, denied) {
-            (Mode::Enforce, Some(reason)) => match &call.enforced {
-                Some(sees) if by == declared => sees,
-                _ if self.only_observes(call, reason) => &call.sees,
-                _ if matches!(call.sees, Sees::Mixed(_)) => &call.sees,
-                _ => &stopped,
-            },
+        let sees = match (denied, &call.enforced) {
+            (Some(_), Some(sees)) if enforcing && by == declared => sees.clone(),
+            (Some(_), _) if enforced.is_some() && matches!(call.sees, Sees::Always(_)) => {
+                Sees::Always(answer.into())
+            }
+            (Some(_), _) if enforcing => call.sees.clone(),
             // Where a proxy refuses, a load balancer at sockets reports an unreachable host.
-            _ if call.sees == refused && self.is_unreachable(call) => &unreachable,
-            (Mode::Enforce, None) => call.enforced.as_ref().unwrap_or(&call.sees),
-            _ => &call.sees,
+            _ if call.sees == Sees::Always("refused".into()) && self.is_unreachable(call) => {
+                Sees::Always("nothing".into())
+            }
+            (None, Some(sees)) if enforcing => sees.clone(),
+            _ => call.sees.clone(),
         };
-        let is_forbidden = match call.forbidden {
+        let forbidden = match call.forbidden {
             Some(ForbiddenIn::EveryMode) => true,
-            Some(ForbiddenIn::Enforce) => self.mode == Mode::Enforce && by == declared,
+            Some(ForbiddenIn::Enforce) => enforcing && by == declared,
             None => false,
         };
-        if let (true, Some(_), Some(flow)) = (self.variant.caller.is_at_sockets(), denied, &call.on) {
-            clients.await_settled(flow);
-        }
-        let before = self.quiet()?;
-        let host = self.caller(call);
-        let unsent = denied.filter(|reason| self.refuses(call, *reason));
-        let unsent = unsent.map(|_| refusals::sniffer(call, host, self.cluster));
-        let unsent = unsent.transpose()?;
-        let beside = self.neighbour.map(Neighbour::counts).transpose()?;
-        let answers = clients.make(call, sees, self.cluster, self.variant)?;
-        self.quiet()?;
-        self.counted(call, denied, &before, &answers)
-            .and_then(|()| as_expected(sees, &answers))
-            .and_then(|()| match (self.neighbour, beside) {
-                (Some(neighbour), Some(before)) => beside::check(neighbour, call, is_forbidden, before),
-                _ => Ok(()),
-            })
-            .and_then(|()| unsent.map_or(Ok(()), refusals::check))
-            .with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
-        if let (Some(_), Some(reason)) = (&call.on, denied) {
-            self.noisy.insert(reason);
-        }
-        Ok(())
+        let refused = refused && enforced.is_some_and(|reason| reason != Reason::Terminated);
+        let enforced = enforced.is_some();
+        Ok(Expected { call, denied, declared, by, enforced, refused, sees, forbidden })
+    }
+
+    /// The action for a denied call, or its substitute at a load balancer at sockets. UDP is refused where it should be
+    /// redirected, or wait: its first datagrams may be those of an earlier call. So is TCP where the kernel does not judge packets
+    /// by their sockets. A kept flow has made its call.
+    fn action_at_caller(&self, call: &Call, declared: Action) -> Action {
+        let is_to_ip = call.call.as_ref().is_some_and(|to| self.cluster.service(to).is_none());
+        let is_udp = call.protocol == Wire::Udp;
+        let is_refused = match declared {
+            _ if !self.variant.caller.is_at_sockets() || is_to_ip || call.on.is_some() => false,
+            Action::Drop | Action::Capture => !self.judges_by_socket || is_udp,
+            Action::Redirect => is_udp,
+            Action::Reject => true,
+        };
+        if is_refused { Action::Reject } else { declared }
+    }
+
+    /// Counts from now on the packets of a call to the Service's backends.
+    fn sniffer(&self, call: &Call) -> Result<Sniffer> {
+        let backends = self.cluster.backends(call.call.as_deref().unwrap_or_default());
+        let host = call.from.as_deref().unwrap_or(self.variant.caller_host());
+        Sniffer::new(self.cluster.topology.netns(host)?, backends.unwrap_or_default())
     }
 
     /// The counters once they no longer change: the last packets of earlier calls have been counted.
@@ -148,81 +181,51 @@ impl<'a> Series<'a> {
             }
     }
 
-    fn counted(&self, call: &Call, denied: Option<Reason>, before: &Counters, seen: &[String]) -> Result<()> {
-        let least = match call.sees {
-            Sees::Always(_) => u64::from(call.times),
-            Sees::Mixed(_) => 1,
-        };
-        wait::until(Duration::from_millis(1), || {
-            let now = self.agent.counters()?.since(before);
-            if let Some(reason) = self.unwanted(call, denied, &now) {
-                let what = if denied.is_none() {
-                    "nothing denied".into()
-                } else {
-                    format!("only {}", words(denied))
-                };
-                anyhow::bail!("expected {what}, seen {}: counted {now}; {}", reason.as_str(), summary(seen));
-            }
-            ensure!(
-                self.mode == Mode::Enforce
-                    || Outcome::stopped().all(|outcome| now.with_outcome(outcome) == 0),
-                "expected that every packet passes, seen: counted {now}; {}",
-                summary(seen)
-            );
-            self.more(call, denied, &now)?;
-            Ok(match self.missing(call, denied, least, &now) {
-                None => Ok(()),
-                Some(missing) => {
-                    Err(format!("expected {missing} counted, seen: counted {now}; {}", summary(seen)))
-                }
-            })
-        })
-    }
-
-    /// The expected action.
-    fn by(&self, call: &Call) -> Action {
-        let by = call.by.unwrap_or(self.action);
-        let is_to_ip = call.call.as_ref().is_some_and(|to| self.cluster.service(to).is_none());
-        if self.variant.caller.is_at_sockets() && !is_to_ip {
-            refusals::action(call, by, self.judges_by_socket)
-        } else {
-            by
-        }
-    }
-
-    fn caller<'b>(&self, call: &'b Call) -> &'b str {
-        call.from.as_deref().unwrap_or(self.variant.caller_host())
-    }
-
-    /// Whether the call is refused before its socket sends anything.
-    fn refuses(&self, call: &Call, reason: Reason) -> bool {
-        self.variant.caller.is_at_sockets()
-            && self.mode == Mode::Enforce
-            && self.by(call) == Action::Reject
-            && reason != Reason::Terminated
-            && call.on.is_none()
-            && !self.only_observes(call, reason)
-    }
-
     fn is_unreachable(&self, call: &Call) -> bool {
         let backends = self.cluster.backends(call.call.as_deref().unwrap_or_default());
         self.variant.caller.is_at_sockets() && backends.is_some_and(|backends| backends.is_empty())
     }
 
-    /// A reason other than `denied` that was counted. Later packets of a redirected flow have no reason: they are no denial.
-    fn unwanted(&self, call: &Call, denied: Option<Reason>, counted: &Counters) -> Option<Reason> {
+    fn await_counted(&self, expected: &Expected<'_>, before: &Counters, seen: &[String]) -> Result<()> {
+        wait::until(Duration::from_millis(1), || {
+            let now = self.agent.counters()?.since(before);
+            let seen = || format!("counted {now}; {}", summary(seen));
+            if let Some(reason) = self.unwanted(expected, &now) {
+                let what = expected
+                    .denied
+                    .map_or("nothing denied".into(), |reason| format!("only {}", reason.as_str()));
+                bail!("expected {what}, seen {}: {}", reason.as_str(), seen());
+            }
+            ensure!(
+                self.mode == Mode::Enforce
+                    || Outcome::stopped().all(|outcome| now.with_outcome(outcome) == 0),
+                "expected that every packet passes, seen: {}",
+                seen()
+            );
+            self.no_more(expected, &now)?;
+            let missing = self.missing(expected, &now);
+            Ok(missing.map_or(Ok(()), |missing| Err(format!("expected {missing} counted, seen: {}", seen()))))
+        })
+    }
+
+    /// A reason other than the expected one that was counted. Later packets of a redirected flow have no reason: they are no
+    /// denial.
+    fn unwanted(&self, expected: &Expected<'_>, counted: &Counters) -> Option<Reason> {
         // At sockets a datagram of an unconnected socket that was only observed looks like one to the IP itself.
-        let observed = self.mode == Mode::Observe && call.protocol == Wire::Udp;
+        let observed = self.mode == Mode::Observe && expected.call.protocol == Wire::Udp;
         let also = (self.variant.caller.is_at_sockets() && observed).then_some(Reason::Terminated);
-        Reason::TO_DENY
-            .into_iter()
-            .filter(|reason| Some(*reason) != denied && Some(*reason) != also && !self.noisy.contains(reason))
-            .find(|reason| counted.denials(*reason) > 0)
+        let wanted = |reason: &Reason| {
+            let reason = Some(*reason);
+            reason == expected.denied
+                || reason == also
+                || self.noisy.iter().any(|noisy| Some(*noisy) == reason)
+        };
+        Reason::TO_DENY.into_iter().find(|reason| !wanted(reason) && counted.denials(*reason) > 0)
     }
 
     /// An error if packets were counted beyond those that the call sends.
-    fn more(&self, call: &Call, denied: Option<Reason>, now: &Counters) -> Result<()> {
-        let (Some(packets), Some(reason)) = (call.packets, denied) else {
+    fn no_more(&self, Expected { call, denied, .. }: &Expected<'_>, now: &Counters) -> Result<()> {
+        let (Some(packets), Some(reason)) = (call.packets, *denied) else {
             return Ok(());
         };
         let (sent, counted) = (u64::from(call.times * packets), now.denials(reason));
@@ -239,16 +242,13 @@ impl<'a> Series<'a> {
         Ok(())
     }
 
-    fn missing(&self, call: &Call, denied: Option<Reason>, least: u64, now: &Counters) -> Option<String> {
+    fn missing(&self, expected: &Expected<'_>, now: &Counters) -> Option<String> {
+        let Expected { call, denied, declared, by, enforced, refused, .. } = *expected;
+        let least = if matches!(call.sees, Sees::Always(_)) { u64::from(call.times) } else { 1 };
         if let Some(reason) = denied {
-            let enforced = self.mode == Mode::Enforce && !self.only_observes(call, reason);
-            let outcome = if enforced { self.by(call).outcome() } else { Outcome::Observed };
             // Refused instead of what the story expects: counted beside.
-            let declared = call.by.unwrap_or(self.action);
-            if self.refuses(call, reason)
-                && matches!(declared, Action::Drop | Action::Capture)
-                && now.with_outcome(Outcome::RefusedUnseen) < least
-            {
+            let unseen = refused && matches!(declared, Action::Drop | Action::Capture);
+            if unseen && now.with_outcome(Outcome::RefusedUnseen) < least {
                 return Some(format!("at least {least} refused-unseen"));
             }
             let sent = u64::from(call.times * call.packets.unwrap_or_default());
@@ -256,23 +256,33 @@ impl<'a> Series<'a> {
             if !enforced && now.denials(reason) < sent {
                 return Some(format!("{sent} packets as {}", reason.as_str()));
             }
-            let (counted, once) = (now.of(reason, outcome), self.refuses(call, reason));
-            if counted < least || (once && counted > least) {
-                let bound = if once { "exactly" } else { "at least" };
+            let outcome = if enforced { by.outcome() } else { Outcome::Observed };
+            let counted = now.of(reason, outcome);
+            if counted < least || (refused && counted > least) {
+                let bound = if refused { "exactly" } else { "at least" };
                 return Some(format!("{bound} {least} {}/{}", reason.as_str(), outcome.as_str()));
             }
         }
-        if self.mode == Mode::Off {
-            return None;
-        }
-        let uncounted = call.counted.iter().find(|text| {
-            let outcome = Outcome::named(text);
-            outcome.is_none_or(|outcome| now.with_outcome(outcome) == 0)
-        });
+        let is_uncounted =
+            |text: &&String| Outcome::named(text).is_none_or(|outcome| now.with_outcome(outcome) == 0);
+        let uncounted = call.counted.iter().find(is_uncounted).filter(|_| self.mode != Mode::Off);
         uncounted.map(|text| format!("at least one {text}"))
     }
 }
 
-fn words(reason: Option<Reason>) -> &'static str {
-    reason.map_or("none", Reason::as_str)
+/// What a call leads to in the mode.
+#[derive(Debug)]
+struct Expected<'c> {
+    call: &'c Call,
+    denied: Option<Reason>,
+    /// The action of the story, and the one that is seen.
+    declared: Action,
+    by: Action,
+    /// Whether the denial is carried out.
+    enforced: bool,
+    /// Whether the call is refused before its socket sends anything.
+    refused: bool,
+    sees: Sees,
+    /// Whether the neighbour's policy drops it.
+    forbidden: bool,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Call, Flow, UdpPeer, abort, sctp};
+use super::{Answer, Call, Flow, UdpPeer, abort};
 use crate::net::{NetNs, socket_in};
 use crate::proxy::Protocol;
 
@@ -43,13 +43,6 @@ impl Client {
     #[must_use]
     pub fn call(&self, call: Call) -> Answer {
         let start = Instant::now();
-        if call.protocol == Protocol::Sctp {
-            let (local, outcome) = match self.netns.io(|| sctp::ask(call)) {
-                Ok((local, outcome)) => (Some(local), outcome),
-                Err(error) => (None, error.into()),
-            };
-            return Answer::now(outcome, start, local);
-        }
         let answer = self.open(call).map_or_else(
             |unopened| unopened,
             |mut flow| flow.ask(call.timeout.saturating_sub(start.elapsed())),
@@ -89,9 +82,7 @@ impl Client {
         let kind = match call.protocol {
             Protocol::Tcp => Type::STREAM,
             Protocol::Udp => Type::DGRAM,
-            Protocol::Sctp => {
-                return Err(io::Error::other("an SCTP flow cannot stay open here; call instead"));
-            }
+            Protocol::Sctp => return Err(io::Error::other("the lab has no sockets of SCTP")),
         };
         let socket = self.socket(Domain::for_address(call.to), kind)?;
         if kind == Type::STREAM {

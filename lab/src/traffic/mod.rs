@@ -7,7 +7,6 @@ mod flow;
 mod forge;
 mod message;
 mod outcome;
-mod sctp;
 mod server;
 mod sniffer;
 mod tcp;

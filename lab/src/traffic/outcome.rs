@@ -10,7 +10,7 @@ use crate::proxy::Protocol;
 /// A request of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// TCP (connect, request, reply), UDP (request, reply) or SCTP (INIT, INIT ACK).
+    /// TCP (connect, request, reply) or UDP (request, reply).
     pub protocol: Protocol,
     /// The destination.
     pub to: SocketAddr,

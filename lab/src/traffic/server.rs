@@ -11,14 +11,14 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{message, sctp};
+use super::message;
 use crate::net::NetNs;
 use crate::proxy::Protocol;
 
 /// A port to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// The protocol; of SCTP only INITs are answered.
+    /// TCP or UDP.
     pub protocol: Protocol,
     /// The port number.
     pub port: u16,
@@ -43,7 +43,6 @@ struct Service {
 enum Bound {
     Tcp(std::net::TcpListener),
     Udp(std::net::UdpSocket),
-    Sctp(std::net::UdpSocket, u16),
 }
 
 impl Server {
@@ -57,7 +56,7 @@ impl Server {
             .thread_name(format!("server {name}"))
             .enable_io()
             .build()?;
-        for socket in bound.into_iter().flatten() {
+        for socket in bound {
             runtime.spawn(serve(socket, Arc::clone(&service)));
         }
         Ok(Self { service, _runtime: runtime })
@@ -69,12 +68,12 @@ impl Server {
     }
 }
 
-/// One socket for both address families, except for SCTP.
-fn bind(Port { protocol, port }: Port) -> Result<Vec<Bound>> {
+/// One socket for both address families.
+fn bind(Port { protocol, port }: Port) -> Result<Bound> {
     let bound = match protocol {
-        Protocol::Tcp => dual_stack(Type::STREAM, port).map(|socket| vec![Bound::Tcp(socket.into())]),
-        Protocol::Udp => dual_stack(Type::DGRAM, port).map(|socket| vec![Bound::Udp(socket.into())]),
-        Protocol::Sctp => [Domain::IPV4, Domain::IPV6].into_iter().map(|domain| raw(domain, port)).collect(),
+        Protocol::Tcp => dual_stack(Type::STREAM, port).map(|socket| Bound::Tcp(socket.into())),
+        Protocol::Udp => dual_stack(Type::DGRAM, port).map(|socket| Bound::Udp(socket.into())),
+        Protocol::Sctp => Err(io::Error::other("the lab has no sockets of SCTP")),
     };
     bound.with_context(|| format!("cannot bind port {port}/{}", protocol.as_str()))
 }
@@ -87,12 +86,6 @@ fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
         socket.listen(1024)?;
     }
     Ok(socket)
-}
-
-fn raw(domain: Domain, port: u16) -> io::Result<Bound> {
-    let socket = sctp::socket(domain)?;
-    socket.set_nonblocking(true)?;
-    Ok(Bound::Sctp(socket, port))
 }
 
 /// Ends with the first error of the listening socket; there is none while its file descriptor is open.
@@ -111,19 +104,6 @@ async fn serve(socket: Bound, service: Arc<Service>) -> io::Result<()> {
             loop {
                 let (length, client) = socket.recv_from(&mut datagram).await?;
                 let _ = socket.send_to(&service.answer(&datagram[..length]), client).await;
-            }
-        }
-        Bound::Sctp(socket, port) => {
-            let socket = UdpSocket::from_std(socket)?;
-            let mut packet = [0; 2048];
-            loop {
-                let (length, mut client) = socket.recv_from(&mut packet).await?;
-                let answer = |request: &[u8]| service.answer(request);
-                if let Some(ack) = sctp::answer(&packet[..length], client.is_ipv4(), port, answer) {
-                    // A raw socket uses the port as a protocol number.
-                    client.set_port(0);
-                    let _ = socket.send_to(&ack, client).await;
-                }
             }
         }
     }

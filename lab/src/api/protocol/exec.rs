@@ -1,6 +1,6 @@
 //! `pods/exec` over a websocket: subprotocols v5 and v4, which send binary messages with the channel in the first octet.
 
-use std::io;
+use std::process::Stdio;
 
 use futures::{SinkExt, StreamExt};
 use hyper::header::{
@@ -12,8 +12,6 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -98,20 +96,15 @@ fn switch(headers: &HeaderMap) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// Sends the output and the status of a command. Ends, and kills its process, when the client leaves.
+/// Sends the output and the status of a command when it has ended. Ends, and kills its process, when the client leaves.
 async fn serve(upgraded: Upgraded, run: Run) {
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
     let (mut to, mut from) = socket.split();
-    let (sender, mut messages) = channel(8);
     let output = async {
-        let write = async {
-            while let Some(message) = next(&mut messages).await {
-                to.send(message).await?;
-            }
-            to.send(Message::Close(Some(END))).await
-        };
-        let (_, written) = tokio::join!(carry_out(run, sender), write);
-        written
+        for message in messages(run).await {
+            to.send(message).await?;
+        }
+        to.send(Message::Close(Some(END))).await
     };
     tokio::select! {
         _ = output => {
@@ -122,56 +115,29 @@ async fn serve(upgraded: Upgraded, run: Run) {
     }
 }
 
-async fn next(messages: &mut Receiver<Vec<u8>>) -> Option<Message> {
-    messages.recv().await.map(|message| Message::Binary(message.into()))
-}
-
-async fn carry_out(run: Run, to: Sender<Vec<u8>>) -> io::Result<()> {
-    let status = match run {
-        Run::Hangs | Run::Unanswered => return std::future::pending().await,
-        Run::Fails(error) => error.status(),
-        Run::Prints { stdout, stderr, code } => {
-            copy(&*stdout, STDOUT, &to).await?;
-            copy(stderr.as_bytes(), STDERR, &to).await?;
-            exit(code)
+async fn messages(run: Run) -> Vec<Message> {
+    let ended = match run {
+        Run::Hangs | Run::Unanswered => std::future::pending().await,
+        Run::Fails(error) => Err(error),
+        Run::Prints { stdout, stderr, code } => Ok((stdout, stderr.into_bytes(), code)),
+        Run::Process(command) => {
+            let mut command = tokio::process::Command::from(command);
+            let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
+            let ended = output.map(|it| (it.stdout, it.stderr, it.status.code().unwrap_or(137)));
+            ended.map_err(|error| ApiError::internal(error.to_string()))
         }
-        Run::Process(command) => process(command, &to).await?,
     };
-    let _ = to.send(message(STATUS, status.to_string().as_bytes())).await;
-    Ok(())
-}
-
-async fn process(command: std::process::Command, to: &Sender<Vec<u8>>) -> io::Result<Value> {
-    let mut command = tokio::process::Command::from(command);
-    let piped = std::process::Stdio::piped;
-    let command = command.stdin(std::process::Stdio::null()).stdout(piped()).stderr(piped());
-    let mut child = match command.kill_on_drop(true).spawn() {
-        Ok(child) => child,
-        Err(error) => return Ok(ApiError::internal(error.to_string()).status()),
+    let (stdout, stderr, status) = match ended {
+        Ok((stdout, stderr, code)) => (stdout, stderr, exit(code)),
+        Err(error) => (Vec::new(), Vec::new(), error.status()),
     };
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (out, err) =
-        tokio::join!(async { copy(stdout.ok_or(io::ErrorKind::BrokenPipe)?, STDOUT, to).await }, async {
-            copy(stderr.ok_or(io::ErrorKind::BrokenPipe)?, STDERR, to).await
-        },);
-    out.and(err)?;
-    Ok(exit(child.wait().await?.code().unwrap_or(137)))
-}
-
-async fn copy(mut from: impl AsyncRead + Unpin, channel: u8, to: &Sender<Vec<u8>>) -> io::Result<()> {
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        let length = from.read(&mut chunk).await?;
-        if length == 0 {
-            return Ok(());
-        }
-        let sent = to.send(message(channel, &chunk[..length])).await;
-        sent.map_err(|_| io::ErrorKind::BrokenPipe)?;
-    }
-}
-
-fn message(channel: u8, content: &[u8]) -> Vec<u8> {
-    [&[channel], content].concat()
+    let status = status.to_string().into_bytes();
+    let channels = [(STDOUT, stdout), (STDERR, stderr), (STATUS, status)];
+    let message = |channel, content: &[u8]| Message::Binary([&[channel], content].concat().into());
+    let of = |(channel, content): &(u8, Vec<u8>)| {
+        content.chunks(CHUNK).map(|chunk| message(*channel, chunk)).collect::<Vec<_>>()
+    };
+    channels.iter().flat_map(of).collect()
 }
 
 /// The status of a command that ended, as a kubelet reports it.

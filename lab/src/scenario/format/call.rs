@@ -1,10 +1,10 @@
-//! Calls of clients, and the results that they must see.
+//! Calls of clients, one after the other or many at the same time, and the results that they must see.
 
 use epguard_common::Outcome;
 use serde::Deserialize;
 use strum::Display;
 
-use super::{ForbiddenIn, Wire};
+use super::Wire;
 
 /// Requests of one client, and the result that it must see.
 #[derive(Clone, Debug, Deserialize)]
@@ -97,6 +97,59 @@ impl Sees {
 impl std::fmt::Display for Sees {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.allowed().join(" and "))
+    }
+}
+
+/// Modes in which the neighbour's policy forbids a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForbiddenIn {
+    EveryMode,
+    Enforce,
+}
+
+/// Calls that start one shortly after the other, and of which none waits for another.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Burst {
+    pub title: String,
+    pub rounds: u32,
+    pub groups: Vec<Group>,
+    pub quicker_than: Option<Action>,
+}
+
+/// Callers that mean the same pod and see the same.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Group {
+    pub means: String,
+    pub sees: String,
+    pub denied: Option<String>,
+    pub by: Option<Action>,
+    pub hit: Option<String>,
+    pub claim: String,
+    pub callers: Vec<BurstCaller>,
+}
+
+/// One client.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BurstCaller {
+    pub who: String,
+    pub from: String,
+    pub call: String,
+}
+
+impl Burst {
+    /// Every caller with its group, in the order of the file.
+    pub fn callers(&self) -> impl Iterator<Item = (&Group, &BurstCaller)> {
+        let of = |group| move |caller| (group, caller);
+        self.groups.iter().flat_map(move |group| group.callers.iter().map(of(group)))
+    }
+
+    /// The group whose packets are denied.
+    pub fn denied(&self) -> Option<&Group> {
+        self.groups.iter().find(|group| group.denied.is_some())
     }
 }
 

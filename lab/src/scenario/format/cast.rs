@@ -1,10 +1,11 @@
-//! The pods, Namespaces and Services of a story.
+//! The pods, Namespaces and Services of a story, and the program beside epguard.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use strum::Display;
 
+use crate::neighbour::{Kind, Place};
 use crate::proxy::Protocol;
 
 /// A pod of the story. It exists once a step creates it.
@@ -90,6 +91,36 @@ impl From<Wire> for Protocol {
             Wire::Udp => Self::Udp,
         }
     }
+}
+
+/// The neighbour of a story. It hooks all pods of node-a.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Neighbour {
+    pub kind: Kind,
+    #[serde(default)]
+    pub place: Place,
+    #[serde(default)]
+    pub forbids: Vec<Forbidden>,
+    pub first: Option<First>,
+}
+
+/// Calls that the neighbour's policy drops, over TCP and UDP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Forbidden {
+    pub from: String,
+    pub to: String,
+    pub port: Option<u16>,
+}
+
+/// Which program starts first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum First {
+    Neighbour,
+    Epguard,
+    Later,
 }
 
 fn node_a() -> String {

@@ -1,30 +1,22 @@
 //! A scenario file as data.
 #![allow(missing_docs, reason = "lab/SCENARIOS.md documents the keys and words")]
 
-mod burst;
 mod call;
 mod cast;
-mod neighbour;
 mod runs;
-mod socket_lb;
 mod step;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::IntoDeserializer as _;
-use serde::de::value::{Error, StrDeserializer};
 use serde_saphyr::Spanned;
 
-pub use burst::{Burst, Caller as BurstCaller, Group};
-pub use call::{Action, Call, Sees};
-pub use cast::{Kubelet, Namespace, Pod, Service, Wire};
-pub use neighbour::{First, Forbidden, ForbiddenIn, Neighbour, NeighbourStep};
+pub use call::{Action, Burst, BurstCaller, Call, ForbiddenIn, Group, Sees};
+pub use cast::{First, Forbidden, Kubelet, Namespace, Neighbour, Pod, Service, Wire};
 pub use runs::{Caller, Family, Runs};
-pub use socket_lb::{CgroupEvent, CgroupStep, SocketLbStep};
 pub use step::{
-    AgentStep, ApiStep, Condition, Entries, LeaseStep, LogLines, Patch, PodEvent, PodStep, ProxyStep, Rounds,
-    Show, Step, Writers,
+    AgentStep, ApiStep, CgroupEvent, Condition, Entries, EventOf, LeaseStep, NeighbourStep, Patch, PodEvent,
+    ProxyStep, Rounds, Show, SocketLbStep, Step, Writers,
 };
 
 /// One story.
@@ -63,10 +55,4 @@ pub struct Agent {
     pub action: Option<Action>,
     pub fleet_config: Option<String>,
     pub later: bool,
-}
-
-/// A word of a text; the error lists the words there are.
-fn word<'a, T: Deserialize<'a>>(word: &'a str) -> Result<T, String> {
-    let word: StrDeserializer<'_, Error> = word.into_deserializer();
-    T::deserialize(word).map_err(|error| error.to_string())
 }

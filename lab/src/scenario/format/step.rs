@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::de::Error as _;
+use serde::de::value::{Error as WordError, StrDeserializer};
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::{Burst, Call, CgroupStep, NeighbourStep, SocketLbStep, word};
+use super::{Burst, Call};
 use crate::api::Kind;
 
 /// One step of a story.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    Pods(Vec<PodStep>),
+    Pods(Vec<EventOf<PodEvent>>),
     Slices(BTreeMap<String, BTreeMap<String, Condition>>),
     Proxy(ProxyStep),
     HostPorts(BTreeMap<u16, String>),
@@ -37,11 +38,12 @@ pub enum Step {
     Show(Show),
     Maps(BTreeMap<String, Entries>),
     Dump(BTreeMap<String, Entries>),
-    Log(LogLines),
+    /// Each is a list of texts that one line of the agent's log contains, in any order.
+    Log(Vec<Vec<String>>),
     Agent(AgentStep),
     Neighbour(NeighbourStep),
     SocketLb(SocketLbStep),
-    Cgroups(Vec<CgroupStep>),
+    Cgroups(Vec<EventOf<CgroupEvent>>),
     Api(ApiStep),
     Lease(LeaseStep),
     Writers(Writers),
@@ -93,11 +95,6 @@ impl Entries {
         Duration::from_secs_f32(self.seconds.unwrap_or(default).clamp(0.0, 60.0))
     }
 }
-
-/// Each is a list of texts that one line of the agent's log contains, in any order.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(transparent)]
-pub struct LogLines(pub Vec<Vec<String>>);
 
 /// What readers are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -195,24 +192,55 @@ impl Condition {
     }
 }
 
-/// An event of a pod, written `A starts`.
+/// An event of a pod or cgroup, written `A starts`, `batch.slice made`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct PodStep {
-    pub pod: String,
-    pub event: PodEvent,
+#[serde(try_from = "String", bound = "E: DeserializeOwned")]
+pub struct EventOf<E> {
+    pub name: String,
+    pub event: E,
 }
 
-impl TryFrom<String> for PodStep {
+impl<E: DeserializeOwned> TryFrom<String> for EventOf<E> {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let [pod, event] = words[..] else {
-            return Err(format!("{text:?} is not a pod and what happens to it, as in `A starts`"));
+        let [name, event] = words[..] else {
+            return Err(format!("{text:?} is not a name and an event, as in `A starts`"));
         };
-        Ok(Self { pod: pod.into(), event: word(event)? })
+        // The error lists the events there are.
+        let word: StrDeserializer<'_, WordError> = event.into_deserializer();
+        let event = E::deserialize(word).map_err(|error| error.to_string())?;
+        Ok(Self { name: name.into(), event })
     }
+}
+
+/// An event of the neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NeighbourStep {
+    Starts,
+    Restarts,
+    Killed,
+    Stops,
+}
+
+/// An event of the load balancer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SocketLbStep {
+    Starts,
+    Restarts,
+    Resizes,
+    Stops,
+}
+
+/// An event of a cgroup in the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CgroupEvent {
+    Made,
+    Removed,
 }
 
 /// Events of a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.

@@ -3,10 +3,31 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
 
-use super::{Clock, managed};
 use crate::scenario::format::{Kubelet, Pod, Service};
+
+/// A clock that moves only on [`Clock::tick`]: changes of a status are a second apart, however fast the story runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Timestamp);
+
+impl Clock {
+    /// A clock that shows the current time.
+    pub fn now() -> Self {
+        Self(Timestamp::now())
+    }
+
+    /// A second passes.
+    pub fn tick(&mut self) {
+        self.0 = self.0.saturating_add(SignedDuration::from_secs(1)).unwrap_or(self.0);
+    }
+
+    /// RFC 3339 in whole seconds.
+    pub fn text(&self) -> String {
+        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}
 
 /// A pod's namespace, name and UID, and the addresses of its sandboxes.
 #[derive(Clone, Debug)]
@@ -124,18 +145,18 @@ impl PodObject {
     fn managed_fields(&self, time: &str) -> Value {
         let names = "conditions containerStatuses hostIP hostIPs podIP podIPs startTime";
         let mut kubelet: Vec<&str> = names.split(' ').collect();
-        let created = managed::spec("kubectl-create", time, &["containers", "restartPolicy"]);
+        let created = written_by("kubectl-create", time, "spec", &["containers", "restartPolicy"]);
         // With k3s kubelet and controllers are one manager.
         let is_k3s = self.declared.kubelet == Kubelet::K3s;
         let manager = if is_k3s { "k3s" } else { "kubelet" };
         let mut fields = vec![created];
         if self.phase_by_podgc && !is_k3s {
             let phase = ["conditions", "phase"];
-            fields.push(managed::status("kube-controller-manager", time, &phase));
+            fields.push(written_by("kube-controller-manager", time, "status", &phase));
         } else {
             kubelet.push("phase");
         }
-        fields.push(managed::status(manager, time, &kubelet));
+        fields.push(written_by(manager, time, "status", &kubelet));
         fields.into()
     }
 
@@ -204,4 +225,18 @@ impl PodObject {
             "ready": running && self.ready.0, "started": running, "restartCount": 0, "lastState": {}, "state": state,
         })
     }
+}
+
+/// An entry of `metadata.managedFields` for the top-level fields that `manager` has written into `part`: into the status
+/// through its subresource.
+fn written_by(manager: &str, time: &str, part: &str, fields: &[&str]) -> Value {
+    let owned: Map<String, Value> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
+    let mut entry = json!({
+        "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
+        "fieldsType": "FieldsV1", "fieldsV1": {format!("f:{part}"): owned},
+    });
+    if part == "status" {
+        entry["subresource"] = part.into();
+    }
+    entry
 }

@@ -11,9 +11,8 @@ use epguard_lab::traffic::{Call, Client, Outcome, Port, Server};
 pub(crate) const TARGET_PORT: u16 = 8080;
 /// The `NodePort` of Services.
 pub(crate) const NODE_PORT: u16 = 30080;
-/// The protocols with sockets.
+/// The protocols that the lab has sockets for.
 pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
-const ALL_PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 /// The topology with its servers.
 pub(crate) struct Cluster {
@@ -44,7 +43,7 @@ impl Cluster {
 
     /// Adds a pod that serves every protocol.
     pub(crate) fn serve(&mut self, node: &str, name: &str, ip: IpAddr) {
-        let ports = ALL_PROTOCOLS.map(|protocol| Port { protocol, port: TARGET_PORT });
+        let ports = PROTOCOLS.map(|protocol| Port { protocol, port: TARGET_PORT });
         let pod = self.lab.add_pod(node, name, &[ip]).unwrap();
         self.servers.push(Server::start(&pod.netns, name, &ports).unwrap());
     }
@@ -89,7 +88,7 @@ impl Cluster {
             ..ServiceRule::default()
         };
         let proxy = Proxy::new(self.lab.netns(node).unwrap(), options);
-        proxy.program(&ALL_PROTOCOLS.map(rule)).unwrap();
+        proxy.program(&PROTOCOLS.map(rule)).unwrap();
         proxy
     }
 
@@ -99,10 +98,10 @@ impl Cluster {
         client.call(Call { protocol, to, from: None, timeout: Duration::from_secs(1) }).outcome
     }
 
-    /// Asserts which pod answers such a call, in every protocol.
+    /// Asserts which pod answers such a call, in each protocol.
     #[track_caller]
     pub(crate) fn answered_by(&self, from: &str, to: SocketAddr, pod: &str) {
-        for protocol in ALL_PROTOCOLS {
+        for protocol in PROTOCOLS {
             assert_eq!(
                 self.call(from, protocol, to),
                 Outcome::Reply(pod.to_owned()),
