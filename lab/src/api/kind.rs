@@ -34,20 +34,12 @@ struct Traits {
     plural: &'static str,
     short_names: &'static [&'static str],
     api_version: &'static str,
-    scope: Scope,
+    namespaced: bool,
     /// `/status` is a subresource: the main resource then ignores `status`, as the real server does.
     status: bool,
     /// Kubernetes 1.36 keeps `metadata.generation`.
     generation: bool,
 }
-
-#[derive(PartialEq, Eq)]
-enum Scope {
-    Namespaced,
-    Cluster,
-}
-
-use Scope::{Cluster, Namespaced};
 
 const DISCOVERY: &str = "discovery.k8s.io/v1";
 const APPS: &str = "apps/v1";
@@ -59,23 +51,23 @@ impl Kind {
 
     #[rustfmt::skip]
     fn traits(self) -> Traits {
-        let (plural, short_names, api_version, scope, status, generation): (_, &[_], _, _, _, _) = match self {
-            Kind::Pod => ("pods", &["po"], "v1", Namespaced, true, true),
-            Kind::Service => ("services", &["svc"], "v1", Namespaced, true, false),
-            Kind::Node => ("nodes", &["no"], "v1", Cluster, true, false),
-            Kind::Namespace => ("namespaces", &["ns"], "v1", Cluster, true, false),
-            Kind::ConfigMap => ("configmaps", &["cm"], "v1", Namespaced, false, false),
-            Kind::Event => ("events", &["ev"], "v1", Namespaced, false, false),
-            Kind::ServiceAccount => ("serviceaccounts", &["sa"], "v1", Namespaced, false, false),
-            Kind::EndpointSlice => ("endpointslices", &[], DISCOVERY, Namespaced, false, true),
-            Kind::DaemonSet => ("daemonsets", &["ds"], APPS, Namespaced, true, true),
-            Kind::ControllerRevision => ("controllerrevisions", &[], APPS, Namespaced, false, false),
-            Kind::Role => ("roles", &[], RBAC, Namespaced, false, false),
-            Kind::RoleBinding => ("rolebindings", &[], RBAC, Namespaced, false, false),
-            Kind::ClusterRole => ("clusterroles", &[], RBAC, Cluster, false, false),
-            Kind::ClusterRoleBinding => ("clusterrolebindings", &[], RBAC, Cluster, false, false),
+        let (plural, short_names, api_version, namespaced, status, generation): (_, &[_], _, _, _, _) = match self {
+            Kind::Pod => ("pods", &["po"], "v1", true, true, true),
+            Kind::Service => ("services", &["svc"], "v1", true, true, false),
+            Kind::Node => ("nodes", &["no"], "v1", false, true, false),
+            Kind::Namespace => ("namespaces", &["ns"], "v1", false, true, false),
+            Kind::ConfigMap => ("configmaps", &["cm"], "v1", true, false, false),
+            Kind::Event => ("events", &["ev"], "v1", true, false, false),
+            Kind::ServiceAccount => ("serviceaccounts", &["sa"], "v1", true, false, false),
+            Kind::EndpointSlice => ("endpointslices", &[], DISCOVERY, true, false, true),
+            Kind::DaemonSet => ("daemonsets", &["ds"], APPS, true, true, true),
+            Kind::ControllerRevision => ("controllerrevisions", &[], APPS, true, false, false),
+            Kind::Role => ("roles", &[], RBAC, true, false, false),
+            Kind::RoleBinding => ("rolebindings", &[], RBAC, true, false, false),
+            Kind::ClusterRole => ("clusterroles", &[], RBAC, false, false, false),
+            Kind::ClusterRoleBinding => ("clusterrolebindings", &[], RBAC, false, false, false),
         };
-        Traits { plural, short_names, api_version, scope, status, generation }
+        Traits { plural, short_names, api_version, namespaced, status, generation }
     }
 
     /// The `kind` field of an object.
@@ -110,7 +102,7 @@ impl Kind {
 
     /// False for kinds whose objects belong to no namespace.
     pub fn namespaced(self) -> bool {
-        self.traits().scope == Namespaced
+        self.traits().namespaced
     }
 
     /// The error for an object without a name.

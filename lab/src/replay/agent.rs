@@ -2,7 +2,7 @@
 
 use super::{
     recording::Recording,
-    stream::{ApiEvent, Change, Kind, Object},
+    stream::{ApiEvent, Change, Kind, Listed, Object},
     subject::{Denial, Key, Shape, Subject},
 };
 use anyhow::{Result, bail};
@@ -16,8 +16,7 @@ use std::{collections::BTreeMap, time::Duration};
 pub struct Agent {
     state: State,
     uids: Uids,
-    /// The objects that the API server would list now.
-    listed: BTreeMap<Kind, BTreeMap<String, Object>>,
+    listed: Listed,
 }
 
 /// The kind in recordings; the other collections are taken to be empty.
@@ -48,7 +47,7 @@ impl Agent {
             state.apply(Duration::ZERO, watched.empty());
         }
         state.apply(Duration::ZERO, Fact::Namespace(facts::Change::Reset(namespaces.collect())));
-        Self { state, uids: Uids::of(recording), listed: BTreeMap::new() }
+        Self { state, uids: Uids::of(recording), listed: Listed::default() }
     }
 
     /// The state machine itself.
@@ -58,7 +57,7 @@ impl Agent {
 
     /// Takes one event; `now` is virtual time.
     pub fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
-        self.remember(event);
+        self.listed.apply(event);
         self.apply(now, event)?;
         self.state.tick(now);
         self.confirm(now)
@@ -92,23 +91,10 @@ impl Agent {
             let Some(kind) = recorded(watched) else {
                 continue;
             };
-            let objects = self.listed.entry(kind).or_default().values().cloned().collect();
-            let change = Change::Reset(objects);
+            let change = Change::Reset(self.listed.of(kind).cloned().collect());
             self.apply(now, &ApiEvent { kind, change })?;
         }
         Ok(())
-    }
-
-    fn remember(&mut self, event: &ApiEvent) {
-        let key =
-            |object: &Object| format!("{}/{}", object["metadata"]["namespace"], object["metadata"]["name"]);
-        let listed = self.listed.entry(event.kind).or_default();
-        match &event.change {
-            Change::Reset(list) => *listed = list.iter().map(|o| (key(o), o.clone())).collect(),
-            Change::Applied(object) => _ = listed.insert(key(object), object.clone()),
-            Change::Deleted(object) => _ = listed.remove(&key(object)),
-            Change::Closed | Change::Resumed => {}
-        }
     }
 
     fn denial(&self, (namespace, name): &facts::Name, endpoint: &Endpoint, proven: &Proven) -> Denial {

@@ -83,14 +83,7 @@ impl Recording {
             What::Api(event) if event.kind == kind => Some((*at, &event.change)),
             _ => None,
         });
-        events.flat_map(|(at, change)| {
-            let objects: &[Object] = match change {
-                Change::Reset(list) => list,
-                Change::Applied(object) | Change::Deleted(object) => std::slice::from_ref(object),
-                Change::Closed | Change::Resumed => &[],
-            };
-            objects.iter().map(move |object| (at, object))
-        })
+        events.flat_map(|(at, change)| change.objects().iter().map(move |object| (at, object)))
     }
 
     /// The namespaces of all pods and Services. They were not recorded, and each must have existed.

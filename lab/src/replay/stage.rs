@@ -10,6 +10,7 @@ use super::{
 use crate::{
     api::{ApiServer, Store},
     net::NetNs,
+    object,
     proxy::Protocol,
     scenario::{
         agent::{Agent, AgentOptions},
@@ -22,7 +23,7 @@ use anyhow::{Context, Result, ensure};
 use epguard::commands::dump;
 use epguard::shared::status::{self, Status};
 use epguard_common::{Denial as Entry, DenialKey, Reason, Uid, UidState};
-use serde_json::json;
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, SocketAddr},
@@ -61,7 +62,7 @@ impl Theatre {
     fn new(recording: &Recording) -> Result<Self> {
         let netns = NetNs::new("replay")?;
         netns.ip(&["link set lo up", "link add eth0 type veth peer name eth1"])?;
-        let store = Store::recording();
+        let store = Store::new();
         for namespace in recording.namespaces() {
             store.ensure_namespace(namespace)?;
         }
@@ -89,17 +90,15 @@ impl Theatre {
 
     /// Replaces a whole collection; the store sends open watches the differences.
     async fn show_list(&mut self, kind: Kind, objects: &[Object]) -> Result<()> {
-        self.store.reopen(kind);
-        let mut version = 1;
-        for object in objects {
-            version = version.max(version_of(object));
-            self.store.ingest(&json!({"type": "ADDED", "object": **object}))?;
+        let listed: BTreeSet<String> = objects.iter().map(|object| object::name(object)).collect();
+        let gone = self.store.list(kind).into_iter().filter(|object| !listed.contains(&object::name(object)));
+        for object in gone {
+            self.store.show(object, true)?;
         }
-        version = version.max(self.store.resource_version(kind));
-        let annotations = json!({"k8s.io/initial-events-end": "true"});
-        let meta = json!({"resourceVersion": version.to_string(), "annotations": annotations});
-        let bookmark = json!({"kind": kind.name(), "apiVersion": kind.api_version(), "metadata": meta});
-        self.store.ingest(&json!({"type": "BOOKMARK", "object": bookmark}))?;
+        for object in objects {
+            self.store.show(Value::clone(object), false)?;
+        }
+        self.store.forget_history_of(kind);
         self.awaited.remove(&kind);
         if self.awaited.is_empty() && self.agent.is_none() {
             let flags = format::Agent {
@@ -181,8 +180,8 @@ impl Subject for Theatre {
                 self.show_list(event.kind, objects).await?;
                 self.resume(event.kind).await?;
             }
-            Change::Applied(object) => self.store.ingest(&json!({"type": "MODIFIED", "object": **object}))?,
-            Change::Deleted(object) => self.store.ingest(&json!({"type": "DELETED", "object": **object}))?,
+            Change::Applied(object) => self.store.show(Value::clone(object), false)?,
+            Change::Deleted(object) => self.store.show(Value::clone(object), true)?,
             Change::Closed => {
                 self.closed.insert(event.kind);
                 self.server.faults(|faults| faults.outage = true);
@@ -207,8 +206,4 @@ impl Subject for Theatre {
             .map(|(target, entry)| self.denial(&status.services, target, entry));
         Ok(named.filter_map(Result::ok).collect())
     }
-}
-
-fn version_of(object: &Object) -> u64 {
-    object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

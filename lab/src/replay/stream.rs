@@ -1,8 +1,9 @@
 //! Turns the lines of one recorded watch into the changes that a client would see.
 
+use crate::object::name;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 pub use crate::api::Kind;
 
@@ -34,6 +35,43 @@ pub enum Change {
     Closed,
     /// The watch goes on where it ended, with nothing missed.
     Resumed,
+}
+
+impl Change {
+    /// The objects that it shows.
+    pub fn objects(&self) -> &[Object] {
+        match self {
+            Self::Reset(list) => list,
+            Self::Applied(object) | Self::Deleted(object) => std::slice::from_ref(object),
+            Self::Closed | Self::Resumed => &[],
+        }
+    }
+}
+
+/// The objects that the API server would list, by kind and name.
+#[derive(Debug, Clone, Default)]
+pub struct Listed(BTreeMap<Kind, BTreeMap<String, Object>>);
+
+impl Listed {
+    /// Takes one event.
+    pub fn apply(&mut self, event: &ApiEvent) {
+        let listed = self.0.entry(event.kind).or_default();
+        match &event.change {
+            Change::Reset(list) => *listed = list.iter().map(|o| (name(o), Arc::clone(o))).collect(),
+            Change::Applied(object) => _ = listed.insert(name(object), Arc::clone(object)),
+            Change::Deleted(object) => _ = listed.remove(&name(object)),
+            Change::Closed | Change::Resumed => {}
+        }
+    }
+
+    /// The objects of a kind.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        self.0.get(&kind).into_iter().flat_map(BTreeMap::values)
+    }
+
+    pub(super) fn get(&self, kind: Kind, name: &str) -> Option<&Object> {
+        self.0.get(&kind)?.get(name)
+    }
 }
 
 /// Reads a watch's lines in order.

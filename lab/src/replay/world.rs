@@ -2,7 +2,7 @@
 
 use super::{
     pod,
-    stream::{ApiEvent, Change, Kind, Object, WATCHED},
+    stream::{ApiEvent, Change, Kind, Listed, Object, WATCHED},
     subject::Key,
 };
 use crate::object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service, workload};
@@ -13,15 +13,12 @@ use std::{
     time::Duration,
 };
 
-type Objects = BTreeMap<Kind, BTreeMap<String, Object>>;
-
 /// The knowledge of a client of the four watches.
 #[derive(Debug, Default)]
 pub struct World {
     /// By UID; removed pods stay.
     pub(super) pods: BTreeMap<String, PodRecord>,
-    /// By name.
-    pub(super) objects: Objects,
+    listed: Listed,
     /// UIDs that the Service's slices list or listed at an endpoint, and the last time of each.
     pub(super) listings: BTreeMap<Key, BTreeMap<Option<String>, Duration>>,
     /// Services that were deleted once; a later Service of the same name is another one.
@@ -82,13 +79,24 @@ impl World {
         match &event.change {
             Change::Closed => _ = self.open.remove(&event.kind),
             Change::Resumed => _ = self.open.insert(event.kind),
-            Change::Reset(list) => {
+            Change::Reset(_) => {
                 self.open.insert(event.kind);
                 self.synced.insert(event.kind);
-                self.reset(event.kind, list);
             }
-            Change::Applied(object) => self.put(event.kind, object),
-            Change::Deleted(object) => self.delete(event.kind, object),
+            Change::Applied(_) | Change::Deleted(_) => {}
+        }
+        let before: Vec<String> =
+            self.listed.of(Kind::Service).map(|service| object::name(service)).collect();
+        self.listed.apply(event);
+        let there = |name: &String| self.listed.get(Kind::Service, name).is_some();
+        self.deleted_services.extend(before.into_iter().filter(|name| !there(name)));
+        match event.kind {
+            Kind::Pod => self.apply_pods(&event.change),
+            Kind::Node => {
+                let nodes = self.listed.of(Kind::Node);
+                self.infrastructure.extend(nodes.flat_map(|node| object::node_addresses(node)));
+            }
+            _ => {}
         }
         self.note_listings(now);
     }
@@ -104,16 +112,16 @@ impl World {
     }
 
     pub(super) fn service(&self, name: &str) -> Option<&Object> {
-        self.objects.get(&Kind::Service)?.get(name)
+        self.listed.get(Kind::Service, name)
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Object> {
-        of_kind(&self.objects, Kind::Node)
+        self.listed.of(Kind::Node)
     }
 
     /// The slices of a Service.
     pub(super) fn slices<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Object> {
-        let slices = of_kind(&self.objects, Kind::EndpointSlice);
+        let slices = self.listed.of(Kind::EndpointSlice);
         slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
     }
 
@@ -167,45 +175,16 @@ impl World {
         }
     }
 
-    fn reset(&mut self, kind: Kind, list: &[Object]) {
-        if kind == Kind::Pod {
+    fn apply_pods(&mut self, change: &Change) {
+        let is_deleted = matches!(change, Change::Deleted(_));
+        if matches!(change, Change::Reset(_)) {
             self.epoch += 1;
             for record in self.pods.values_mut().filter(|record| record.gone == Gone::No) {
                 record.gone = Gone::Vanished;
             }
-        } else {
-            let before = self.objects.insert(kind, BTreeMap::new()).unwrap_or_default();
-            if kind == Kind::Service {
-                let listed: BTreeSet<_> = list.iter().map(|service| object::name(service)).collect();
-                let vanished = before.into_keys().filter(|name| !listed.contains(name));
-                self.deleted_services.extend(vanished);
-            }
         }
-        for object in list {
-            self.put(kind, object);
-        }
-    }
-
-    fn put(&mut self, kind: Kind, object: &Object) {
-        if kind == Kind::Pod {
-            self.put_pod(object, Gone::No);
-        } else {
-            if kind == Kind::Node {
-                self.infrastructure.extend(object::node_addresses(object));
-            }
-            let objects = self.objects.entry(kind).or_default();
-            objects.insert(object::name(object), Object::clone(object));
-        }
-    }
-
-    fn delete(&mut self, kind: Kind, object: &Object) {
-        if kind == Kind::Pod {
-            return self.put_pod(object, Gone::Deleted);
-        }
-        let name = object::name(object);
-        self.objects.entry(kind).or_default().remove(&name);
-        if kind == Kind::Service {
-            self.deleted_services.insert(name);
+        for object in change.objects() {
+            self.put_pod(object, if is_deleted { Gone::Deleted } else { Gone::No });
         }
     }
 
@@ -232,7 +211,7 @@ impl World {
     }
 
     fn note_listings(&mut self, now: Duration) {
-        for slice in of_kind(&self.objects, Kind::EndpointSlice) {
+        for slice in self.listed.of(Kind::EndpointSlice) {
             let Some(service) = slice_service(slice) else {
                 continue;
             };
@@ -245,8 +224,4 @@ impl World {
             }
         }
     }
-}
-
-fn of_kind(objects: &Objects, kind: Kind) -> impl Iterator<Item = &Object> {
-    objects.get(&kind).into_iter().flat_map(BTreeMap::values)
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::format::{Caller, Family, Kubelet, Pod, Scenario};
+use super::format::{Caller, Family, Pod, Scenario};
 use super::objects::{self, Frontends, PodName};
 use super::variant::Variant;
 use crate::net::Topology;
@@ -173,17 +173,9 @@ pub fn client(scenario: &Scenario) -> Pod {
     let is_dual = scenario.pods.values().any(|pod| pod.other_family.is_some());
     Pod {
         is: "clients/client".into(),
-        ip: None,
-        next_ip: None,
         other_family: is_dual.then(|| "client's other".into()),
-        net1: None,
         node: "node-a".into(),
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
-        ports: Vec::new(),
-        answers: None,
-        mirror: false,
-        kubelet: Kubelet::Current,
+        ..Pod::default()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Discovery: the documents that kubectl reads before it requests objects.
 
+use std::collections::BTreeMap;
+
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -11,26 +13,35 @@ const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.
 /// Answers paths that name no resource.
 pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
     let path = path.trim_end_matches('/');
-    let object = match path {
+    if path == "/openapi/v2" {
         // An empty document without any schema: clients then have nothing to validate against.
-        "/openapi/v2" => return Ok(reply::bytes(StatusCode::OK, OPENAPI_PROTOBUF, "".into())),
-        "/version" => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"}),
-        "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        "/apis" => {
-            let groups: Vec<Value> = Kind::groups().map(api_group).collect();
-            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
-        }
-        "/openapi/v3" => {
-            let versions = versions();
-            let paths = versions.map(|(_, path)| {
-                let url = format!("/openapi/v3{path}");
-                (path[1..].to_owned(), json!({"serverRelativeURL": url}))
-            });
-            json!({"paths": paths.collect::<serde_json::Map<_, _>>()})
-        }
-        path => of_a_version(path).ok_or_else(ApiError::unknown_path)?,
-    };
-    Ok(reply::json(StatusCode::OK, &object))
+        return Ok(reply::bytes(StatusCode::OK, OPENAPI_PROTOBUF, "".into()));
+    }
+    let document = documents().remove(path).ok_or_else(ApiError::unknown_path)?;
+    Ok(reply::json(StatusCode::OK, &document))
+}
+
+/// All documents by their paths.
+fn documents() -> BTreeMap<String, Value> {
+    let groups: Vec<Value> = Kind::groups().map(api_group).collect();
+    let validations = versions()
+        .map(|(_, path)| (path[1..].to_owned(), json!({"serverRelativeURL": format!("/openapi/v3{path}")})));
+    let validations: Value = validations.collect::<serde_json::Map<_, _>>().into();
+    let mut documents = BTreeMap::from([
+        ("/version".to_owned(), json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"})),
+        (
+            "/api".to_owned(),
+            json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        ),
+        ("/apis".to_owned(), json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})),
+        ("/openapi/v3".to_owned(), json!({"paths": validations})),
+    ]);
+    documents.extend(Kind::groups().map(|group| (format!("/apis/{group}"), api_group(group))));
+    for (version, path) in versions() {
+        documents.insert(format!("/openapi/v3{path}"), field_validation(&version));
+        documents.insert(path, resources(&version));
+    }
+    documents
 }
 
 /// Each group and version that is served, and its path.
@@ -45,17 +56,6 @@ fn api_group(group: &str) -> Value {
         "kind": "APIGroup", "apiVersion": "v1", "name": group,
         "versions": [version], "preferredVersion": version,
     })
-}
-
-/// The document of one path: a group, its resources, or the validation of its fields.
-fn of_a_version(path: &str) -> Option<Value> {
-    let group = Kind::groups().find(|group| path == format!("/apis/{group}"));
-    let listed = || versions().find(|(_, own)| path == own).map(|(version, _)| resources(&version));
-    let validated = || {
-        let (version, _) = versions().find(|(_, own)| path == format!("/openapi/v3{own}"))?;
-        Some(field_validation(&version))
-    };
-    group.map(api_group).or_else(listed).or_else(validated)
 }
 
 /// The smallest document that shows kubectl 1.27 and newer that the server itself validates what they apply.

@@ -33,7 +33,7 @@ impl Api {
         let (kind, query) = (call.kind, &call.query);
         let selector = call.selector()?;
         let (first, after) = query.continue_token.as_deref().map(read_token).transpose()?.unzip();
-        self.store.wait_for(kind, query.resource_version, PATIENCE).await?;
+        self.store.wait_for(query.resource_version, PATIENCE).await?;
         let at = self.faults.borrow().cached.or(first);
         let limit = query.limit.unwrap_or(usize::MAX);
         let mut page = self.store.page(kind, &selector, at, after.as_deref(), limit)?;

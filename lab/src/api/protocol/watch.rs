@@ -60,9 +60,7 @@ struct Watch {
     selector: Selector,
     /// Events not yet sent.
     pending: VecDeque<Event>,
-    /// History position of the next event to read.
-    position: u64,
-    /// resourceVersion reached, for bookmarks.
+    /// The resourceVersion whose changes, and those before, have been read.
     rv: u64,
     bookmarks: bool,
     last_bookmark: Instant,
@@ -86,9 +84,9 @@ impl Api {
                 "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
             ));
         }
-        let with_state = query.initial_events.unwrap_or(asked == 0);
+        let with_state = asked == 0 || query.initial_events == Some(true);
         if with_state {
-            self.store.wait_for(call.kind, asked, PATIENCE).await?;
+            self.store.wait_for(asked, PATIENCE).await?;
         }
         let mut watch = Watch {
             changes: self.store.subscribe(),
@@ -96,7 +94,6 @@ impl Api {
             kind: call.kind,
             selector: call.selector()?,
             pending: VecDeque::new(),
-            position: 0,
             rv: asked,
             bookmarks: query.bookmarks,
             last_bookmark: Instant::now(),
@@ -106,8 +103,6 @@ impl Api {
         };
         let opened = if with_state {
             watch.begin_with_state(query.initial_events == Some(true))
-        } else if asked == 0 {
-            watch.begin_now()
         } else {
             watch.begin_after(asked)
         };
@@ -127,10 +122,7 @@ impl Watch {
         let mut page = self.store.page(self.kind, &self.selector, cached, None, usize::MAX)?;
         self.faults.borrow().poison(self.kind, &mut page.items);
         self.pending = page.items.iter().map(|object| Event::new("ADDED", object)).collect();
-        (self.position, self.rv) = (page.position, page.rv);
-        if let Some(rv) = cached {
-            self.wait_after(rv)?;
-        }
+        self.rv = page.rv;
         if streaming && self.bookmarks {
             let end = json!({"k8s.io/initial-events-end": "true"});
             self.pending.push_back(bookmark(self.kind, self.rv, Some(end)));
@@ -140,24 +132,10 @@ impl Watch {
 
     /// Begins after a resourceVersion; expired if it is older than the history.
     fn begin_after(&mut self, rv: u64) -> Result<(), ApiError> {
-        if self.faults.borrow().cached.is_some() {
-            return self.wait_after(rv);
+        let batch = self.store.changes_after(self.kind, rv)?;
+        if self.faults.borrow().cached.is_none() {
+            self.take(&batch);
         }
-        let batch = self.store.changes_after(self.kind, rv)?;
-        self.take(&batch);
-        Ok(())
-    }
-
-    /// Leaves the changes after a resourceVersion for later.
-    fn wait_after(&mut self, rv: u64) -> Result<(), ApiError> {
-        let batch = self.store.changes_after(self.kind, rv)?;
-        self.position = batch.position - batch.changes.len() as u64;
-        Ok(())
-    }
-
-    fn begin_now(&mut self) -> Result<(), ApiError> {
-        let page = self.store.page(self.kind, &self.selector, None, None, 0)?;
-        (self.position, self.rv) = (page.position, page.rv);
         Ok(())
     }
 
@@ -179,7 +157,7 @@ impl Watch {
                 return None;
             }
             self.changes.mark_unchanged();
-            match self.store.changes_from(self.kind, self.position) {
+            match self.store.changes_since(self.kind, self.rv) {
                 Ok(batch) => self.take(&batch),
                 Err(error) => self.fail(&error),
             }
@@ -209,8 +187,7 @@ impl Watch {
 
     fn take(&mut self, batch: &Batch) {
         self.pending.extend(batch.changes.iter().filter_map(|change| select(&self.selector, change)));
-        self.position = batch.position;
-        self.rv = self.rv.max(batch.rv);
+        self.rv = batch.rv;
     }
 
     fn fail(&mut self, error: &ApiError) {

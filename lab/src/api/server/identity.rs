@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
@@ -17,37 +17,25 @@ use uuid::Uuid;
 /// A name in every server certificate, so that clients may use any address.
 const SERVER_NAME: &str = "kubernetes.default.svc";
 
+#[derive(Debug)]
 pub(super) struct Identity {
     pub(super) token: String,
     ca_pem: String,
-    certificate: CertificateDer<'static>,
-    key: Vec<u8>,
-}
-
-impl std::fmt::Debug for Identity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Identity")
-    }
 }
 
 impl Identity {
-    /// Makes a CA, a server certificate for `ip`, loopback and the usual names, and a token.
-    pub(super) fn new(ip: IpAddr) -> Result<Self> {
-        let names =
-            [SERVER_NAME, "kubernetes", "localhost", "127.0.0.1", "::1", &ip.to_string()].map(String::from);
-        let (ca_pem, certificate, key) =
-            issue(names.into()).context("API server: cannot make a certificate")?;
-        Ok(Self { token: Uuid::new_v4().to_string(), ca_pem, certificate, key })
-    }
-
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor> {
-        let key = PrivateKeyDer::try_from(self.key.clone()).map_err(anyhow::Error::msg)?;
+    /// Makes a CA and a token, and what serves TLS: a certificate for `ip`, loopback and the usual names.
+    pub(super) fn new(ip: IpAddr) -> Result<(Self, TlsAcceptor)> {
+        let names = [SERVER_NAME, "kubernetes", "localhost", "127.0.0.1", "::1", &ip.to_string()];
+        let (ca_pem, certificate, key) = issue(names.map(String::from).into())?;
+        let key = PrivateKeyDer::try_from(key).map_err(anyhow::Error::msg)?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_single_cert(vec![self.certificate.clone()], key)?;
+            .with_single_cert(vec![certificate], key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(TlsAcceptor::from(Arc::new(config)))
+        let token = Uuid::new_v4().to_string();
+        Ok((Self { token, ca_pem }, TlsAcceptor::from(Arc::new(config))))
     }
 
     pub(super) fn kubeconfig(&self, server: SocketAddr) -> String {

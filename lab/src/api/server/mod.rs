@@ -43,8 +43,7 @@ impl ApiServer {
         let address = listener.local_addr().context("API server: listener has no address")?;
         listener.set_nonblocking(true).context("API server: cannot make the listener non-blocking")?;
         let listener = TcpListener::from_std(listener).context("API server: cannot listen")?;
-        let identity = Identity::new(address.ip())?;
-        let tls = identity.acceptor()?;
+        let (identity, tls) = Identity::new(address.ip()).context("API server: cannot make a certificate")?;
         let faults = watch::Sender::new(Faults::default());
         let api = Arc::new(Api::new(store.clone(), faults.subscribe(), identity.token.clone()));
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));

@@ -1,6 +1,6 @@
 //! The objects of one kind and their history.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::iter;
 use std::ops::Bound::{self, Unbounded};
 use std::sync::Arc;
@@ -27,31 +27,21 @@ pub(crate) struct Change {
 #[derive(Debug)]
 pub(super) struct Collection {
     objects: Objects,
+    /// In the order of their resourceVersions.
     history: VecDeque<Arc<Change>>,
-    /// Number of changes ever recorded, which is also the history position after the last one. It only grows, unlike the
-    /// resourceVersions of a recording.
-    end: u64,
+    /// resourceVersion of the last change that is no longer kept.
+    dropped: u64,
     /// Lists and watches from resourceVersions below this one are expired.
     floor: u64,
     /// resourceVersion of the last change.
     pub(super) last: u64,
     keep: usize,
-    /// During a relist: keys that the new list has not shown yet.
-    pub(super) unseen: Option<BTreeSet<String>>,
 }
 
 impl Collection {
     /// An empty collection that begins at `rv` and keeps the last `keep` changes.
     pub(super) fn new(rv: u64, keep: usize) -> Self {
-        Self {
-            objects: Objects::new(),
-            history: VecDeque::new(),
-            end: 0,
-            floor: rv,
-            last: rv,
-            keep,
-            unseen: None,
-        }
+        Self { objects: Objects::new(), history: VecDeque::new(), dropped: 0, floor: rv, last: rv, keep }
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Arc<Object>> {
@@ -69,11 +59,11 @@ impl Collection {
         } else {
             self.objects.insert(key.clone(), Arc::clone(&object))
         };
-        self.last = self.last.max(rv);
-        self.end += 1;
+        self.last = rv;
         self.history.push_back(Arc::new(Change { rv, key, object, previous, deleted }));
-        while self.history.len() > self.keep {
-            self.floor = self.floor.max(self.history.pop_front().map_or(0, |c| c.rv));
+        if self.history.len() > self.keep {
+            self.dropped = self.history.pop_front().map_or(0, |change| change.rv);
+            self.forget_before(self.dropped);
         }
     }
 
@@ -82,35 +72,33 @@ impl Collection {
         self.floor = self.floor.max(rv);
     }
 
-    /// The history position after the last change.
-    pub(super) fn end(&self) -> u64 {
-        self.end
+    /// Changes after `rv` for an open stream; expired if some of them are no longer kept.
+    pub(super) fn since(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
+        if rv < self.dropped {
+            return Err(ApiError::expired(
+                "too old resource version: the stream fell behind the kept history",
+            ));
+        }
+        Ok(self.history.range(self.position(rv)..).cloned().collect())
     }
 
-    /// Changes from history position `seq` on; expired if some of them are no longer kept.
-    pub(super) fn since(&self, seq: u64) -> Result<Vec<Arc<Change>>, ApiError> {
-        let kept = self.end - self.history.len() as u64;
-        let skip = seq.checked_sub(kept).ok_or_else(|| {
-            ApiError::expired("too old resource version: the stream fell behind the kept history")
-        })?;
-        Ok(self.history.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).cloned().collect())
-    }
-
-    /// Changes after resourceVersion `rv`.
+    /// Changes after `rv` for a new stream.
     pub(super) fn after(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
         self.check(rv)?;
-        Ok(self.history.iter().filter(|c| c.rv > rv).cloned().collect())
+        self.since(rv)
+    }
+
+    /// The place in the history of the first change after `rv`.
+    fn position(&self, rv: u64) -> usize {
+        self.history.partition_point(|change| change.rv <= rv)
     }
 
     /// The objects as they were at `rv`.
     pub(super) fn at(&self, rv: u64) -> Result<Snapshot<'_>, ApiError> {
         self.check(rv)?;
-        let mut before = BTreeMap::new();
-        if rv < self.last {
-            for change in self.history.iter().rev().filter(|c| c.rv > rv) {
-                before.insert(change.key.as_str(), change.previous.as_ref());
-            }
-        }
+        // Of several changes of an object the first one counts.
+        let changes = self.history.range(self.position(rv)..).rev();
+        let before = changes.map(|change| (change.key.as_str(), change.previous.as_ref())).collect();
         Ok(Snapshot { objects: &self.objects, before })
     }
 
@@ -185,8 +173,8 @@ mod tests {
         let c = collection(2);
         assert_eq!(c.at(11).unwrap_err().code, 410);
         assert_eq!(c.after(12).unwrap().len(), 2);
-        assert_eq!(c.since(1).unwrap_err().code, 410);
-        assert_eq!(c.since(2).unwrap().len(), 2);
-        assert_eq!(c.since(c.end()).unwrap().len(), 0);
+        assert_eq!(c.since(11).unwrap_err().code, 410);
+        assert_eq!(c.since(12).unwrap().len(), 2);
+        assert_eq!(c.since(14).unwrap().len(), 0);
     }
 }

@@ -18,17 +18,13 @@ pub(crate) struct Page {
     pub(crate) more_after: Option<String>,
     /// How many items follow; as in the real server, known only without label and field selectors.
     pub(crate) remaining: Option<usize>,
-    /// History position at which a watch that begins with this state goes on.
-    pub(crate) position: u64,
 }
 
 /// Changes that a watch has not sent yet.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) changes: Vec<Arc<Change>>,
-    /// The history position after them.
-    pub(crate) position: u64,
-    /// The resourceVersion they reach, for bookmarks.
+    /// The resourceVersion they reach, from which the watch goes on.
     pub(crate) rv: u64,
 }
 
@@ -44,10 +40,9 @@ impl Store {
     ) -> Result<Page, ApiError> {
         let state = self.lock();
         let collection = state.of(kind).ok_or_else(|| ApiError::not_found(kind))?;
-        let current = state.progress(kind);
-        let rv = at.unwrap_or(current);
-        if rv > current {
-            return Err(ApiError::too_large(rv, current));
+        let rv = at.unwrap_or(state.revision);
+        if rv > state.revision {
+            return Err(ApiError::too_large(rv, state.revision));
         }
         let objects = collection.at(rv)?;
         // A namespace's objects stand together.
@@ -63,17 +58,17 @@ impl Store {
         let remaining = (more && selector.takes_all()).then(|| 1 + matching.count());
         let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).to_owned());
         let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
-        Ok(Page { rv, items, more_after, remaining, position: collection.end() })
+        Ok(Page { rv, items, more_after, remaining })
     }
 
-    /// Changes after a resourceVersion; expired if the history does not reach back so far.
+    /// Changes after a resourceVersion for a new stream; expired if the history does not reach back so far.
     pub(crate) fn changes_after(&self, kind: Kind, rv: u64) -> Result<Batch, ApiError> {
         self.batch(kind, |collection| collection.after(rv))
     }
 
-    /// Changes from a history position on; expired if they are no longer kept.
-    pub(crate) fn changes_from(&self, kind: Kind, position: u64) -> Result<Batch, ApiError> {
-        self.batch(kind, |collection| collection.since(position))
+    /// Changes after a resourceVersion for an open stream; expired if they are no longer kept.
+    pub(crate) fn changes_since(&self, kind: Kind, rv: u64) -> Result<Batch, ApiError> {
+        self.batch(kind, |collection| collection.since(rv))
     }
 
     fn batch(
@@ -83,6 +78,6 @@ impl Store {
     ) -> Result<Batch, ApiError> {
         let state = self.lock();
         let collection = state.of(kind).ok_or_else(|| ApiError::not_found(kind))?;
-        Ok(Batch { changes: read(collection)?, position: collection.end(), rv: state.progress(kind) })
+        Ok(Batch { changes: read(collection)?, rv: state.revision })
     }
 }

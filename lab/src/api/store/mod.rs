@@ -2,7 +2,6 @@
 
 mod collection;
 mod deletion;
-mod ingest;
 mod list;
 mod managed_fields;
 mod write;
@@ -44,8 +43,6 @@ struct Shared {
 struct State {
     collections: BTreeMap<Kind, Collection>,
     revision: u64,
-    /// True if resourceVersions come from a recording: each kind then has its own progress.
-    recording: bool,
 }
 
 impl Default for Store {
@@ -57,17 +54,9 @@ impl Default for Store {
 impl Store {
     /// An empty cluster.
     pub fn new() -> Self {
-        Self::starting_at(FIRST_REVISION, false)
-    }
-
-    /// An empty cluster to [`ingest`](Store::ingest) a recording into.
-    pub fn recording() -> Self {
-        Self::starting_at(1, true)
-    }
-
-    fn starting_at(revision: u64, recording: bool) -> Self {
-        let collections = Kind::ALL.iter().map(|kind| (*kind, Collection::new(revision, KEPT_CHANGES)));
-        let state = Mutex::new(State { collections: collections.collect(), revision, recording });
+        let collection = |kind: &Kind| (*kind, Collection::new(FIRST_REVISION, KEPT_CHANGES));
+        let collections = Kind::ALL.iter().map(collection).collect();
+        let state = Mutex::new(State { collections, revision: FIRST_REVISION });
         let shared = Arc::new(Shared { state, changed: watch::Sender::new(0) });
         Self { shared, writer: Writer { manager: "epguard-lab".into(), status: false } }
     }
@@ -110,10 +99,15 @@ impl Store {
 
     /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go on.
     pub fn forget_history(&self) {
+        Kind::ALL.iter().for_each(|kind| self.forget_history_of(*kind));
+    }
+
+    /// The same for one kind.
+    pub fn forget_history_of(&self, kind: Kind) {
         let mut state = self.lock();
-        let State { collections, revision, recording } = &mut *state;
-        for collection in collections.values_mut() {
-            collection.forget_before(if *recording { collection.last } else { *revision });
+        let State { collections, revision } = &mut *state;
+        if let Some(collection) = collections.get_mut(&kind) {
+            collection.forget_before(*revision);
         }
     }
 
@@ -122,20 +116,14 @@ impl Store {
         self.shared.changed.subscribe()
     }
 
-    /// Waits until `kind` has reached `revision`, as the real server does for lists "not older than".
-    pub(crate) async fn wait_for(
-        &self,
-        kind: Kind,
-        revision: u64,
-        patience: Duration,
-    ) -> Result<(), ApiError> {
+    /// Waits for a resourceVersion, as the real server does for lists "not older than".
+    pub(crate) async fn wait_for(&self, revision: u64, patience: Duration) -> Result<(), ApiError> {
         let reached = async {
             let mut changed = self.subscribe();
-            while self.lock().progress(kind) < revision && changed.changed().await.is_ok() {}
+            while self.revision() < revision && changed.changed().await.is_ok() {}
         };
-        tokio::time::timeout(patience, reached)
-            .await
-            .map_err(|_| ApiError::too_large(revision, self.lock().progress(kind)))
+        let timed_out = |_| ApiError::too_large(revision, self.revision());
+        tokio::time::timeout(patience, reached).await.map_err(timed_out)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -154,11 +142,6 @@ impl State {
 
     fn get(&self, target: &ObjectRef) -> Option<&Arc<Object>> {
         self.of(target.kind)?.get(&target.key())
-    }
-
-    /// The resourceVersion up to which the store has all changes of `kind`.
-    fn progress(&self, kind: Kind) -> u64 {
-        if self.recording { self.of(kind).map_or(0, |c| c.last) } else { self.revision }
     }
 
     /// Gives `object` the next resourceVersion and records it.

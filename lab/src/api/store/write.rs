@@ -27,7 +27,7 @@ impl Store {
         self.write(target, |old| Format::Merge.apply(old.ok_or_else(|| target.missing())?, patch))
     }
 
-    /// Creates a Namespace unless there is one, in a recording as well. A real API server refuses objects without one; here the
+    /// Creates a Namespace unless there is one. A real API server refuses objects without one; here the
     /// test must create it.
     ///
     /// Errors: no name.
@@ -35,18 +35,22 @@ impl Store {
         if self.get(&ObjectRef::new(Kind::Namespace, "", name)).is_some() {
             return Ok(());
         }
-        let mut object = json!({
+        let object = json!({
             "kind": "Namespace", "apiVersion": "v1",
             "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
         });
-        if !self.lock().recording {
-            return self.apply(object).map(drop);
-        }
-        let next = self.resource_version(Kind::Namespace) + 1;
-        object["metadata"]["resourceVersion"] = next.to_string().into();
-        object["metadata"]["uid"] = format!("namespace-{name}").into();
-        self.ingest(&json!({"type": "ADDED", "object": object}))
+        self.apply(object).map(drop)
+    }
+
+    /// Shows an object of a recording as it is, but for its resourceVersion; if `deleted`, as its last state.
+    ///
+    /// Errors: no kind or name.
+    pub fn show(&self, object: Value, deleted: bool) -> Result<(), ApiError> {
+        let target = ObjectRef::of(&object)?;
+        self.lock().commit(&target, object, deleted);
+        self.notify();
+        Ok(())
     }
 
     /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.

@@ -4,7 +4,6 @@ mod deletes;
 mod exec;
 mod faults;
 mod lists;
-mod recordings;
 mod watches;
 mod writes;
 

@@ -9,7 +9,7 @@ use crate::neighbour::{Kind, Place};
 use crate::proxy::Protocol;
 
 /// A pod of the story. It exists once a step creates it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pod {
     pub is: String,

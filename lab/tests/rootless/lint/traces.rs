@@ -4,38 +4,28 @@
 use epguard::commands::lint::{Listed, Report, findings};
 use epguard_core::facts::Object;
 use epguard_lab::replay::recording::{Recording, What};
-use epguard_lab::replay::stream::{Change, Kind};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use epguard_lab::replay::stream::{Kind, Listed as Objects};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The contents of each collection at a time.
 fn listed(recording: &Recording, at: Duration) -> Listed {
-    let mut held: BTreeMap<Kind, BTreeMap<String, Arc<Value>>> = BTreeMap::new();
-    let key = |object: &Value| format!("{}/{}", object["metadata"]["namespace"], object["metadata"]["name"]);
+    let mut objects = Objects::default();
     for (_, what) in recording.instants.iter().take_while(|(then, _)| *then <= at) {
-        let What::Api(event) = what else { continue };
-        let held = held.entry(event.kind).or_default();
-        match &event.change {
-            Change::Reset(all) => *held = all.iter().map(|o| (key(o), Arc::clone(o))).collect(),
-            Change::Applied(object) => _ = held.insert(key(object), Arc::clone(object)),
-            Change::Deleted(object) => _ = held.remove(&key(object)),
-            Change::Closed | Change::Resumed => {}
+        if let What::Api(event) = what {
+            objects.apply(event);
         }
     }
     Listed {
-        slices: parsed(&held, Kind::EndpointSlice),
-        services: parsed(&held, Kind::Service),
-        pods: parsed(&held, Kind::Pod),
-        nodes: parsed(&held, Kind::Node),
+        slices: parsed(&objects, Kind::EndpointSlice),
+        services: parsed(&objects, Kind::Service),
+        pods: parsed(&objects, Kind::Pod),
+        nodes: parsed(&objects, Kind::Node),
     }
 }
 
-fn parsed<O: Object>(held: &BTreeMap<Kind, BTreeMap<String, Arc<Value>>>, kind: Kind) -> Vec<O> {
-    let objects = held.get(&kind).into_iter().flat_map(BTreeMap::values);
-    objects.map(|object| O::parse(object.to_string().as_bytes()).unwrap()).collect()
+fn parsed<O: Object>(objects: &Objects, kind: Kind) -> Vec<O> {
+    objects.of(kind).map(|object| O::parse(object.to_string().as_bytes()).unwrap()).collect()
 }
 
 #[test]
