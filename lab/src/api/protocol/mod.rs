@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::Value;
@@ -185,6 +185,10 @@ impl Call {
 
     /// The body as JSON.
     fn object(&self) -> Result<Value, ApiError> {
+        if self.header(CONTENT_TYPE).contains("protobuf") {
+            let message = "protobuf is not served here: send JSON (kubectl apply -f does)";
+            return Err(ApiError::new(415, "UnsupportedMediaType", message));
+        }
         serde_json::from_slice(&self.body)
             .map_err(|e| ApiError::bad_request(format!("body is not JSON: {e}")))
     }

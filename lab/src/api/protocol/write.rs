@@ -122,27 +122,27 @@ fn reset_status(kind: Kind, object: &mut Value) {
 
 /// Keeps fields that a write may not change: status in a write to the main resource, all but status and metadata in a
 /// write to `/status`, deletion marks in both.
-fn confine(kind: Kind, status: bool, old: &Value, mut new: Value) -> Value {
-    let Some(object) = new.as_object_mut() else {
-        return new;
+fn confine(kind: Kind, status: bool, old: &Value, new: Value) -> Value {
+    let mut confined = if status {
+        let mut confined = old.clone();
+        keep(&mut confined, &new, &["metadata", "status"]);
+        confined
+    } else {
+        let mut confined = new;
+        keep(&mut confined, old, if kind.has_status() { &["status"] } else { &[] });
+        confined
     };
-    let restore = |map: &mut serde_json::Map<String, Value>, key: &str, old: &Value| match old.get(key) {
-        Some(value) => _ = map.insert(key.into(), value.clone()),
-        None => _ = map.remove(key),
-    };
-    if status {
-        let keys: Vec<String> =
-            object.keys().chain(old.as_object().into_iter().flat_map(|o| o.keys())).cloned().collect();
-        for key in keys.iter().filter(|key| !matches!(key.as_str(), "metadata" | "status")) {
-            restore(object, key, old);
-        }
-    } else if kind.has_status() {
-        restore(object, "status", old);
+    if let Some(meta) = confined.get_mut("metadata") {
+        keep(meta, &old["metadata"], &["deletionTimestamp", "deletionGracePeriodSeconds"]);
     }
-    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-            restore(meta, key, &old["metadata"]);
-        }
+    confined
+}
+
+/// Gives an object these fields of another one; it loses those that the other one does not have.
+fn keep(object: &mut Value, other: &Value, fields: &[&str]) {
+    let Some(object) = object.as_object_mut() else { return };
+    for field in fields {
+        object.remove(*field);
+        object.extend(other.get(field).map(|value| ((*field).to_owned(), value.clone())));
     }
-    new
 }

@@ -99,7 +99,9 @@ impl Store {
 
     /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go on.
     pub fn forget_history(&self) {
-        Kind::ALL.iter().for_each(|kind| self.forget_history_of(*kind));
+        for kind in Kind::ALL {
+            self.forget_history_of(*kind);
+        }
     }
 
     /// The same for one kind.

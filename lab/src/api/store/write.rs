@@ -64,10 +64,10 @@ impl Store {
         let old = state.get(target).map(|stored| stored.value());
         let old = old.as_ref();
         let mut new = change(old)?;
-        match old {
-            None => stamp_new(target, &mut new)?,
-            Some(old) => carry_over(target, old, &mut new)?,
+        if let Some(old) = old {
+            check_preconditions(target, old, &new)?;
         }
+        stamp(target, old, &mut new)?;
         managed_fields::stamp(old, &mut new, &self.writer, &timestamp(Timestamp::now()));
         if old == Some(&new) {
             return Ok(new);
@@ -93,19 +93,8 @@ pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, Ap
     meta.as_object_mut().ok_or_else(|| ApiError::bad_request("metadata must be a JSON object"))
 }
 
-fn stamp_new(target: &ObjectRef, new: &mut Value) -> Result<(), ApiError> {
-    let meta = metadata(new)?;
-    identify(target, meta);
-    meta.entry("uid").or_insert_with(|| Uuid::new_v4().to_string().into());
-    meta.entry("creationTimestamp").or_insert_with(|| timestamp(Timestamp::now()).into());
-    set_type(target, new);
-    Ok(())
-}
-
-fn carry_over(target: &ObjectRef, old: &Value, new: &mut Value) -> Result<(), ApiError> {
-    let was = &old["metadata"];
-    let meta = metadata(new)?;
-    identify(target, meta);
+/// An error if the new state is of another object than the old one, or of an older version of it.
+fn check_preconditions(target: &ObjectRef, old: &Value, new: &Value) -> Result<(), ApiError> {
     for (field, problem) in [
         ("uid", "the object has another uid: it is not the one that was read"),
         (
@@ -113,33 +102,33 @@ fn carry_over(target: &ObjectRef, old: &Value, new: &mut Value) -> Result<(), Ap
             "the object has been modified; please apply your changes to the latest version and try again",
         ),
     ] {
-        let given = meta.get(field).and_then(Value::as_str).unwrap_or_default();
-        if !given.is_empty() && was[field] != given {
+        let given = new["metadata"][field].as_str().unwrap_or_default();
+        if !given.is_empty() && old["metadata"][field] != given {
             return Err(ApiError::conflict(format!("Operation cannot be fulfilled on {target}: {problem}")));
         }
     }
-    for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
-        match was.get(field) {
-            Some(value) => meta.insert(field.into(), value.clone()),
-            None => meta.remove(field),
-        };
-    }
-    set_type(target, new);
     Ok(())
 }
 
-fn identify(target: &ObjectRef, meta: &mut Map<String, Value>) {
+/// Writes the type, the name, and the metadata that the server alone may change.
+fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
+    let meta = metadata(new)?;
     meta.insert("name".into(), target.name.clone().into());
-    if target.namespace.is_empty() {
-        meta.remove("namespace");
-    } else {
+    meta.remove("namespace");
+    if !target.namespace.is_empty() {
         meta.insert("namespace".into(), target.namespace.clone().into());
     }
-}
-
-fn set_type(target: &ObjectRef, object: &mut Value) {
-    object["kind"] = target.kind.name().into();
-    object["apiVersion"] = target.kind.api_version().into();
+    if let Some(old) = old {
+        for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+            meta.remove(field);
+            meta.extend(old["metadata"].get(field).map(|value| (field.to_owned(), value.clone())));
+        }
+    }
+    meta.entry("uid").or_insert_with(|| Uuid::new_v4().to_string().into());
+    meta.entry("creationTimestamp").or_insert_with(|| timestamp(Timestamp::now()).into());
+    new["kind"] = target.kind.name().into();
+    new["apiVersion"] = target.kind.api_version().into();
+    Ok(())
 }
 
 /// `metadata.generation` counts changes outside metadata and status.
