@@ -10,5 +10,4 @@ pub mod mode_policy;
 pub mod report;
 pub mod run;
 pub mod telemetry;
-mod thread;
 pub mod translators;

@@ -11,7 +11,6 @@ use crate::daemon::report::kube_events::Announcer;
 use crate::daemon::report::metrics;
 use crate::daemon::report::metrics::Pages;
 use crate::daemon::report::ring_buffer::Events;
-use crate::daemon::thread::start_thread;
 use crate::daemon::translators::Translators;
 use crate::daemon::{lease, memory, telemetry};
 use crate::kernel::datapath::{Datapath, Pins, check_kernel, find_cgroup2};
@@ -32,9 +31,11 @@ use kube::Client;
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::{future, thread};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Runs until a signal, or until an error after which nothing is protected any more.
@@ -118,6 +119,28 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         tracing::info!("stopped; denials stay until the lease ends, or the next agent takes over");
     }
     Ok(())
+}
+
+/// Starts a thread for what keeps one busy or waits, as the loop has a lease to renew meanwhile: TLS and JSON of large lists take
+/// long, and the kernel answers netlink only once other programs' changes of the network are done.
+///
+/// It runs what is spawned on the handle until the process ends; if it ends before, the receiver fails.
+fn start_thread(name: &str) -> Result<(Handle, oneshot::Receiver<()>)> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .with_context(|| format!("cannot start a runtime for {name}"))?;
+    let handle = runtime.handle().clone();
+    let (runs, ended) = oneshot::channel();
+    let run = move || {
+        let _runs: oneshot::Sender<()> = runs;
+        runtime.block_on(future::pending::<()>());
+    };
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .with_context(|| format!("cannot start a thread for {name}"))?;
+    Ok((handle, ended))
 }
 
 /// The client, made on the thread that its requests are sent from.

@@ -1,7 +1,7 @@
 //! The kernel side and its life cycle.
 //!
 //! `object` is loaded over the maps in `pins` · TCX `links` or `clsact` filters hook interfaces and `socket_lb` hooks cgroups,
-//! over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device` and `xdp_tags` permit it · `chain` lists
+//! over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device` permits it · `chain` lists
 //! the programs there · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
@@ -20,7 +20,6 @@ mod pins;
 mod socket_lb;
 mod xdp;
 mod xdp_device;
-mod xdp_tags;
 
 pub use bpf::failed_with;
 pub use chain::Chain;

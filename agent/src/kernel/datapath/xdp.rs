@@ -3,8 +3,8 @@
 //! XDP loses no protection.
 
 use super::pins::Pins;
-use super::xdp_device::{Device, XdpMode};
-use super::{Datapath, bpf, links, object, xdp_tags};
+use super::xdp_device::{Device, XdpMode, hides_tags};
+use super::{Datapath, bpf, links, object};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{HashMap, MapData};
 use aya_obj::generated::bpf_attach_type;
@@ -162,7 +162,7 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
         device.interface.kind
     );
     ensure!(
-        !xdp_tags::are_hidden(interface),
+        !hides_tags(interface),
         "XDP would not see VLAN tags: the device takes them off (ethtool -K {interface} rxvlan off), or --xdp driver if there are none"
     );
     Ok(())

@@ -43,16 +43,6 @@ pub fn number(octets: &[u8], path: &[u16]) -> Option<u64> {
     (1..=8).contains(&value.len()).then(|| value.iter().fold(0, number))
 }
 
-/// The number at the end of a path, whose 2, 4 or 8 octets are in the machine's order.
-#[must_use]
-pub fn native(octets: &[u8], path: &[u16]) -> Option<u64> {
-    let value = at(octets, path)?;
-    let two = || value.try_into().map(|octets| u16::from_ne_bytes(octets).into());
-    let four = || value.try_into().map(|octets| u32::from_ne_bytes(octets).into());
-    let eight = || value.try_into().map(u64::from_ne_bytes);
-    two().or_else(|_| four()).or_else(|_| eight()).ok()
-}
-
 /// The text at the end of a path, which ends with a zero.
 #[must_use]
 pub fn string(octets: &[u8], path: &[u16]) -> Option<String> {
@@ -76,14 +66,6 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_the_machines_order_have_2_4_or_8_octets() {
-        assert_eq!(native(&attribute(1, &7_u16.to_ne_bytes()), &[1]), Some(7));
-        assert_eq!(native(&attribute(1, &7_u32.to_ne_bytes()), &[1]), Some(7));
-        assert_eq!(native(&attribute(1, &7_u64.to_ne_bytes()), &[1]), Some(7));
-        assert_eq!(native(&attribute(1, &[7; 3]), &[1]), None);
-    }
-
-    #[test]
     fn text_is_read_back_as_it_was_written() {
         for name in ["", "abc", "kube-proxy"] {
             assert_eq!(string(&text(2, name), &[2]).as_deref(), Some(name));
@@ -99,7 +81,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_octets_make_the_parser_panic(octets: Vec<u8>, path: Vec<u16>) {
-            let _ = (number(&octets, &path), native(&octets, &path), string(&octets, &path));
+            let _ = (number(&octets, &path), string(&octets, &path));
         }
     }
 }
