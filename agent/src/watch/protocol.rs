@@ -22,9 +22,10 @@ pub(super) const RELIST: Duration = Duration::from_secs(5);
 pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_millis(2500);
 
 /// One request to the API server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Step {
     /// The complete list as events, then changes (KEP-3157 `WatchList`, the server's default since 1.34).
+    #[default]
     Stream,
     /// The complete list in pages.
     Pages,
@@ -68,9 +69,8 @@ pub(super) struct Protocol {
     pub(super) highest: u64,
     /// How many objects exist as of `highest`, as far as the watch has shown; none if that is not certain.
     pub(super) objects: Option<usize>,
-    paged: bool,
-    /// The pages of a list outlasted the server's history: the next list has but one.
-    unpaged: bool,
+    /// How everything is listed. Where the pages of a list outlasted the server's history, the next list has but one.
+    lists: Step,
     answered: bool,
     /// The request has shown something after the list.
     followed: bool,
@@ -85,16 +85,17 @@ impl Protocol {
         (self.answered, self.followed) = (false, false);
         match self.version {
             Some(version) => Step::Watch(version),
-            None if self.unpaged => Step::List,
-            None if self.paged => Step::Pages,
-            None => Step::Stream,
+            None => self.lists,
         }
     }
 
     /// Takes in a complete list as of `version`.
     pub(super) fn listed(&mut self, version: u64, objects: usize) {
         (self.version, self.highest, self.objects) = (Some(version), version, Some(objects));
-        (self.answered, self.unpaged) = (true, false);
+        self.answered = true;
+        if self.lists == Step::List {
+            self.lists = Step::Pages;
+        }
     }
 
     /// Takes in an event or a bookmark of a stream of changes.
@@ -121,7 +122,10 @@ impl Protocol {
         }
         let listing = self.version.is_none();
         let unanswered = end == End::Silent && !self.answered;
-        self.paged |= listing && (unanswered || matches!(end, End::Closed | End::Unsupported));
+        let is_unusable = unanswered || matches!(end, End::Closed | End::Unsupported);
+        if listing && is_unusable && self.lists == Step::Stream {
+            self.lists = Step::Pages;
+        }
         let mut wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         match end {
             End::Listed | End::Unsupported => return Duration::ZERO,
@@ -132,8 +136,10 @@ impl Protocol {
             }
             End::Expired => {
                 self.version = None;
-                // As client-go's pager does (`FullListIfExpired`).
-                self.unpaged = listing && self.paged;
+                if listing && self.lists == Step::Pages {
+                    // As client-go's pager does (`FullListIfExpired`).
+                    self.lists = Step::List;
+                }
                 // The server answers: earlier failures are no reason to wait now.
                 self.failures = 0;
                 let is_outage = wait / 2 >= RELIST;
