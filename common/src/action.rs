@@ -157,7 +157,7 @@ impl DenialCount {
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn of(&mut self, outcome: Outcome) -> Option<&mut Count> {
+    pub const fn get_mut(&mut self, outcome: Outcome) -> Option<&mut Count> {
         match outcome {
             Outcome::Observed => Some(&mut self.observed),
             Outcome::Dropped => Some(&mut self.dropped),
@@ -170,14 +170,14 @@ impl DenialCount {
 
     /// Each outcome with its count.
     pub fn each(mut self) -> impl Iterator<Item = (Outcome, Count)> {
-        Outcome::of_denials().filter_map(move |outcome| Some((outcome, *self.of(outcome)?)))
+        Outcome::of_denials().filter_map(move |outcome| Some((outcome, *self.get_mut(outcome)?)))
     }
 
     /// The sum over processors.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (outcome, more) in other.each() {
-            if let Some(count) = self.of(outcome) {
+            if let Some(count) = self.get_mut(outcome) {
                 *count = count.plus(more);
             }
         }
@@ -215,7 +215,7 @@ mod tests {
 
         let mut counts = DenialCount::default();
         for outcome in Outcome::ALL {
-            if let Some(count) = counts.of(outcome) {
+            if let Some(count) = counts.get_mut(outcome) {
                 assert_eq!(*count, Count::default(), "{outcome} shares its count");
                 *count = Count::one(1, false);
             } else {

@@ -100,7 +100,7 @@ impl Connection4 {
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn of(packet: &Packet) -> Self {
+    pub const fn from_packet(packet: &Packet) -> Self {
         Self {
             client: packet.src.words()[3],
             backend: packet.dst.words()[3],
@@ -117,7 +117,7 @@ impl Connection6 {
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn of(packet: &Packet) -> Self {
+    pub const fn from_packet(packet: &Packet) -> Self {
         Self {
             client: packet.src.words(),
             backend: packet.dst.words(),
@@ -134,7 +134,7 @@ impl Socket4 {
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn of(cookie: u64, packet: &Packet) -> Self {
+    pub const fn from_cookie(cookie: u64, packet: &Packet) -> Self {
         Self { cookie, backend: packet.dst.words()[3], backend_port: packet.dst_port.to_be(), reserved: 0 }
     }
 }
@@ -144,7 +144,7 @@ impl Socket6 {
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn of(cookie: u64, packet: &Packet) -> Self {
+    pub const fn from_cookie(cookie: u64, packet: &Packet) -> Self {
         Self {
             cookie,
             backend: packet.dst.words(),
@@ -231,10 +231,10 @@ mod tests {
             transport_at: 20,
         };
         // SAFETY: 14 octets without padding.
-        let octets: [u8; 14] = unsafe { core::mem::transmute(Connection4::of(&packet)) };
+        let octets: [u8; 14] = unsafe { core::mem::transmute(Connection4::from_packet(&packet)) };
         assert_eq!(octets, [10, 0, 1, 2, 10, 0, 2, 3, 0, 80, 0x12, 0x34, 6, 0]);
         // SAFETY: 16 octets without padding.
-        let octets: [u8; 16] = unsafe { core::mem::transmute(Socket4::of(7, &packet)) };
+        let octets: [u8; 16] = unsafe { core::mem::transmute(Socket4::from_cookie(7, &packet)) };
         assert_eq!(octets, [7, 0, 0, 0, 0, 0, 0, 0, 10, 0, 2, 3, 0, 80, 0, 0]);
     }
 

@@ -142,7 +142,9 @@ impl Entry {
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as parse")]
 fn hides_protocol(packet: &Packet) -> bool {
-    packet.transport == Transport::Fragment && !packet.dst.is_v4() && Extension::of(packet.protocol).is_some()
+    packet.transport == Transport::Fragment
+        && !packet.dst.is_v4()
+        && Extension::from_number(packet.protocol).is_some()
 }
 
 #[inline(always)]

@@ -26,7 +26,7 @@ impl<K: PartialEq, V> Keyed<K, V> {
 
     /// The value, if it is the one of this key.
     #[must_use]
-    pub fn of(self, key: &K) -> Option<V> {
+    pub fn value_of(self, key: &K) -> Option<V> {
         (self.key == *key).then_some(self.value)
     }
 }
@@ -57,6 +57,6 @@ mod tests {
     #[test]
     fn the_value_of_another_key_is_none() {
         let entry = Keyed { key: 7, value: 1 };
-        assert_eq!((entry.of(&7), entry.of(&8)), (Some(1), None));
+        assert_eq!((entry.value_of(&7), entry.value_of(&8)), (Some(1), None));
     }
 }

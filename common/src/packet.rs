@@ -186,7 +186,7 @@ fn parse_ipv6<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Pac
     }
     let mut at = offset + 40;
     for _ in 0..=MAX_EXTENSIONS {
-        let (next, length) = match Extension::of(protocol) {
+        let (next, length) = match Extension::from_number(protocol) {
             None => {
                 let (src_port, dst_port, transport) = parse_transport(bytes, at, protocol)?;
                 return Some(Packet {
@@ -244,7 +244,7 @@ pub(crate) enum Extension {
 impl Extension {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub(crate) const fn of(next_header: u8) -> Option<Self> {
+    pub(crate) const fn from_number(next_header: u8) -> Option<Self> {
         match next_header {
             0 | 43 | 60 => Some(Self::Options),
             44 => Some(Self::Fragment),

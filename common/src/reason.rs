@@ -82,7 +82,7 @@ impl<T> PerReason<T> {
     {
         let mut all = Self::default();
         for reason in Reason::TO_DENY {
-            if let Some(own) = all.of(reason) {
+            if let Some(own) = all.get_mut(reason) {
                 *own = value(reason);
             }
         }
@@ -102,7 +102,7 @@ impl<T> PerReason<T> {
 
     /// That of a reason; `None` for [`Reason::Nothing`].
     #[must_use]
-    pub fn of(&mut self, reason: Reason) -> Option<&mut T> {
+    pub fn get_mut(&mut self, reason: Reason) -> Option<&mut T> {
         match reason {
             Reason::Nothing => None,
             Reason::DeadBackend => Some(&mut self.dead_backend),
@@ -122,9 +122,9 @@ mod tests {
         let mut all = PerReason::of_each(|reason| reason as u32);
         let start = (&raw const all).cast::<u32>();
         for reason in Reason::TO_DENY {
-            let own: *const u32 = all.of(reason).unwrap();
+            let own: *const u32 = all.get_mut(reason).unwrap();
             assert_eq!(own, start.wrapping_add(reason as usize - 1), "{reason}");
-            assert_eq!(all.of(reason).copied(), Some(reason as u32));
+            assert_eq!(all.get_mut(reason).copied(), Some(reason as u32));
         }
         assert!(size_of::<PerReason<u32>>() == 4 * PER_REASON && PER_REASON.is_power_of_two());
     }

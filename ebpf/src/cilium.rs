@@ -64,9 +64,9 @@ pub extern "C" fn translated() -> u32 {
 #[inline(always)]
 fn reversal(packet: &Packet, place: u32) -> Option<u16> {
     let entry = if packet.dst.is_v4() {
-        CILIUM_CT4.get_value_ptr_mut(place, &Connection4::of(packet))
+        CILIUM_CT4.get_value_ptr_mut(place, &Connection4::from_packet(packet))
     } else {
-        CILIUM_CT6.get_value_ptr_mut(place, &Connection6::of(packet))
+        CILIUM_CT6.get_value_ptr_mut(place, &Connection6::from_packet(packet))
     };
     // SAFETY: an entry of a map, which stays readable for the run of the program; every bit pattern is a ConnectionEntry.
     entry.map(|entry| unsafe { (&raw const (*entry).reversal).read_volatile() })
@@ -101,11 +101,11 @@ pub extern "C" fn connected(context: *mut __sk_buff) -> u32 {
 #[inline(always)]
 fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> bool {
     let vip = if packet.dst.is_v4() {
-        let found = CILIUM_SK4.get_value_ptr_mut(generation, &Socket4::of(cookie, packet));
+        let found = CILIUM_SK4.get_value_ptr_mut(generation, &Socket4::from_cookie(cookie, packet));
         // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
     } else {
-        let found = CILIUM_SK6.get_value_ptr_mut(generation, &Socket6::of(cookie, packet));
+        let found = CILIUM_SK6.get_value_ptr_mut(generation, &Socket6::from_cookie(cookie, packet));
         // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
     };

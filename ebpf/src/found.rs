@@ -19,7 +19,7 @@ pub enum Found {
 impl Found {
     /// Reads the number of a global function.
     #[inline(always)]
-    pub const fn of(number: u32) -> Self {
+    pub const fn from_number(number: u32) -> Self {
         match number {
             1 => Self::Unreadable,
             2 => Self::Direct,

@@ -27,7 +27,7 @@ pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
 
 #[inline(always)]
 fn look(context: *mut __sk_buff, view: &View) -> Option<Glance> {
-    glance(&Linear::of(context)?, view)
+    glance(&Linear::from_context(context)?, view)
 }
 
 /// Whether the frame needs a verdict before its skb is made.
@@ -42,7 +42,7 @@ pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
 fn glance(frame: &Linear, view: &View) -> Option<Glance> {
     let buckets = maps::buckets(view.flows != 0)?;
     let has_sources = view.flows != 0 || view.terminated != 0;
-    let source = |words| if has_sources { buckets.of(words) } else { 0 };
+    let source = |words| if has_sources { buckets.flags_at(words) } else { 0 };
     match frame.ether_type() {
         IPV4 => {
             let [first, _, time_to_live, src, dst] = frame.words::<5>(0)?;
@@ -50,7 +50,7 @@ fn glance(frame: &Linear, view: &View) -> Option<Glance> {
             (first.to_ne_bytes()[0] >> 4 == 4).then_some(())?;
             Some(Glance {
                 src: source(v4(src)),
-                dst: buckets.of(v4(dst)),
+                dst: buckets.flags_at(v4(dst)),
                 protocol: time_to_live.to_ne_bytes()[1],
                 is_v6: false,
             })
@@ -60,7 +60,7 @@ fn glance(frame: &Linear, view: &View) -> Option<Glance> {
             (first.to_ne_bytes()[0] >> 4 == 6).then_some(())?;
             Some(Glance {
                 src: source([s0, s1, s2, s3]),
-                dst: buckets.of([d0, d1, d2, d3]),
+                dst: buckets.flags_at([d0, d1, d2, d3]),
                 protocol: second.to_ne_bytes()[2],
                 is_v6: true,
             })

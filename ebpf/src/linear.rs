@@ -17,7 +17,7 @@ pub struct Linear {
 impl Linear {
     /// Of a TC program.
     #[inline(always)]
-    pub fn of(context: *mut __sk_buff) -> Option<Self> {
+    pub fn from_context(context: *mut __sk_buff) -> Option<Self> {
         // SAFETY: fields of the program's own context.
         let (start, end, protocol, length) = unsafe {
             (

@@ -20,7 +20,7 @@ impl<'a> Link<'a> {
     /// Finds out whether the device has Ethernet headers: where there is none, the first octet of the frame is that of
     /// the IP header. Only a test write shows it; the octet is restored afterwards.
     #[inline(always)]
-    pub fn of(skb: &'a Skb) -> Option<Self> {
+    pub fn from_skb(skb: &'a Skb) -> Option<Self> {
         let mut link = Self { skb, length: 0 };
         let [first]: [u8; 1] = link.load(0)?;
         let [network]: [u8; 1] = skb.read(0)?;

@@ -206,7 +206,7 @@ pub struct OrphanIp {
 /// The entry of an address whose last pod is dead and that is unused. GATE spares most lookups: nearly all sources have none.
 #[inline(always)]
 pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
-    if buckets(false).is_some_and(|buckets| buckets.of(addr.words()) & Gate::TERMINATED == 0) {
+    if buckets(false).is_some_and(|buckets| buckets.flags_at(addr.words()) & Gate::TERMINATED == 0) {
         return None;
     }
     let entry = TERMINATED.get_ptr_mut(addr)?;

@@ -18,7 +18,7 @@ pub fn note<const TEST: bool>(context: *mut __sk_buff) {
     }
     let own = if TEST { read_test_entry() } else { read_entry(context) };
     // conntrack has the denied endpoint for a packet of a redirected flow.
-    if Found::of(own) != Found::Unreadable {
+    if Found::from_number(own) != Found::Unreadable {
         give_way(context);
     }
 }

@@ -11,7 +11,8 @@ use epguard_common::{Flow, Role};
 /// What is recorded about the packet in the scratch map. `TEST`: conntrack's entry is that of `TEST_ENTRY`.
 #[inline(always)]
 pub fn find<const TEST: bool>(context: *mut __sk_buff) -> Found {
-    let found = Found::of(if TEST { conntrack::read_test_entry() } else { conntrack::read_entry(context) });
+    let found =
+        Found::from_number(if TEST { conntrack::read_test_entry() } else { conntrack::read_entry(context) });
     match found {
         Found::Conntrack => found,
         Found::Unreadable if is_redirected_here() => Found::Direct,

@@ -167,7 +167,7 @@ fn forward(skb: &Skb) -> Option<i32> {
     };
     (ifindex != 0).then_some(())?;
     let backend = &destination()?.backend;
-    let mut link = Link::of(skb)?;
+    let mut link = Link::from_skb(skb)?;
     link.readdress(packet, true, (backend.addr, backend.port))?;
     // SAFETY: takes numbers only.
     Some(unsafe { bpf_redirect_neigh(ifindex, null_mut(), 0, 0) } as i32)
@@ -178,7 +178,7 @@ fn forward(skb: &Skb) -> Option<i32> {
 fn record(skb: &Skb) -> Option<()> {
     let (packet, vip) = aimed()?;
     let backend = &destination()?.backend;
-    let [d0, d1, d2, s0, s1, s2] = Link::of(skb)?.ethernet()?;
+    let [d0, d1, d2, s0, s1, s2] = Link::from_skb(skb)?.ethernet()?;
     let back = Return {
         target: packet.dst,
         ifindex: skb.ifindex(),

@@ -112,7 +112,7 @@ extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
 /// Parses a packet of the usual shape into the scratch map; false for any other.
 #[inline(always)]
 fn parse_usual(context: *mut __sk_buff) -> bool {
-    let packet = Linear::of(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
+    let packet = Linear::from_context(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
     packet.filter(|packet| packet.protocol != ICMPV6).is_some_and(keep)
 }
 

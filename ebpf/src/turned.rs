@@ -63,7 +63,7 @@ fn backward(skb: &Skb) -> Option<i32> {
     if let Some(proof) = proof(skb, packet) {
         entry.answered(proof);
     }
-    let mut link = Link::of(skb)?;
+    let mut link = Link::from_skb(skb)?;
     link.readdress(packet, false, (back.target, back.target_port))?;
     link.set_ethernet(back.ethernet)?;
     skb.make_answer();

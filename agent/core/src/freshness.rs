@@ -131,7 +131,7 @@ impl Freshness {
 
     /// Age of one watch, and what proved it fresh.
     #[must_use]
-    pub fn of(&self, id: Watched, now: Duration) -> Option<(Duration, Proof)> {
+    pub fn age_of(&self, id: Watched, now: Duration) -> Option<(Duration, Proof)> {
         let (as_of, by) = self.watches.get(&id)?.proven?;
         Some((now.saturating_sub(as_of), by))
     }

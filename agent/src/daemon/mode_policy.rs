@@ -127,7 +127,7 @@ impl NodeModes {
             };
             let mut reasons = flags.reasons;
             for (reason, mode) in &wanted.reasons {
-                if let Some(own) = reasons.of(*reason) {
+                if let Some(own) = reasons.get_mut(*reason) {
                     *own = *mode;
                 }
             }
@@ -148,7 +148,7 @@ impl Modes {
     fn lower(mut self, mut other: Self) -> Self {
         self.mode = self.mode.lower(other.mode);
         for reason in Reason::TO_DENY {
-            if let (Some(own), Some(other)) = (self.reasons.of(reason), other.reasons.of(reason)) {
+            if let (Some(own), Some(other)) = (self.reasons.get_mut(reason), other.reasons.get_mut(reason)) {
                 *own = own.lower(*other);
             }
         }

@@ -149,7 +149,7 @@ fn the_config_map_of_the_modes() {
             assert!(modes.mode <= flags.0, "a map with an error raised the mode");
             for reason in Reason::ALL {
                 let mut before = flags.1;
-                assert!(modes.reasons.of(reason) <= before.of(reason), "{reason:?} was raised");
+                assert!(modes.reasons.get_mut(reason) <= before.get_mut(reason), "{reason:?} was raised");
             }
         }
     });

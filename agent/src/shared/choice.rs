@@ -22,7 +22,7 @@ impl Choice {
     pub fn applied_to(&self, mut actions: ReasonActions) -> ReasonActions {
         for reason in Reason::TO_DENY {
             if self.reason.is_none_or(|only| only == reason)
-                && let Some(action) = actions.of(reason)
+                && let Some(action) = actions.get_mut(reason)
             {
                 *action = self.action;
             }

@@ -111,7 +111,7 @@ impl<O: Object> Entry<O> {
     fn of(raw: O::Raw<'_>) -> anyhow::Result<Self> {
         let (name, version) = (raw.as_ref().name(), version(raw.as_ref().version())?);
         let mut ignored = Ignored::new();
-        let object = O::of(raw, &mut ignored);
+        let object = O::from_raw(raw, &mut ignored);
         Ok(Self { name, version, object, ignored })
     }
 }

@@ -70,7 +70,7 @@ const BLOCK: u32 = 16;
 fn copied<R: Rewrite>(frame: &mut R, from: u32, to: u32) -> Option<Sum> {
     match copy(frame, from, to) {
         FAILED => None,
-        sum => Some(Sum::of(sum)),
+        sum => Some(Sum::of_words(sum)),
     }
 }
 

@@ -18,7 +18,7 @@ impl Sum {
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "as parse")]
-    pub const fn of(words: u64) -> Self {
+    pub const fn of_words(words: u64) -> Self {
         Self(words)
     }
 

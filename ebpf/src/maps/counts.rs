@@ -55,7 +55,7 @@ pub fn count_denied<const INTERRUPTED: bool>(
     // SAFETY: fields of this CPU's own value, which stays writable for the run of the program.
     let count = unsafe {
         (&raw mut (*counts).last_ns).write_volatile(now_ns);
-        (&mut *counts).of(outcome)
+        (&mut *counts).get_mut(outcome)
     };
     if let Some(count) = count {
         add::<INTERRUPTED>(count, one);

@@ -25,7 +25,7 @@ pub fn buckets(with_flows: bool) -> Option<Buckets> {
 impl Buckets {
     /// The bits of an address's bucket.
     #[inline(always)]
-    pub fn of(self, words: [u32; 4]) -> u8 {
+    pub fn flags_at(self, words: [u32; 4]) -> u8 {
         // SAFETY: as in `buckets`.
         unsafe { self.0.add(bucket(words) & (BUCKETS - 1)).read_volatile() }
     }

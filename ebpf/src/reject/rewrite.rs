@@ -13,7 +13,7 @@ impl<'a> Turned<'a> {
     /// An skb of any device.
     #[inline(always)]
     pub fn new(skb: &'a Skb) -> Option<Self> {
-        Link::of(skb).map(Self)
+        Link::from_skb(skb).map(Self)
     }
 
     /// Swaps the Ethernet addresses.

@@ -43,7 +43,7 @@ impl Object for ListedSlice {
 
     type Raw<'a> = RawSlice<'a>;
 
-    fn of(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_raw(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw = raw.named()?;
         let namespace = &raw.metadata.namespace;
         Ok(Self {

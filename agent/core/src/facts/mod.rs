@@ -136,13 +136,13 @@ pub trait Object: Clone + Send + 'static {
     /// Makes the object of its JSON. Adds the annotations that it could not read to `ignored`.
     ///
     /// Fails only if it has no name or no UID.
-    fn of(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable>;
+    fn from_raw(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable>;
 
     /// Reads one object as it stands in a list or a watch event.
     ///
-    /// Fails as [`Object::of`] does, and if it isn't of the API's shape at all.
+    /// Fails as [`Object::from_raw`] does, and if it isn't of the API's shape at all.
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        Self::of(parse(json)?, ignored)
+        Self::from_raw(parse(json)?, ignored)
     }
 
     /// The fact that a narrow list shows; none for a kind of which none is asked for.

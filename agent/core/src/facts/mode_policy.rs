@@ -42,7 +42,7 @@ impl Object for ModePolicy {
 
     type Raw<'a> = RawConfigMap<'a>;
 
-    fn of(raw: RawConfigMap<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_raw(raw: RawConfigMap<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let RawConfigMap { metadata, data } = raw;
         if metadata.name.is_empty() {
             return Err(Unreadable::because("ConfigMap without a name"));

@@ -20,7 +20,7 @@ impl Object for Namespace {
 
     type Raw<'a> = RawNamespace<'a>;
 
-    fn of(raw: RawNamespace<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_raw(raw: RawNamespace<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let RawNamespace { metadata } = raw;
         if metadata.name.is_empty() {
             return Err(Unreadable::because("Namespace without a name"));

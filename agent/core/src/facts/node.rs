@@ -97,7 +97,7 @@ impl Object for Node {
 
     type Raw<'a> = RawNode<'a>;
 
-    fn of(raw: RawNode<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_raw(raw: RawNode<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         if raw.metadata.name.is_empty() {
             return Err(Unreadable::because("Node without a name"));
         }

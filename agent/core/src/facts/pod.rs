@@ -79,7 +79,7 @@ impl Object for Pod {
         Some(Fact::PodsOf(part))
     }
 
-    fn of(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_raw(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         let mirror = raw.metadata.annotations.contains_key("kubernetes.io/config.mirror");
         let (uid_state, doubt) = raw.uid_state(mirror);

@@ -137,7 +137,7 @@ impl Object for Service {
 
     type Raw<'a> = RawService<'a>;
 
-    fn of(raw: RawService<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_raw(raw: RawService<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         Ok(Self {
             uid,

@@ -80,7 +80,7 @@ impl PodName {
 
     /// The name of a pod object.
     #[must_use]
-    pub fn of(pod: &Pod) -> Self {
+    pub fn of_pod(pod: &Pod) -> Self {
         let (namespace, name) = &pod.name;
         Self::new(namespace.as_str(), name.as_str())
     }
@@ -115,7 +115,7 @@ impl Object for Slice {
         Some(Fact::SlicesOf(part))
     }
 
-    fn of(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_raw(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let raw = raw.named()?;
         let RawSlice { metadata, ports, .. } = &raw;
         let endpoints = raw.addresses().map(|address| endpoint(&address, &metadata.namespace));

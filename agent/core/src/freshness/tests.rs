@@ -28,7 +28,7 @@ fn a_view_is_as_old_as_its_least_fresh_watch() {
     freshness.proven(Pods, s(120), Confirmation);
     assert_eq!(freshness.least_fresh(), Some((Nodes, Some(s(100)))));
     assert_eq!(freshness.age(s(125)), Some(s(25)));
-    assert_eq!(freshness.of(Pods, s(125)), Some((s(5), Confirmation)));
+    assert_eq!(freshness.age_of(Pods, s(125)), Some((s(5), Confirmation)));
     assert_eq!(freshness.deadline(s(125)), Some(s(130)));
     assert_eq!(freshness.deadline(s(130)), None);
 }
@@ -60,7 +60,7 @@ fn a_late_answer_never_makes_a_watch_older() {
     let mut freshness = both(100);
     freshness.proven(Pods, s(110), Confirmation);
     freshness.proven(Pods, s(105), Confirmation);
-    assert_eq!(freshness.of(Pods, s(110)), Some((s(0), Confirmation)));
+    assert_eq!(freshness.age_of(Pods, s(110)), Some((s(0), Confirmation)));
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl History {
 
     /// The history of an IP, with its current view. The caller fills in the clocks and the mode.
     #[must_use]
-    pub fn of(&self, ip: Addr, view: View) -> Chronicle {
+    pub fn chronicle(&self, ip: Addr, view: View) -> Chronicle {
         let ring = self.ips.get(&ip);
         let steps = ring.into_iter().flat_map(|ring| ring.steps.iter().cloned());
         let began_ms = milliseconds(self.began.unwrap_or_default());
@@ -177,7 +177,7 @@ mod tests {
 
     /// resourceVersions of the steps, and whether earlier ones were dropped.
     fn of(history: &History, last: u16) -> (Vec<u64>, bool) {
-        let chronicle = history.of(ip(last), View::default());
+        let chronicle = history.chronicle(ip(last), View::default());
         (chronicle.steps.iter().map(|step| step.rv).collect(), chronicle.truncated)
     }
 

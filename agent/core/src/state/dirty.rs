@@ -268,7 +268,7 @@ impl Dirty {
                 self.service(name);
             }
         }
-        let named = cluster.endpoint_index.of_name(PodName::of(pod));
+        let named = cluster.endpoint_index.of_name(PodName::of_pod(pod));
         let listed = cluster.endpoint_index.of_pod(pod.uid);
         let services: BTreeSet<&Name> = named.chain(listed).map(|(service, _)| service).collect();
         for name in services {

@@ -5,7 +5,7 @@ use epguard_common::{Action, Reason, ReasonActions, Terminated};
 /// The action for packets of a denial, by the rules of the datapath: its own one, or that which the operator chose for
 /// its reason.
 pub(super) fn of_denial(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'static str {
-    let chosen = chosen.of(reason).map_or(Action::Unset, |action| *action);
+    let chosen = chosen.get_mut(reason).map_or(Action::Unset, |action| *action);
     name(own.or(chosen))
 }
 

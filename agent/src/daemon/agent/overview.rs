@@ -162,7 +162,7 @@ impl Agent {
     }
 
     fn with_age(&self, id: Watched, watch: Watch, now: Duration) -> Watch {
-        let (age, by) = self.lease.view.of(id, now).unzip();
+        let (age, by) = self.lease.view.age_of(id, now).unzip();
         let silent = self.denies() && self.lease.view.is_stale(id, now);
         let not_proven = || "connected, but not proven fresh in time".to_owned();
         Watch {
@@ -222,7 +222,7 @@ impl Agent {
             now_ms: u64::try_from(clocks.boot.as_millis()).unwrap_or(u64::MAX),
             wall_ms: milliseconds(clocks.real),
             mode,
-            ..self.history.of(ip, self.state.view(ip))
+            ..self.history.chronicle(ip, self.state.view(ip))
         };
         Status {
             history: Some(Box::new(chronicle)),

@@ -45,7 +45,7 @@ impl ReasonArgs {
     pub fn modes(&self) -> ReasonModes {
         let mut modes = maps::default_modes();
         for (reason, mode) in &self.reason_mode {
-            if let Some(own) = modes.of(*reason) {
+            if let Some(own) = modes.get_mut(*reason) {
                 *own = *mode;
             }
         }

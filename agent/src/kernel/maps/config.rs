@@ -88,7 +88,7 @@ impl ConfigMap {
         };
         let mode = config.mode;
         let own = Reason::TO_DENY.into_iter().filter_map(|reason| {
-            let own = config.reasons.of(reason)?;
+            let own = config.reasons.get_mut(reason)?;
             Some((reason, own.lower(mode)))
         });
         own.collect()
@@ -149,7 +149,7 @@ pub fn interface_number(name: &str) -> Result<u32> {
 /// The modes in force: of a reason the lower of its own and the node's.
 fn shown(mut config: Config, reason: Option<Reason>) -> String {
     let mode = config.mode;
-    let mut of = |reason: Reason| match config.reasons.of(reason).copied() {
+    let mut of = |reason: Reason| match config.reasons.get_mut(reason).copied() {
         Some(own) if own > mode => format!("{} (its own mode is {own})", mode.as_str(), own = own.as_str()),
         own => own.map_or("", Mode::as_str).to_owned(),
     };
@@ -168,7 +168,7 @@ fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
         return Config { mode, reasons, ..config };
     };
     for modes in [&mut config.reasons, &mut config.configured] {
-        if let Some(own) = modes.of(reason) {
+        if let Some(own) = modes.get_mut(reason) {
             *own = mode;
         }
     }
@@ -176,7 +176,7 @@ fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
 }
 
 fn without(mut config: Config, reason: Reason) -> Config {
-    if let Some(mode) = config.reasons.of(reason) {
+    if let Some(mode) = config.reasons.get_mut(reason) {
         *mode = mode.lower(Mode::Observe);
     }
     config
@@ -184,7 +184,7 @@ fn without(mut config: Config, reason: Reason) -> Config {
 
 fn demoted(mut config: Config) -> Vec<Reason> {
     let mut lowered = Reason::TO_DENY.to_vec();
-    lowered.retain(|reason| config.reasons.of(*reason) < config.configured.of(*reason));
+    lowered.retain(|reason| config.reasons.get_mut(*reason) < config.configured.get_mut(*reason));
     lowered
 }
 

@@ -30,7 +30,7 @@ where
 
     /// The value of a key.
     pub fn get(&self, key: &K) -> Result<V, MapError> {
-        self.0.get(key, 0)?.of(key).ok_or(MapError::KeyNotFound)
+        self.0.get(key, 0)?.value_of(key).ok_or(MapError::KeyNotFound)
     }
 
     pub(super) fn insert(&mut self, key: K, value: impl Into<V>, flags: u64) -> Result<(), MapError> {
@@ -51,7 +51,7 @@ where
     /// the list may begin anew.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<(K, V), MapError>> {
         self.0.iter().filter_map(|entry| match entry {
-            Ok((key, entry)) => entry.of(&key).map(|value| Ok((key, value))),
+            Ok((key, entry)) => entry.value_of(&key).map(|value| Ok((key, value))),
             Err(error) => Some(Err(error)),
         })
     }

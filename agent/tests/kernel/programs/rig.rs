@@ -214,7 +214,7 @@ impl Rig {
         Keyed<K, V>: Pod,
     {
         let map: HashMap<&mut MapData, K, Keyed<K, V>> = self.map(map).try_into().unwrap();
-        map.get(key, 0).ok()?.of(key)
+        map.get(key, 0).ok()?.value_of(key)
     }
 
     /// Puts a value in as the agent does: behind its key.

@@ -163,13 +163,13 @@ impl Cluster {
             EndpointStep::Of(number) => {
                 let pod = nth(&self.pods, *number);
                 let listed = |pod: &Pod| {
-                    let name = Some(PodName::of(pod));
+                    let name = Some(PodName::of_pod(pod));
                     pod.ips.iter().map(|ip| (*ip, Some(pod.uid), name)).collect()
                 };
                 pod.map_or(vec![], listed)
             }
             EndpointStep::Stray(ip, target, named) => {
-                let named = target.and(self.pods.get(&pod_uid(*named)).map(PodName::of));
+                let named = target.and(self.pods.get(&pod_uid(*named)).map(PodName::of_pod));
                 vec![(*ip, *target, named)]
             }
         });

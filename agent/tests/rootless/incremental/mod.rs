@@ -187,7 +187,7 @@ impl Run {
         let replaces = |pod: &Pod| {
             let at = || listed.iter().filter(|endpoint| endpoint.ip == ip && endpoint.target.is_some());
             let meant = || at().filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
-            let is_named = at().any(|endpoint| endpoint.target_name == Some(PodName::of(pod)));
+            let is_named = at().any(|endpoint| endpoint.target_name == Some(PodName::of_pod(pod)));
             let stands_in = service.selector.is_none() || meant().any(|meant| !service.selects(meant));
             let is_replica = pod.workload.is_some() && meant().any(|meant| meant.workload == pod.workload);
             pod.name.0 == name.0 && (is_named || stands_in && is_replica)

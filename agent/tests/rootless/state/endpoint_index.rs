@@ -116,7 +116,7 @@ proptest! {
             let all: BTreeSet<&Listed> = naive.last.keys().collect();
             for number in 0..NUMBERS {
                 let service: Name = ("shop".into(), number.to_string().into());
-                let found = index.of(&service).flat_map(|(endpoint, targets)| {
+                let found = index.endpoints_of(&service).flat_map(|(endpoint, targets)| {
                     targets.keys().map(|target| (service.clone(), *endpoint, target))
                 });
                 let found: Vec<Listed> = found.collect();

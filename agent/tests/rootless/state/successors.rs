@@ -24,7 +24,7 @@ fn listing(target: &Pod) -> Slice {
         endpoints: vec![SliceEndpoint {
             ip: X,
             target: Some(target.uid),
-            target_name: Some(PodName::of(target)),
+            target_name: Some(PodName::of_pod(target)),
             ready: true,
         }],
         ..slice("web", &[])

@@ -118,7 +118,7 @@ fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
     while history.lacks(&world.state) {
         note(&mut history, &mut world);
     }
-    let steps = |ip: &Addr| history.of(*ip, View::default()).steps.len();
+    let steps = |ip: &Addr| history.chronicle(*ip, View::default()).steps.len();
     assert_eq!(ips.iter().map(steps).collect::<Vec<_>>(), vec![1; 200]);
 }
 

@@ -78,7 +78,7 @@ impl Breaker {
         let mut known = self.known.remove(service).unwrap_or_default();
         let mut not_plain = self.not_plain.remove(service).unwrap_or_default();
         let before: Vec<_> = ips.iter().map(|ip| held(&known, *ip)).collect();
-        let needs = Needs::of(cluster, service);
+        let needs = Needs::new(cluster, service);
         for ip in ips {
             let proven: BTreeMap<&Endpoint, &Proven> = at(denials, service, *ip).collect();
             for endpoint in endpoints(&known, *ip) {
@@ -133,7 +133,7 @@ impl Breaker {
     /// Services with pending denials that may wait for the list.
     pub fn waiting(&self, cluster: &ClusterIndex, list: &ReceivedList) -> impl Iterator<Item = &Name> {
         let concerned = self.known.iter().filter(move |(service, known)| {
-            let needs = Needs::of(cluster, service);
+            let needs = Needs::new(cluster, service);
             let pending =
                 known.iter().filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));
             let waiting = pending.filter(|(_, pending)| pending.waits.contains(&list.kind));
@@ -174,7 +174,7 @@ impl Breaker {
             if namespace.replace(&service.0) != Some(&service.0) {
                 room = TURN;
             }
-            let needs = Needs::of(cluster, service);
+            let needs = Needs::new(cluster, service);
             let pending = known.iter().filter(|(_, known)| known.proven);
             let pending =
                 pending.filter_map(|(endpoint, known)| Some((endpoint.ip, known.pending.as_ref()?)));

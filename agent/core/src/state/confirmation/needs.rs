@@ -24,7 +24,7 @@ pub(in crate::state) struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    pub(in crate::state) fn of(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
+    pub(in crate::state) fn new(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
         let known = cluster.service(service);
         Self {
             cluster,
@@ -52,7 +52,7 @@ impl<'a> Needs<'a> {
             if narrow.is_empty() {
                 needs.push(Opinion::whole(*kind));
             }
-            needs.extend(narrow.into_iter().map(|selection| Opinion::of(*kind, selection)));
+            needs.extend(narrow.into_iter().map(|selection| Opinion::narrow(*kind, selection)));
         }
         needs
     }

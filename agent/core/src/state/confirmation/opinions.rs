@@ -45,7 +45,7 @@ pub struct Opinion {
 
 impl Opinion {
     /// A narrow list.
-    pub(in crate::state) fn of(kind: Watched, selection: Selection) -> Self {
+    pub(in crate::state) fn narrow(kind: Watched, selection: Selection) -> Self {
         let selection = Some(selection);
         Self { kind, selection }
     }
@@ -87,7 +87,7 @@ impl ReceivedList {
     }
 
     /// The list that a fact is, if it is one.
-    pub fn of(fact: &Fact) -> Option<Self> {
+    pub fn from_fact(fact: &Fact) -> Option<Self> {
         let (kind, selection, sent) = match fact {
             Fact::PodsOf(part) => (Watched::Pods, &part.selection, part.sent),
             Fact::SlicesOf(part) => (Watched::EndpointSlices, &part.selection, part.sent),

@@ -279,7 +279,7 @@ impl ClusterIndex {
             let (mut is_unknown, mut is_selected) = (false, false);
             // Most endpoints of an IP name the same pod.
             let mut last = None;
-            for (endpoint, targets) in self.endpoint_index.of(name) {
+            for (endpoint, targets) in self.endpoint_index.endpoints_of(name) {
                 for (target, listing) in targets.iter() {
                     if target.is_some() && listing.is_foreign() {
                         return true;

@@ -17,7 +17,7 @@ pub(in crate::state) struct Quota<K> {
 
 impl<K: Borrow<str> + Eq + Hash> Quota<K> {
     /// An empty table.
-    pub(in crate::state) fn of(capacity: usize) -> Self {
+    pub(in crate::state) fn with_capacity(capacity: usize) -> Self {
         let of = Counts::default();
         Self { capacity, of }
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_namespace_takes_at_most_half_of_the_free_room() {
-        let mut quota = Quota::of(1000);
+        let mut quota = Quota::with_capacity(1000);
         assert_eq!(fill(&mut quota, "large", 5000), 500);
         assert_eq!(fill(&mut quota, "other", 5000), 250);
         assert_eq!(fill(&mut quota, "small", 10), 10);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn several_entries_are_admitted_together_or_not_at_all() {
-        let mut quota = Quota::of(10);
+        let mut quota = Quota::with_capacity(10);
         assert!(quota.admits("large", 10) && !quota.admits("large", 11));
         quota.take("large", 8);
         assert!(quota.admits("small", 2) && !quota.admits("small", 3));

@@ -36,7 +36,7 @@ struct LeftOut {
 impl Vips {
     /// An empty index, for a node with these addresses.
     pub(in crate::state) fn new(own: Vec<Addr>) -> Self {
-        Self { own, owners: HashMap::new(), room: Quota::of(OF_ALL), left_out: LeftOut::default() }
+        Self { own, owners: HashMap::new(), room: Quota::with_capacity(OF_ALL), left_out: LeftOut::default() }
     }
 
     /// Adds the VIPs of a Service, all or none.
@@ -47,7 +47,7 @@ impl Vips {
             return;
         }
         self.room.take(namespace.clone(), count);
-        let vips: Vec<Vip> = self.of(service).collect();
+        let vips: Vec<Vip> = self.vips_of(service).collect();
         for vip in vips {
             let owners = self.owners.entry(vip).or_default();
             if owners.last() != Some(&service.name) {
@@ -72,7 +72,7 @@ impl Vips {
             return;
         }
         self.room.give_back(&service.name.0, self.count(service));
-        let vips: Vec<Vip> = self.of(service).collect();
+        let vips: Vec<Vip> = self.vips_of(service).collect();
         for vip in vips {
             if let Some(owners) = self.owners.get_mut(&vip) {
                 owners.retain(|owner| *owner != service.name);
@@ -89,7 +89,7 @@ impl Vips {
         service: &'a Service,
     ) -> impl Iterator<Item = Vip> + 'a {
         let left_out = self.left_out.services.contains(&service.name);
-        let vips = self.of(service).take_while(move |_| !left_out);
+        let vips = self.vips_of(service).take_while(move |_| !left_out);
         vips.filter(|vip| self.owners.get(vip).is_none_or(|owners| owners.len() == 1))
             .filter(|vip| !self.left_out.may_claim(vip))
     }
@@ -106,7 +106,7 @@ impl Vips {
         &'a self,
         service: &'a Service,
     ) -> Option<impl Iterator<Item = &'a Name>> {
-        let owners = self.of(service).filter_map(|vip| self.owners.get(&vip));
+        let owners = self.vips_of(service).filter_map(|vip| self.owners.get(&vip));
         let others = owners.flatten().filter(|owner| **owner != service.name);
         (!self.left_out.services.contains(&service.name)).then_some(others)
     }
@@ -121,7 +121,7 @@ impl Vips {
         take_turn(&self.left_out.services, &mut self.left_out.last, most)
     }
 
-    fn of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
+    fn vips_of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
         service.ports.iter().flat_map(move |port| {
             let vip = move |addr: &Addr, number| Vip {
                 addr: *addr,

@@ -49,7 +49,7 @@ impl<'a> Own<'a> {
     pub fn contains(&self, pod: &Pod) -> bool {
         let index = &self.cluster.endpoint_index;
         self.service.selects(pod)
-            || self.is_of_meant_namespace(pod) && self.names.contains(&PodName::of(pod))
+            || self.is_of_meant_namespace(pod) && self.names.contains(&PodName::of_pod(pod))
             || index.ips_of(pod.uid).any(|ip| index.lists(self.name, ip, pod.uid))
             || self.stands_in(pod) && self.cluster.proves_nothing(self.service)
     }

@@ -33,7 +33,7 @@ impl State {
         }
         self.start_over_if_revived(now, &mut fact);
         let levelled = self.cluster.pods.listed;
-        match Objects::of(&mut self.cluster, fact) {
+        match Objects::from_list(&mut self.cluster, fact) {
             Ok(objects) => {
                 self.task = Some(Task::Apply(objects));
                 let mut dirty = Dirty::default();
@@ -195,7 +195,7 @@ impl State {
     }
 
     fn apply_one(&mut self, now: Duration, fact: Fact) {
-        let list = ReceivedList::of(&fact);
+        let list = ReceivedList::from_fact(&fact);
         let levelled = self.cluster.pods.listed;
         let mut dirty = match fact {
             Fact::Presence(presence) => {

@@ -296,7 +296,10 @@ impl State {
     pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
         let mut wanted = self.breaker.wanted_opinions(&self.cluster);
         if self.has_doubtful_deaths() {
-            wanted.insert(Opinion::of(Watched::Pods, Selection::OnNode(self.node().into())), BTreeSet::new());
+            wanted.insert(
+                Opinion::narrow(Watched::Pods, Selection::OnNode(self.node().into())),
+                BTreeSet::new(),
+            );
         }
         let spread = self.spread();
         self.opinions.take_due(now, &wanted, spread)

@@ -48,7 +48,7 @@ pub(in crate::state) struct Rest<T> {
 impl Objects {
     /// The objects of a fact, if it is a list of many.
     #[allow(clippy::result_large_err, reason = "the error is the fact itself, which goes on")]
-    pub(in crate::state) fn of(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
+    pub(in crate::state) fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
@@ -59,11 +59,11 @@ impl Objects {
             }
             Fact::Slice(Change::Reset(slices)) => {
                 let known = cluster.endpoint_index.slices.keys();
-                Self::Slices(Rest::of(slices, known, |slice| &slice.name))
+                Self::Slices(Rest::new(slices, known, |slice| &slice.name))
             }
             Fact::Service(Change::Reset(services)) => {
                 let known = cluster.services().map(|(name, _)| name);
-                Self::Services(Rest::of(services, known, |service| &service.name))
+                Self::Services(Rest::new(services, known, |service| &service.name))
             }
             other => return Err(other),
         })
@@ -113,7 +113,7 @@ impl Pods {
 }
 
 impl<T> Rest<T> {
-    fn of<'a>(listed: Vec<T>, known: impl Iterator<Item = &'a Name>, name: impl Fn(&T) -> &Name) -> Self {
+    fn new<'a>(listed: Vec<T>, known: impl Iterator<Item = &'a Name>, name: impl Fn(&T) -> &Name) -> Self {
         let names: HashSet<&Name> = listed.iter().map(&name).collect();
         let gone: Vec<Name> = known.filter(|known| !names.contains(known)).cloned().collect();
         Self { listed: listed.into_iter(), gone: gone.into_iter() }

@@ -35,14 +35,14 @@ pub struct Alternatives {
 
 impl Alternatives {
     /// All live endpoints of a Service that are not denied themselves; none if it does not ask for redirects.
-    pub fn of(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> Self {
+    pub fn find(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> Self {
         let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
         let mut ports: HashMap<(u16, Protocol), Port> = HashMap::new();
         if !service.redirects() {
             return Self::default();
         }
         let denied = denied(denials, &service.name);
-        for (endpoint, targets) in cluster.endpoint_index.of(&service.name).take(MOST) {
+        for (endpoint, targets) in cluster.endpoint_index.endpoints_of(&service.name).take(MOST) {
             let current = || targets.values().filter(|listing| listing.is_current());
             for listing in current() {
                 let known = ports.entry((endpoint.port, endpoint.protocol)).or_default();

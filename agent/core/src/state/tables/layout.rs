@@ -49,10 +49,10 @@ impl Layout {
             last: Name::default(),
             rivals: BTreeMap::new(),
             suspects: HashMap::new(),
-            ips: Quota::of(capacity::SUSPECTS),
-            denied: Quota::of(capacity::DENIED),
-            services: Quota::of(capacity::SERVICES),
-            backends: Quota::of(capacity::BACKENDS),
+            ips: Quota::with_capacity(capacity::SUSPECTS),
+            denied: Quota::with_capacity(capacity::DENIED),
+            services: Quota::with_capacity(capacity::SERVICES),
+            backends: Quota::with_capacity(capacity::BACKENDS),
         }
     }
 
@@ -191,7 +191,7 @@ impl Layout {
         if self.actions.insert(name.clone(), asked) == Some(asked) && !service.redirects() {
             return;
         }
-        let alternatives = Alternatives::of(of.cluster, of.denials, service);
+        let alternatives = Alternatives::find(of.cluster, of.denials, service);
         for ((_, endpoint), _) in of.denials_of(name) {
             let key = key(endpoint, number);
             if !self.tables.denied.contains_key(&key) {

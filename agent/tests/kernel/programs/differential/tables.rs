@@ -134,12 +134,12 @@ impl Tables {
 
     /// The lower of the node's mode and the reason's.
     pub fn mode(&self, reason: Reason) -> Mode {
-        let own = self.config.reasons.clone().of(reason).copied();
+        let own = self.config.reasons.clone().get_mut(reason).copied();
         self.config.mode.min(own.unwrap_or(Mode::Off))
     }
 
     pub fn action(&self, reason: Reason) -> Action {
-        self.config.actions.clone().of(reason).copied().unwrap_or(Action::Unset)
+        self.config.actions.clone().get_mut(reason).copied().unwrap_or(Action::Unset)
     }
 
     /// The denial of an endpoint for a Service.

@@ -65,7 +65,7 @@ impl Default for EndpointIndex {
             places: Places::default(),
             ips: SortedMap::default(),
             remembered: Remembered::default(),
-            room: Quota::of(OF_ALL),
+            room: Quota::with_capacity(OF_ALL),
             left_out: LeftOut::default(),
         }
     }
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_namespace_fills_at_most_half_of_the_index_and_gets_room_that_is_given_back() {
-        let mut endpoint_index = EndpointIndex { room: Quota::of(8), ..EndpointIndex::default() };
+        let mut endpoint_index = EndpointIndex { room: Quota::with_capacity(8), ..EndpointIndex::default() };
         let mut now = Duration::from_secs(1);
         let mut list = |namespace, name, endpoints| {
             endpoint_index.show(now, slice(namespace, name, endpoints));

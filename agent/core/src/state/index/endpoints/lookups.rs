@@ -21,7 +21,7 @@ impl EndpointIndex {
     }
 
     /// All sockets of a Service.
-    pub fn of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    pub fn endpoints_of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         self.services.get(service).into_iter().flat_map(Endpoints::all)
     }
 
@@ -29,14 +29,14 @@ impl EndpointIndex {
     #[must_use]
     pub fn has_more_ips(&self, service: &Name, than: usize) -> bool {
         let mut last = None;
-        let ips = self.of(service).map(|(endpoint, _)| endpoint.ip);
+        let ips = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
         ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
     }
 
     /// The IPs of a Service.
     #[must_use]
     pub fn ips(&self, service: &Name) -> BTreeSet<Addr> {
-        self.of(service).map(|(endpoint, _)| endpoint.ip).collect()
+        self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip).collect()
     }
 
     /// Where a pod is, or was, listed.

@@ -9,7 +9,7 @@ use std::time::Duration;
 impl PodIndex {
     /// Pods that are terminating, or have ended.
     pub fn leaving(&self) -> impl Iterator<Item = &Record> {
-        self.of(self.leaving.iter())
+        self.records_of(self.leaving.iter())
     }
 
     /// Pods that the API no longer shows.

@@ -71,24 +71,24 @@ impl PodIndex {
 
     /// Possible holders: pods that may hold an IP that the API does not show.
     pub fn possible_holders(&self) -> impl Iterator<Item = &Record> {
-        self.of(self.places.possible_holders())
+        self.records_of(self.places.possible_holders())
     }
 
     /// The possible holders of a namespace.
     pub fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Record> {
-        self.of(self.places.possible_holders_in(namespace))
+        self.records_of(self.places.possible_holders_in(namespace))
     }
 
     /// The live pods of a node, without those of its own network.
     pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        let on_node = self.of(self.places.on_node(node));
+        let on_node = self.records_of(self.places.on_node(node));
         on_node.filter(|record| record.is_live() && !record.pod.host_network)
     }
 
     /// The dead pods of a node that the API shows, without those of its own network.
     pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
         let is_dead = |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
-        self.of(self.places.on_node(node)).filter(is_dead)
+        self.records_of(self.places.on_node(node)).filter(is_dead)
     }
 
     /// The live ones of [`PodIndex::claimants`].
@@ -102,7 +102,10 @@ impl PodIndex {
         claims.filter_map(|(ip, uid)| Some((ip, self.get(uid)?)))
     }
 
-    pub(super) fn of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {
+    pub(super) fn records_of<'a>(
+        &'a self,
+        pods: impl Iterator<Item = &'a Uid>,
+    ) -> impl Iterator<Item = &'a Record> {
         pods.filter_map(|uid| self.get(*uid))
     }
 
@@ -141,7 +144,7 @@ impl PodIndex {
 
     /// The pods that the API shows and that a selection matches.
     pub(in crate::state) fn selected(&self, selection: &Selection) -> impl Iterator<Item = &Record> {
-        let around = self.of(self.places.around(selection));
+        let around = self.records_of(self.places.around(selection));
         around.filter(|record| selection.has_pod(&record.pod))
     }
 
