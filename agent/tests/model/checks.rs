@@ -130,18 +130,22 @@ fn is_wrong_for(
 /// Whether a pod is who the Service's clients shall reach at an IP.
 fn is_own(world: &World, service: &Service, holder: &Pod, object: &PodObject, ip: Ip) -> bool {
     let same_namespace = holder.namespace == service.namespace;
-    let replaces = |slice: &str, name: &str, uid: &str| {
+    let mut slices = world.objects.slices_of(service);
+    let has_foreign = slices.any(|(name, slice)| {
+        !name.contains("-auto") && slice.endpoints.iter().any(|endpoint| endpoint.target.is_some())
+    });
+    let replaces = |name: &str, uid: &str| {
         let mut pods = world.cluster.pods.iter();
         let is_of_its_owner = |pod: &Pod| pod.uid == uid && pod.app == holder.app;
-        let is_selectors = service.selects.is_some() && slice.contains("-auto");
-        name == holder.name || !is_selectors && object.stands_in() && pods.any(is_of_its_owner)
+        let is_any = service.selects.is_none() || has_foreign;
+        name == holder.name || is_any && object.stands_in() && pods.any(is_of_its_owner)
     };
     let selected = service.selects == Some(object.app) && same_namespace;
-    let mut listed = world.objects.listed_in(service, ip);
-    let listed_at = listed.any(|(slice, endpoint)| match &endpoint.target {
+    let mut listed = world.objects.listed(service, ip);
+    let listed_at = listed.any(|endpoint| match &endpoint.target {
         None => true,
         Some((_, uid)) if uid == "uid-of-another-cluster" || *uid == holder.uid => true,
-        Some((name, uid)) => same_namespace && replaces(slice, name, uid),
+        Some((name, uid)) => same_namespace && replaces(name, uid),
     });
     selected || listed_at
 }
@@ -178,11 +182,13 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
     // An agent that starts then cannot know of an end that the API shows no more.
     let is_unknown = |pod: &PodObject, ip| shows(pod, ip) && pod.is_terminal() && !is_shown_over(pod);
     let is_plain = |denied: &&Denied| {
-        if world.objects.pods.values().any(|pod| is_unknown(pod, denied.ip)) {
+        let services: Vec<&Service> = denied.vip.into_iter().flat_map(|vip| called(world, vip)).collect();
+        let is_of = |namespace: &str| services.iter().any(|service| service.namespace == namespace);
+        let mut pods = world.objects.pods.iter();
+        if pods.any(|((namespace, _), pod)| is_of(namespace) && is_unknown(pod, denied.ip)) {
             return false;
         }
-        let services = denied.vip.into_iter().flat_map(|vip| called(world, vip));
-        let mut listed = services.flat_map(|service| world.objects.listed(service, denied.ip));
+        let mut listed = services.iter().flat_map(|service| world.objects.listed(service, denied.ip));
         listed.all(|endpoint| {
             let target = endpoint.target.as_ref();
             target.is_some_and(|(_, uid)| {

@@ -256,23 +256,18 @@ impl Objects {
         self.pods.iter().find(|(_, pod)| pod.uid == uid)
     }
 
-    /// The endpoints that the slices of a Service list at an IP.
-    pub fn listed<'a>(&'a self, service: &'a Service, ip: Ip) -> impl Iterator<Item = &'a Endpoint> {
-        self.listed_in(service, ip).map(|(_, endpoint)| endpoint)
-    }
-
-    /// The same, each with the name of its slice.
-    pub fn listed_in<'a>(
-        &'a self,
-        service: &'a Service,
-        ip: Ip,
-    ) -> impl Iterator<Item = (&'a str, &'a Endpoint)> {
+    /// The slices of a Service, by name.
+    pub fn slices_of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = (&'a String, &'a Slice)> {
         let slices = self.slices.iter().filter(|((namespace, _), slice)| {
             *namespace == service.namespace && slice.service == service.name
         });
-        let endpoints = slices
-            .flat_map(|((_, name), slice)| slice.endpoints.iter().map(move |endpoint| (&**name, endpoint)));
-        endpoints.filter(move |(_, endpoint)| endpoint.ip == ip)
+        slices.map(|((_, name), slice)| (name, slice))
+    }
+
+    /// The endpoints that they list at an IP.
+    pub fn listed<'a>(&'a self, service: &'a Service, ip: Ip) -> impl Iterator<Item = &'a Endpoint> {
+        let endpoints = self.slices_of(service).flat_map(|(_, slice)| &slice.endpoints);
+        endpoints.filter(move |endpoint| endpoint.ip == ip)
     }
 }
 

@@ -53,9 +53,9 @@ pub struct SlicePort {
     pub protocol: Protocol,
 }
 
-/// The name of a port, unique within its Service; only its hash is kept, for there are as many as endpoints.
+/// The name of a port, unique within its Service; only a hash of 32 bits is kept, for there are as many as endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PortName(u64);
+pub struct PortName(u32);
 
 impl PortName {
     /// The name as the API writes it; empty where the Service has one port only.
@@ -63,7 +63,8 @@ impl PortName {
     pub fn new(name: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
-        Self(hasher.finish())
+        let hash = hasher.finish();
+        Self((hash ^ hash >> 32) as u32)
     }
 }
 

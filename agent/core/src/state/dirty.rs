@@ -113,14 +113,14 @@ impl Dirty {
 
     /// Adds what a change of the endpoints of Services concerns.
     pub fn changed_endpoints(&mut self, cluster: &mut ClusterIndex, touched: Touched) {
-        let mut unselected = BTreeSet::new();
+        let mut unselected = touched.foreign;
         for (uid, ip, service) in &touched.places {
             cluster.index_stale_at(*uid, service, *ip);
-            if self.listed(cluster, service, *uid, None) || cluster.endpoint_index.has_foreign(service, *ip) {
-                unselected.insert(service);
+            if self.listed(cluster, service, *uid, None) {
+                unselected.insert(service.clone());
             }
         }
-        for service in unselected {
+        for service in &unselected {
             self.unselective(cluster, service);
         }
         for (service, ip) in touched.pairs {

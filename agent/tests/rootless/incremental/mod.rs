@@ -182,13 +182,17 @@ impl Run {
     fn is_alive(&self, name: &Name, ip: Addr) -> bool {
         let service = &self.cluster.services[name];
         let slices = self.cluster.slices.values();
-        let own = slices.filter(|slice| slice.service.as_ref() == Some(name));
-        let listed: Vec<_> = own.flat_map(|slice| &slice.endpoints).collect();
+        let own: Vec<_> = slices.filter(|slice| slice.service.as_ref() == Some(name)).collect();
+        let listed: Vec<_> = own.iter().flat_map(|slice| &slice.endpoints).collect();
+        let has_foreign = own
+            .iter()
+            .any(|slice| slice.foreign && slice.endpoints.iter().any(|endpoint| endpoint.target.is_some()));
         let replaces = |pod: &Pod| {
             let at = || listed.iter().filter(|endpoint| endpoint.ip == ip && endpoint.target.is_some());
             let meant = || at().filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
             let is_named = at().any(|endpoint| endpoint.target_name == Some(PodName::of_pod(pod)));
-            let stands_in = service.selector.is_none() || meant().any(|meant| !service.selects(meant));
+            let stands_in =
+                service.selector.is_none() || has_foreign || meant().any(|meant| !service.selects(meant));
             let is_replica = pod.workload.is_some() && meant().any(|meant| meant.workload == pod.workload);
             pod.name.0 == name.0 && (is_named || stands_in && is_replica)
         };

@@ -281,7 +281,7 @@ impl ClusterIndex {
             let mut last = None;
             for (endpoint, targets) in self.endpoint_index.endpoints_of(name) {
                 for (target, listing) in targets.iter() {
-                    if target.is_some() && listing.is_foreign() {
+                    if target.is_some() && listing.foreign {
                         return true;
                     }
                     let is_new = last.replace((endpoint.ip, target)) != Some((endpoint.ip, target));

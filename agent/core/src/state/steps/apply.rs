@@ -188,6 +188,10 @@ impl State {
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
         fresh.task = None;
+        let services: Vec<Name> = fresh.cluster.services().map(|(name, _)| name.clone()).collect();
+        for name in &services {
+            fresh.cluster.note_unselective(name);
+        }
         let everything = Dirty::of_all(&fresh.cluster);
         fresh.apply_consequences(now, everything);
         while fresh.run_step(now, usize::MAX) {}

@@ -28,11 +28,11 @@ pub(in crate::state) struct Revivals {
     deaths: BTreeMap<Uid, Death>,
 }
 
-/// A dead pod, and where Services list it or did recently.
+/// A dead pod, and where Services list it or did recently, each with whether a slice of another writer does.
 #[derive(Debug, Clone)]
 struct Death {
     record: Record,
-    listed: Vec<(Name, Endpoint)>,
+    listed: Vec<(Name, Endpoint, bool)>,
 }
 
 impl Revivals {
@@ -80,8 +80,8 @@ impl Revivals {
         let deaths = std::mem::take(&mut self.deaths);
         let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
             cluster.pods.keep_dead(record);
-            for (service, endpoint) in listed {
-                cluster.endpoint_index.record(now, &service, endpoint, uid);
+            for (service, endpoint, foreign) in listed {
+                cluster.endpoint_index.record(now, &service, (endpoint, foreign), uid);
             }
             uid
         });
@@ -94,8 +94,9 @@ impl Revivals {
             let uid = record.pod.uid;
             let listed = endpoint_index.of_pod(uid).flat_map(|(service, ip)| {
                 let endpoints = endpoint_index.at(service, ip);
-                let named = endpoints.filter(|(_, targets)| targets.contains(uid));
-                named.map(|(endpoint, _)| (service.clone(), *endpoint))
+                let named = endpoints
+                    .filter_map(move |(endpoint, targets)| Some((endpoint, targets.get(Some(uid))?)));
+                named.map(|(endpoint, listing)| (service.clone(), *endpoint, listing.foreign))
             });
             let death = Death { listed: listed.collect(), record: record.clone() };
             self.deaths.insert(uid, death);

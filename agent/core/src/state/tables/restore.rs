@@ -82,6 +82,6 @@ fn restore_denial(
     let restored = cluster.pods.get(denial.dead_uid);
     if restored.is_some_and(|record| record.uid_state == UidState::Dead) {
         let endpoint = Endpoint { ip: target.addr, port: target.port, protocol };
-        cluster.endpoint_index.record(now, service, endpoint, denial.dead_uid);
+        cluster.endpoint_index.record(now, service, (endpoint, false), denial.dead_uid);
     }
 }

@@ -48,14 +48,14 @@ pub struct Listing {
     pub last: Moment,
     /// Which of the Service's ports it stands for.
     pub port: Port,
-    rare: Option<Box<Rare>>,
+    /// A slice that the `EndpointSlice` controller did not write lists it, or did.
+    pub foreign: bool,
+    past: Option<Box<Past>>,
 }
 
 /// What few listings have.
 #[derive(Debug, Clone, Default)]
-struct Rare {
-    /// A slice that the `EndpointSlice` controller did not write lists it, or did.
-    foreign: bool,
+struct Past {
     /// The last packet aimed at it while it was denied.
     hit: Moment,
     /// When a slice listed it as ready last, if none does now.
@@ -104,28 +104,20 @@ impl Listing {
     /// When it was last listed or a packet was last aimed at it, if no slice lists it now.
     #[must_use]
     pub fn used(&self) -> Moment {
-        let hit = self.rare.as_ref().map(|rare| rare.hit);
+        let hit = self.past.as_ref().map(|past| past.hit);
         self.last.max(hit.unwrap_or_default())
     }
 
     /// Notes a packet aimed at it while it was denied.
     pub fn hit(&mut self, now: Duration) {
-        self.rare.get_or_insert_default().hit = now.into();
+        self.past.get_or_insert_default().hit = now.into();
     }
 
     /// Adds a slice that lists it.
     pub fn add(&mut self, ready: bool, foreign: bool) {
         self.slices += 1;
         self.ready += u32::from(ready);
-        if foreign {
-            self.rare.get_or_insert_default().foreign = true;
-        }
-    }
-
-    /// True if a slice that the `EndpointSlice` controller did not write lists it, or did.
-    #[must_use]
-    pub fn is_foreign(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.foreign)
+        self.foreign |= foreign;
     }
 
     /// Takes away a slice that listed it.
@@ -136,7 +128,7 @@ impl Listing {
             self.ready = self.ready.saturating_sub(1);
         }
         if ready && self.ready == 0 {
-            self.rare.get_or_insert_default().ready = Some(now.into());
+            self.past.get_or_insert_default().ready = Some(now.into());
         }
     }
 
@@ -148,16 +140,14 @@ impl Listing {
         self.slices += other.slices;
         self.ready += other.ready;
         self.port.merge(other.port);
-        if other.is_foreign() {
-            self.rare.get_or_insert_default().foreign = true;
-        }
+        self.foreign |= other.foreign;
     }
 
     /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].
     #[must_use]
     pub fn is_recently_ready(&self, now: Duration) -> bool {
         let recently = |last: Moment| now.saturating_sub(last.into()) < RECENTLY;
-        let last = self.rare.as_ref().and_then(|rare| rare.ready);
+        let last = self.past.as_ref().and_then(|past| past.ready);
         self.ready > 0 || last.is_some_and(recently)
     }
 }

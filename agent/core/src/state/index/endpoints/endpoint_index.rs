@@ -43,6 +43,8 @@ pub struct Touched {
     pub pairs: BTreeSet<(Name, Addr)>,
     /// Pods that are named there, or were until now.
     pub places: BTreeSet<(Uid, Addr, Name)>,
+    /// Services whose pods a slice of another writer lists from now on.
+    pub foreign: BTreeSet<Name>,
 }
 
 impl Touched {
@@ -54,6 +56,7 @@ impl Touched {
     pub(in crate::state) fn extend(&mut self, other: Self) {
         self.pairs.extend(other.pairs);
         self.places.extend(other.places);
+        self.foreign.extend(other.foreign);
     }
 }
 
@@ -132,7 +135,7 @@ impl EndpointIndex {
     }
 
     /// Adds a dead pod at the place where a Service once listed it, in a restore.
-    pub fn record(&mut self, now: Duration, service: &Name, endpoint: Endpoint, uid: Uid) {
+    pub fn record(&mut self, now: Duration, service: &Name, (endpoint, foreign): (Endpoint, bool), uid: Uid) {
         let endpoints = self.services.entry(service.clone()).or_default();
         let target = Some(uid);
         let listing = Listing::default();
@@ -142,6 +145,7 @@ impl EndpointIndex {
         }
         if let Some(listing) = endpoints.get_mut(&endpoint, target) {
             listing.last = now.into();
+            listing.foreign |= foreign;
         }
         self.room.take(service.0.clone(), new);
         self.ips.insert((endpoint.ip, service.clone()), ());
@@ -221,6 +225,9 @@ impl EndpointIndex {
             for (endpoint, shown, _) in part.named() {
                 self.remembered.remove(service, endpoint, shown.target);
             }
+        }
+        if part.foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
+            touched.foreign.insert(service.clone());
         }
         let mut renamed = BTreeSet::new();
         for shown in &part.endpoints {

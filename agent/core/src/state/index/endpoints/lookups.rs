@@ -120,13 +120,6 @@ impl EndpointIndex {
         targets.any(Listing::is_current)
     }
 
-    /// True if a slice that the `EndpointSlice` controller did not write lists the IP for the Service, or did recently.
-    #[must_use]
-    pub fn has_foreign(&self, service: &Name, ip: Addr) -> bool {
-        let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
-        targets.any(Listing::is_foreign)
-    }
-
     /// Whether a slice of the Service lists a pod at the IP now.
     #[must_use]
     pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
