@@ -94,6 +94,12 @@ pub(crate) fn slice_service(slice: &Value) -> Option<String> {
     Some(format!("{}/{service}", meta["namespace"].as_str()?))
 }
 
+/// Whether the EndpointSlice controller writes the slice.
+pub(crate) fn is_controllers(slice: &Value) -> bool {
+    let labels = &slice["metadata"]["labels"];
+    labels["endpointslice.kubernetes.io/managed-by"] == "endpointslice-controller.k8s.io"
+}
+
 /// The addresses of a slice that are IPs.
 pub(crate) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
     let fqdn = slice["addressType"] == "FQDN";

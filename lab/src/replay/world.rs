@@ -5,7 +5,9 @@ use super::{
     stream::{ApiEvent, Change, Kind, Listed, Object, WATCHED},
     subject::Key,
 };
-use crate::object::{self, endpoints, has_selector, lists_name_of, ports, selects, slice_service, workload};
+use crate::object::{
+    self, endpoints, has_selector, is_controllers, lists_name_of, ports, selects, slice_service, workload,
+};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -134,7 +136,10 @@ impl World {
         let listed = || slices().flat_map(|slice| endpoints(slice)).filter_map(|endpoint| endpoint.uid);
         let selects_all = || {
             let mut live = listed().filter(|uid| self.standing(uid) == Standing::Live);
-            has_selector(service) && live.all(|uid| selects(service, &self.pods[uid].object))
+            has_selector(service)
+                && live.all(|uid| selects(service, &self.pods[uid].object))
+                && slices()
+                    .all(|slice| is_controllers(slice) || endpoints(slice).all(|one| one.uid.is_none()))
         };
         selects(service, pod)
             || listed().any(|uid| Some(uid) == object::uid(pod))

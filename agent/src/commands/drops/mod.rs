@@ -88,7 +88,8 @@ impl Filter {
 #[derive(Debug)]
 pub struct Follower {
     begun: Instant,
-    counted: BTreeMap<String, Value>,
+    /// Packets, bytes and openings of each kind.
+    counted: BTreeMap<String, [u64; COUNTS.len()]>,
 }
 
 /// The fields of an entry that count packets. Those in [`OF_PACKETS`] are of its packets, too, and all others are its kind.
@@ -110,24 +111,24 @@ impl Follower {
             return Vec::new();
         }
         let (before, mut new) = (std::mem::take(&mut self.counted), Vec::new());
-        let number = |entry: &Value, field: &str| entry[field].as_u64().unwrap_or(0);
         for entry in now.iter().rev().filter(|entry| entry.is_object()) {
             let kind = kind(entry.clone());
-            let is_new = u128::from(number(entry, "firstMsAgo")) <= self.begun.elapsed().as_millis();
+            let counts = COUNTS.map(|field| entry[field].as_u64().unwrap_or(0));
+            let first = entry["firstMsAgo"].as_u64().unwrap_or(0);
+            let is_new = u128::from(first) <= self.begun.elapsed().as_millis();
             let counted = match before.get(&kind) {
                 // Fewer than before: it is counted anew.
-                Some(counted) => {
-                    Some(counted).filter(|_| number(counted, COUNTS[0]) <= number(entry, COUNTS[0]))
-                }
-                None => Some(entry).filter(|_| !is_new),
+                Some(counted) => Some(counted).filter(|counted| counted[0] <= counts[0]),
+                None => Some(&counts).filter(|_| !is_new),
             };
             let mut added = entry.clone();
-            for field in COUNTS {
-                let before = counted.map_or(0, |counted| number(counted, field));
-                added[field] = number(entry, field).saturating_sub(before).into();
+            for (field, (now, before)) in
+                COUNTS.iter().zip(counts.iter().zip(counted.unwrap_or(&[0; COUNTS.len()])))
+            {
+                added[field] = now.saturating_sub(*before).into();
             }
             new.extend(Some(added).filter(|added| added[COUNTS[0]] != 0));
-            self.counted.insert(kind, entry.clone());
+            self.counted.insert(kind, counts);
         }
         new
     }

@@ -41,8 +41,11 @@ pub async fn run(scope: &Scope) -> Result<ExitCode> {
     }
     let mut comparison = Comparison::default();
     if !asked.answers.is_empty() {
-        let without_agent = std::mem::take(&mut asked.without_agent);
-        comparison = compare(&asked.answers, &without_agent, &fleet.nodes, Policy::read(&fleet).await);
+        comparison = compare(&asked.answers, &asked.without_agent, &fleet.nodes, Policy::read(&fleet).await);
+        if scope.output == Form::Table || scope.output == Form::Wide {
+            // The table has them among the problems.
+            asked.without_agent.clear();
+        }
     }
     let degraded = if comparison.problems.is_empty() { 0 } else { DEGRADED };
     let is_wide = scope.output == Form::Wide;

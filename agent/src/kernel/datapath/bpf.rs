@@ -74,7 +74,7 @@ pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
 pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let mut attr = empty();
-    attr.__bindgen_anon_4.pathname = path.as_ptr().addr() as u64;
+    attr.__bindgen_anon_4.pathname = path.as_ptr().expose_provenance() as u64;
     attr.__bindgen_anon_4.bpf_fd = number(&object);
     // SAFETY: the path ends with 0, and lives until the call returns.
     unsafe { bpf(bpf_cmd::BPF_OBJ_PIN, &mut attr) }.map(drop)
@@ -84,7 +84,7 @@ pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
     let path = c_path(path)?;
     let mut attr = empty();
-    attr.__bindgen_anon_4.pathname = path.as_ptr().addr() as u64;
+    attr.__bindgen_anon_4.pathname = path.as_ptr().expose_provenance() as u64;
     // SAFETY: the path ends with 0, and lives until the call returns.
     match unsafe { bpf(bpf_cmd::BPF_OBJ_GET, &mut attr) } {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -143,7 +143,7 @@ fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Res
     attr.query.__bindgen_anon_1.target_fd = target;
     attr.query.attach_type = attach_type as u32;
     attr.query.query_flags = query_flags;
-    attr.query.prog_ids = ids.as_mut_ptr().addr() as u64;
+    attr.query.prog_ids = ids.as_mut_ptr().expose_provenance() as u64;
     attr.query.__bindgen_anon_2.count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     // SAFETY: `ids` has room for `count` numbers.
     unsafe { bpf(bpf_cmd::BPF_PROG_QUERY, &mut attr) }?;
@@ -173,10 +173,10 @@ pub fn set_inner_map(outer: BorrowedFd<'_>, place: u32, inner: Option<BorrowedFd
     let value = inner.map_or(-1, |inner| inner.as_raw_fd());
     let mut attr = empty();
     attr.__bindgen_anon_2.map_fd = number(&outer);
-    attr.__bindgen_anon_2.key = (&raw const place).addr() as u64;
+    attr.__bindgen_anon_2.key = (&raw const place).expose_provenance() as u64;
     let command = match inner {
         Some(_) => {
-            attr.__bindgen_anon_2.__bindgen_anon_1.value = (&raw const value).addr() as u64;
+            attr.__bindgen_anon_2.__bindgen_anon_1.value = (&raw const value).expose_provenance() as u64;
             bpf_cmd::BPF_MAP_UPDATE_ELEM
         }
         None => bpf_cmd::BPF_MAP_DELETE_ELEM,
@@ -199,7 +199,7 @@ unsafe fn object_info<T>(object: &OwnedFd) -> io::Result<T> {
     let mut attr = empty();
     attr.info.bpf_fd = number(object);
     attr.info.info_len = u32::try_from(size_of::<T>()).unwrap_or_default();
-    attr.info.info = (&raw mut info).addr() as u64;
+    attr.info.info = (&raw mut info).expose_provenance() as u64;
     // SAFETY: the kernel writes at most `info_len` octets of `info`.
     unsafe { bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr) }?;
     Ok(info)
@@ -233,7 +233,7 @@ pub unsafe fn descriptor(raw: libc::c_long) -> io::Result<OwnedFd> {
 ///
 /// # Safety
 ///
-/// `attr` is laid out as the kernel's, without padding. Each pointer in it leads to a buffer that is as large as the
+/// `attr` is laid out as the kernel's, and all of its octets are set: those that no field covers are 0. Each pointer in it leads to a buffer that is as large as the
 /// command assumes, and that lives, and may be written to where the command writes, until the call returns.
 pub unsafe fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: the kernel reads and writes `size_of::<T>()` octets of `attr`; the caller guarantees the rest.

@@ -146,7 +146,7 @@ async fn interfaces() -> anyhow::Result<BTreeMap<u32, Interface>> {
     let mut request = LinkMessage::default();
     let mask = vec![LinkExtentMask::SkipStats];
     request.attributes.push(LinkAttribute::ExtMask(mask));
-    let interfaces =
+    let (interfaces, _) =
         list("network interfaces", RouteNetlinkMessage::GetLink(request), |answer| match answer {
             RouteNetlinkMessage::NewLink(link) => Some(Interface::from(link)),
             _ => None,
@@ -168,11 +168,12 @@ fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Add
 /// All addresses, each with the number of its interface.
 async fn addresses() -> anyhow::Result<Vec<(u32, Addr)>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    list("network addresses", request, |answer| match answer {
+    let (addresses, _) = list("network addresses", request, |answer| match answer {
         RouteNetlinkMessage::NewAddress(address) => Some((address.header.index, local(&address)?)),
         _ => None,
     })
-    .await
+    .await?;
+    Ok(addresses)
 }
 
 /// The address of this node in an address message. On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL`

@@ -176,20 +176,23 @@ impl Seen {
 /// Reads routes and neighbours. Neighbours only if `is_asked`: without a request for the addresses, only routes
 /// matter.
 async fn seen(is_asked: bool) -> anyhow::Result<Seen> {
-    let mut routes = routes(AddressFamily::Inet).await?;
-    routes.extend(self::routes(AddressFamily::Inet6).await?);
-    let held = if is_asked {
-        let ports = Ports::from_iter(neighbours(AddressFamily::Bridge).await?);
-        let neighbours = neighbours(AddressFamily::Unspec).await?;
+    let (mut routes, are_all_4) = routes(AddressFamily::Inet).await?;
+    let (of_6, are_all_6) = self::routes(AddressFamily::Inet6).await?;
+    routes.extend(of_6);
+    let mut held = None;
+    if is_asked {
+        let (ports, are_all_ports) = neighbours(AddressFamily::Bridge).await?;
+        let (neighbours, are_all_neighbours) = neighbours(AddressFamily::Unspec).await?;
+        let ports = Ports::from_iter(ports);
         let answered = neighbours.iter().filter_map(|it| that_answered(it, &ports));
-        Some(routes.iter().filter_map(holder).chain(answered).collect())
-    } else {
-        None
-    };
+        // An entry that cannot be read may lead to any IP.
+        let is_whole = are_all_4 && are_all_6 && are_all_ports && are_all_neighbours;
+        held = is_whole.then(|| routes.iter().filter_map(holder).chain(answered).collect());
+    }
     Ok(Seen { held, defaults: Some(routes.iter().flat_map(defaults).collect()) })
 }
 
-async fn routes(family: AddressFamily) -> anyhow::Result<Vec<RouteMessage>> {
+async fn routes(family: AddressFamily) -> anyhow::Result<(Vec<RouteMessage>, bool)> {
     let mut request = RouteMessage::default();
     request.header.address_family = family;
     list("routes", RouteNetlinkMessage::GetRoute(request), |answer| match answer {
@@ -199,7 +202,7 @@ async fn routes(family: AddressFamily) -> anyhow::Result<Vec<RouteMessage>> {
     .await
 }
 
-async fn neighbours(family: AddressFamily) -> anyhow::Result<Vec<NeighbourMessage>> {
+async fn neighbours(family: AddressFamily) -> anyhow::Result<(Vec<NeighbourMessage>, bool)> {
     let mut request = NeighbourMessage::default();
     request.header.family = family;
     list("neighbours", RouteNetlinkMessage::GetNeighbour(request), |answer| match answer {
