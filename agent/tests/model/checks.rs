@@ -218,8 +218,13 @@ fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, S
     let mut endpoints = world.objects.listed(service, ip).peekable();
     let by_controller = endpoints.peek().is_some();
     let mut meant = ever.iter().filter(|(other, at, _)| other == service && *at == ip);
+    let listed: BTreeSet<&str> = (world.objects.slices_of(service))
+        .flat_map(|(_, slice)| &slice.endpoints)
+        .filter_map(|endpoint| Some(&*endpoint.target.as_ref()?.1))
+        .collect();
     let is_stranger = |namespace: &str, pod: &PodObject| {
-        namespace != service.namespace && shows(pod, ip) && is_settled(world, pod)
+        let is_elsewhere = namespace != service.namespace && !listed.contains(&*pod.uid);
+        is_elsewhere && shows(pod, ip) && is_settled(world, pod)
     };
     let mut pods = world.objects.pods.iter();
     let strangers =
