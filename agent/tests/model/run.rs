@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Within which time of quiet everything provable is denied: a second list, which is asked for after half a second and
-/// within two.
-const QUIET: Duration = Duration::from_secs(5);
+/// within two, and the probe that proves it, of up to four.
+const QUIET: Duration = Duration::from_secs(8);
 /// The same after faults: the longest back-off, a list, a second one.
 const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
 /// Longer than the ten minutes for which an agent keeps the UIDs that slices listed, and its next check.

@@ -63,8 +63,7 @@ impl PortName {
     pub fn new(name: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
-        let hash = hasher.finish();
-        Self((hash ^ hash >> 32) as u32)
+        Self(u32::try_from(hasher.finish() >> 32).unwrap_or_default())
     }
 }
 
