@@ -98,7 +98,10 @@ pub(super) fn endpoint(ip: &str, uid: &str) -> Value {
 /// The one slice of `ns/s`, listing TCP and UDP 8080.
 pub(super) fn slice(endpoints: &Value) -> Value {
     json!({
-        "metadata": {"namespace": "ns", "name": "s-1", "labels": {"kubernetes.io/service-name": "s"}},
+        "metadata": {"namespace": "ns", "name": "s-1", "labels": {
+            "kubernetes.io/service-name": "s",
+            "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+        }},
         "addressType": "IPv4",
         "ports": [{"port": 8080, "protocol": "TCP"}, {"port": 8080, "protocol": "UDP"}],
         "endpoints": endpoints,

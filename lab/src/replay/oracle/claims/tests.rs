@@ -100,18 +100,22 @@ fn where_the_selector_proves_nothing_pods_of_the_meant_pods_workload_are_the_ser
         pod["metadata"]["ownerReferences"] = json!([{"kind": kind, "name": name, "controller": true}]);
         pod
     };
-    let verdict = |kind: &str, name: &str, listed: &str| {
+    let verdict_of = |kind: &str, name: &str, listed: &str, writer: &str| {
         let mut world = Small::listing(dead(of(a(), kind, "pg-54cc")));
         world.apply(Kind::Pod, of(backend("x", "10.244.1.7"), "Job", "other"));
         world.apply(Kind::Pod, backend("y", "10.244.1.8"));
         let slices = json!([endpoint(X, "a"), endpoint("10.244.1.7", listed)]);
-        world.apply(Kind::EndpointSlice, slice(&slices));
+        let mut slice = slice(&slices);
+        slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] = json!(writer);
+        world.apply(Kind::EndpointSlice, slice);
         world.apply(Kind::Pod, of(backend("b", X), kind, name)).verdict()
     };
+    let verdict = |kind, name, listed| verdict_of(kind, name, listed, "endpointslice-controller.k8s.io");
     let own = "a live pod of the Service claims the IP";
     assert_eq!(verdict("ReplicaSet", "pg-54cc", "x"), own);
     assert_eq!(verdict("DaemonSet", "pg-54cc", "x"), own);
     assert_eq!(verdict("DaemonSet", "pg", "x"), "reused");
     assert_eq!(verdict("StatefulSet", "pg-54cc", "x"), "reused");
     assert_eq!(verdict("DaemonSet", "pg-54cc", "y"), "reused");
+    assert_eq!(verdict_of("DaemonSet", "pg-54cc", "y", "another"), own);
 }
