@@ -29,6 +29,14 @@ impl<K, V> Default for SortedMap<K, V> {
     }
 }
 
+impl<K: Ord, V: PartialEq> PartialEq for SortedMap<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<K: Ord, V: Eq> Eq for SortedMap<K, V> {}
+
 impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::default();

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> Services that wait
-//!      -> judge -> denials -> breaker -> Tables
+//!      -> judge -> Denials, carried out or pending -> Tables
 //! ```
 
-mod confirmation;
+mod denials;
 mod dirty;
 mod index;
 mod not_proven;
@@ -17,7 +17,7 @@ mod review;
 mod steps;
 mod tables;
 
-pub use confirmation::{Breaker, DELAY, Opinion, SPREAD, Trip, Why, spread};
+pub use denials::{DELAY, Opinion, SPREAD, Trip, Why, spread};
 pub use index::endpoints::{
     Endpoint, EndpointIndex, Listing, MAX_REMEMBERED, MEMORY, Port, RECENTLY, Target, Targets,
 };
@@ -25,7 +25,7 @@ pub use index::pods::{Claim, Claims, PodIndex, Record};
 pub use index::{ClusterIndex, Ipam, Moment, Ranges, Settings};
 pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
-pub use proof::{Denials, Own, Proven};
+pub use proof::{Own, Proven};
 pub use report::{
     DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
     Unproven, View,
@@ -35,7 +35,7 @@ pub use tables::{Changes, Draining, Numbers, Tables};
 
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
-use confirmation::Opinions;
+use denials::{Denials, Opinions};
 use epguard_common::{Addr, Owner, Reason, ServiceNumber, Uid};
 use orphan_ip::OrphanIps;
 use queue::Queue;
@@ -51,7 +51,6 @@ pub struct State {
     cluster: ClusterIndex,
     synced: Synced,
     denials: Denials,
-    breaker: Breaker,
     review: Review,
     draining: Draining,
     orphan_ips: OrphanIps,
@@ -89,8 +88,7 @@ impl State {
         Self {
             cluster: ClusterIndex::new(settings),
             synced: Synced::default(),
-            denials: Denials::new(),
-            breaker: Breaker::default(),
+            denials: Denials::default(),
             review: Review::default(),
             draining: Draining::new(),
             orphan_ips: OrphanIps::default(),
@@ -185,19 +183,19 @@ impl State {
 
     /// All denials with their evidence.
     pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Proven)> {
-        self.denials.iter().map(|((service, endpoint), proven)| (service, endpoint, proven))
+        self.denials.iter().map(|(service, endpoint, denied)| (service, endpoint, &denied.proven))
     }
 
     /// True if a denial is only reported, until a second list agrees.
     #[must_use]
     pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
-        self.breaker.is_pending(service, endpoint)
+        self.denials.is_pending(service, endpoint)
     }
 
     /// Services with pending denials.
     #[must_use]
     pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
-        self.breaker.trips(&self.cluster, now)
+        self.denials.trips(&self.cluster, now)
     }
 
     /// Denials that were found to be wrong since the last call.

@@ -4,7 +4,7 @@
 //! no other pod that may hold the IP, and a node whose routes and neighbours lead to no holder. The kernel asks its own
 //! routes once more for every packet.
 
-use super::confirmation::opinions::ReceivedList;
+use super::denials::opinions::ReceivedList;
 use super::index::ClusterIndex;
 use super::index::endpoints::MEMORY;
 use super::index::pods::Record;

@@ -10,10 +10,9 @@ use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
 use crate::state::index::pods::Record;
 use crate::state::not_proven::{NotProven, NotStale};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
-use std::collections::BTreeMap;
 
-/// A denial with its evidence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The evidence for a denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proven {
     /// Which proof holds.
     pub reason: Reason,
@@ -27,18 +26,6 @@ pub struct Proven {
     pub owner: Option<Uid>,
     /// Boot id of the node that the meant pod ran on.
     pub boot_id: Uid,
-}
-
-/// Denials by Service and socket.
-pub type Denials = BTreeMap<(Name, Endpoint), Proven>;
-
-/// The denials of a Service.
-pub(in crate::state) fn denials_of<'a>(
-    denials: &'a Denials,
-    name: &Name,
-) -> impl Iterator<Item = (&'a (Name, Endpoint), &'a Proven)> {
-    let (first, last) = Endpoint::range();
-    denials.range((name.clone(), first)..=(name.clone(), last))
 }
 
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.

@@ -3,6 +3,5 @@
 pub(in crate::state) mod judge;
 pub(in crate::state) mod own;
 
-pub(in crate::state) use judge::denials_of;
-pub use judge::{Denials, Proven};
+pub use judge::Proven;
 pub use own::Own;

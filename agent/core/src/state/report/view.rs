@@ -2,6 +2,7 @@
 
 use super::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
 use crate::facts::{Name, named};
+use crate::state::denials::pending::Denied;
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::Record;
@@ -70,7 +71,7 @@ impl State {
 
     /// Marks all denied IPs: denials may have become pending, or are pending no more.
     pub(in crate::state) fn touch_denied(&mut self) {
-        self.touched.extend(self.denials.keys().map(|(_, endpoint)| (endpoint.ip, ())));
+        self.touched.extend(self.denials.iter().map(|(_, endpoint, _)| (endpoint.ip, ())));
     }
 
     fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
@@ -111,20 +112,20 @@ impl State {
                 })
                 .collect();
             targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
-            let proven = self.denials.get(&(name.clone(), *endpoint));
+            let denied = self.denials.get(name, endpoint);
             EndpointView {
                 port: endpoint.port,
                 protocol: endpoint.protocol.as_str().to_owned(),
                 targets,
-                denial: proven.map(|proven| DenialView {
+                denial: denied.map(|Denied { proven, pending, .. }| DenialView {
                     reason: proven.reason,
                     openers_only: proven.state != UidState::Dead,
                     meant: self.pod_or_uid(proven.meant),
                     hit: proven.owner.map(|owner| self.pod_or_uid(owner)),
-                    held: self.breaker.is_pending(name, endpoint),
+                    held: pending.is_some(),
                     bound: proven.mode,
                 }),
-                not_proven: proven.is_none().then(|| not_proven(endpoint)),
+                not_proven: denied.is_none().then(|| not_proven(endpoint)),
             }
         });
         ServiceView { name: named(name), endpoints: endpoints.collect() }

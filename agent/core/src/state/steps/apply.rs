@@ -5,10 +5,10 @@ use super::lists::{Objects, Task};
 use super::synced::Synced;
 use crate::facts::{Change, Fact, Name, Protocol, Watched};
 use crate::state::State;
-use crate::state::confirmation::Breaker;
-use crate::state::confirmation::opinions::ReceivedList;
+use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::index::endpoints::Endpoint;
+use crate::state::proof::Proven;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
 use crate::state::tables::{Tables, restore};
@@ -116,7 +116,7 @@ impl State {
             protocol,
         });
         let held = service.as_ref().zip(endpoint);
-        let held = held.is_some_and(|(service, endpoint)| self.breaker.is_pending(service, &endpoint));
+        let held = held.is_some_and(|(service, endpoint)| self.denials.is_pending(service, &endpoint));
         let case = Case {
             ip: event.dst,
             reason,
@@ -180,7 +180,7 @@ impl State {
     #[must_use]
     pub fn judged_afresh(&self, now: Duration) -> Self {
         let mut fresh = self.clone();
-        fresh.denials.clear();
+        fresh.denials.forget_proofs();
         fresh.draining.clear();
         for (ip, owner) in std::mem::take(&mut fresh.owners).all().iter() {
             fresh.generations.idle(*ip, owner, now);
@@ -270,7 +270,7 @@ impl State {
     /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
     fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
         restore::restore(tables, &mut self.cluster, &mut self.layout.numbers, &mut self.orphan_ips, now);
-        self.breaker.restore(restore::carried_out(tables));
+        self.denials.restore(restore::carried_out(tables));
         let denied = tables.denied.values().map(|denial| denial.dead_uid);
         let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
         denied.chain(terminated).collect()
@@ -292,7 +292,7 @@ impl State {
         self.opinions.keep_nodes(self.cluster.nodes.len());
         self.cluster.start_over(now);
         self.orphan_ips.start_over();
-        self.breaker = Breaker::default();
+        self.denials.start_over();
         self.synced = Synced::default();
         self.restored = None;
         self.task = None;
@@ -302,7 +302,7 @@ impl State {
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };
-        dirty.pairs(self.denials.keys().map(|(service, endpoint)| (service, endpoint.ip)));
+        dirty.pairs(self.denials.iter().map(|(service, endpoint, _)| (service, endpoint.ip)));
         self.apply_consequences(now, dirty);
     }
 
@@ -311,16 +311,15 @@ impl State {
         if order == self.cluster.pods.listed {
             return;
         }
-        let denials = self.denials.iter();
-        let ordered =
-            denials.filter(|(_, proven)| proven.state == UidState::Retired && proven.owner.is_some());
-        dirty.pairs(ordered.map(|((service, endpoint), _)| (service, endpoint.ip)));
+        let rests_on_order = |proven: &Proven| proven.state == UidState::Retired && proven.owner.is_some();
+        let ordered = self.denials.iter().filter(|(.., denied)| rests_on_order(&denied.proven));
+        dirty.pairs(ordered.map(|(service, endpoint, _)| (service, endpoint.ip)));
         dirty.ips.extend(self.cluster.pods.shared_ips());
     }
 
     /// The Services that have denials, or may get some.
     fn services_to_judge(&self) -> BTreeSet<Name> {
-        let services = self.cluster.stale.services().chain(self.breaker.services());
+        let services = self.cluster.stale.services().chain(self.denials.services());
         services.cloned().collect()
     }
 
@@ -330,7 +329,7 @@ impl State {
             return self.services_to_judge();
         }
         let changed = dirty.services.keys();
-        let waiting = self.breaker.waiting(&self.cluster, list);
+        let waiting = self.denials.waiting(&self.cluster, list);
         changed.chain(waiting).cloned().collect()
     }
 }

@@ -2,11 +2,11 @@
 
 use super::lists::Task;
 use crate::facts::{Name, Selection, Watched};
-use crate::state::confirmation::opinions::{Opinion, ReceivedList};
+use crate::state::denials::opinions::{Opinion, ReceivedList};
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIp;
-use crate::state::proof::{Denials, denials_of, judge};
+use crate::state::proof::{Proven, judge::judge};
 use crate::state::queue::{Queue, Scope};
 use crate::state::tables::entry::Given;
 use crate::state::tables::layout::Layout;
@@ -177,9 +177,8 @@ impl State {
     fn ips_to_judge(&self, service: &Name, scope: Scope) -> BTreeSet<Addr> {
         let mut ips = scope.ips;
         if scope.all {
-            let denied = denials_of(&self.denials, service).map(|((_, endpoint), _)| endpoint.ip);
-            // Each in the order of IPs.
-            let mut known: Vec<Addr> = denied.chain(self.breaker.ips(service)).collect();
+            // In the order of IPs.
+            let mut known: Vec<Addr> = self.denials.ips(service).collect();
             known.dedup();
             ips.extend(known.into_iter().chain(self.cluster.stale.ips(service)));
         }
@@ -192,11 +191,8 @@ impl State {
             Some(Task::Judge(list, services)) if services.contains(service) => Some(list.clone()),
             _ => None,
         };
-        let changed = ips.iter().filter(|ip| self.rejudge(service, **ip));
-        let mut changed: BTreeSet<Addr> = changed.copied().collect();
-        let (cluster, denials) = (&self.cluster, &self.denials);
-        let pending = self.breaker.update_service(cluster, now, denials, (service, ips), list.as_ref());
-        changed.extend(pending);
+        let proven = ips.iter().map(|ip| (*ip, self.proven_at(service, *ip))).collect();
+        let changed = self.denials.update_service(&self.cluster, now, service, &proven, list.as_ref());
         self.lay_out_service(service, &changed);
         if self.queue.judged(service)
             && let Some(Task::Judge(_, services)) = &mut self.task
@@ -221,7 +217,7 @@ impl State {
     fn end_list(&mut self) {
         if matches!(&self.task, Some(Task::Judge(_, services)) if services.is_empty()) {
             self.task = None;
-            self.breaker.drop_restored();
+            self.denials.drop_restored();
             self.synced.note_judged();
             self.prove_orphan_ips();
         }
@@ -250,42 +246,22 @@ impl State {
     }
 
     fn layout(&mut self) -> (&mut Layout, Given<'_>, &Queue) {
-        let given = Given {
-            cluster: &self.cluster,
-            denials: &self.denials,
-            breaker: &self.breaker,
-            draining: &self.draining,
-        };
+        let given = Given { cluster: &self.cluster, denials: &self.denials, draining: &self.draining };
         (&mut self.layout, given, &self.queue)
     }
 
-    /// Judges the endpoints of a Service at an IP. True if a denial changed.
-    fn rejudge(&mut self, name: &Name, ip: Addr) -> bool {
-        let (first, last) = Endpoint::range_at(ip);
-        let range = (name.clone(), first)..=(name.clone(), last);
-        let before: Denials =
-            self.denials.range(range).map(|(key, proven)| (key.clone(), proven.clone())).collect();
-        let proven: Denials = match self.cluster.service(name).filter(|_| self.is_listed()) {
-            Some(service) => judge::judge(&self.cluster, name, service, ip)
-                .into_iter()
-                .filter_map(|(endpoint, verdict)| Some(((name.clone(), endpoint), verdict.ok()?)))
-                .collect(),
-            None => Denials::new(),
-        };
-        if before == proven {
-            return false;
-        }
-        for key in before.keys() {
-            self.denials.remove(key);
-        }
-        self.denials.extend(proven);
-        true
+    /// What is proven of the endpoints of a Service at an IP.
+    fn proven_at(&self, name: &Name, ip: Addr) -> BTreeMap<Endpoint, Proven> {
+        let service = self.cluster.service(name).filter(|_| self.is_listed());
+        let verdicts = service.map(|service| judge(&self.cluster, name, service, ip));
+        let verdicts = verdicts.into_iter().flatten();
+        verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.ok()?))).collect()
     }
 
     /// The collections of which the state waits for a list, whole or narrow.
     #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
-        let mut wanted = self.breaker.wanted_lists();
+        let mut wanted = self.denials.wanted_lists();
         if self.has_doubtful_deaths() {
             wanted.insert(Watched::Pods);
         }
@@ -294,7 +270,7 @@ impl State {
 
     /// The lists to request now.
     pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
-        let mut wanted = self.breaker.wanted_opinions(&self.cluster);
+        let mut wanted = self.denials.wanted_opinions(&self.cluster);
         if self.has_doubtful_deaths() {
             wanted.insert(
                 Opinion::narrow(Watched::Pods, Selection::OnNode(self.node().into())),
@@ -318,11 +294,11 @@ impl State {
 
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.
     pub fn release_breaker(&mut self, service: Option<&Name>) -> usize {
-        let released = self.breaker.release(&self.cluster, service);
+        let released = self.denials.release(&self.cluster, service);
         self.touch_denied();
         let mut ips: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
-        for (name, endpoint) in self.denials.keys().filter(|(name, _)| service.is_none_or(|one| one == name))
-        {
+        let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
+        for (name, endpoint, _) in self.denials.iter().filter(|(name, ..)| is_chosen(name)) {
             ips.entry(name.clone()).or_default().insert(endpoint.ip);
         }
         for (name, ips) in ips {

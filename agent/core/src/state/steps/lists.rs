@@ -7,7 +7,7 @@
 //! Until the end, denials end at once, and none begins: an object further down the list may contradict it.
 
 use crate::facts::{Change, Fact, Name, Pod, Service, Slice, Watched};
-use crate::state::confirmation::opinions::ReceivedList;
+use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::Dirty;
 use crate::state::index::ClusterIndex;
 use epguard_common::Uid;

@@ -1,10 +1,10 @@
 //! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
 
 use crate::facts::{Name, OnDenial, Protocol, Service};
+use crate::state::denials::Denials;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Port, Targets};
 use crate::state::index::pods::Record;
-use crate::state::proof::{Denials, denials_of};
 use epguard_common::{Backend, Backends, MAX_BACKENDS};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -41,7 +41,8 @@ impl Alternatives {
         if !service.redirects() {
             return Self::default();
         }
-        let denied = denied(denials, &service.name);
+        let denied: BTreeSet<&Endpoint> =
+            denials.of_service(&service.name).map(|(endpoint, _)| endpoint).collect();
         for (endpoint, targets) in cluster.endpoint_index.endpoints_of(&service.name).take(MOST) {
             let current = || targets.values().filter(|listing| listing.is_current());
             for listing in current() {
@@ -80,10 +81,6 @@ impl Alternatives {
         let group = (port, denied.protocol, denied.ip.is_v4());
         self.nearest.get(&group).copied().unwrap_or_default()
     }
-}
-
-fn denied<'a>(denials: &'a Denials, service: &Name) -> BTreeSet<&'a Endpoint> {
-    denials_of(denials, service).map(|((_, endpoint), _)| endpoint).collect()
 }
 
 fn nearest(cluster: &ClusterIndex, on_denial: OnDenial, mut live: Vec<(Distance, Backend)>) -> Backends {

@@ -1,25 +1,17 @@
 //! One denial as the tables show it, and what it is made of.
 
 use super::Draining;
-use crate::facts::{Name, Service};
-use crate::state::confirmation::Breaker;
+use crate::facts::Service;
+use crate::state::denials::{Denials, pending::Denied};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::proof::{Denials, Proven, denials_of};
 use epguard_common::{Action, Denial, DenialKey, ServiceNumber};
 
 /// What the tables are made of.
 pub(in crate::state) struct Given<'a> {
     pub cluster: &'a ClusterIndex,
     pub denials: &'a Denials,
-    pub breaker: &'a Breaker,
     pub draining: &'a Draining,
-}
-
-impl Given<'_> {
-    pub(super) fn denials_of(&self, name: &Name) -> impl Iterator<Item = (&(Name, Endpoint), &Proven)> {
-        denials_of(self.denials, name)
-    }
 }
 
 /// The key of a denial of the Service with this number.
@@ -27,7 +19,8 @@ pub(super) fn key(endpoint: &Endpoint, service: ServiceNumber) -> DenialKey {
     DenialKey::new(endpoint.ip, service, endpoint.port, endpoint.protocol.number())
 }
 
-pub(super) fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
+pub(super) fn denial(denied: &Denied, action: Action) -> Denial {
+    let proven = &denied.proven;
     Denial {
         dead_uid: proven.meant,
         owner_uid: proven.owner.unwrap_or_default(),
@@ -35,7 +28,7 @@ pub(super) fn denial(proven: &Proven, held: bool, action: Action) -> Denial {
         reason: proven.reason,
         uid_state: proven.state,
         mode: proven.mode,
-        held: held.into(),
+        held: denied.pending.is_some().into(),
         action,
     }
 }

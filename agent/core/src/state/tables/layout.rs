@@ -67,8 +67,7 @@ impl Layout {
         let known = self.remove_denials(name, &first, &last);
         let mut refused = BTreeSet::new();
         let mut kept = 0;
-        let range = (name.clone(), first)..=(name.clone(), last);
-        for ((_, endpoint), proven) in of.denials.range(range.clone()) {
+        for (endpoint, denied) in of.denials.at(name, ip) {
             let (Some(service), Some(number)) = (of.cluster.service(name), self.numbers.take(name)) else {
                 continue;
             };
@@ -80,9 +79,7 @@ impl Layout {
             }
             kept += usize::from(is_known);
             let is_redirected = self.tables.backends.contains_key(&key);
-            let denial =
-                denial(proven, of.breaker.is_pending(name, endpoint), action(service, is_redirected));
-            self.tables.denied.insert(key, denial);
+            self.tables.denied.insert(key, denial(denied, action(service, is_redirected)));
             self.changes.denied.insert(key);
         }
         self.denied.give_back(&name.0, known.len() - kept);
@@ -92,6 +89,7 @@ impl Layout {
             }
         }
         if !(refused.is_empty() && self.refused.is_empty()) {
+            let range = (name.clone(), first)..=(name.clone(), last);
             let before: Vec<_> = self.refused.range(range).cloned().collect();
             let count = self.tables.refused.entry(name.0.to_string()).or_default();
             *count = *count + refused.len() - before.len();
@@ -109,8 +107,8 @@ impl Layout {
             return BTreeSet::new();
         };
         let last = DenialKey { protocol: u8::MAX, ..key(last, number) };
-        let range = self.tables.denied.range(key(first, number)..=last);
-        let known: BTreeSet<DenialKey> = range.map(|(key, _)| *key).collect();
+        let further = self.tables.denied.from(key(first, number)).map(|(key, _)| *key);
+        let known: BTreeSet<DenialKey> = further.take_while(|key| *key <= last).collect();
         for key in &known {
             self.tables.denied.remove(key);
             self.changes.denied.insert(*key);
@@ -139,7 +137,7 @@ impl Layout {
     /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
     /// of it is to come.
     pub(in crate::state) fn service(&mut self, of: &Given<'_>, name: &Name, queue: &Queue) {
-        let is_denied = of.denials_of(name).next().is_some();
+        let is_denied = of.denials.of_service(name).next().is_some();
         let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
         let service = of.cluster.service(name).filter(|_| is_denied);
@@ -192,17 +190,16 @@ impl Layout {
             return;
         }
         let alternatives = Alternatives::find(of.cluster, of.denials, service);
-        for ((_, endpoint), _) in of.denials_of(name) {
+        for (endpoint, _) in of.denials.of_service(name) {
             let key = key(endpoint, number);
-            if !self.tables.denied.contains_key(&key) {
+            let Some(mut denial) = self.tables.denied.get(&key).copied() else {
                 continue;
-            }
+            };
             let backends = alternatives.to(of.cluster, name, endpoint);
             let is_redirected = self.put_backends(&name.0, key, &backends);
-            if let Some(denial) = self.tables.denied.get_mut(&key) {
-                denial.action = action(service, is_redirected);
-                self.changes.denied.insert(key);
-            }
+            denial.action = action(service, is_redirected);
+            self.tables.denied.insert(key, denial);
+            self.changes.denied.insert(key);
         }
     }
 
@@ -220,21 +217,20 @@ impl Layout {
 
     /// Lays out whether an IP has denials, and whether it is a terminating endpoint's.
     pub(in crate::state) fn suspect(&mut self, of: &Given<'_>, ip: Addr) {
-        let (first, last) = Endpoint::range_at(ip);
         let services = of.cluster.endpoint_index.services_at(ip);
         let denials =
-            services.flat_map(|name| of.denials.range((name.clone(), first)..=(name.clone(), last)));
+            services.flat_map(|name| of.denials.at(name, ip).map(move |(at, denied)| (name, at, denied)));
         let is_laid_out = |name: &Name, endpoint: &Endpoint| {
             let number = self.numbers.get(name);
             number.is_some_and(|number| self.tables.denied.contains_key(&key(endpoint, number)))
         };
-        let denials = denials.filter(|((name, endpoint), _)| is_laid_out(name, endpoint));
-        let meant = denials
-            .max_by_key(|((name, endpoint), _)| (!of.breaker.is_pending(name, endpoint), name, endpoint));
+        let denials = denials.filter(|(name, endpoint, _)| is_laid_out(name, endpoint));
+        let meant =
+            denials.max_by_key(|(name, endpoint, denied)| (denied.pending.is_none(), *name, *endpoint));
         let mut suspect = Suspect::default();
-        if let Some((_, proven)) = meant {
+        if let Some((.., denied)) = meant {
             suspect.flags |= Suspect::DENIED;
-            suspect.dead_uid = proven.meant;
+            suspect.dead_uid = denied.proven.meant;
         } else if let Some(namespace) = self.suspects.remove(&ip) {
             self.ips.give_back(&namespace, 1);
         }

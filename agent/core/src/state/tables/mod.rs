@@ -15,6 +15,7 @@ pub use numbers::Numbers;
 pub(in crate::state) use owners::Owners;
 
 use crate::facts::Ips;
+use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
 use crate::state::orphan_ip::OrphanIp;
@@ -33,7 +34,7 @@ pub struct Tables {
     /// SERVICES.
     pub services: BTreeMap<Vip, ServiceNumber>,
     /// DENIED.
-    pub denied: BTreeMap<DenialKey, Denial>,
+    pub denied: SortedMap<DenialKey, Denial>,
     /// BACKENDS.
     pub backends: BTreeMap<DenialKey, Backends>,
     /// TERMINATED.

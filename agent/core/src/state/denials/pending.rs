@@ -12,17 +12,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// The breaker's record of one denial.
+/// A denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::state) struct Known {
-    /// The pod that was meant.
-    pub meant: Uid,
-    state: UidState,
-    /// `None`: the denial is carried out.
-    pub pending: Option<Pending>,
+pub(in crate::state) struct Denied {
+    /// What was proven last.
+    pub proven: Proven,
     /// Whether it is proven now. A pending denial stays known until a list disagrees: its proof may come back with an
     /// event that shows nothing about the list.
-    pub proven: bool,
+    pub holds: bool,
+    /// `None`: the denial is carried out.
+    pub pending: Option<Box<Pending>>,
 }
 
 /// Why and since when a denial is pending, that is, only reported.
@@ -66,15 +65,16 @@ impl fmt::Display for Why {
     }
 }
 
-impl Known {
+impl Denied {
+    /// A denial that has just been proven.
     pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
-        Self { meant: proven.meant, state: proven.state, pending, proven: true }
+        Self { proven: *proven, holds: true, pending: pending.map(Box::new) }
     }
 
     /// True if the proof denies packets that were not denied before.
     pub fn is_outgrown_by(&self, proven: &Proven) -> bool {
-        let weaker = self.state == UidState::Retired && proven.state == UidState::Dead;
-        self.meant != proven.meant || weaker
+        let weaker = self.proven.state == UidState::Retired && proven.state == UidState::Dead;
+        self.proven.meant != proven.meant || weaker
     }
 
     /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
@@ -85,12 +85,12 @@ impl Known {
         proven: Option<&Proven>,
         (needs, ip): (&Needs<'_>, Addr),
     ) -> bool {
-        self.proven = proven.is_some();
-        if proven.is_some_and(|proven| proven.state == UidState::Retired) {
-            self.state = UidState::Retired;
+        self.holds = proven.is_some();
+        if let Some(proven) = proven.filter(|proven| !self.is_outgrown_by(proven)) {
+            self.proven = *proven;
         }
         let Some(pending) = &mut self.pending else {
-            return self.proven;
+            return self.holds;
         };
         let is_second =
             |list: &&ReceivedList| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
@@ -98,11 +98,11 @@ impl Known {
         if list.is_none() && pending.agreed.is_empty() {
             return true;
         }
-        let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.meant));
+        let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.proven.meant));
         let needs = needs.at(ip, &pending.waits);
         let is_answered = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
         let mut answered = needs.iter().filter(is_answered).cloned();
-        if !self.proven {
+        if !self.holds {
             return !is_alive && answered.next().is_none();
         }
         pending.agreed.extend(answered);

@@ -1,0 +1,315 @@
+//! All denials. One that rests on one list alone, or that goes beyond half of a Service's endpoints, is pending: reported,
+//! never carried out, until a second consistent list agrees.
+//!
+//! ```text
+//! proof -> new ones: carried out, or pending -> a later list: agrees (carried out), or disagrees (dropped)
+//! ```
+
+mod needs;
+pub(in crate::state) mod opinions;
+pub(in crate::state) mod pending;
+mod room;
+mod taken;
+
+pub(in crate::state) use opinions::Opinions;
+pub use opinions::{DELAY, Opinion, SPREAD, spread};
+pub use pending::Why;
+
+use crate::facts::{Name, Watched};
+use crate::state::index::ClusterIndex;
+use crate::state::index::endpoints::Endpoint;
+use crate::state::proof::Proven;
+use epguard_common::{Addr, Uid};
+use needs::Needs;
+use opinions::{ReceivedList, Wanted};
+use pending::{Denied, Pending, is_plain, rests_on_one_list};
+use room::{Room, allowance};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use taken::Taken;
+
+/// How many pending denials of a namespace have their lists requested at a time.
+const TURN: usize = 64;
+
+/// All denials, carried out or pending.
+#[derive(Debug, Clone, Default)]
+pub(in crate::state) struct Denials {
+    of_services: BTreeMap<Name, OfService>,
+    /// Denials that an earlier process carried out: a list that shows them again is no new proof.
+    restored: BTreeSet<(Addr, Uid)>,
+}
+
+/// The denials of one Service.
+#[derive(Debug, Clone, Default)]
+struct OfService {
+    denied: BTreeMap<Endpoint, Denied>,
+    /// Endpoints whose denial is carried out though it is not plain: they take the room of the Service.
+    taken: Taken,
+}
+
+/// A Service with pending denials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trip {
+    /// Endpoints (IPs) with a pending denial.
+    pub held: usize,
+    /// All endpoints (IPs) with a denial.
+    pub denied: usize,
+    /// Endpoints (IPs) that were ready at any time in the last 5 minutes.
+    pub ready_recently: usize,
+    /// Since when at least one denial has been pending.
+    pub since: Duration,
+    /// Why denials are pending; the half, if for both reasons.
+    pub why: Why,
+}
+
+impl Trip {
+    /// True if it is about more than half of the Service, at least two endpoints: worth an alarm. Smaller numbers are
+    /// normal at every restart and every gap.
+    #[must_use]
+    pub fn is_a_mass(&self) -> bool {
+        self.why == Why::Half || self.denied > allowance(self.ready_recently)
+    }
+}
+
+impl Denials {
+    /// Stores the IPs where an earlier process carried denials out: these are not new.
+    pub fn restore(&mut self, denied: impl IntoIterator<Item = (Addr, Uid)>) {
+        self.restored.extend(denied);
+    }
+
+    /// Ends the restore after the first lists: later denials are new.
+    pub fn drop_restored(&mut self) {
+        self.restored.clear();
+    }
+
+    /// Forgets which denials are pending, and why: the lists that they wait for will never come.
+    pub fn start_over(&mut self) {
+        self.restored.clear();
+        for of_service in self.of_services.values_mut() {
+            of_service.taken = Taken::default();
+            of_service.denied.retain(|_, denied| denied.holds);
+            of_service.denied.values_mut().for_each(|denied| denied.pending = None);
+        }
+    }
+
+    /// Forgets all proofs, but not what is pending.
+    pub fn forget_proofs(&mut self) {
+        let all = self.of_services.values_mut().flat_map(|of_service| of_service.denied.values_mut());
+        all.for_each(|denied| denied.holds = false);
+    }
+
+    /// Updates the denials of a Service at some IPs to what is proven there now. `list` is the list that has just come, if
+    /// any. Returns the IPs where a denial changed.
+    pub fn update_service(
+        &mut self,
+        cluster: &ClusterIndex,
+        now: Duration,
+        service: &Name,
+        proven: &BTreeMap<Addr, BTreeMap<Endpoint, Proven>>,
+        list: Option<&ReceivedList>,
+    ) -> BTreeSet<Addr> {
+        let mut known = self.of_services.remove(service).unwrap_or_default();
+        let before: Vec<_> = proven.keys().map(|ip| known.shown(*ip)).collect();
+        let needs = Needs::new(cluster, service);
+        for (ip, proven) in proven {
+            for endpoint in known.endpoints(*ip) {
+                let proof = proven.get(&endpoint);
+                let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
+                let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
+                let carried_out = known.denied.get_mut(&endpoint).and_then(|denied| {
+                    let stays = denied.update(list, proof, (&needs, *ip));
+                    denied.pending.take_if(is_released);
+                    stays.then_some(denied.pending.is_none())
+                });
+                if carried_out.is_none() {
+                    known.denied.remove(&endpoint);
+                }
+                known.taken.set(endpoint, carried_out == Some(true) && !plain);
+            }
+        }
+        let mut room = Room::new(cluster, now, service);
+        for (endpoint, proven) in proven.values().flatten() {
+            if known.denied.get(endpoint).is_some_and(|denied| !denied.is_outgrown_by(proven)) {
+                continue;
+            }
+            let plain = is_plain(cluster, service, endpoint, proven.meant);
+            let doubted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
+                Some(Why::OneList)
+            } else {
+                let fits = plain || room.fits(endpoint.ip, &known.taken);
+                (!fits).then_some(Why::Half)
+            };
+            let kind = list.map(|list| list.kind);
+            let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
+            known.taken.set(*endpoint, pending.is_none() && !plain);
+            known.denied.insert(*endpoint, Denied::new(proven, pending));
+        }
+        let changed = proven.keys().zip(before).filter(|(ip, before)| known.shown(**ip) != *before);
+        let changed = changed.map(|(ip, _)| *ip).collect();
+        if !known.denied.is_empty() {
+            self.of_services.insert(service.clone(), known);
+        }
+        changed
+    }
+
+    /// All that are proven.
+    pub fn iter(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Denied)> {
+        let all = self.of_services.iter();
+        all.flat_map(|(name, known)| known.proven().map(move |(endpoint, denied)| (name, endpoint, denied)))
+    }
+
+    /// Those of a Service that are proven.
+    pub fn of_service(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, &Denied)> {
+        self.of_services.get(service).into_iter().flat_map(OfService::proven)
+    }
+
+    /// Those of a Service at an IP that are proven.
+    pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, &Denied)> {
+        self.of_services.get(service).into_iter().flat_map(move |known| known.at(ip))
+    }
+
+    /// The one of a Service at an endpoint, if it is proven.
+    #[must_use]
+    pub fn get(&self, service: &Name, endpoint: &Endpoint) -> Option<&Denied> {
+        self.of_services.get(service)?.denied.get(endpoint).filter(|denied| denied.holds)
+    }
+
+    /// Services with denials, proven or pending.
+    pub fn services(&self) -> impl Iterator<Item = &Name> {
+        self.of_services.keys()
+    }
+
+    /// Services with pending denials that may wait for the list.
+    pub fn waiting(&self, cluster: &ClusterIndex, list: &ReceivedList) -> impl Iterator<Item = &Name> {
+        let concerned = self.of_services.iter().filter(move |(service, known)| {
+            let needs = Needs::new(cluster, service);
+            let pending = known
+                .denied
+                .iter()
+                .filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_ref()?)));
+            let waiting = pending.filter(|(_, pending)| pending.waits.contains(&list.kind));
+            let ips: BTreeSet<Addr> = waiting.map(|(ip, _)| ip).collect();
+            ips.into_iter().any(|ip| needs.may_include(ip, list))
+        });
+        concerned.map(|(service, _)| service)
+    }
+
+    /// The IPs of a Service with denials, proven or pending, ascending.
+    pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
+        let known = self.of_services.get(service).into_iter().flat_map(|known| known.denied.keys());
+        known.map(|endpoint| endpoint.ip)
+    }
+
+    /// True if a denial is only reported.
+    #[must_use]
+    pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
+        self.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
+    }
+
+    /// The lists that pending denials wait for.
+    #[must_use]
+    pub fn wanted_lists(&self) -> BTreeSet<Watched> {
+        let all = self.of_services.values().flat_map(OfService::pending);
+        all.flat_map(|(_, pending)| pending.kinds_left()).collect()
+    }
+
+    /// The lists that pending denials wait for, narrow where possible, each with the namespace of a Service that it is for.
+    /// Those of a namespace's first `TURN` pending denials, since it may request but a few lists.
+    #[must_use]
+    pub fn wanted_opinions(&self, cluster: &ClusterIndex) -> Wanted {
+        let mut wanted = Wanted::new();
+        let (mut namespace, mut room) = (None, 0);
+        for (service, known) in &self.of_services {
+            if namespace.replace(&service.0) != Some(&service.0) {
+                room = TURN;
+            }
+            let needs = Needs::new(cluster, service);
+            for (ip, pending) in known.pending().take(room) {
+                let left = pending.left(needs.at(ip, &pending.waits));
+                for needed in left {
+                    wanted.entry(needed).or_default().insert(service.0.clone());
+                }
+                room -= 1;
+            }
+        }
+        wanted
+    }
+
+    /// Services with pending denials.
+    #[must_use]
+    pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
+        let tripped = self.of_services.iter().filter_map(|(service, known)| {
+            let holds: Vec<(Addr, &Pending)> = known.pending().collect();
+            let since = holds.iter().map(|(_, pending)| pending.since).min()?;
+            let trip = Trip {
+                held: distinct(holds.iter().map(|(ip, _)| *ip)),
+                denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
+                ready_recently: cluster.endpoint_index.recently_ready(now, service).len(),
+                since,
+                why: holds.iter().map(|(_, pending)| pending.why).max()?,
+            };
+            Some((service, trip))
+        });
+        tripped.collect()
+    }
+
+    /// Confirms the pending denials of a Service, or of all. Returns the number of denials that are carried out from
+    /// now on.
+    pub fn release(&mut self, cluster: &ClusterIndex, service: Option<&Name>) -> usize {
+        let mut released = 0;
+        let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
+        for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
+            for (endpoint, denied) in &mut known.denied {
+                let carried_out = denied.pending.take().is_some();
+                released += usize::from(carried_out);
+                if carried_out && !is_plain(cluster, name, endpoint, denied.proven.meant) {
+                    known.taken.set(*endpoint, true);
+                }
+            }
+        }
+        released
+    }
+
+    fn is_new_by_one_list(
+        &self,
+        cluster: &ClusterIndex,
+        list: Option<&ReceivedList>,
+        ip: Addr,
+        proven: &Proven,
+    ) -> bool {
+        let restored = self.restored.contains(&(ip, proven.meant));
+        !restored && (list.is_some() || rests_on_one_list(cluster, proven))
+    }
+}
+
+impl OfService {
+    fn proven(&self) -> impl Iterator<Item = (&Endpoint, &Denied)> {
+        self.denied.iter().filter(|(_, denied)| denied.holds)
+    }
+
+    fn at(&self, ip: Addr) -> impl Iterator<Item = (&Endpoint, &Denied)> {
+        let (first, last) = Endpoint::range_at(ip);
+        self.denied.range(first..=last).filter(|(_, denied)| denied.holds)
+    }
+
+    /// Those that are proven and pending, with their IPs.
+    fn pending(&self) -> impl Iterator<Item = (Addr, &Pending)> {
+        self.proven().filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_deref()?)))
+    }
+
+    /// The endpoints at an IP, with those whose denial is not proven now.
+    fn endpoints(&self, ip: Addr) -> Vec<Endpoint> {
+        let (first, last) = Endpoint::range_at(ip);
+        self.denied.range(first..=last).map(|(endpoint, _)| *endpoint).collect()
+    }
+
+    /// What the tables show of the denials at an IP.
+    fn shown(&self, ip: Addr) -> Vec<(Endpoint, Proven, bool)> {
+        let shown = self.at(ip);
+        shown.map(|(endpoint, denied)| (*endpoint, denied.proven, denied.pending.is_some())).collect()
+    }
+}
+
+fn distinct(ips: impl Iterator<Item = Addr>) -> usize {
+    ips.collect::<BTreeSet<_>>().len()
+}
