@@ -6,8 +6,8 @@ pub use op::Op;
 
 use crate::sorted_map::SortedMap;
 use crate::state::{Changes, Tables};
-use epguard_common::{Addr, DenialKey, Owner};
-use std::collections::{BTreeMap, BTreeSet};
+use epguard_common::{Addr, Owner};
+use std::collections::BTreeSet;
 
 /// The writes that lead from the installed tables to the desired ones. In between, no packet meets a denial that
 /// neither side has: removals come first, and a suspect only after its denials. No map holds more in between than
@@ -22,24 +22,26 @@ pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
 #[must_use]
 pub fn tables_at(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op> {
     let mut ops = Vec::new();
-    let Changes { suspects, services, denied } = changes;
-    ops.extend(gone(denied, &installed.denied, &desired.denied).map(Op::RemoveDenial));
-    ops.extend(gone(suspects, &installed.suspects, &desired.suspects).map(Op::RemoveSuspect));
-    ops.extend(gone(services, &installed.services, &desired.services).map(Op::RemoveService));
-    ops.extend(other(&installed.terminated, &desired.terminated).map(Op::RemoveTerminated));
-    let redirects = |target: &DenialKey| desired.backends.contains_key(target);
-    let (rest, redirected): (Vec<_>, Vec<_>) =
-        changed(denied, &installed.denied, &desired.denied).partition(|(target, _)| !redirects(target));
-    ops.extend(rest.into_iter().map(|(k, v)| Op::PutDenial(k, v)));
-    ops.extend(gone(denied, &installed.backends, &desired.backends).map(Op::RemoveBackends));
-    let backends = changed(denied, &installed.backends, &desired.backends);
-    ops.extend(backends.map(|(k, v)| Op::PutBackends(k, v.into())));
-    ops.extend(redirected.into_iter().map(|(k, v)| Op::PutDenial(k, v)));
-    ops.extend(changed(services, &installed.services, &desired.services).map(|(k, v)| Op::PutService(k, v)));
-    ops.extend(changed(suspects, &installed.suspects, &desired.suspects).map(|(k, v)| Op::PutSuspect(k, v)));
-    let terminated = desired.terminated.iter();
-    let terminated = terminated.filter(|(ip, orphan_ip)| installed.terminated.get(ip) != Some(orphan_ip));
-    ops.extend(terminated.map(|(ip, orphan_ip)| Op::PutTerminated(*ip, *orphan_ip)));
+    let (gone, denied) = changed(&changes.denied, &installed.denied, &desired.denied);
+    ops.extend(gone.into_iter().map(|key| Op::Denial(key, None)));
+    let (gone, suspects) = changed(&changes.suspects, &installed.suspects, &desired.suspects);
+    ops.extend(gone.into_iter().map(|key| Op::Suspect(key, None)));
+    let (gone, services) = changed(&changes.services, &installed.services, &desired.services);
+    ops.extend(gone.into_iter().map(|key| Op::Service(key, None)));
+    // What the programs write into an entry must not outlive the value that it belongs to.
+    let old = installed.terminated.iter().filter(|(ip, value)| desired.terminated.get(ip) != Some(value));
+    ops.extend(old.map(|(ip, _)| Op::Terminated(*ip, None)));
+    let (redirected, rest): (Vec<_>, Vec<_>) =
+        denied.into_iter().partition(|(key, _)| desired.backends.contains_key(key));
+    ops.extend(rest.into_iter().map(|(key, value)| Op::Denial(key, Some(value))));
+    let (gone, backends) = changed(&changes.denied, &installed.backends, &desired.backends);
+    ops.extend(gone.into_iter().map(|key| Op::Backends(key, None)));
+    ops.extend(backends.into_iter().map(|(key, value)| Op::Backends(key, Some(value.into()))));
+    ops.extend(redirected.into_iter().map(|(key, value)| Op::Denial(key, Some(value))));
+    ops.extend(services.into_iter().map(|(key, value)| Op::Service(key, Some(value))));
+    ops.extend(suspects.into_iter().map(|(key, value)| Op::Suspect(key, Some(value))));
+    let new = desired.terminated.iter().filter(|(ip, value)| installed.terminated.get(ip) != Some(value));
+    ops.extend(new.map(|(ip, value)| Op::Terminated(*ip, Some(*value))));
     ops
 }
 
@@ -48,34 +50,24 @@ pub fn owners<'a>(
     owners: &'a SortedMap<Addr, Owner>,
     changed: &'a BTreeSet<Addr>,
 ) -> impl Iterator<Item = Op> + 'a {
-    changed.iter().map(|ip| owners.get(ip).map_or(Op::RemoveOwner(*ip), |owner| Op::PutOwner(*ip, *owner)))
+    changed.iter().map(|ip| Op::Owner(*ip, owners.get(ip).copied()))
 }
 
-fn gone<'a, K: Ord + Copy, V>(
-    keys: &'a BTreeSet<K>,
-    installed: &'a BTreeMap<K, V>,
-    desired: &'a BTreeMap<K, V>,
-) -> impl Iterator<Item = K> + 'a {
-    let gone = |key: &&K| installed.contains_key(key) && !desired.contains_key(key);
-    keys.iter().filter(gone).copied()
-}
-
-/// Keys that are gone or changed. What the programs write into an entry must not outlive the value that it belongs to.
-fn other<'a, K: Ord + Copy, V: PartialEq>(
-    installed: &'a BTreeMap<K, V>,
-    desired: &'a BTreeMap<K, V>,
-) -> impl Iterator<Item = K> + 'a {
-    let stays = |key: &K, value: &V| desired.get(key) == Some(value);
-    installed.iter().filter(move |(key, value)| !stays(key, value)).map(|(key, _)| *key)
-}
-
-fn changed<'a, K: Ord + Copy, V: PartialEq + Copy>(
-    keys: &'a BTreeSet<K>,
-    installed: &'a BTreeMap<K, V>,
-    desired: &'a BTreeMap<K, V>,
-) -> impl Iterator<Item = (K, V)> + 'a {
-    let desired = keys.iter().filter_map(|key| Some((*key, *desired.get(key)?)));
-    desired.filter(|(key, value)| installed.get(key) != Some(value))
+/// Those of the keys that are gone, and those that have another value.
+fn changed<K: Ord + Copy, V: PartialEq + Copy>(
+    keys: &BTreeSet<K>,
+    installed: &SortedMap<K, V>,
+    desired: &SortedMap<K, V>,
+) -> (Vec<K>, Vec<(K, V)>) {
+    let (mut gone, mut new) = (Vec::new(), Vec::new());
+    for key in keys {
+        match (installed.get(key), desired.get(key)) {
+            (before, Some(after)) if before != Some(after) => new.push((*key, *after)),
+            (Some(_), None) => gone.push(*key),
+            _ => {}
+        }
+    }
+    (gone, new)
 }
 
 #[cfg(test)]
@@ -83,7 +75,7 @@ mod tests {
     use super::*;
     use crate::state::OrphanIp;
     use epguard_common::{
-        Action, Backends, Denial, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
+        Action, Backends, Denial, DenialKey, Mode, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
     };
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
@@ -103,9 +95,9 @@ mod tests {
             action: Action::Unset,
         };
         Tables {
-            suspects: BTreeMap::from([(X, Suspect { flags: Suspect::DENIED, ..Suspect::default() })]),
-            services: BTreeMap::from([(VIP, SHOP)]),
-            denied: BTreeMap::from([(TARGET, denial)]),
+            suspects: [(X, Suspect { flags: Suspect::DENIED, ..Suspect::default() })].into(),
+            services: [(VIP, SHOP)].into(),
+            denied: [(TARGET, denial)].into(),
             ..Tables::default()
         }
     }
@@ -119,7 +111,10 @@ mod tests {
     fn a_suspect_is_written_after_its_denial_and_its_service() {
         let ops = tables(&Tables::default(), &denying(Reason::Reused));
         assert!(
-            matches!(ops.as_slice(), [Op::PutDenial(..), Op::PutService(..), Op::PutSuspect(..)]),
+            matches!(
+                ops.as_slice(),
+                [Op::Denial(_, Some(_)), Op::Service(_, Some(_)), Op::Suspect(_, Some(_))]
+            ),
             "{ops:?}"
         );
     }
@@ -128,7 +123,7 @@ mod tests {
     fn a_denial_is_removed_before_anything_else() {
         let ops = tables(&denying(Reason::Reused), &Tables::default());
         assert!(
-            matches!(ops.as_slice(), [Op::RemoveDenial(_), Op::RemoveSuspect(_), Op::RemoveService(_)]),
+            matches!(ops.as_slice(), [Op::Denial(_, None), Op::Suspect(_, None), Op::Service(_, None)]),
             "{ops:?}"
         );
     }
@@ -137,7 +132,7 @@ mod tests {
     fn a_changed_reason_is_one_write() {
         let ops = tables(&denying(Reason::Reused), &denying(Reason::DeadBackend));
         assert!(
-            matches!(ops.as_slice(), [Op::PutDenial(_, d)] if d.reason == Reason::DeadBackend),
+            matches!(ops.as_slice(), [Op::Denial(_, Some(d))] if d.reason == Reason::DeadBackend),
             "{ops:?}"
         );
     }
@@ -145,8 +140,8 @@ mod tests {
     /// As many denials from `first` on, all of them redirected.
     fn redirecting(first: u16, count: u16) -> Tables {
         let mut tables = denying(Reason::DeadBackend);
-        let (_, mut denial) = tables.denied.pop_first().unwrap();
-        denial.action = Action::Redirect;
+        let denial = Denial { action: Action::Redirect, ..*tables.denied.get(&TARGET).unwrap() };
+        tables.denied.remove(&TARGET);
         for port in first..first + count {
             let target = DenialKey { port, ..TARGET };
             tables.denied.insert(target, denial);
@@ -158,38 +153,33 @@ mod tests {
 
     #[test]
     fn a_full_map_takes_replacements_and_no_denial_redirects_without_backends() {
-        let mut not_redirected = redirecting(1, 3);
-        not_redirected.backends.clear();
-        for denial in not_redirected.denied.values_mut() {
-            denial.action = Action::Reject;
-        }
+        let redirected = redirecting(1, 3).denied;
+        let rejected =
+            redirected.iter().map(|(key, denial)| (*key, Denial { action: Action::Reject, ..*denial }));
+        let not_redirected =
+            Tables { denied: rejected.collect(), backends: SortedMap::default(), ..redirecting(1, 3) };
         let all =
             [redirecting(1, 3), redirecting(3, 3), redirecting(10, 3), not_redirected, Tables::default()];
         for (installed, desired) in all.iter().flat_map(|from| all.iter().map(move |to| (from, to))) {
-            let (mut denied, mut backends) = (installed.denied.clone(), installed.backends.clone());
-            for op in tables(installed, desired) {
-                match op {
-                    Op::PutBackends(key, value) => drop(backends.insert(key, *value)),
-                    Op::RemoveBackends(key) => drop(backends.remove(&key)),
-                    Op::PutDenial(key, value) => drop(denied.insert(key, value)),
-                    Op::RemoveDenial(key) => drop(denied.remove(&key)),
-                    _ => {}
-                }
+            let mut tables = installed.clone();
+            for op in super::tables(installed, desired) {
+                op.apply(&mut tables);
+                let Tables { denied, backends, .. } = &tables;
                 assert!(denied.len() <= 3 && backends.len() <= 3);
                 let redirected = denied.iter().filter(|(_, denial)| denial.action == Action::Redirect);
                 assert!(redirected.map(|(key, _)| key).all(|key| backends.contains_key(key)));
             }
-            assert_eq!((&denied, &backends), (&desired.denied, &desired.backends));
+            assert_eq!(tables, *desired);
         }
     }
 
     #[test]
     fn an_entry_for_another_dead_pod_is_a_new_entry() {
         let by = |text| OrphanIp { dead: Uid::parse(text).unwrap(), mode: Mode::Enforce, lifted: None };
-        let orphan_ip = |text| Tables { terminated: BTreeMap::from([(X, by(text))]), ..Tables::default() };
+        let orphan_ip = |text| Tables { terminated: [(X, by(text))].into(), ..Tables::default() };
         let (a, b) = (orphan_ip("a"), orphan_ip("b"));
         assert_eq!(tables(&a, &a), []);
-        assert_eq!(tables(&a, &b), [Op::RemoveTerminated(X), Op::PutTerminated(X, by("b"))]);
-        assert_eq!(tables(&b, &Tables::default()), [Op::RemoveTerminated(X)]);
+        assert_eq!(tables(&a, &b), [Op::Terminated(X, None), Op::Terminated(X, Some(by("b")))]);
+        assert_eq!(tables(&b, &Tables::default()), [Op::Terminated(X, None)]);
     }
 }

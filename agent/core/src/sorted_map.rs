@@ -37,6 +37,12 @@ impl<K: Ord, V: PartialEq> PartialEq for SortedMap<K, V> {
 
 impl<K: Ord, V: Eq> Eq for SortedMap<K, V> {}
 
+impl<K: Ord, V, const N: usize> From<[(K, V); N]> for SortedMap<K, V> {
+    fn from(entries: [(K, V); N]) -> Self {
+        entries.into_iter().collect()
+    }
+}
+
 impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::default();

@@ -145,7 +145,7 @@ impl Writer {
         };
         // Denials that no epguard wrote; the programs ignore them.
         for target in unreadable {
-            writer.write(&Op::RemoveDenial(target)).context("cannot write DENIED")?;
+            writer.write(&Op::Denial(target, None)).context("cannot write DENIED")?;
         }
         Ok(writer)
     }
@@ -199,14 +199,14 @@ impl Writer {
         self.view.reserve_numbers(&ops)?;
         self.settle_counts(&ops)?;
         self.left_out = 0;
-        if ops.iter().any(Op::is_of_backends) && !desired.backends.is_empty() {
+        if ops.iter().any(|op| matches!(op, Op::Backends(..))) && !desired.backends.is_empty() {
             // The programs look for answers to translate back, before the first flow may open.
             self.view.change(|view| view.flows = view.flows.max(1))?;
         }
         for op in &ops {
             self.write_or_leave_out(op).with_context(|| format!("cannot write {op:?}"))?;
         }
-        if ops.iter().any(|op| matches!(op, Op::RemoveBackends(_))) {
+        if ops.iter().any(|op| matches!(op, Op::Backends(_, None))) {
             // The programs may have redirected flows there since the last sweep.
             self.flows_go_on = true;
             self.flows.sweep_soon();

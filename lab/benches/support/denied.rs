@@ -13,7 +13,7 @@ const PROTOCOLS: [u8; 2] = [6, 17];
 pub(crate) fn deny(tables: &mut Tables, service: u32, vip: SocketAddrV4, endpoint: SocketAddrV4) {
     let service = ServiceNumber { number: service };
     let addr = Addr::v4(endpoint.ip().octets());
-    tables.suspects.entry(addr).or_default().flags = Suspect::DENIED;
+    tables.suspects.or_default(addr).flags = Suspect::DENIED;
     for protocol in PROTOCOLS {
         let of = Vip { addr: Addr::v4(vip.ip().octets()), port: vip.port(), protocol, reserved: 0 };
         tables.services.insert(of, service);

@@ -126,7 +126,7 @@ impl Writer {
     /// Reads the counts of denials whose proof changes: the packets until now belong to the proof until now.
     pub(super) fn settle_counts(&mut self, ops: &[Op]) -> Result<()> {
         for op in ops {
-            let Op::PutDenial(target, next) = op else { continue };
+            let Op::Denial(target, Some(next)) = op else { continue };
             let before = Denied::installed(&self.installed, target);
             if let Some(before) = before.filter(|before| Denied::of(target, next) != *before) {
                 let read = self.counts.read(before, false);

@@ -143,10 +143,8 @@ impl GateMap {
 /// The address and the bit of an entry, and whether it is added; none for a table that the gate does not show.
 pub(super) fn entry(op: &Op) -> Option<(Addr, u8, bool)> {
     Some(match op {
-        Op::PutSuspect(ip, _) => (*ip, Gate::SUSPECT, true),
-        Op::RemoveSuspect(ip) => (*ip, Gate::SUSPECT, false),
-        Op::PutTerminated(ip, _) => (*ip, Gate::TERMINATED, true),
-        Op::RemoveTerminated(ip) => (*ip, Gate::TERMINATED, false),
+        Op::Suspect(ip, suspect) => (*ip, Gate::SUSPECT, suspect.is_some()),
+        Op::Terminated(ip, orphan_ip) => (*ip, Gate::TERMINATED, orphan_ip.is_some()),
         _ => return None,
     })
 }
@@ -160,7 +158,7 @@ fn entries(tables: &Tables) -> impl Iterator<Item = (Addr, u8)> {
 /// Where packets of flows go to and come from that a denial redirects from now on: the denied endpoint, and the live ones.
 fn flow_ends(op: &Op) -> impl Iterator<Item = Addr> {
     let redirect = match op {
-        Op::PutBackends(target, backends) => Some((target, backends)),
+        Op::Backends(target, Some(backends)) => Some((target, backends)),
         _ => None,
     };
     redirect.into_iter().flat_map(|(target, backends)| {

@@ -1,6 +1,7 @@
 //! Hash maps whose values carry their keys.
 
 use super::open;
+use super::write::absent;
 use anyhow::{Context as _, Result};
 use aya::maps::{HashMap, Map, MapData, MapError};
 use aya::{Ebpf, Pod};
@@ -36,6 +37,14 @@ where
     pub(super) fn insert(&mut self, key: K, value: impl Into<V>, flags: u64) -> Result<(), MapError> {
         let value = value.into();
         self.0.insert(key, Keyed { key, value }, flags)
+    }
+
+    /// Adds or replaces the entry of a key; removes it with `None`.
+    pub(super) fn put(&mut self, key: K, value: Option<V>) -> Result<(), MapError> {
+        match value {
+            Some(value) => self.insert(key, value, 0),
+            None => absent(self.remove(&key)),
+        }
     }
 
     pub(super) fn remove(&mut self, key: &K) -> Result<(), MapError> {

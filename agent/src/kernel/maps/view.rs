@@ -75,8 +75,8 @@ impl ViewMap {
     /// Writes the greatest number among new entries, before these: an agent that ends in between gives no number twice.
     pub(super) fn reserve_numbers(&mut self, ops: &[Op]) -> Result<()> {
         let numbers = ops.iter().filter_map(|op| match op {
-            Op::PutService(_, number) => Some(number.number),
-            Op::PutDenial(key, _) => Some(key.service.number),
+            Op::Service(_, Some(number)) => Some(number.number),
+            Op::Denial(key, Some(_)) => Some(key.service.number),
             _ => None,
         });
         let last = numbers.max().unwrap_or(0);

@@ -30,43 +30,37 @@ impl Writer {
     }
 
     fn note_installed(&mut self, op: &Op) {
-        if let Some((addr, bit, added)) = gate::entry(op) {
-            let was_there = op.is_installed(&self.installed);
-            if added && !was_there {
-                self.gate.count(addr, bit);
-            } else if !added && was_there {
-                self.gate.uncount(addr, bit);
-            }
+        let was_there = op.apply(&mut self.installed);
+        match gate::entry(op) {
+            Some((addr, bit, true)) if !was_there => self.gate.count(addr, bit),
+            Some((addr, bit, false)) if was_there => self.gate.uncount(addr, bit),
+            _ => {}
         }
-        op.apply(&mut self.installed);
     }
 
     pub(super) fn write(&mut self, op: &Op) -> Result<(), MapError> {
         match op {
-            Op::RemoveDenial(target) => {
-                absent(self.denied.remove(target))?;
-                self.end_count(target)
+            Op::Denial(key, Some(denial)) => {
+                self.counts.begin(key)?;
+                self.denied.insert(*key, *denial, 0)
             }
-            Op::RemoveSuspect(ip) => absent(self.suspects.remove(ip)),
-            Op::RemoveService(vip) => absent(self.services.remove(vip)),
-            Op::RemoveOwner(ip) => absent(self.owners.remove(ip)),
-            Op::PutDenial(target, denial) => {
-                self.counts.begin(target)?;
-                self.denied.insert(*target, *denial, 0)
+            Op::Denial(key, None) => {
+                absent(self.denied.remove(key))?;
+                self.end_count(key)
             }
-            Op::PutService(vip, number) => self.services.insert(*vip, *number, 0),
-            Op::PutSuspect(ip, suspect) => self.suspects.insert(*ip, *suspect, 0),
-            Op::PutOwner(ip, owner) => self.owners.insert(ip, owner, 0),
-            Op::RemoveBackends(target) => absent(self.backends.remove(target)),
-            Op::PutBackends(target, backends) => self.backends.insert(*target, **backends, 0),
-            Op::RemoveTerminated(ip) => {
-                self.remove_terminated(*ip)?;
-                self.end_count(&DenialKey::of_ip(*ip))
-            }
-            Op::PutTerminated(ip, orphan_ip) => {
+            Op::Terminated(ip, Some(orphan_ip)) => {
                 self.counts.begin(&DenialKey::of_ip(*ip))?;
                 self.put_terminated(*ip, *orphan_ip)
             }
+            Op::Terminated(ip, None) => {
+                self.remove_terminated(*ip)?;
+                self.end_count(&DenialKey::of_ip(*ip))
+            }
+            Op::Backends(key, backends) => self.backends.put(*key, backends.as_deref().copied()),
+            Op::Service(vip, number) => self.services.put(*vip, *number),
+            Op::Suspect(ip, suspect) => self.suspects.put(*ip, *suspect),
+            Op::Owner(ip, Some(owner)) => self.owners.insert(ip, owner, 0),
+            Op::Owner(ip, None) => absent(self.owners.remove(ip)),
         }
     }
 

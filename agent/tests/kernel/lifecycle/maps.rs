@@ -131,13 +131,11 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
     let node = Node::new();
     let foreign = |port: usize| DenialKey { port: u16::try_from(port).unwrap(), ..DenialKey::default() };
     let redirecting = |port| {
-        let mut tables = denying();
-        let mut denial = tables.denied.pop_first().unwrap().1;
-        denial.action = Action::Redirect;
+        let tables = denying();
+        let denial = Denial { action: Action::Redirect, ..*tables.denied.values().next().unwrap() };
         let target = DenialKey { port, ..target() };
-        tables.denied.insert(target, denial);
-        tables.backends.insert(target, Backends::default());
-        tables
+        let backends = [(target, Backends::default())].into();
+        Tables { denied: [(target, denial)].into(), backends, ..tables }
     };
     write(&node, |writer| {
         assert!(writer.install(&redirecting(1)).unwrap());
@@ -149,8 +147,9 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
         assert!(writer.install(&redirecting(2)).unwrap());
         assert_eq!(writer.left_out(), 0, "it takes the place of another one");
         let mut both = redirecting(2);
-        both.backends.extend(redirecting(3).backends);
-        both.denied.extend(redirecting(3).denied);
+        let other = redirecting(3);
+        both.backends.extend(other.backends.iter().map(|(key, backends)| (*key, *backends)));
+        both.denied.extend(other.denied.iter().map(|(key, denial)| (*key, *denial)));
         assert!(writer.install(&both).unwrap());
         assert_eq!(writer.left_out(), 1);
         map.remove(&foreign(1)).unwrap();

@@ -36,7 +36,7 @@ impl Before {
                 "a list shows no order of claims, but {key:?} is denied as {denial:?}"
             );
         }
-        for (vip, number) in &now.services {
+        for (vip, number) in now.services.iter() {
             prop_assert_eq!(before.services.get(vip), Some(number), "{:?} is a new VIP", vip);
         }
         let proven = now.terminated.iter();
@@ -63,12 +63,12 @@ fn is_kept(known: &Denial, denial: &Denial) -> bool {
 /// Each denial holds by all that is known so far, with a mode that may be lower.
 pub fn check_proofs(state: &State, fresh: &State) -> Result<(), TestCaseError> {
     let fresh: BTreeMap<_, _> =
-        fresh.denials().map(|(service, at, proven)| ((service, at), proven.clone())).collect();
+        fresh.denials().map(|(service, at, proven)| ((service, at), *proven)).collect();
     let in_force: BTreeSet<ServiceNumber> = state.tables().services.values().copied().collect();
     let numbers: BTreeMap<_, _> = state.affected_services().collect();
     let in_force = |service: &Name| numbers.get(service).is_some_and(|number| in_force.contains(number));
     for (service, at, proven) in state.denials().filter(|(service, ..)| in_force(service)) {
-        let mut known = fresh.get(&(service, at)).cloned();
+        let mut known = fresh.get(&(service, at)).copied();
         if let Some(known) = &mut known {
             prop_assert!(proven.mode <= known.mode, "{service:?} {at:?}");
             known.mode = proven.mode;

@@ -42,8 +42,8 @@ impl Maps {
 
     fn note_number(&mut self, state: &State, op: &Op) {
         let number = match op {
-            Op::PutService(_, number) => *number,
-            Op::PutDenial(key, _) => key.service,
+            Op::Service(_, Some(number)) => *number,
+            Op::Denial(key, Some(_)) => key.service,
             _ => return,
         };
         let service = state.service_name(number).unwrap();
@@ -53,13 +53,13 @@ impl Maps {
 
     fn write(&mut self, op: &Op) {
         match op {
-            Op::RemoveOwner(ip) => drop(self.owners.remove(ip)),
-            Op::PutOwner(ip, owner) => drop(self.owners.insert(*ip, *owner)),
-            Op::PutTerminated(ip, _) => {
+            Op::Owner(ip, None) => drop(self.owners.remove(ip)),
+            Op::Owner(ip, Some(owner)) => drop(self.owners.insert(*ip, *owner)),
+            Op::Terminated(ip, Some(_)) => {
                 let before = self.tables.terminated.get(ip);
                 assert_eq!(before, None, "what the programs wrote is overwritten");
             }
-            Op::RemoveDenial(_) | Op::RemoveService(_) | Op::RemoveSuspect(_) => {
+            Op::Denial(_, None) | Op::Service(_, None) | Op::Suspect(_, None) => {
                 self.removed.push(op.clone());
             }
             _ => {}
@@ -71,9 +71,9 @@ impl Maps {
     fn put_back(&self) -> Vec<&Op> {
         let Tables { suspects, services, denied, .. } = &self.tables;
         let is_back = |op: &&Op| match op {
-            Op::RemoveDenial(key) => denied.contains_key(key),
-            Op::RemoveService(vip) => services.contains_key(vip),
-            Op::RemoveSuspect(ip) => suspects.contains_key(ip),
+            Op::Denial(key, _) => denied.contains_key(key),
+            Op::Service(vip, _) => services.contains_key(vip),
+            Op::Suspect(ip, _) => suspects.contains_key(ip),
             _ => false,
         };
         self.removed.iter().filter(is_back).collect()

@@ -2,7 +2,7 @@
 
 use super::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_common::{ServiceNumber, UidState};
+use epguard_common::{DenialKey, ServiceNumber, UidState};
 use epguard_core::facts::{Change, Fact, Ips, Node, Pod, Presence, Service, Slice, SliceEndpoint, Workload};
 use epguard_core::state::{Ipam, Numbers, Settings, State, Tables};
 use std::time::Duration;
@@ -252,11 +252,11 @@ fn after_a_restart_new_services_have_greater_numbers_than_any_that_was_written()
 #[test]
 fn invalid_numbers_in_restored_tables_are_ignored() {
     let (mut tables, _) = left_behind();
-    let (mut target, denial) = tables.denied.pop_first().unwrap();
-    target.protocol = 99;
-    tables.denied.insert(target, denial);
-    let (vip, number) = tables.services.pop_first().unwrap();
-    assert_ne!(number.number, 3);
-    tables.services.insert(vip, ServiceNumber { number: 3 });
+    let (target, denial) = tables.denied.iter().map(|(target, denial)| (*target, *denial)).next().unwrap();
+    tables.denied.remove(&target);
+    tables.denied.insert(DenialKey { protocol: 99, ..target }, denial);
+    let vip = *tables.services.keys().next().unwrap();
+    let before = tables.services.insert(vip, ServiceNumber { number: 3 });
+    assert_ne!(before.unwrap().number, 3);
     assert_eq!(restarted(&tables, vec![], vec![web()], vec![]).reasons(), []);
 }

@@ -1,8 +1,9 @@
 //! The keys of tables that may have changed, so that a change costs nothing that grows with the tables.
 
 use super::Tables;
+use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, DenialKey, Vip};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Keys whose entries may differ between two tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Changes {
     }
 }
 
-fn differing<K: Ord + Copy, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K, V>) -> Vec<K> {
+fn differing<K: Ord + Copy, V: PartialEq>(one: &SortedMap<K, V>, other: &SortedMap<K, V>) -> Vec<K> {
     let lost = one.iter().filter(|(key, value)| other.get(key) != Some(value));
     let new = other.keys().filter(|key| !one.contains_key(key));
     lost.map(|(key, _)| *key).chain(new.copied()).collect()

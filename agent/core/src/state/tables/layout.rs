@@ -205,7 +205,7 @@ impl Layout {
 
     /// Stores the endpoints that flows to a denied one are redirected to. False if there are none, or no room.
     fn put_backends(&mut self, namespace: &Text, key: DenialKey, backends: &Backends) -> bool {
-        let is_known = self.tables.backends.remove(&key).is_some();
+        let is_known = self.tables.backends.remove(&key);
         self.backends.give_back(namespace, usize::from(is_known));
         let fits = backends.count > 0 && (is_known || self.backends.admits(namespace, 1));
         if fits {

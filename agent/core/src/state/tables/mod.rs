@@ -30,13 +30,13 @@ pub type Draining = BTreeMap<Uid, Ips>;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tables {
     /// SUSPECTS.
-    pub suspects: BTreeMap<Addr, Suspect>,
+    pub suspects: SortedMap<Addr, Suspect>,
     /// SERVICES.
-    pub services: BTreeMap<Vip, ServiceNumber>,
+    pub services: SortedMap<Vip, ServiceNumber>,
     /// DENIED.
     pub denied: SortedMap<DenialKey, Denial>,
     /// BACKENDS.
-    pub backends: BTreeMap<DenialKey, Backends>,
+    pub backends: SortedMap<DenialKey, Backends>,
     /// TERMINATED.
     pub terminated: BTreeMap<Addr, OrphanIp>,
     /// Denials that found no room in a table, by the Service's namespace; those packets pass.

@@ -27,7 +27,7 @@ pub fn restore(
             numbers.keep(*number, service);
         }
     }
-    for (target, denial) in &tables.denied {
+    for (target, denial) in tables.denied.iter() {
         if let Some(Some(name)) = services.get(&target.service) {
             restore_denial(target, denial, name, cluster, now);
         }
@@ -54,7 +54,7 @@ pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
 /// The Service behind each number: the one that has all of its VIPs. The VIPs may belong to another one by now.
 fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<ServiceNumber, Option<Name>> {
     let mut services = BTreeMap::new();
-    for (vip, number) in &tables.services {
+    for (vip, number) in tables.services.iter() {
         let service = cluster.service_at(vip).cloned();
         let agreed = services.entry(*number).or_insert_with(|| service.clone());
         if *agreed != service {
