@@ -49,6 +49,9 @@ pub struct Dropped {
 /// Text in place of what there is none of.
 pub const NONE: &str = "-";
 
+/// Text in place of the pod that has an IP, if none has it.
+pub const NOBODY: &str = "nobody";
+
 impl Kind {
     /// The endpoint as text: the IP alone where the denial is of every port.
     #[must_use]

@@ -11,6 +11,7 @@ mod finding;
 pub use finding::{Finding, State};
 
 use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::drops::NOBODY;
 use crate::shared::output::{Output, count, exit, table};
 use crate::shared::status::{self, lenient};
 use anyhow::{Result, ensure};
@@ -133,7 +134,7 @@ fn rows(findings: &[Finding]) -> String {
             or_dash(finding.service.as_ref()),
             format!("{} {}", finding.endpoint, finding.protocol),
             finding.meant.clone(),
-            finding.hit.clone().unwrap_or_else(|| "nobody".to_owned()),
+            finding.hit.clone().unwrap_or_else(|| NOBODY.to_owned()),
             finding.reason.to_string(),
             finding.at.clone(),
         ]

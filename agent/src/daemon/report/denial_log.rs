@@ -2,7 +2,7 @@
 //!
 //! A log line has the counts per kind in ten seconds, and the names of the Service, the pod that was meant and the pod that was hit.
 
-use super::kube_events::{Announcer, Case, Denial, Subject};
+use super::kube_events::{Announcer, Subject};
 use super::pod_names::Names;
 use super::ring_buffer::Budget;
 use super::tally::{Ledger, Tally};
@@ -43,7 +43,7 @@ impl Report {
     pub fn new(names: Names, announcer: Announcer) -> Self {
         Self {
             names,
-            tally: Tally::default(),
+            tally: Tally::new(fastrand::u64(..)),
             budget: Budget::default(),
             announcer,
             ledger: Ledger::default(),
@@ -74,7 +74,7 @@ impl Report {
             self.count(state, writer, |target| active.contains(target))?;
         }
         self.log(now);
-        self.announcer.tick(now);
+        self.announcer.tick(now, &mut self.tally);
         Ok(())
     }
 
@@ -97,12 +97,10 @@ impl Report {
         for reading in writer.take_readings(wanted)? {
             let last = Duration::from_nanos(reading.count.last_ns);
             for (outcome, count) in self.ledger.added(&reading) {
-                self.tally.count(last, kind(&self.names, state, &reading.denied, outcome), count);
-                if self.announcer.reports_denials()
-                    && let Some(denial) = denial(&self.names, state, &reading.denied, outcome)
-                {
-                    self.announcer.denied(last, &denial, count.packets);
-                }
+                let kind = kind(&self.names, state, &reading.denied, outcome);
+                let reports = self.announcer.reports_denials();
+                let about = if reports { about(&self.names, state, &reading.denied) } else { vec![] };
+                self.tally.count(last, kind, about, count);
             }
         }
         Ok(())
@@ -180,17 +178,15 @@ fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind
     }
 }
 
-/// A denial for an Event. None without a Service: then there is no object to write the Event about.
-fn denial(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Option<Denial> {
-    let Denied { target, reason, dead, owner } = *denied;
-    let service = state.service_name(target.service)?.clone();
-    let hit = names.name(state, owner);
-    Some(Denial {
-        service: Subject::service(state, service),
-        case: Case { ip: target.addr.ip(), meant: dead, hit: owner, reason, outcome },
-        meant: names.text(state, dead),
-        hit: hit.map(|name| Subject { kind: "Pod", name: name.clone(), uid: Some(owner) }),
-    })
+/// The objects that get an Event about a denial: the Service, and the pod that has the IP now. None without a Service.
+fn about(names: &Names, state: &State, denied: &Denied) -> Vec<Subject> {
+    let Some(service) = state.service_name(denied.target.service) else {
+        return vec![];
+    };
+    let service = Subject::service(state, service.clone());
+    let hit = names.name(state, denied.owner);
+    let hit = hit.map(|name| Subject { kind: "Pod", name: name.clone(), uid: Some(denied.owner) });
+    std::iter::once(service).chain(hit).collect()
 }
 
 /// The text of the log line: an observed packet would be denied, every other outcome is a denial.

@@ -3,6 +3,7 @@
 //! `<run-dir>/names.json` has them for the agent's next process. Pinned maps hold UIDs only, and the API no longer shows a pod that
 //! is gone.
 
+use crate::shared::drops::NOBODY;
 use crate::shared::run_dir::NAMES;
 use anyhow::{Context as _, Result};
 use epguard_common::Uid;
@@ -94,11 +95,11 @@ impl Names {
         state.pod_name(uid).or_else(|| self.pods.get(&uid))
     }
 
-    /// The name of a pod as text: its UID if the name is not known, `nobody` for [`Uid::NONE`].
+    /// The name of a pod as text: its UID if the name is not known, [`NOBODY`] for [`Uid::NONE`].
     #[must_use]
     pub fn text(&self, state: &State, uid: Uid) -> String {
         if uid == Uid::NONE {
-            return "nobody".to_owned();
+            return NOBODY.to_owned();
         }
         self.name(state, uid).map_or_else(|| uid.to_string(), named)
     }

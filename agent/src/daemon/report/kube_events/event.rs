@@ -1,7 +1,9 @@
-//! Builds an Event in the form that the API accepts. Pure.
+//! The text of an Event, and its form as the API accepts it. Pure.
 
-use super::series::Course;
-use super::topic::Topic;
+use crate::daemon::report::tally::Course;
+use crate::shared::drops::{Kind, NOBODY};
+use epguard_common::Outcome;
+use epguard_core::state::Trip;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -18,12 +20,55 @@ const NOTE: usize = 1024;
 /// Longest name of an object, less a dot and a number in hexadecimal.
 const NAME: usize = 253 - 17;
 
+/// What an Event reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    pub(super) reason: &'static str,
+    pub(super) action: &'static str,
+    pub(super) note: String,
+}
+
+impl Text {
+    /// For packets that were denied, or would have been: what happened, and the next command to run. It has no counts,
+    /// because the API does not let it change later.
+    pub fn of_denial(kind: &Kind, node: &str) -> Self {
+        let Kind { service, meant, reason, outcome, .. } = kind;
+        let (endpoint, ip) = (kind.endpoint(), kind.endpoint.ip());
+        let holder = match &*kind.hit {
+            NOBODY => "no pod".to_owned(),
+            pod => format!("pod {pod}"),
+        };
+        let (title, action, done) = match outcome {
+            Outcome::Observed => {
+                let done = "the packets pass, as this is only observed".to_owned();
+                ("StaleEndpointObserved", "ObservePackets", done)
+            }
+            outcome => ("StaleEndpointDenied", "DenyPackets", format!("the packets are {outcome}")),
+        };
+        let note = format!(
+            "Service {service} still sends to endpoint {endpoint} for pod {meant}, which has ended; {holder} has that IP now \
+             ({reason}). On node {node} {done}. Why: epguard why {ip} --service {service}"
+        );
+        Self { reason: title, action, note }
+    }
+
+    /// For the breaker's alarm.
+    pub fn of_alarm(trip: &Trip) -> Self {
+        let note = format!(
+            "{} of {} recently ready endpoints would be denied ({}); observed until a second list agrees",
+            trip.held,
+            trip.ready_recently,
+            trip.why.as_str()
+        );
+        Self { reason: "BreakerTripped", action: "HoldDenials", note }
+    }
+}
+
 /// Builds the Event. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
-pub fn event(topic: &Topic, course: &Course, node: &str, now: Duration, wall: Timestamp) -> Event {
+pub fn event(text: Text, course: &Course, node: &str, now: Duration, wall: Timestamp) -> Event {
     let at = |then| wall_time(wall, now.saturating_sub(then));
-    let about = &topic.about;
+    let about = &course.about;
     let (namespace, name) = &about.name;
-    let (reason, action) = topic.words();
     // A label ends with a letter or a digit.
     let label = cut(name, NAME).trim_end_matches(['-', '.']);
     Event {
@@ -33,10 +78,10 @@ pub fn event(topic: &Topic, course: &Course, node: &str, now: Duration, wall: Ti
             namespace: Some(namespace.to_string()),
             ..ObjectMeta::default()
         },
-        action: Some(action.to_owned()),
+        action: Some(text.action.to_owned()),
         event_time: Some(at(course.first)),
-        note: Some(cut(&course.note, NOTE).to_owned()),
-        reason: Some(reason.to_owned()),
+        note: Some(cut(&text.note, NOTE).to_owned()),
+        reason: Some(text.reason.to_owned()),
         regarding: Some(ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some(about.kind.to_owned()),
@@ -69,31 +114,64 @@ fn cut(text: &str, longest: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::topic::Subject;
     use super::*;
-    use epguard_common::Uid;
-    use serde_json::json;
+    use crate::daemon::report::kube_events::Subject;
+    use epguard_common::{Reason, Uid};
+    use epguard_core::state::Why;
+    use serde_json::{Value, json};
 
-    fn due(count: u64) -> (Topic, Course) {
+    fn kind(reason: Reason, outcome: Outcome, hit: &str) -> Kind {
+        Kind {
+            service: "shop/web".into(),
+            endpoint: "10.244.1.10:8080".parse().unwrap(),
+            protocol: "TCP".into(),
+            reason,
+            outcome,
+            meant: "shop/a".into(),
+            hit: hit.into(),
+        }
+    }
+
+    fn alarm() -> Text {
+        let (since, why) = (Duration::ZERO, Why::Half);
+        Text::of_alarm(&Trip { held: 3, denied: 3, ready_recently: 4, since, why })
+    }
+
+    #[test]
+    fn the_text_names_the_service_both_pods_the_node_and_what_became_of_the_packets() {
+        let text = |reason, outcome, hit| {
+            let Text { reason, action, note } = Text::of_denial(&kind(reason, outcome, hit), "node-1");
+            (reason, action, note)
+        };
+        let note = |hit: &str, done: &str| {
+            format!(
+                "Service shop/web still sends to endpoint 10.244.1.10:8080 for pod shop/a, which has ended; {hit} has that IP \
+                 now {done}. Why: epguard why 10.244.1.10 --service shop/web"
+            )
+        };
+        let rejected = note("pod team-b/b", "(reused). On node node-1 the packets are rejected");
+        let denied = ("StaleEndpointDenied", "DenyPackets", rejected);
+        assert_eq!(text(Reason::Reused, Outcome::Rejected, "team-b/b"), denied);
+        let pass = "(dead-backend). On node node-1 the packets pass, as this is only observed";
+        let observed = ("StaleEndpointObserved", "ObservePackets", note("no pod", pass));
+        assert_eq!(text(Reason::DeadBackend, Outcome::Observed, "nobody"), observed);
+        let note = "3 of 4 recently ready endpoints would be denied (more-than-half); observed until a second list agrees";
+        assert_eq!(alarm().note, note);
+    }
+
+    fn course(count: u64) -> Course {
         let about = Subject {
             kind: "Service",
             name: ("shop".into(), "web".into()),
             uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0"),
         };
-        let course = Course {
-            number: 0xabc,
-            note: "it happened".into(),
-            count,
-            first: Duration::from_secs(40),
-            last: Duration::from_secs(97),
-            written: None,
-        };
-        (Topic { about, case: None }, course)
+        let [first, last] = [40, 97].map(Duration::from_secs);
+        Course { about, number: 0xabc, count, first, last, written: None }
     }
 
-    fn written((topic, course): &(Topic, Course), node: &str) -> serde_json::Value {
+    fn written(text: &Text, course: &Course, node: &str) -> Value {
         let wall = "2026-03-01T12:00:00Z".parse().unwrap();
-        serde_json::to_value(event(topic, course, node, Duration::from_secs(100), wall)).unwrap()
+        serde_json::to_value(event(text.clone(), course, node, Duration::from_secs(100), wall)).unwrap()
     }
 
     #[test]
@@ -101,31 +179,31 @@ mod tests {
         let once = json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event",
             "metadata": {"name": "web.0000000000000abc", "namespace": "shop"},
-            "action": "HoldDenials", "eventTime": "2026-03-01T11:59:00.000000Z", "note": "it happened",
+            "action": "HoldDenials", "eventTime": "2026-03-01T11:59:00.000000Z", "note": alarm().note,
             "reason": "BreakerTripped", "type": "Warning",
             "regarding": {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web",
                 "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0"},
             "reportingController": "epguard", "reportingInstance": "node-1",
         });
-        assert_eq!(written(&due(1), "node-1"), once);
+        assert_eq!(written(&alarm(), &course(1), "node-1"), once);
         let mut often = once;
         often["series"] = json!({"count": 3, "lastObservedTime": "2026-03-01T11:59:57.000000Z"});
-        assert_eq!(written(&due(3), "node-1"), often);
+        assert_eq!(written(&alarm(), &course(3), "node-1"), often);
     }
 
     #[test]
     fn long_fields_of_an_event_are_cut_to_the_limits_of_the_api() {
-        let mut long = due(u64::MAX);
-        long.0.about.name.1 = "p".repeat(253).into();
-        long.1.note = "ü".repeat(1000);
-        let event = written(&long, &"n".repeat(253));
+        let mut long = course(u64::MAX);
+        long.about.name.1 = "p".repeat(253).into();
+        let text = Text { note: "ü".repeat(1000), ..alarm() };
+        let event = written(&text, &long, &"n".repeat(253));
         assert_eq!(event["metadata"]["name"].as_str().unwrap().len(), 253);
         assert_eq!(event["note"].as_str().unwrap().len(), 1024);
         assert_eq!(event["reportingInstance"].as_str().unwrap().len(), 128);
         assert_eq!(event["regarding"]["name"].as_str().unwrap().len(), 253);
         assert_eq!(event["series"]["count"], i32::MAX);
-        long.0.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
-        let event = written(&long, "n");
+        long.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
+        let event = written(&text, &long, "n");
         assert_eq!(event["metadata"]["name"], format!("{}.0000000000000abc", "p".repeat(NAME - 1)));
     }
 }

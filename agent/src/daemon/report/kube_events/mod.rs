@@ -1,31 +1,32 @@
 //! Events of the Kubernetes API about denied flows and breaker alarms. Best effort: the log has all of them.
 //!
 //! ```text
-//! denied packets, alarms -> topic (about which object) -> series (when, pure) -> event -> writer (a task of its own)
+//! tally (denied packets: what is due), alarms -> event (its text and form) -> writer (a task of its own)
 //! ```
 
 mod event;
-mod series;
-mod topic;
 mod writer;
 
-pub use topic::{Case, Denial, Subject};
-
+use super::tally::{Course, Tally};
 use clap::ValueEnum;
-use epguard_core::state::Trip;
+use epguard_common::Uid;
+use epguard_core::bucket::Bucket;
+use epguard_core::facts::Name;
+use epguard_core::state::{State, Trip};
+use event::{Text, event};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use series::Series;
+use std::collections::BTreeMap;
+use std::collections::btree_map::OccupiedEntry;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use topic::Topic;
 use writer::Entry;
 
-/// Events waiting for the API server; more than that are dropped.
-const BACKLOG: usize = 64;
+/// Limit of all writes together: so many at once after a pause ...
+const BURST: u32 = 10;
 
-/// At most one log line about dropped Events in this time.
-const QUIET: Duration = Duration::from_mins(1);
+/// ... and one more in this time.
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// The Events that the agent writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,16 +39,35 @@ pub enum Announce {
     All,
 }
 
+/// An object of the API that an Event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// `Service` or `Pod`.
+    pub kind: &'static str,
+    /// Namespace and name.
+    pub name: Name,
+    /// UID of the object. Without it `kubectl describe` does not find the Event.
+    pub uid: Option<Uid>,
+}
+
+impl Subject {
+    /// A Service, with its UID if that is known.
+    #[must_use]
+    pub fn service(state: &State, name: Name) -> Self {
+        Self { kind: "Service", uid: state.service_uid(&name), name }
+    }
+}
+
 /// Queues Events without ever blocking. Times are `CLOCK_BOOTTIME`.
 #[derive(Debug)]
 pub struct Announcer {
     what: Announce,
     node: String,
-    series: Series,
-    /// Once it is closed, no Event is queued any more.
+    budget: Bucket,
+    /// The breaker's alarms that are not queued yet, by their Service.
+    alarms: BTreeMap<Name, (Text, Course)>,
+    /// Once it is closed, no Event is queued any more. While it is full, Events wait where they are counted.
     queue: mpsc::Sender<Entry>,
-    dropped: u64,
-    warned: Option<Duration>,
 }
 
 impl Announcer {
@@ -55,18 +75,19 @@ impl Announcer {
     /// while the API server forbids it.
     #[must_use]
     pub fn start(client: Client, node: String, what: Announce) -> Self {
-        let (queue, entries) = mpsc::channel(BACKLOG);
+        let (queue, entries) = mpsc::channel(BURST as usize);
         if what != Announce::None {
             tokio::spawn(writer::write(client, entries));
         }
-        Self { what, node, series: Series::new(fastrand::u64(..)), queue, dropped: 0, warned: None }
+        Self { what, node, budget: Bucket::new(INTERVAL, BURST), alarms: BTreeMap::new(), queue }
     }
 
     /// Queues an alarm: the breaker holds denials of this Service.
-    pub fn tripped(&mut self, now: Duration, service: Subject, trip: &Trip) {
+    pub fn tripped(&mut self, now: Duration, about: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
-            let topic = Topic { about: service, case: None };
-            self.series.record(now, topic, 1, || topic::alarm(trip));
+            let (name, number) = (about.name.clone(), fastrand::u64(..));
+            let course = Course { about, number, count: 1, first: now, last: now, written: None };
+            self.alarms.insert(name, (Text::of_alarm(trip), course));
         }
     }
 
@@ -76,34 +97,18 @@ impl Announcer {
         self.what == Announce::All && !self.queue.is_closed()
     }
 
-    /// Counts packets that were denied, or would have been. `last` is the time of the last one.
-    pub fn denied(&mut self, last: Duration, denial: &Denial, packets: u64) {
-        if !self.reports_denials() {
-            return;
-        }
-        for topic in denial.topics() {
-            self.series.record(last, topic, packets, || denial.note(&self.node));
-        }
-    }
-
     /// Queues the Events that are due.
-    pub fn tick(&mut self, now: Duration) {
-        if self.queue.is_closed() {
-            return;
-        }
-        for (topic, course) in self.series.due(now) {
-            let event = event::event(&topic, &course, &self.node, now, Timestamp::now());
-            let repeated = course.written.is_some();
-            self.dropped += u64::from(self.queue.try_send(Entry { event, repeated }).is_err());
-        }
-        self.dropped += self.series.take_forgotten();
-        if self.dropped > 0 && self.warned.is_none_or(|warned| now.saturating_sub(warned) >= QUIET) {
-            tracing::warn!(
-                dropped = self.dropped,
-                "Events were dropped: there are more than the limit, or the API server accepts none; `epguard drops` \
-                 shows all denials"
-            );
-            (self.dropped, self.warned) = (0, Some(now));
+    pub fn tick(&mut self, now: Duration, tally: &mut Tally) {
+        let Self { node, budget, alarms, queue, .. } = self;
+        while let Ok(place) = queue.try_reserve() {
+            let alarm = alarms.first_entry().filter(|_| budget.take(now)).map(OccupiedEntry::remove);
+            let next = alarm.or_else(|| {
+                let (kind, course) = tally.next_event(now, || budget.take(now))?;
+                Some((Text::of_denial(&kind, node), course))
+            });
+            let Some((text, course)) = next else { return };
+            let event = event(text, &course, node, now, Timestamp::now());
+            place.send(Entry { event, repeated: course.written.is_some() });
         }
     }
 }

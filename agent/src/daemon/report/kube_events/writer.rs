@@ -32,71 +32,49 @@ pub struct Entry {
 /// Writes Events until the queue is closed. If the API server cannot take an Event now, retries it for a minute. All
 /// other Events wait meanwhile: the server cannot take them either.
 pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
-    let mut writer = Writer { client, may_patch: true };
+    let mut may_patch = true;
     while let Some(entry) = entries.recv().await {
-        writer.write(&entry).await;
-    }
-}
-
-struct Writer {
-    client: Client,
-    may_patch: bool,
-}
-
-impl Writer {
-    async fn write(&mut self, entry: &Entry) {
-        if entry.repeated && !self.may_patch {
-            return;
+        if entry.repeated && !may_patch {
+            continue;
         }
-        let mut rests = RESTS.map(Duration::from_secs).into_iter();
-        loop {
-            match (self.send(entry).await, rests.next()) {
-                (Ok(()), _) => return,
-                (Err(kube::Error::Api(status)), _) if is_ending(&status) => return,
-                (Err(kube::Error::Api(status)), _) if lacks_role(&status) => {
-                    return self.refused(entry, &status).await;
-                }
-                (Err(error), Some(rest)) if may_pass(&error) => sleep(rest).await,
-                (Err(error), _) => {
-                    tracing::warn!(
-                        error = cause(error),
-                        event = entry.event.metadata.name,
-                        "cannot write an Event; `epguard drops` shows all denials"
-                    );
-                    return;
-                }
+        match retry(&client, &entry).await {
+            Ok(()) => {}
+            Err(kube::Error::Api(status)) if is_ending(&status) => {}
+            // The role may be missing, or may be created within the next minutes. Without the right to patch, each
+            // Event is written once, without later counts.
+            Err(kube::Error::Api(status)) if lacks_role(&status) && entry.repeated => {
+                may_patch = false;
+                refused("patch", &status, "their counts stay unchanged until the agent restarts");
             }
+            Err(kube::Error::Api(status)) if lacks_role(&status) => {
+                refused("create", &status, "none are written for the next 10 minutes");
+                sleep(FORBIDDEN).await;
+            }
+            Err(error) => tracing::warn!(
+                error = cause(error),
+                event = entry.event.metadata.name,
+                "cannot write an Event; `epguard drops` shows all denials"
+            ),
         }
     }
+}
 
-    async fn send(&self, entry: &Entry) -> Result<(), kube::Error> {
-        let answer = send(&self.client, &entry.event, entry.repeated).await;
-        // The Event may be gone: API servers delete Events after some time.
-        if entry.repeated && matches!(&answer, Err(kube::Error::Api(status)) if status.code == 404) {
-            return send(&self.client, &entry.event, false).await;
+async fn retry(client: &Client, entry: &Entry) -> Result<(), kube::Error> {
+    for rest in RESTS {
+        match send(client, entry).await {
+            Err(error) if may_pass(&error) => sleep(Duration::from_secs(rest)).await,
+            ended => return ended,
         }
-        answer
     }
+    send(client, entry).await
+}
 
-    /// Handles a 403. The role may be missing, or may be created within the next minutes. Without the right to patch,
-    /// each Event is written once, without later counts.
-    async fn refused(&mut self, entry: &Entry, status: &Status) {
-        let (verb, until) = if entry.repeated {
-            ("patch", "their counts stay unchanged until the agent restarts")
-        } else {
-            ("create", "none are written for the next 10 minutes")
-        };
-        let message = status.message.lines().next().unwrap_or_default();
-        tracing::warn!(
-            "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
-             events.k8s.io, or give it --events none; {until}"
-        );
-        if entry.repeated {
-            self.may_patch = false;
-        } else {
-            sleep(FORBIDDEN).await;
-        }
-    }
+fn refused(verb: &str, status: &Status, until: &str) {
+    let message = status.message.lines().next().unwrap_or_default();
+    tracing::warn!(
+        "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
+         events.k8s.io, or give it --events none; {until}"
+    );
 }
 
 /// In one line. The text of a refusal is the API server's: kube adds the whole answer as a struct.
@@ -128,7 +106,18 @@ fn may_pass(error: &kube::Error) -> bool {
     }
 }
 
-async fn send(client: &Client, event: &Event, repeated: bool) -> Result<(), kube::Error> {
+async fn send(client: &Client, entry: &Entry) -> Result<(), kube::Error> {
+    let Entry { event, repeated } = entry;
+    match send_as(client, event, *repeated).await {
+        // The Event may be gone: API servers delete Events after some time.
+        Err(kube::Error::Api(status)) if *repeated && status.code == 404 => {
+            send_as(client, event, false).await
+        }
+        answer => answer,
+    }
+}
+
+async fn send_as(client: &Client, event: &Event, repeated: bool) -> Result<(), kube::Error> {
     let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
     let resource = Request::new(format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"));
     let request = if repeated {
@@ -146,10 +135,10 @@ async fn send(client: &Client, event: &Event, repeated: bool) -> Result<(), kube
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::event;
-    use super::super::series::Course;
-    use super::super::topic::{Subject, Topic};
+    use super::super::event::{Text, event};
     use super::*;
+    use crate::daemon::report::kube_events::Subject;
+    use crate::daemon::report::tally::Course;
     use bytes::Bytes;
     use http_body_util::Full;
     use hyper::{Response, StatusCode};
@@ -160,10 +149,9 @@ mod tests {
     fn entry(number: u64, repeated: bool) -> Entry {
         let about = Subject { kind: "Service", name: ("shop".into(), "web".into()), uid: None };
         let moment = Duration::from_secs(1);
-        let course =
-            Course { number, note: String::new(), count: 2, first: moment, last: moment, written: None };
-        let topic = Topic { about, case: None };
-        let event = event(&topic, &course, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
+        let course = Course { about, number, count: 2, first: moment, last: moment, written: None };
+        let text = Text { reason: "", action: "", note: String::new() };
+        let event = event(text, &course, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
         Entry { event, repeated }
     }
 
