@@ -23,14 +23,15 @@ pub fn assert_rows(page: &str, heading: &str, first: &str, rows: &[Vec<String>])
     assert_eq!(only_there, None, "{page}, {heading}: the program has no such row");
 }
 
-fn agrees(cells: &[String], row: &[String]) -> bool {
+/// Whether a row of a page agrees with one of the program, as of [`assert_rows`].
+pub fn agrees(cells: &[String], row: &[String]) -> bool {
     let last = row.len() - 1;
     let begins = cells[last].strip_prefix(&row[last]);
     cells[..last] == row[..last] && begins.is_some_and(|more| more.is_empty() || more.starts_with(". "))
 }
 
 /// The rows of the first table below a heading whose first column has this head, as trimmed cells.
-fn table_under(page: &str, heading: &str, first: &str) -> Vec<Vec<String>> {
+pub fn table_under(page: &str, heading: &str, first: &str) -> Vec<Vec<String>> {
     let text = repository(page);
     let begin =
         text.find(&format!("# {heading}\n")).unwrap_or_else(|| panic!("{page}: no heading {heading}"));

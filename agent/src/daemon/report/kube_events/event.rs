@@ -45,11 +45,11 @@ impl Text {
             }
             outcome => ("StaleEndpointDenied", "DenyPackets", format!("the packets are {outcome}")),
         };
-        let note = format!(
+        let text = format!(
             "Service {service} still sends to endpoint {endpoint} for pod {meant}, which has ended; {holder} has that IP now \
              ({reason}). On node {node} {done}. Why: epguard why {ip} --service {service}"
         );
-        Self { reason: title, action, note }
+        Self { reason: title, action, note: text }
     }
 
     /// For the breaker's alarm.
@@ -65,7 +65,7 @@ impl Text {
 }
 
 /// Builds the Event. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
-pub fn event(text: Text, course: &Course, node: &str, now: Duration, wall: Timestamp) -> Event {
+pub fn event(text: &Text, course: &Course, node: &str, now: Duration, wall: Timestamp) -> Event {
     let at = |then| wall_time(wall, now.saturating_sub(then));
     let about = &course.about;
     let (namespace, name) = &about.name;
@@ -171,7 +171,7 @@ mod tests {
 
     fn written(text: &Text, course: &Course, node: &str) -> Value {
         let wall = "2026-03-01T12:00:00Z".parse().unwrap();
-        serde_json::to_value(event(text.clone(), course, node, Duration::from_secs(100), wall)).unwrap()
+        serde_json::to_value(event(text, course, node, Duration::from_secs(100), wall)).unwrap()
     }
 
     #[test]

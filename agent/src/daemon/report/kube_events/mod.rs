@@ -107,7 +107,7 @@ impl Announcer {
                 Some((Text::of_denial(&kind, node), course))
             });
             let Some((text, course)) = next else { return };
-            let event = event(text, &course, node, now, Timestamp::now());
+            let event = event(&text, &course, node, now, Timestamp::now());
             place.send(Entry { event, repeated: course.written.is_some() });
         }
     }

@@ -151,7 +151,7 @@ mod tests {
         let moment = Duration::from_secs(1);
         let course = Course { about, number, count: 2, first: moment, last: moment, written: None };
         let text = Text { reason: "", action: "", note: String::new() };
-        let event = event(text, &course, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
+        let event = event(&text, &course, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
         Entry { event, repeated }
     }
 

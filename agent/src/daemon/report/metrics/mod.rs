@@ -1,23 +1,14 @@
 //! `/metrics` in `OpenMetrics` text over HTTP and, at an address of their own, `/healthz` and `/readyz`.
 //!
-//! ```text
-//! request -> server -> Status (asked of the main loop, as `epguard dump` does) + COUNTERS (read from the kernel) -> text, a
-//!            family for each row of the table
-//! ```
-//!
-//! Nothing is counted here twice: a metric is a figure of the [`Status`](crate::shared::status::Status) or a number in the kernel.
-//! Every label has a fixed, small set of values; names of pods and Services are in the log and in the status.
+//! Nothing is counted here twice: a metric is a figure of the [`Status`](crate::shared::status::Status), asked of the main loop,
+//! or a number in the kernel's COUNTERS. Names of pods and Services are in the log and in the status.
 
-mod health;
-mod samples;
 mod server;
-mod table;
 mod text;
 mod timings;
 
 pub use server::{Pages, bind, serve};
-pub use table::METRICS;
-pub use text::{Metric, render};
+pub use text::render;
 pub use timings::Timings;
 
 use clap::Args;

@@ -1,114 +1,82 @@
-//! What a metric is, and its encoding: a family of samples for each row of the table.
+//! All metrics of a moment, in `OpenMetrics` text. Its golden file has all of them: tests compare docs/metrics.md, the alerts
+//! and the dashboard with it.
 
-use super::samples::Moment;
-use super::table::METRICS;
 use crate::kernel::maps::Counters;
-use crate::shared::status::{Distribution, Status};
+use crate::shared::status::{Cause, Distribution, Status};
+use epguard_common::{Count, Effect, Mode, Outcome, Reason};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter as Counter;
+use prometheus_client::metrics::gauge::ConstGauge as Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
-
-/// A family of samples.
-#[derive(Debug)]
-pub struct Metric {
-    /// What it measures.
-    pub kind: MetricType,
-    /// The name, without `epguard_` before it and `_total` behind it. Seconds end with `_seconds`.
-    pub name: &'static str,
-    /// Names of the labels. Every label has a fixed, small set of values.
-    pub labels: &'static [&'static str],
-    /// Its meaning: what `# HELP` says, and with what its row in docs/metrics.md begins.
-    pub help: &'static str,
-    /// Reads its samples; if there are none, the family is left out.
-    pub samples: for<'a> fn(&'a Moment) -> Vec<Sample<'a>>,
-}
-
-/// A sample: the values of the metric's labels, in their order, and the value.
-pub type Sample<'a> = (Vec<&'a str>, Value<'a>);
-
-/// The value of a sample.
-#[derive(Debug)]
-pub enum Value<'a> {
-    /// A number.
-    Count(u64),
-    /// A duration.
-    Seconds(f64),
-    /// Of a histogram.
-    Durations(&'a Distribution),
-}
+use strum::VariantArray as _;
 
 /// All metrics of a moment in `OpenMetrics` text. Errors: none that a caller could fix.
 pub fn render(status: &Status, counters: Counters) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("epguard");
-    let status = status.clone();
-    registry.register_collector(Box::new(Moment { status, counters }));
+    registry.register_collector(Box::new(Moment { status: status.clone(), counters }));
     let mut out = String::new();
     text::encode(&mut out, &registry)?;
     Ok(out)
 }
 
-impl Collector for Moment {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let mut rows = METRICS.iter().flat_map(|(_, rows)| *rows);
-        rows.try_for_each(|metric| metric.encode(self, &mut encoder))
-    }
+/// What metrics are read from.
+#[derive(Debug)]
+struct Moment {
+    status: Status,
+    /// COUNTERS.
+    counters: Counters,
 }
 
-impl Metric {
-    /// The whole name as it is served, of a histogram without `_bucket`.
-    #[must_use]
-    pub fn served(&self) -> String {
-        let suffix = if matches!(self.kind, MetricType::Counter) { "_total" } else { "" };
-        format!("epguard_{}{suffix}", self.name)
-    }
-
-    fn encode(&self, moment: &Moment, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let samples = (self.samples)(moment);
-        if samples.is_empty() {
-            return Ok(());
-        }
-        let seconds = self.name.strip_suffix("_seconds");
-        let (name, unit) = seconds.map_or((self.name, None), |name| (name, Some(&Unit::Seconds)));
-        let mut family = to.encode_descriptor(name, self.help, unit, self.kind)?;
-        for (values, value) in samples {
-            let labels: Vec<(&str, &str)> = self.labels.iter().copied().zip(values).collect();
-            match labels.as_slice() {
-                [] => value.encode(self.kind, &mut family)?,
-                labels => value.encode(self.kind, &mut family.encode_family(&labels)?)?,
-            }
-        }
-        Ok(())
-    }
+/// `KIND NAME(LABEL, ...) HELP => SAMPLES;`, of which each has the values of the labels and its own value. Names of durations
+/// end with `_seconds`. Every label has a fixed, small set of values.
+macro_rules! metrics {
+    ($to:expr; $($kind:ident $name:ident($($label:ident),*) $help:literal => $samples:expr;)*) => {
+        $(
+            let samples = $samples.into_iter().map(|(labels, value)| (labels, $kind::new(value)));
+            family($to, (stringify!($name), $help), [$(stringify!($label)),*], samples)?;
+        )*
+    };
 }
 
-impl Value<'_> {
-    /// Milliseconds.
-    pub(super) fn millis(ms: u64) -> Self {
-        Self::micros(ms.saturating_mul(1000))
-    }
-
-    /// Microseconds.
-    pub(super) fn micros(us: u64) -> Self {
-        Self::Seconds(seconds(us))
-    }
-
-    fn encode(&self, kind: MetricType, to: &mut MetricEncoder<'_>) -> fmt::Result {
-        match (self, kind) {
-            (Self::Count(n), MetricType::Counter) => to.encode_counter::<NoLabelSet, _, f64>(n, None),
-            (Self::Seconds(s), MetricType::Counter) => to.encode_counter::<NoLabelSet, _, f64>(s, None),
-            (Self::Count(n), _) => to.encode_gauge(n),
-            (Self::Seconds(s), _) => to.encode_gauge(s),
-            (Self::Durations(Distribution { sum_us, count, buckets }), _) => {
-                let within: u64 = buckets.iter().map(|(_, count)| count).sum();
-                let bounds = buckets.iter().map(|(bound, count)| (seconds(*bound), *count));
-                let buckets: Vec<(f64, u64)> =
-                    bounds.chain([(f64::INFINITY, count.saturating_sub(within))]).collect();
-                to.encode_histogram::<NoLabelSet>(seconds(*sum_us), *count, &buckets, None)
-            }
+/// Encodes a metric; without samples it is left out.
+fn family<'a, const N: usize, M: EncodeMetric>(
+    to: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    labels: [&str; N],
+    samples: impl Iterator<Item = ([&'a str; N], M)>,
+) -> fmt::Result {
+    let mut samples = samples.peekable();
+    let Some((_, first)) = samples.peek() else {
+        return Ok(());
+    };
+    let seconds = name.strip_suffix("_seconds");
+    let (name, unit) = seconds.map_or((name, None), |name| (name, Some(&Unit::Seconds)));
+    let mut family = to.encode_descriptor(name, help, unit, first.metric_type())?;
+    for (values, metric) in samples {
+        let labels: [_; N] = std::array::from_fn(|at| (labels[at], values[at]));
+        if N == 0 {
+            return metric.encode(family);
         }
+        metric.encode(family.encode_family(&labels)?)?;
     }
+    Ok(())
+}
+
+/// The sample of a metric without labels; none if its value is not known.
+fn known<V>(value: Option<V>) -> impl Iterator<Item = ([&'static str; 0], V)> {
+    value.into_iter().map(|value| ([], value))
+}
+
+fn one<V>(value: V) -> impl Iterator<Item = ([&'static str; 0], V)> {
+    known(Some(value))
+}
+
+/// A sample for each reason.
+fn reasons<V>(of: impl Fn(&Reason) -> V) -> impl Iterator<Item = ([&'static str; 1], V)> {
+    Reason::TO_DENY.into_iter().map(move |reason| ([reason.as_str()], of(&reason)))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact below 285 years; a metric is a float")]
@@ -116,27 +84,155 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-impl From<u64> for Value<'_> {
-    fn from(n: u64) -> Self {
-        Self::Count(n)
+fn seconds_of_ms(ms: u64) -> f64 {
+    seconds(ms.saturating_mul(1000))
+}
+
+/// Durations since the agent's start.
+struct Histogram<'a>(&'a Distribution);
+
+impl<'a> Histogram<'a> {
+    const fn new(durations: &'a Distribution) -> Self {
+        Self(durations)
     }
 }
 
-impl From<usize> for Value<'_> {
-    fn from(n: usize) -> Self {
-        Self::Count(n as u64)
+impl EncodeMetric for Histogram<'_> {
+    fn encode(&self, mut to: MetricEncoder) -> fmt::Result {
+        let Distribution { sum_us, count, buckets } = self.0;
+        let within: u64 = buckets.iter().map(|(_, count)| count).sum();
+        let bounds = buckets.iter().map(|(bound, count)| (seconds(*bound), *count));
+        let buckets: Vec<(f64, u64)> =
+            bounds.chain([(f64::INFINITY, count.saturating_sub(within))]).collect();
+        to.encode_histogram::<NoLabelSet>(seconds(*sum_us), *count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
     }
 }
 
-impl From<bool> for Value<'_> {
-    fn from(is: bool) -> Self {
-        Self::Count(u64::from(is))
+impl Collector for Moment {
+    fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
+        let Status { figures, mode, breaker, .. } = &self.status;
+        let watches = || self.status.watches.iter().map(|(name, watch)| ([name.as_str()], watch));
+        let maps = || figures.maps.iter().map(|(name, fill)| ([name.as_str()], fill));
+        let selected = self.status.interfaces.iter().filter(|interface| !interface.waiting);
+        let (hooked, bare): (Vec<_>, Vec<_>) = selected.partition(|interface| interface.attached);
+        metrics! { &mut to;
+            Counter denied_packets(reason, action, mode) "Packets denied, and in observe packets that would have been"
+                => self.denied(|count| count.packets);
+            Counter denied_bytes(reason, action, mode) "Bytes of these packets, with link-layer headers"
+                => self.denied(|count| count.bytes);
+            Counter denied_openings(reason, action, mode) "Of these packets those that open a connection (TCP SYN, SCTP INIT)"
+                => self.denied(|count| count.openings);
+            Counter passed_packets(reason, outcome) "Packets to suspect IPs that passed"
+                => self.passed(|count| count.packets);
+            Counter passed_bytes(reason, outcome) "Bytes of these packets, with link-layer headers"
+                => self.passed(|count| count.bytes);
+        }
+        for outcome in Outcome::ALL {
+            if let Effect::Beside(name) = outcome.effect() {
+                let packets = Reason::ALL.map(|reason| self.count(reason, outcome).packets);
+                family(&mut to, (name, outcome.help()), [], one(Counter::new(packets.iter().sum::<u64>())))?;
+            }
+        }
+        metrics! { &mut to;
+            Counter events_skipped() "Reports of denials beyond the rate of a node, which the agent skipped"
+                => one(figures.events_skipped);
+
+            Counter wrong_denies(reason) "Denials that later evidence showed to be wrong"
+                => reasons(|reason| self.status.wrong_denies.get(reason).copied().unwrap_or_default());
+            Gauge reason_demoted(reason) "1 for a reason that is only observed because it was wrong"
+                => reasons(|reason| u64::from(self.status.demoted.contains(reason)));
+            Gauge breaker_held_services() "Services with denials that wait for a second list"
+                => one(breaker.len());
+            Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
+                => one(breaker.iter().map(|service| service.held).sum::<usize>());
+            Gauge intent_gaps(cause) "1 while packets show no Service for this cause, so that they pass"
+                => Cause::VARIANTS.iter().map(|cause| {
+                    let is_there = self.status.translators.gaps.iter().any(|gap| gap.cause == *cause);
+                    ([(*cause).into()], u64::from(is_there))
+                });
+            Gauge refused_denials() "Denials that no map has room for; these packets pass"
+                => one(self.status.refused);
+            Counter records_evicted(table) "Records of denials that others evicted"
+                => [(["drops"], figures.evicted.drops), (["review"], figures.evicted.review)];
+            Gauge uncounted_denials() "Denials without a count of their own; their packets are counted by reason only"
+                => one(figures.uncounted);
+
+            Gauge mode(mode) "1 for the node's mode, 0 for the others"
+                => Mode::ALL.map(|each| ([each.as_str()], u64::from(*mode == Some(each))));
+            Gauge synced() "1 once every watch has shown a whole list"
+                => one(u64::from(self.status.synced));
+            Gauge sync_duration_seconds() "From the agent's start until it was synced"
+                => known(figures.synced_after_ms.map(seconds_of_ms));
+            Gauge view_age_seconds() "Age of the least fresh watch"
+                => known(self.status.view_age_ms.map(seconds_of_ms));
+            Gauge lease_remaining_seconds() "Until denials end unless renewed; 0 when they have ended"
+                => one(seconds_of_ms(u64::try_from(self.status.lease_ms).unwrap_or(0)));
+            Gauge watch_up(watch) "1 while the watch is connected and, if anything is denied, proven fresh"
+                => watches().map(|(name, watch)| (name, u64::from(watch.up)));
+            Gauge watch_age_seconds(watch) "Since the watch was proven to show everything"
+                => watches().filter_map(|(name, watch)| Some((name, seconds_of_ms(watch.age_ms?))));
+            Counter watch_restarts(watch) "How often the watch was lost"
+                => watches().map(|(name, watch)| (name, watch.restarts));
+            Counter watch_skipped(watch) "Objects and annotations that could not be read"
+                => watches().map(|(name, watch)| (name, watch.skipped));
+
+            Counter api_requests() "Requests to the API server; a watch is one"
+                => one(figures.api.requests);
+            Counter api_throttled_seconds() "Time that requests waited for their turn"
+                => one(seconds(figures.api.throttled_us));
+
+            Gauge pods(state) "Pods in the agent's index, by state"
+                => figures.pods.iter().map(|(state, n)| ([state.as_str()], *n));
+            Gauge ips(state) "IPs that pods own, and of these draining and in conflict; IPs with denials"
+                => figures.ips.iter().map(|(state, n)| ([state.as_str()], *n));
+            Gauge map_entries(map) "Entries of a map that the agent fills"
+                => maps().map(|(name, fill)| (name, fill.entries));
+            Gauge map_capacity(map) "Entries that the map has room for"
+                => maps().map(|(name, fill)| (name, fill.capacity));
+            Gauge interfaces(attached) "Interfaces with the hooks, and interfaces that lack them"
+                => [(["yes"], hooked.len()), (["no"], bare.len())];
+
+            Histogram propagation_seconds() "From the receipt of an API event to the map write"
+                => one(&figures.propagation);
+            Histogram slice_propagation_seconds() "From the change behind an EndpointSlice's event to the map write"
+                => one(&figures.slice_propagation);
+            Histogram ip_reuse_gap_seconds() "From the release of an IP to its next owner, up to 10 minutes"
+                => one(&figures.reuse_gap);
+        }
+        Ok(())
     }
 }
 
-impl<'a> From<&'a Distribution> for Value<'a> {
-    fn from(durations: &'a Distribution) -> Self {
-        Self::Durations(durations)
+impl Moment {
+    fn count(&self, reason: Reason, outcome: Outcome) -> Count {
+        self.counters.get(&(reason, outcome)).copied().unwrap_or_default()
+    }
+
+    /// Every reason with every denial, even if there was none.
+    fn denied(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 3], u64)> {
+        let denials = Outcome::of_denials().filter_map(|outcome| match outcome.effect() {
+            Effect::Stopped(action) => Some((outcome, action.as_str(), "enforce")),
+            Effect::Observed => Some((outcome, "pass", "observe")),
+            Effect::Passed | Effect::Beside(_) => None,
+        });
+        Reason::TO_DENY.into_iter().flat_map(move |reason| {
+            let denials = denials.clone();
+            denials.map(move |(outcome, action, mode)| {
+                ([reason.as_str(), action, mode], of(self.count(reason, outcome)))
+            })
+        })
+    }
+
+    /// Only what occurred.
+    fn passed(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 2], u64)> {
+        let counted = self.counters.iter().filter(|(_, count)| count.packets > 0);
+        counted
+            .filter(|((_, outcome), _)| outcome.effect() == Effect::Passed)
+            .map(move |((reason, outcome), count)| ([reason.as_str(), outcome.as_str()], of(*count)))
     }
 }
 

@@ -75,14 +75,3 @@ fn an_agent_that_has_just_started_leaves_out_unknown_values() {
     assert!(text.contains("epguard_synced 0\n"), "{text}");
     assert!(text.ends_with("# EOF\n"));
 }
-
-#[test]
-fn every_outcome_beside_a_packet_has_a_metric_of_its_name_with_its_help() {
-    let metrics: Vec<_> = super::super::table::METRICS.iter().flat_map(|(_, metrics)| *metrics).collect();
-    for outcome in Outcome::ALL {
-        if let epguard_common::Effect::Beside(name) = outcome.effect() {
-            let metric = metrics.iter().find(|metric| metric.name == name);
-            assert_eq!(metric.map(|metric| metric.help), Some(outcome.help()), "{outcome}");
-        }
-    }
-}
