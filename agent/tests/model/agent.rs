@@ -186,7 +186,7 @@ impl Kernel {
         }
         let installed = &self.installed;
         let mut denied = Vec::new();
-        for (vip, number) in &installed.services {
+        for (vip, number) in installed.services.iter() {
             let of = installed.denied.iter().filter(|(target, _)| target.service == *number);
             for (target, denial) in of {
                 let suspect = installed.suspects.get(&target.addr);

@@ -63,7 +63,7 @@ impl Rig {
     /// From now on the Service at [`VIP`] denies the endpoint. Its flows may go to `live`.
     pub fn deny(&mut self, endpoint: SocketAddrV4, uid_state: UidState, live: Option<SocketAddrV4>) {
         let mut tables = Tables::default();
-        tables.suspects.entry(addr(endpoint)).or_default().flags = Suspect::DENIED;
+        tables.suspects.or_default(addr(endpoint)).flags = Suspect::DENIED;
         for protocol in [TCP, UDP] {
             tables.services.insert(vip(VIP, protocol), SERVICE);
             let key = DenialKey {
