@@ -60,7 +60,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
     translators.follow(&mut writer)?;
     let flags = (args.mode, args.reasons.modes());
-    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, &writer.config.read()?);
+    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, &writer.config.read_config()?);
     let Modes { mode, reasons, source } = node_modes.in_force();
     writer.config.configure(mode, reasons, source.is_config_map())?;
     let (actions, limits) = (args.actions.actions(), args.actions.limits());

@@ -2,7 +2,6 @@
 
 mod config;
 mod counters;
-mod denial_counts;
 mod flows;
 #[cfg(test)]
 mod fuzz;
@@ -16,8 +15,7 @@ mod write;
 pub use config::{
     ConfigMap, configuration, default_modes, interface_number, set_action, set_mode, show_mode,
 };
-pub use counters::{Counters, counters, packets};
-pub use denial_counts::{Denied, Reading};
+pub use counters::{Counters, Denied, Reading, counters, packets};
 pub use keyed::KeyedMap;
 pub use lock::only_agent;
 pub use terminated::Lift;
@@ -26,7 +24,7 @@ pub use view::ViewMap;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use denial_counts::DenialCounts;
+use counters::DenialCounts;
 use epguard_common::{
     ABI_VERSION, Addr, Backends, DenialKey, Owner, Rate, RawDenial, RawRole, ServiceNumber, Suspect,
     Terminated, Vip,
@@ -98,7 +96,7 @@ pub struct Writer {
 impl Writer {
     /// Takes over the maps of a loaded object: the denials and the lease of an earlier process stay until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf) -> Result<Self> {
-        let mut view = ViewMap::of(ebpf)?;
+        let mut view = ViewMap::take_from(ebpf)?;
         let owners: HashMap<_, Addr, Owner> = take(ebpf, "OWNERS")?.try_into()?;
         let suspects: KeyedMap<Addr, Suspect> = KeyedMap::take(ebpf, "SUSPECTS")?;
         let services = KeyedMap::take(ebpf, "SERVICES")?;
@@ -121,7 +119,7 @@ impl Writer {
         restored.terminated = entries.map(|(ip, entry)| (ip, terminated::orphan_ip(&entry))).collect();
         view.restore(&restored)?;
         let mut writer = Self {
-            config: ConfigMap::of(ebpf)?,
+            config: ConfigMap::take_from(ebpf)?,
             view,
             restored_owners: owners.iter().collect::<Result<_, _>>().context("cannot read OWNERS")?,
             owners,
@@ -135,8 +133,8 @@ impl Writer {
             installed: restored.clone(),
             to_retry: Changes::default(),
             left_out: 0,
-            counts: DenialCounts::of(ebpf)?,
-            flows: Flows::of(ebpf)?,
+            counts: DenialCounts::take_from(ebpf)?,
+            flows: Flows::take_from(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
             sightings: Sightings::default(),
@@ -197,7 +195,7 @@ impl Writer {
         // Before the first entry, and after the last: a packet that the gate ends lifts no denial.
         self.gate.open_for(&ops)?;
         self.view.reserve_numbers(&ops)?;
-        self.settle_counts(&ops)?;
+        self.counts.settle(&self.installed, &ops)?;
         self.left_out = 0;
         if ops.iter().any(|op| matches!(op, Op::Backends(..))) && !desired.backends.is_empty() {
             // The programs look for answers to translate back, before the first flow may open.
@@ -222,6 +220,17 @@ impl Writer {
         }
         self.gate.close();
         Ok(true)
+    }
+
+    /// The counts of denials, as of [`DenialCounts::take_readings`]. Errors: `DENIAL_COUNTS` cannot be read.
+    pub fn take_readings(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<Vec<Reading>> {
+        self.counts.take_readings(&self.installed, wanted)
+    }
+
+    /// How many denials found no room in `DENIAL_COUNTS`.
+    #[must_use]
+    pub const fn uncounted(&self) -> usize {
+        self.counts.uncounted()
     }
 
     /// Removes flows that are over. Costs nothing if none can go on or begin.

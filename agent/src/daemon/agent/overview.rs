@@ -125,7 +125,7 @@ impl Agent {
 
     /// The mode in CONFIG; `epguard mode` may have changed it.
     fn mode(&self) -> Option<Mode> {
-        self.writer.config.read().ok().map(|config| config.mode)
+        self.writer.config.read_config().ok().map(|config| config.mode)
     }
 
     fn counted(&self) -> Figures {

@@ -20,7 +20,7 @@ pub struct ConfigMap {
 
 impl ConfigMap {
     /// Takes the map of a loaded object. Changes take no lock.
-    pub(super) fn of(ebpf: &mut Ebpf) -> Result<Self> {
+    pub(super) fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         Ok(Self { map: take(ebpf, "CONFIG")?.try_into()?, pin_dir: None })
     }
 
@@ -35,7 +35,7 @@ impl ConfigMap {
     }
 
     /// The settings.
-    pub fn read(&self) -> Result<Config> {
+    pub fn read_config(&self) -> Result<Config> {
         let raw = self.map.get(&0, 0).context("cannot read CONFIG")?;
         Ok(raw.checked())
     }
@@ -51,7 +51,7 @@ impl ConfigMap {
     }
 
     fn write(&mut self, change: impl FnOnce(Config) -> Config) -> Result<()> {
-        let changed = change(self.read()?);
+        let changed = change(self.read_config()?);
         self.map.set(0, RawConfig::from(changed), 0).context("cannot write CONFIG")
     }
 
@@ -77,13 +77,13 @@ impl ConfigMap {
     /// Reasons that are only observed because they were wrong.
     #[must_use]
     pub fn demoted(&self) -> Vec<Reason> {
-        self.read().map(demoted).unwrap_or_default()
+        self.read_config().map(demoted).unwrap_or_default()
     }
 
     /// The mode in force for each reason: the lower of its own mode and the node's.
     #[must_use]
     pub fn reasons(&self) -> BTreeMap<Reason, Mode> {
-        let Ok(mut config) = self.read() else {
+        let Ok(mut config) = self.read_config() else {
             return BTreeMap::new();
         };
         let mode = config.mode;
@@ -103,7 +103,7 @@ pub fn default_modes() -> ReasonModes {
 
 /// Reads the configuration of the running datapath. Errors: none is pinned there.
 pub fn configuration(pin_dir: &Path) -> Result<Config> {
-    ConfigMap::pinned(pin_dir)?.read()
+    ConfigMap::pinned(pin_dir)?.read_config()
 }
 
 /// Switches the action of the running datapath.

@@ -31,9 +31,12 @@ struct Table {
 const PERIOD_NS: u64 = 10_000_000_000;
 
 impl Flows {
-    pub fn of(ebpf: &mut Ebpf) -> Result<Self> {
+    pub fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         Ok(Self {
-            tables: [Table::of(ebpf, "FLOWS", "RETURNS")?, Table::of(ebpf, "OPENING", "OPENING_RETURNS")?],
+            tables: [
+                Table::take_from(ebpf, "FLOWS", "RETURNS")?,
+                Table::take_from(ebpf, "OPENING", "OPENING_RETURNS")?,
+            ],
             clients: take(ebpf, "CLIENTS")?.try_into()?,
             swept_ns: 0,
             may_go_on: false,
@@ -101,7 +104,7 @@ impl Flows {
 }
 
 impl Table {
-    fn of(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
+    fn take_from(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
         Ok(Self { name, redirected: KeyedMap::take(ebpf, name)?, returns: KeyedMap::take(ebpf, returns)? })
     }
 

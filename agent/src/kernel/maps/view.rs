@@ -17,7 +17,7 @@ pub struct ViewMap {
 
 impl ViewMap {
     /// Takes the map of a loaded object, as an earlier process left it.
-    pub(super) fn of(ebpf: &mut Ebpf) -> Result<Self> {
+    pub(super) fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         let map: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
         let written = map.get(&0, 0).context("cannot read VIEW")?;
         Ok(Self { map, written })

@@ -46,7 +46,7 @@ impl Writer {
             }
             Op::Denial(key, None) => {
                 absent(self.denied.remove(key))?;
-                self.end_count(key)
+                self.counts.end(&self.installed, key)
             }
             Op::Terminated(ip, Some(orphan_ip)) => {
                 self.counts.begin(&DenialKey::of_ip(*ip))?;
@@ -54,7 +54,7 @@ impl Writer {
             }
             Op::Terminated(ip, None) => {
                 self.remove_terminated(*ip)?;
-                self.end_count(&DenialKey::of_ip(*ip))
+                self.counts.end(&self.installed, &DenialKey::of_ip(*ip))
             }
             Op::Backends(key, backends) => self.backends.put(*key, backends.as_deref().copied()),
             Op::Service(vip, number) => self.services.put(*vip, *number),
