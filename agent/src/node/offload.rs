@@ -1,7 +1,6 @@
 //! Ways by which this node forwards packets without conntrack.
 
-use super::netlink::attributes::string;
-use super::netlink::netfilter::{Message, dump};
+use super::netlink::netfilter::{Message, dump, string};
 use std::fs;
 use std::io::{BufRead, BufReader};
 

@@ -1,7 +1,6 @@
 //! Flows that the kernel tracks (`linux/netfilter/nfnetlink_conntrack.h`).
 
-use crate::node::netlink::attributes::{at, number};
-use crate::node::netlink::netfilter::{Message, address, dump};
+use crate::node::netlink::netfilter::{Message, address, at, dump, number};
 use anyhow::Context as _;
 use epguard_core::facts::Protocol;
 use std::net::SocketAddr;
@@ -87,7 +86,7 @@ mod fuzz;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::netlink::attributes::attribute as nested;
+    use crate::node::netlink::netfilter::attribute as nested;
     use proptest::prelude::*;
 
     fn side(source: [u8; 4], destination: [u8; 4], ports: [u16; 2]) -> Vec<u8> {

@@ -2,8 +2,7 @@
 
 use super::Parts;
 use crate::node::netlink;
-use crate::node::netlink::attributes::{at, attributes, number, string};
-use crate::node::netlink::netfilter::{self, Message};
+use crate::node::netlink::netfilter::{self, Message, at, attributes, number, string};
 use anyhow::{Context as _, Result};
 use aya::maps::loaded_maps;
 use aya::programs::loaded_programs;

@@ -3,7 +3,7 @@
 //! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
 //! messages harmless. Any change after a dump began is announced after it, and causes the next dump.
 
-use super::route::{Announcements, Follower, Subject, follow_subject, list};
+use super::route::{Announcements, Follower, Subject, follow_subject, list, send_all};
 use super::{Event, Interface, interface};
 use anyhow::anyhow;
 use epguard_common::Addr;
@@ -52,10 +52,8 @@ impl Follower for Interfaces {
             if std::mem::take(&mut sent.lost) | announced.overrun {
                 events.push(Event::Recovered);
             }
-            for event in events {
-                if tx.send(event).await.is_err() {
-                    return Ok(());
-                }
+            if !send_all(tx, events).await {
+                return Ok(());
             }
             announced = tokio::select! {
                 announced = Announced::wait(&mut announcements) => announced?,

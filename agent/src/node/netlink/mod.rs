@@ -1,6 +1,5 @@
 //! The node's interfaces and local addresses, as the kernel reports them.
 
-pub mod attributes;
 mod evidence;
 mod follow;
 #[cfg(test)]
@@ -11,7 +10,6 @@ mod presence;
 pub mod request;
 mod roles;
 pub(crate) mod route;
-mod selection;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +17,8 @@ pub use follow::follow;
 pub use glob::Pattern as Glob;
 pub use interface::Interface;
 pub use presence::presence;
-pub use roles::Roles;
+pub use roles::{Role, Roles, Selection};
 pub use route::tables;
-pub use selection::{Role, Selection};
 
 use epguard_common::Addr;
 

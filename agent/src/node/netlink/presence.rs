@@ -6,7 +6,7 @@
 
 use super::Event;
 use super::evidence::{Ports, defaults, holder, that_answered};
-use super::route::{Announcements, Follower, Subject, follow_subject, list};
+use super::route::{Announcements, Follower, Subject, follow_subject, list, send_all};
 use crate::shared::clock::boot;
 use anyhow::anyhow;
 use epguard_common::Addr;
@@ -95,11 +95,9 @@ impl Follower for Holders {
 
 /// Sends the addresses that were announced before a dump that began at `as_of`. False if the receiver was dropped.
 async fn send_came(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
-    let came = std::mem::take(came);
-    if !came.is_empty() && tx.send(Event::Announced(came.into_iter().collect())).await.is_err() {
-        return false;
-    }
-    tx.send(Event::Looked(as_of)).await.is_ok()
+    let came: Vec<Addr> = std::mem::take(came).into_iter().collect();
+    let announced = (!came.is_empty()).then_some(Event::Announced(came));
+    send_all(tx, announced.into_iter().chain([Event::Looked(as_of)])).await
 }
 
 /// Waits for an announcement that matters. While the addresses are not asked for, neighbours do not matter.
@@ -164,12 +162,7 @@ impl Seen {
             events.push(Event::Held(held.map(|held| held.iter().copied().collect())));
         }
         *self = now;
-        for event in events {
-            if tx.send(event).await.is_err() {
-                return false;
-            }
-        }
-        true
+        send_all(tx, events).await
     }
 }
 
@@ -211,7 +204,3 @@ async fn neighbours(family: AddressFamily) -> anyhow::Result<(Vec<NeighbourMessa
     })
     .await
 }
-
-#[cfg(test)]
-#[path = "presence_tests.rs"]
-mod tests;

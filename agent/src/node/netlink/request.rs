@@ -54,7 +54,7 @@ impl Request {
     /// Errors: the kernel's; a broken answer; changes spoil each of [`ATTEMPTS`] attempts.
     pub fn ask<T: Default>(&self, mut take: impl FnMut(&mut T, &Message<'_>)) -> io::Result<T> {
         let mut answers = Answers::default();
-        while !answers.read(self, &mut take)? {}
+        while !answers.read_datagram(self, &mut take)? {}
         Ok(answers.taken)
     }
 
@@ -62,7 +62,7 @@ impl Request {
     /// read, so there is nothing to wait for.
     pub async fn ask_in_turn<T: Default>(&self, mut take: impl FnMut(&mut T, &Message<'_>)) -> io::Result<T> {
         let mut answers = Answers::default();
-        while !answers.read(self, &mut take)? {
+        while !answers.read_datagram(self, &mut take)? {
             tokio::task::yield_now().await;
         }
         Ok(answers.taken)
@@ -91,7 +91,11 @@ struct Answers<T> {
 
 impl<T: Default> Answers<T> {
     /// Reads the next datagram. True if the answers are complete.
-    fn read(&mut self, request: &Request, take: impl FnMut(&mut T, &Message<'_>)) -> io::Result<bool> {
+    fn read_datagram(
+        &mut self,
+        request: &Request,
+        take: impl FnMut(&mut T, &Message<'_>),
+    ) -> io::Result<bool> {
         self.is_once = !request.is_dump;
         let socket = self.socket.take().map_or_else(|| request.send(), Ok)?;
         let mut buffer = Vec::with_capacity(BUFFER);

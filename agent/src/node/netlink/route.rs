@@ -1,5 +1,6 @@
 //! Rtnetlink: typed requests, and the kernel's announcements of changes.
 
+use super::Event;
 use super::request::{Message, Request};
 use anyhow::{Context as _, Result, bail};
 use futures::channel::mpsc::UnboundedReceiver;
@@ -17,6 +18,7 @@ use rtnetlink::sys::SocketAddr;
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use std::io;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// Announcements in the order in which the kernel sent them.
 pub type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
@@ -70,6 +72,16 @@ pub async fn follow_subject(subject: Subject, mut follower: impl Follower) {
         }
         tokio::time::sleep(RETRY).await;
     }
+}
+
+/// Sends events in their order. False if the receiver was dropped.
+pub async fn send_all(tx: &mpsc::Sender<Event>, events: impl IntoIterator<Item = Event>) -> bool {
+    for event in events {
+        if tx.send(event).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 type Parsed = Result<RouteNetlinkMessage, DecodeError>;

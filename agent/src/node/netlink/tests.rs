@@ -1,14 +1,19 @@
 //! Tests against the kernel: each has a network namespace that ends with its thread.
 
 use super::*;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::watch;
 
-/// Runs `test` in a new network namespace, beside [`follow`].
-fn in_namespace(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
+/// Runs `test` on the events that `send` sends, in a new network namespace.
+fn in_namespace(
+    send: impl AsyncFnOnce(mpsc::Sender<Event>) + Send + 'static,
+    test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static,
+) {
     let thread = std::thread::spawn(move || {
         // SAFETY: unshare takes no pointers; it only changes the calling thread.
         let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
@@ -17,7 +22,7 @@ fn in_namespace(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
         runtime.enable_all().build().unwrap().block_on(async {
             let (tx, rx) = mpsc::channel(1);
             tokio::select! {
-                () = follow(tx) => panic!("the receiver is there"),
+                () = send(tx) => panic!("the receiver is there"),
                 done = tokio::time::timeout(Duration::from_mins(1), test(rx)) => done.expect("an event is missing"),
             }
         });
@@ -39,7 +44,7 @@ async fn next(rx: &mut Receiver<Event>) -> Event {
 }
 
 async fn settled(rx: &mut Receiver<Event>) {
-    while next(rx).await != Event::Settled {}
+    until(rx, |event| *event == Event::Settled).await;
 }
 
 async fn appeared(rx: &mut Receiver<Event>, name: &str) -> Interface {
@@ -61,7 +66,7 @@ async fn addresses(rx: &mut Receiver<Event>, list: &[&str]) {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn existing_interfaces_are_sent_before_settled() {
-    in_namespace(async |mut rx| {
+    in_namespace(follow, async |mut rx| {
         let mut seen = vec![];
         loop {
             match next(&mut rx).await {
@@ -77,7 +82,7 @@ fn existing_interfaces_are_sent_before_settled() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn a_veth_is_followed_from_its_creation_through_a_new_name_to_its_end() {
-    in_namespace(async |mut rx| {
+    in_namespace(follow, async |mut rx| {
         settled(&mut rx).await;
         ip("link add index 70 va type veth peer name vb index 71");
         let va = appeared(&mut rx, "va").await;
@@ -97,7 +102,7 @@ fn a_veth_is_followed_from_its_creation_through_a_new_name_to_its_end() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn joining_and_leaving_a_bridge_is_no_change_of_a_veth() {
-    in_namespace(async |mut rx| {
+    in_namespace(follow, async |mut rx| {
         settled(&mut rx).await;
         ip("link add index 70 va type veth peer name vb index 71\nlink add index 72 cni0 type bridge");
         for name in ["va", "vb", "cni0"] {
@@ -114,7 +119,7 @@ fn joining_and_leaving_a_bridge_is_no_change_of_a_veth() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn an_interface_counts_as_removed_even_if_its_number_and_name_exist_again() {
-    in_namespace(async |mut rx| {
+    in_namespace(follow, async |mut rx| {
         settled(&mut rx).await;
         let veth = "link add index 70 va type veth peer name vb index 71\n";
         ip(veth);
@@ -131,7 +136,7 @@ fn an_interface_counts_as_removed_even_if_its_number_and_name_exist_again() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn addresses_come_as_one_list_without_loopback_link_local_and_peers() {
-    in_namespace(async |mut rx| {
+    in_namespace(follow, async |mut rx| {
         settled(&mut rx).await;
         ip(
             "link set lo up\nlink add index 70 va type veth peer name vb index 71\nlink set va up\nlink set vb up",
@@ -156,7 +161,7 @@ fn addresses_come_as_one_list_without_loopback_link_local_and_peers() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn an_overrun_of_announcements_loses_no_interface() {
-    in_namespace(async |mut rx| {
+    in_namespace(follow, async |mut rx| {
         settled(&mut rx).await;
         let adds = (0..200).map(|n| format!("link add va{n} type veth peer name vb{n}\n"));
         ip(&adds.collect::<String>());
@@ -173,7 +178,7 @@ fn an_overrun_of_announcements_loses_no_interface() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn vips_of_services_on_kube_ipvs0_and_nodelocaldns_are_no_addresses_of_the_node() {
-    in_namespace(async |mut rx| {
+    in_namespace(follow, async |mut rx| {
         settled(&mut rx).await;
         ip("link add kube-ipvs0 type bridge\nlink add nodelocaldns type bridge\nlink add eth9 type bridge");
         for name in ["kube-ipvs0", "nodelocaldns", "eth9"] {
@@ -187,4 +192,44 @@ fn vips_of_services_on_kube_ipvs0_and_nodelocaldns_are_no_addresses_of_the_node(
         ip(&vips);
         addresses(&mut rx, &["198.51.100.7"]).await;
     });
+}
+
+const ROUTED: Addr = Addr::v4([10, 244, 1, 10]);
+const BRIEF: Addr = Addr::v4([10, 244, 1, 11]);
+const NEIGHBOUR: Addr = Addr::v4([10, 9, 0, 7]);
+
+#[test]
+#[ignore = "needs root: makes a network namespace"]
+fn holders_are_sent_while_requested_and_default_routes_always() {
+    let (ask, asked) = watch::channel(false);
+    in_namespace(
+        async move |tx| presence(tx, asked).await,
+        async move |mut rx| {
+            let rx = &mut rx;
+            ip(
+                "link add index 70 va type veth peer name vb\naddress add 10.9.0.1/24 dev va\nlink set va up\n\
+             neighbour add 10.9.0.7 lladdr 02:00:00:00:00:07 dev va\n\
+             route add 10.244.1.10/32 via 10.9.0.2 table 100\nroute add default via 10.9.0.2 table 100",
+            );
+            until(rx, |event| *event == Event::Defaults(BTreeSet::new())).await;
+            ip("route add default via 10.9.0.2");
+            assert_eq!(next(rx).await, Event::Defaults(BTreeSet::from([70])), "no holders are asked for");
+            ask.send(true).unwrap();
+            until(rx, |event| holds(event, &[ROUTED, NEIGHBOUR])).await;
+            ip("route add 10.244.1.11/32 via 10.9.0.2\nroute delete 10.244.1.11/32 via 10.9.0.2");
+            until(rx, |event| matches!(event, Event::Announced(ips) if ips.contains(&BRIEF))).await;
+            ip("neighbour delete 10.9.0.7 dev va");
+            until(rx, |event| holds(event, &[ROUTED]) && !holds(event, &[NEIGHBOUR])).await;
+            ask.send(false).unwrap();
+            until(rx, |event| *event == Event::Held(None)).await;
+        },
+    );
+}
+
+fn holds(event: &Event, wanted: &[Addr]) -> bool {
+    matches!(event, Event::Held(Some(ips)) if wanted.iter().all(|ip| ips.contains(ip)))
+}
+
+async fn until(rx: &mut Receiver<Event>, wanted: impl Fn(&Event) -> bool) {
+    while !wanted(&next(rx).await) {}
 }

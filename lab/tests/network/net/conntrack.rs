@@ -6,7 +6,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use epguard::node::netlink::attributes::{at, attribute};
+use epguard::node::netlink::netfilter::{at, attribute};
 use epguard::node::netlink::request::{Message, Request};
 
 /// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET`
