@@ -35,7 +35,7 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) ->
             "the clsact filter with priority {PRIORITY} and handle {HANDLE:#x} belongs to another program ({foreign:?}): remove it"
         );
     }
-    put_filter(ifindex, hook, &ours(hook), program, taken.is_none())
+    put_filter(ifindex, hook, program, taken.is_none())
         .with_context(|| format!("cannot put a BPF filter at clsact priority {PRIORITY}; one of another kind or protocol there is in the way"))
 }
 
@@ -45,7 +45,7 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     for hook in Hook::ALL {
         for filter in filters(ifindex, hook).context("cannot list filters")? {
             if is_ours(&filter, hook) {
-                absent(remove_filter(ifindex, hook, &filter)).context("cannot remove a filter")?;
+                absent(remove_filter(ifindex, hook)).context("cannot remove a filter")?;
                 removed = true;
             } else {
                 others = true;
@@ -130,22 +130,16 @@ pub struct Filter {
 /// Filters at a hook, in the order in which they run; none without a clsact qdisc.
 pub fn filters(ifindex: u32, parent: Hook) -> io::Result<Vec<Filter>> {
     let request = RouteNetlinkMessage::GetTrafficFilter(message(ifindex, parent));
-    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(Filter::of).collect())
+    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(Filter::from_answer).collect())
 }
 
 /// Makes a direct-action BPF filter (`create`), or replaces the program of the existing one: at no moment is there
 /// none, or two (`list_replace_rcu` in `net/sched/cls_bpf.c`).
-fn put_filter(
-    ifindex: u32,
-    hook: Hook,
-    filter: &Filter,
-    program: BorrowedFd<'_>,
-    create: bool,
-) -> io::Result<()> {
-    let mut message = named(ifindex, hook, filter);
+fn put_filter(ifindex: u32, hook: Hook, program: BorrowedFd<'_>, create: bool) -> io::Result<()> {
+    let mut message = our_filter(ifindex, hook);
     let options = [
         TcFilterBpfOption::ProgFd(program.as_raw_fd().cast_unsigned()),
-        TcFilterBpfOption::ProgName(filter.name.clone().unwrap_or_default()),
+        TcFilterBpfOption::ProgName(hook.program().to_owned()),
         TcFilterBpfOption::Flags(TcBpfFlags::DirectAction),
     ];
     message.attributes = vec![
@@ -156,9 +150,9 @@ fn put_filter(
     ask(&RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_ACK | flags).map(drop)
 }
 
-/// Removes one filter.
-fn remove_filter(ifindex: u32, hook: Hook, filter: &Filter) -> io::Result<()> {
-    let message = named(ifindex, hook, filter);
+/// Removes our filter, which was found there.
+fn remove_filter(ifindex: u32, hook: Hook) -> io::Result<()> {
+    let message = our_filter(ifindex, hook);
     ask(&RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK).map(drop)
 }
 
@@ -199,7 +193,7 @@ pub(super) fn qdisc(answer: &RouteNetlinkMessage) -> Option<(i32, &str)> {
 impl Filter {
     /// Reads a filter in a listing of the kernel. The messages between filters only name a priority, and have no
     /// handle.
-    pub(super) fn of(answer: &RouteNetlinkMessage) -> Option<Self> {
+    pub(super) fn from_answer(answer: &RouteNetlinkMessage) -> Option<Self> {
         let RouteNetlinkMessage::NewTrafficFilter(message) = answer else {
             return None;
         };
@@ -242,10 +236,11 @@ impl From<Hook> for TcHandle {
     }
 }
 
-fn named(ifindex: u32, hook: Hook, filter: &Filter) -> TcMessage {
+/// Names our filter.
+fn our_filter(ifindex: u32, hook: Hook) -> TcMessage {
     let mut message = message(ifindex, hook);
-    message.header.handle = filter.handle.into();
-    message.header.info = u32::from(filter.priority) << 16 | u32::from(ETH_P_ALL.to_be());
+    message.header.handle = HANDLE.into();
+    message.header.info = u32::from(PRIORITY) << 16 | u32::from(ETH_P_ALL.to_be());
     message
 }
 

@@ -24,7 +24,7 @@ const KINDS: &[&str] = &[
 ];
 
 /// The messages of a datagram that can be read.
-fn read(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
+fn read_messages(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
     let messages = messages(datagram).map_while(Result::ok);
     messages.filter_map(|message| parsed(&message).ok()).collect()
 }
@@ -32,8 +32,8 @@ fn read(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
 #[test]
 fn traffic_control() {
     run("traffic-control", corpus("traffic-control"), KINDS, |datagram| {
-        for answer in read(datagram) {
-            let _ = (Filter::of(&answer), qdisc(&answer));
+        for answer in read_messages(datagram) {
+            let _ = (Filter::from_answer(&answer), qdisc(&answer));
         }
     });
 }
@@ -41,8 +41,8 @@ fn traffic_control() {
 #[test]
 fn the_corpus_has_filters_and_qdiscs() {
     let datagrams = corpus("traffic-control");
-    let answers: Vec<_> = datagrams.iter().flat_map(|datagram| read(datagram)).collect();
-    let filters: Vec<Filter> = answers.iter().filter_map(Filter::of).collect();
+    let answers: Vec<_> = datagrams.iter().flat_map(|datagram| read_messages(datagram)).collect();
+    let filters: Vec<Filter> = answers.iter().filter_map(Filter::from_answer).collect();
     let mut kinds: Vec<&str> = filters.iter().map(|filter| filter.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();

@@ -52,7 +52,7 @@ impl Device {
             RouteNetlinkMessage::NewLink(link) => Some(link),
             _ => None,
         });
-        link.map(|link| Self::read(&link)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+        link.map(|link| Self::from_link(&link)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
     /// Whether it is a port of a bond, a bridge or a VRF.
@@ -66,7 +66,7 @@ impl Device {
         programs.find(|(runs, _)| *runs == Some(mode)).map(|(_, id)| *id)
     }
 
-    fn read(link: &LinkMessage) -> Self {
+    fn from_link(link: &LinkMessage) -> Self {
         let mut device = Self { interface: Interface::from(link.clone()), ..Self::default() };
         for attribute in &link.attributes {
             match attribute {
@@ -172,7 +172,7 @@ mod tests {
         link.header.link_layer_type = LinkLayerType::Ether;
         let xdp = vec![LinkXdp::ProgId(9), LinkXdp::SkbProgId(7), LinkXdp::DrvProgId(8)];
         link.attributes = vec![LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]), LinkAttribute::Xdp(xdp)];
-        let device = Device::read(&link);
+        let device = Device::from_link(&link);
         assert_eq!(device.mac, Some([2, 0, 0, 0, 0, 1]));
         assert_eq!(device.program(XdpMode::Driver), Some(8));
         assert_eq!(device.program(XdpMode::Generic), Some(7));
@@ -183,7 +183,7 @@ mod tests {
         let mut link = LinkMessage::default();
         link.header.link_layer_type = LinkLayerType::Infiniband;
         link.attributes = vec![LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1])];
-        assert_eq!(Device::read(&link).mac, None);
+        assert_eq!(Device::from_link(&link).mac, None);
     }
 
     #[test]
