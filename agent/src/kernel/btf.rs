@@ -44,7 +44,7 @@ const ENUM64: u8 = 19;
 
 impl<'a> Btf<'a> {
     /// Reads the BTF of a kernel, or, with that as the base, of a module.
-    pub fn read(path: &Path, base: Option<&'a Btf<'a>>) -> Result<Self> {
+    pub fn read_file(path: &Path, base: Option<&'a Btf<'a>>) -> Result<Self> {
         let octets = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(octets, base).with_context(|| format!("{} is no BTF that epguard knows", path.display()))
     }

@@ -20,7 +20,7 @@ pub fn nfct_at() -> Result<u32> {
         "this kernel lets no TC program read its memory: with kernel lockdown that is the mode `confidentiality`; use \
          `lockdown=integrity`"
     );
-    let kernel = Btf::read(Path::new(VMLINUX), None)?;
+    let kernel = Btf::read_file(Path::new(VMLINUX), None)?;
     let sk_buff = kernel.find_struct("sk_buff").context("the kernel's BTF has no sk_buff")?;
     let nfct = kernel.member(sk_buff, "_nfct");
     Ok(nfct.context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?.offset)
@@ -36,10 +36,10 @@ pub fn is_loaded() -> bool {
 ///
 /// Errors: the kernel's BTF does not describe the struct, or not as the programs expect it.
 pub fn entry_at() -> Result<Option<u32>> {
-    let kernel = Btf::read(Path::new(VMLINUX), None)?;
+    let kernel = Btf::read_file(Path::new(VMLINUX), None)?;
     let module = Path::new(MODULE);
     if module.exists() {
-        return read_layout(&Btf::read(module, Some(&kernel))?).map(Some);
+        return read_layout(&Btf::read_file(module, Some(&kernel))?).map(Some);
     }
     if kernel.find_struct("nf_conn").is_some_and(|conn| kernel.member(conn, "tuplehash").is_some()) {
         return read_layout(&kernel).map(Some);

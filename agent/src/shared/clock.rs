@@ -21,13 +21,13 @@ pub fn nanoseconds(duration: Duration) -> u64 {
 /// `CLOCK_BOOTTIME`: never goes back, and goes on while the machine sleeps.
 #[must_use]
 pub fn boot() -> Duration {
-    read(ClockId::CLOCK_BOOTTIME)
+    read_clock(ClockId::CLOCK_BOOTTIME)
 }
 
 /// `CLOCK_THREAD_CPUTIME_ID`: the processor time of the calling thread, without the time that it waited.
 #[must_use]
 pub fn of_thread() -> Duration {
-    read(ClockId::CLOCK_THREAD_CPUTIME_ID)
+    read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Three clocks at one moment.
@@ -46,7 +46,11 @@ impl Clocks {
     /// Reads the three clocks.
     #[must_use]
     pub fn now() -> Self {
-        Self { boot: boot(), monotonic: read(ClockId::CLOCK_MONOTONIC), real: read(ClockId::CLOCK_REALTIME) }
+        Self {
+            boot: boot(),
+            monotonic: read_clock(ClockId::CLOCK_MONOTONIC),
+            real: read_clock(ClockId::CLOCK_REALTIME),
+        }
     }
 
     /// By how much one of the other clocks jumped against `CLOCK_BOOTTIME` since `before`; none if within 2 s.
@@ -64,7 +68,7 @@ impl Clocks {
     }
 }
 
-fn read(clock: ClockId) -> Duration {
+fn read_clock(clock: ClockId) -> Duration {
     // These clocks always exist.
     clock_gettime(clock).map(Duration::from).unwrap_or_default()
 }

@@ -219,15 +219,13 @@ async fn probe<O: Object>(client: Client, shown: Collection, after: u64) -> Resu
         let mut last = after;
         while let Some(line) = lines.next().await {
             let line = line.map_err(|error| request.broken(error))?;
-            match Line::<O>::read(line.as_bytes()).map_err(|error| request.broken(error))? {
+            match Line::<O>::parse(line.as_bytes()).map_err(|error| request.broken(error))? {
                 Line::Object(_, entry) => last = last.max(entry.version),
-                Line::Bookmark { version, .. } => return Ok((last, version)),
+                Line::Bookmark { version, .. } => return Ok(Probe { last, through: version }),
                 Line::Error(status) => return Err(request.refused(&status)),
             }
         }
-        Ok((last, last))
+        Ok(Probe { last, through: last })
     };
-    let read = timeout(PROBED_WITHIN, read).await;
-    let (last, through) = read.map_err(|elapsed| request.broken(elapsed))??;
-    Ok(Probe { last, through })
+    timeout(PROBED_WITHIN, read).await.map_err(|elapsed| request.broken(elapsed))?
 }

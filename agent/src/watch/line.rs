@@ -75,9 +75,9 @@ impl Head {
 
 impl<O: Object> Entry<O> {
     /// Reads an object. Errors: it has no metadata.
-    pub(super) fn read(json: &[u8]) -> anyhow::Result<Self> {
+    pub(super) fn parse(json: &[u8]) -> anyhow::Result<Self> {
         let error = match serde_json::from_slice(json) {
-            Ok(raw) => return Self::of(raw),
+            Ok(raw) => return Self::from_raw(raw),
             Err(error) => error,
         };
         let Headed { metadata } = serde_json::from_slice(json)?;
@@ -91,7 +91,7 @@ impl<O: Object> Entry<O> {
 
     /// Reads an object of a list, even one without metadata.
     pub(super) fn listed(json: &[u8]) -> Self {
-        Self::read(json).unwrap_or_else(|error| Self {
+        Self::parse(json).unwrap_or_else(|error| Self {
             name: (Text::default(), Text::default()),
             version: 0,
             object: Err(Unreadable::because(format!("{error:#}"))),
@@ -108,7 +108,7 @@ impl<O: Object> Entry<O> {
         }
     }
 
-    fn of(raw: O::Raw<'_>) -> anyhow::Result<Self> {
+    fn from_raw(raw: O::Raw<'_>) -> anyhow::Result<Self> {
         let (name, version) = (raw.as_ref().name(), version(raw.as_ref().version())?);
         let mut ignored = Ignored::new();
         let object = O::from_raw(raw, &mut ignored);
@@ -118,11 +118,11 @@ impl<O: Object> Entry<O> {
 
 impl<O: Object> Line<O> {
     /// Reads a line without its end. One that shows an object is parsed once, unless the object can't be read.
-    pub(super) fn read(line: &[u8]) -> anyhow::Result<Self> {
+    pub(super) fn parse(line: &[u8]) -> anyhow::Result<Self> {
         if let Ok(Event { kind, object }) = serde_json::from_slice::<Event<O::Raw<'_>>>(line)
             && !matches!(kind, Kind::Bookmark | Kind::Error)
         {
-            return Ok(Self::Object(kind, Entry::of(object)?));
+            return Ok(Self::Object(kind, Entry::from_raw(object)?));
         }
         let event: Event<&RawValue> = serde_json::from_slice(line).context("not a watch event")?;
         let json = event.object.get();
@@ -135,7 +135,7 @@ impl<O: Object> Line<O> {
                 }
             }
             Kind::Error => Self::Error(serde_json::from_str(json)?),
-            kind => Self::Object(kind, Entry::read(json.as_bytes())?),
+            kind => Self::Object(kind, Entry::parse(json.as_bytes())?),
         })
     }
 }
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
     use epguard_core::facts::Namespace;
 
-    fn read(line: &str) -> anyhow::Result<Line<Namespace>> {
-        Line::read(line.as_bytes())
+    fn parse(line: &str) -> anyhow::Result<Line<Namespace>> {
+        Line::parse(line.as_bytes())
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
                 format!(r#"{{ "type" : "ADDED", "object" : {object} }}"#),
                 format!(r#"{{"object":{object},"type":"ADDED"}}"#),
             ] {
-                let Ok(Line::Object(Kind::Added, entry)) = read(&line) else { panic!("{line}") };
+                let Ok(Line::Object(Kind::Added, entry)) = parse(&line) else { panic!("{line}") };
                 assert_eq!((entry.name, entry.version), (("shop".into(), "a".into()), 7));
             }
         }
@@ -183,7 +183,7 @@ mod tests {
             r#"{"type":"ADDED"}"#,
             "",
         ] {
-            assert!(read(line).is_err(), "{line}");
+            assert!(parse(line).is_err(), "{line}");
         }
     }
 
@@ -191,9 +191,9 @@ mod tests {
     fn an_object_that_cannot_be_read_keeps_its_name_but_a_broken_line_has_none() {
         let line =
             r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
-        let Ok(Line::Object(Kind::Modified, entry)) = read(line) else { panic!("{line}") };
+        let Ok(Line::Object(Kind::Modified, entry)) = parse(line) else { panic!("{line}") };
         assert_eq!((&*entry.name.1, entry.version, entry.object.is_err()), ("a", 7, true));
-        assert!(read(&line[..line.len() - 1]).is_err(), "without its end");
-        assert!(read(&format!("{line}}}")).is_err(), "with more behind it");
+        assert!(parse(&line[..line.len() - 1]).is_err(), "without its end");
+        assert!(parse(&format!("{line}}}")).is_err(), "with more behind it");
     }
 }

@@ -30,7 +30,7 @@ impl Lines {
     /// incomplete last line is then dropped; the server sends it again to a watch that resumes.
     ///
     /// Lines `gather` only if they are changes: a list comes as fast as it is read.
-    pub(super) async fn read(
+    pub(super) async fn next_line(
         &mut self,
         stream: &mut (impl AsyncBufRead + Unpin),
         line: &mut Vec<u8>,
@@ -91,7 +91,7 @@ mod tests {
         let (mut reader, mut line) = (Lines::default(), Vec::new());
         sender.unbounded_send("a\n".repeat(lines)).unwrap();
         for _ in 0..lines {
-            assert!(reader.read(&mut stream, &mut line, true).await.unwrap());
+            assert!(reader.next_line(&mut stream, &mut line, true).await.unwrap());
         }
         line.clear();
         let begun = Instant::now();
@@ -99,7 +99,7 @@ mod tests {
             sleep(Duration::from_micros(100)).await;
             sender.unbounded_send("b\n".into()).unwrap();
         };
-        let (read, ()) = tokio::join!(reader.read(&mut stream, &mut line, true), send);
+        let (read, ()) = tokio::join!(reader.next_line(&mut stream, &mut line, true), send);
         assert!(read.unwrap() && line == b"b");
         begun.elapsed()
     }
@@ -119,14 +119,14 @@ mod tests {
         let (mut reader, mut line) = (Lines::default(), Vec::new());
         sender.unbounded_send("ab".into()).unwrap();
         for _ in 0..3 {
-            let read = timeout(Duration::from_millis(1), reader.read(&mut stream, &mut line, true));
+            let read = timeout(Duration::from_millis(1), reader.next_line(&mut stream, &mut line, true));
             assert!(read.await.is_err());
         }
         sender.unbounded_send("c\nd".into()).unwrap();
-        assert!(reader.read(&mut stream, &mut line, true).await.unwrap());
+        assert!(reader.next_line(&mut stream, &mut line, true).await.unwrap());
         assert_eq!(line, b"abc");
         drop(sender);
         line.clear();
-        assert!(!reader.read(&mut stream, &mut line, true).await.unwrap(), "incomplete");
+        assert!(!reader.next_line(&mut stream, &mut line, true).await.unwrap(), "incomplete");
     }
 }

@@ -85,12 +85,12 @@ impl<O: Object> Session<O> {
             // Biased: what has come is read before an answer is evaluated. Lines that gather come after it, which only delays a proof.
             tokio::select! {
                 biased;
-                read = timeout_at(last_line + SILENCE, lines.read(stream, &mut line, following)) => {
+                read = timeout_at(last_line + SILENCE, lines.next_line(stream, &mut line, following)) => {
                     if !read.map_err(|_| self.request().silent(SILENCE))?.map_err(|error| self.request().broken(error))? {
                         break;
                     }
                     last_line = Instant::now();
-                    self.take(Line::read(&line)).await?;
+                    self.take(Line::parse(&line)).await?;
                     line.clear();
                     if is_wide && self.is_following() {
                         if self.narrows() {

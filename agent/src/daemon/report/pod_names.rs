@@ -172,7 +172,7 @@ mod tests {
         ("shop".into(), pod.into())
     }
 
-    fn read(run_dir: &Path) -> BTreeMap<Uid, Name> {
+    fn load(run_dir: &Path) -> BTreeMap<Uid, Name> {
         Names::load(run_dir).unwrap().known().clone()
     }
 
@@ -184,11 +184,11 @@ mod tests {
         assert!(names.known().is_empty());
         names.store([(uid, name("a"))].into());
         drop(names);
-        assert_eq!(read(&run_dir), BTreeMap::from([(uid, name("a"))]));
+        assert_eq!(load(&run_dir), BTreeMap::from([(uid, name("a"))]));
         let mut names = Names::load(&run_dir).unwrap();
         names.store(BTreeMap::new());
         drop(names);
-        assert!(read(&run_dir).is_empty());
+        assert!(load(&run_dir).is_empty());
         fs::remove_dir_all(run_dir).unwrap();
     }
 
@@ -207,7 +207,7 @@ mod tests {
         assert!(!fs::read(aside).unwrap().is_empty());
         names.store([(uid, name("c"))].into());
         drop(names);
-        assert_eq!(read(&run_dir)[&uid], name("c"));
+        assert_eq!(load(&run_dir)[&uid], name("c"));
         fs::remove_dir_all(run_dir).unwrap();
     }
 
@@ -216,7 +216,7 @@ mod tests {
         let run_dir = directory("broken");
         for text in ["", "{", "[]", r#"{"": ["shop", "a"]}"#] {
             fs::write(run_dir.join("names.json"), text).unwrap();
-            assert!(read(&run_dir).is_empty(), "{text}");
+            assert!(load(&run_dir).is_empty(), "{text}");
         }
         fs::remove_dir_all(run_dir).unwrap();
     }

@@ -32,7 +32,7 @@ const WORDS: &[&str] = &[
 #[test]
 fn lines_of_a_watch() {
     run("watch", corpus("watch"), WORDS, |line| {
-        if let Ok(Line::Object(_, entry)) = Line::<Pod>::read(line) {
+        if let Ok(Line::Object(_, entry)) = Line::<Pod>::parse(line) {
             assert!(entry.describe().len() <= 8 * line.len().max(16));
         }
     });
@@ -49,7 +49,7 @@ fn pages_of_a_list() {
         let (mut items, mut octets) = (Items::default(), 0);
         for octet in body {
             if items.complete_with(*octet) {
-                let _ = Entry::<Pod>::read(&items.item);
+                let _ = Entry::<Pod>::parse(&items.item);
                 octets += items.item.len();
                 items.item.clear();
             }
