@@ -1,7 +1,7 @@
 //! `epguard breaker`: lists the agent's pending denials, and confirms them by hand.
 
 use crate::shared::args::{RunArgs, name};
-use crate::shared::output::{self, Output};
+use crate::shared::output::{Column, Output, columned, seconds};
 use crate::shared::status::{self, PendingDenials, Request};
 use anyhow::Result;
 use clap::Args;
@@ -47,16 +47,14 @@ fn table(breaker: &[PendingDenials]) -> String {
     if breaker.is_empty() {
         return "no denial is pending".to_owned();
     }
-    let rows = breaker.iter().map(|held| {
-        vec![
-            held.service.clone(),
-            held.held.to_string(),
-            held.ready_recently.to_string(),
-            format!("{} s", held.since_ms / 1000),
-            held.why.to_string(),
-        ]
-    });
-    output::table(&["SERVICE", "HELD", "READY RECENTLY", "FOR", "WHY"], rows)
+    let columns: [Column<PendingDenials>; 5] = [
+        ("SERVICE", |held| held.service.clone()),
+        ("HELD", |held| held.held.to_string()),
+        ("READY RECENTLY", |held| held.ready_recently.to_string()),
+        ("FOR", |held| seconds(held.since_ms)),
+        ("WHY", |held| held.why.to_string()),
+    ];
+    columned(&columns, breaker)
 }
 
 #[cfg(test)]

@@ -67,6 +67,9 @@ const COMMANDS: [(&str, &[&str]); 6] = [
     ("nft-ruleset.txt", &["nft", "list", "ruleset"]),
 ];
 
+/// The folder in an archive.
+pub(crate) const FOLDER: &str = "epguard-sysdump";
+
 /// Names of parts, with their content.
 type Parts = Vec<(String, Result<Vec<u8>>)>;
 
@@ -74,7 +77,7 @@ type Parts = Vec<(String, Result<Vec<u8>>)>;
 pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let status = status::ask(&args.run.run_dir, &Request::Status);
     let node = status.as_ref().map_or("node", |status| &status.node);
-    let path = args.file.clone().unwrap_or_else(|| file_of(Some(node)));
+    let path = args.file.clone().unwrap_or_else(|| default_path(Some(node)));
     let shown = path.display().to_string();
     let to: Box<dyn Write> =
         if shown == STDOUT { Box::new(io::stdout()) } else { Box::new(new_file(&path)?) };
@@ -129,12 +132,12 @@ pub(crate) fn add(to: &mut tar::Builder<impl Write>, name: &Path, content: &[u8]
     let mut header = tar::Header::new_gnu();
     header.set_size(content.len() as u64);
     header.set_mode(0o644);
-    to.append_data(&mut header, Path::new("epguard-sysdump").join(name), content)
+    to.append_data(&mut header, Path::new(FOLDER).join(name), content)
         .with_context(|| format!("cannot write {} to the archive", name.display()))
 }
 
 /// The archive's default name: `epguard-sysdump-NODE-TIME.tar`, without NODE for an archive of all nodes.
-pub(crate) fn file_of(node: Option<&str>) -> PathBuf {
+pub(crate) fn default_path(node: Option<&str>) -> PathBuf {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let node = node.map(|node| format!("{node}-")).unwrap_or_default();
     format!("epguard-sysdump-{node}{time}.tar").into()

@@ -89,9 +89,10 @@ impl NodeModes {
         self.in_force
     }
 
-    /// Why the `ConfigMap` is not in force, or only in part; in one line.
+    /// Why the `ConfigMap` is not in force, or only in part; in one line. `set` is CONFIG, if it can be read: `epguard mode` may
+    /// have changed it.
     #[must_use]
-    pub fn problem(&self) -> Option<String> {
+    pub fn problem(&self, set: Option<&Config>) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
         match &self.answer {
             Answer::None | Answer::Doubt => {
@@ -101,10 +102,16 @@ impl NodeModes {
                 "the API server refuses ConfigMap {name}; modes until it can be read: {}",
                 self.in_force.source
             )),
-            Answer::Content(content) => Some(format!(
-                "ConfigMap {name}: {}; only its keys that lower a mode are applied",
-                content.as_ref()?.errors.first()?
-            )),
+            Answer::Content(None) => None,
+            Answer::Content(Some(read)) => {
+                let applied = (self.in_force.mode, self.in_force.reasons);
+                let is_by_hand = set.is_some_and(|set| (set.mode, set.configured) != applied);
+                let error = read.errors.first().map(|error| {
+                    format!("ConfigMap {name}: {error}; only its keys that lower a mode are applied")
+                });
+                let by_hand = || format!("a mode was set by hand, until ConfigMap {name} changes");
+                error.or_else(|| is_by_hand.then(by_hand))
+            }
         }
     }
 

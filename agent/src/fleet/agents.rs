@@ -1,17 +1,17 @@
 //! The agents of a cluster: the pods of the `DaemonSet`, one for each node.
 
-use super::nodes::Missing;
+use super::ask::Missing;
 use super::scope::{Form, Scope};
-use crate::shared::plain;
-use crate::watch::refused;
+use crate::shared::{client, plain};
 use anyhow::{Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use kube::api::{Api, ListParams};
+use kube::client::UpgradeConnectionError;
 use kube::core::PartialObjectMeta;
-use kube::{Client, Resource, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -20,14 +20,10 @@ use tokio::time::timeout;
 pub(super) const LABEL: &str = "app.kubernetes.io/name=epguard";
 /// The name of the agent's container there. A pod without one is asked in its first container.
 const CONTAINER: &str = "agent";
-/// Objects in a page, as in client-go.
-const PAGE: u32 = 500;
-/// Longest wait for a page, or for another answer of the API server.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Nodes with another value run no `DaemonSet`.
-const OS: (&str, &str) = ("kubernetes.io/os", "linux");
-/// Nor do those with this one.
-const VIRTUAL: (&str, &str) = ("type", "virtual-kubelet");
+/// Longest wait for an answer of the API server.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The labels of nodes that run a `DaemonSet`.
+const NODES: &str = "kubernetes.io/os=linux,type!=virtual-kubelet";
 
 /// An agent, as the API shows its pod.
 #[derive(Debug, Clone)]
@@ -48,10 +44,8 @@ pub struct Agent {
     pub config_map: Option<String>,
 }
 
-/// A Node's name and labels.
-pub type Labelled = PartialObjectMeta<Node>;
-
 /// A cluster, and its agents in the order in which they are asked.
+#[derive(Clone)]
 pub struct Fleet {
     /// A client of the cluster's API server.
     pub client: Client,
@@ -61,35 +55,25 @@ pub struct Fleet {
     pub agents: Vec<Agent>,
     /// Nodes that should have an agent's pod by the flags, and have none.
     pub missing: Vec<Missing>,
-    /// All Nodes; in words why not, if they may not be listed.
-    pub nodes: Result<Vec<Labelled>, String>,
-    /// Names of all Nodes that should have an agent by their labels, and had no pod of one; empty if nodes are chosen.
-    pub without_agent: Vec<String>,
+    /// Nodes that should have an agent by their labels, and had no pod of one; none if nodes are chosen. In words why not, if Nodes may
+    /// not be listed.
+    pub without_agent: Result<Vec<String>, String>,
 }
 
 impl Fleet {
     /// Lists the agents and the Nodes. Errors: agents cannot be listed, or there are none.
     pub async fn find(scope: &Scope) -> Result<Self> {
-        let mut fleet = Self::of(scope.client().await?, scope.clone());
+        let kubeconfig = client::kubeconfig(scope.kubeconfig.clone());
+        let client = client::client(kubeconfig.as_deref(), scope.context.as_deref()).await?;
+        let scope = scope.clone();
+        let mut fleet =
+            Self { client, scope, agents: Vec::new(), missing: Vec::new(), without_agent: Ok(Vec::new()) };
         fleet.refresh(BTreeSet::new()).await?;
-        let nodes = fleet.list_nodes(ListParams::default()).await;
-        fleet.nodes = nodes.map_err(|error| error.to_string());
         if fleet.scope.is_whole() {
-            let nodes = fleet.nodes.iter().flatten().filter(|node| runs_agents(node));
-            fleet.without_agent = nodes.map(Labelled::name_any).filter(|node| !fleet.has(node)).collect();
+            let nodes = fleet.list_nodes(NODES).await.map_err(|error| error.to_string());
+            fleet.without_agent = nodes.map(|all| all.into_iter().filter(|node| !fleet.has(node)).collect());
         }
         Ok(fleet)
-    }
-
-    fn of(client: Client, scope: Scope) -> Self {
-        Self {
-            client,
-            scope,
-            agents: Vec::new(),
-            missing: Vec::new(),
-            nodes: Ok(Vec::new()),
-            without_agent: Vec::new(),
-        }
     }
 
     /// Lists the agents again. Unless the flags choose nodes, those `expected` should have one. Errors as of [`Self::find`].
@@ -108,9 +92,9 @@ impl Fleet {
         agents.sort_by_key(|agent| !agent.ready);
         self.agents = agents;
         if let Some(selector) = &self.scope.selector {
-            let nodes = self.list_nodes(ListParams::default().labels(selector)).await?;
+            let nodes = self.list_nodes(selector).await?;
             ensure!(!nodes.is_empty(), "no node has the labels {selector}");
-            self.choose(nodes.iter().map(Labelled::name_any).collect());
+            self.choose(nodes);
         } else if !self.scope.is_whole() {
             self.choose(self.scope.nodes.iter().cloned().collect());
         } else {
@@ -119,26 +103,24 @@ impl Fleet {
         Ok(())
     }
 
-    async fn list_nodes(&self, params: ListParams) -> Result<Vec<Labelled>> {
-        all(Api::all(self.client.clone()), params, self.scope.output).await
+    /// Names of the Nodes with these labels.
+    async fn list_nodes(&self, labels: &str) -> Result<BTreeSet<String>> {
+        let api: Api<PartialObjectMeta<Node>> = Api::all(self.client.clone());
+        let nodes = all(api, ListParams::default().labels(labels), self.scope.output).await?;
+        Ok(nodes.iter().map(ResourceExt::name_any).collect())
     }
 
     /// Leaves only the agents of these nodes.
     pub fn choose(&mut self, nodes: BTreeSet<String>) {
         self.agents.retain(|agent| nodes.contains(&agent.node));
-        self.without_agent.clear();
+        self.without_agent = Ok(Vec::new());
         self.expect(nodes);
     }
 
     fn expect(&mut self, nodes: BTreeSet<String>) {
         let without = nodes.into_iter().filter(|node| !self.has(node));
-        self.missing = without.map(Missing::without_agent).collect();
-    }
-
-    /// Only the first agent.
-    pub fn first(&self) -> Self {
-        let agents = self.agents.first().into_iter().cloned().collect();
-        Self { agents, ..Self::of(self.client.clone(), self.scope.clone()) }
+        let why = "no agent runs there";
+        self.missing = without.map(|node| Missing { node, why: why.to_owned() }).collect();
     }
 
     /// Names of the nodes whose agents the flags choose.
@@ -146,53 +128,60 @@ impl Fleet {
         self.agents.iter().map(|agent| agent.node.as_str()).collect()
     }
 
-    /// The `ConfigMap` of modes that most agents watch; none if they watch none.
-    pub fn config_map(&self) -> Option<String> {
-        let mut names: BTreeMap<&String, usize> = BTreeMap::new();
-        for name in self.agents.iter().filter_map(|agent| agent.config_map.as_ref()) {
-            *names.entry(name).or_default() += 1;
-        }
-        // The first of those with as many.
-        let most = names.into_iter().rev().max_by_key(|(_, agents)| *agents);
-        most.map(|(name, _)| name.clone())
-    }
-
     fn has(&self, node: &str) -> bool {
         self.agents.iter().any(|agent| agent.node == node)
     }
 }
 
-/// Lists everything, page by page. For people, each text is made plain: a kubelet writes some of them. Errors name the cause and the
-/// remedy.
+/// Waits for the answer to a request: `what` it does, and the `right` that it needs. Errors: the cause and the remedy, in one line.
+pub async fn answer<T>(what: &str, right: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+    let answer = timeout(PATIENCE, request).await.map_err(|_| {
+        anyhow!("{what}: the API server does not answer; see whether the kubeconfig's server is right")
+    })?;
+    answer.map_err(|error| anyhow!(refused(what, right, error)))
+}
+
+/// Why a request failed, and the remedy, in one line.
+pub fn refused(what: &str, right: &str, error: kube::Error) -> String {
+    let (code, cause) = match error {
+        kube::Error::Api(status) => (status.code, status.message),
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
+            (code.as_u16(), format!("the API server answers {code}"))
+        }
+        error => (0, anyhow::Error::from(error).root_cause().to_string()),
+    };
+    let cause = one_line(&cause);
+    match code {
+        401 => format!("cannot {what}: the API server does not accept the credentials; renew them"),
+        403 => format!("may not {what} ({cause}): grant the account {right}"),
+        404 => format!("cannot {what} ({cause}): if it was deleted meanwhile, run this again"),
+        409 => format!("cannot {what}: it was changed meanwhile; run this again"),
+        _ => format!("cannot {what}: {cause}"),
+    }
+}
+
+/// A text of another program, in one line.
+pub fn one_line(text: &str) -> String {
+    // rustls adds the address of its manual.
+    let text = text.split(": https://").next().unwrap_or(text);
+    text.trim().replace('\n', " ")
+}
+
+/// Lists everything from the API server's cache. For people, each text is made plain: a kubelet writes some of them. Errors as of
+/// [`answer`].
 pub async fn all<K>(api: Api<K>, params: ListParams, form: Form) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
 {
-    let resource = &K::plural(&());
-    let mut params = params.limit(PAGE);
-    let mut objects = Vec::new();
-    loop {
-        let page = timeout(PATIENCE, api.list(&params)).await.map_err(|_| {
-            anyhow!("cannot list {resource}: the API server does not answer; see whether the kubeconfig's server is right")
-        })?;
-        let page = page.map_err(|error| anyhow!(refused(resource, error).error))?;
-        objects.extend(page.items);
-        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            break;
-        }
-    }
+    let resource = K::plural(&());
+    let (what, right) = (format!("list {resource}"), format!("the verb list on {resource}"));
+    let mut objects = answer(&what, &right, api.list(&params.match_any())).await?.items;
     if form.is_for_people() {
         let mut document = serde_json::to_value(&objects)?;
         plain::all(&mut document);
         objects = serde_json::from_value(document)?;
     }
     Ok(objects)
-}
-
-fn runs_agents(node: &Labelled) -> bool {
-    let has = |(label, value): (&str, &str)| node.labels().get(label).is_some_and(|is| is == value);
-    has(OS) && !has(VIRTUAL)
 }
 
 /// None for a pod that no node has taken.

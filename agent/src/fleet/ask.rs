@@ -4,29 +4,28 @@
 
 use super::agents::{Agent, Fleet};
 use super::exec::{self, Done};
-use super::nodes::{Missing, names};
 use super::scope::Form;
 use crate::shared::output::print;
-use crate::shared::{plain, status};
+use crate::shared::plain::{self, plain};
 use anyhow::Result;
-use futures::{StreamExt as _, stream::FuturesUnordered};
+use futures::{StreamExt as _, stream};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use std::{pin::pin, process::ExitCode};
-use tokio::sync::Semaphore;
+use std::{pin::pin, process::ExitCode, time::Duration};
 use tokio::time::timeout;
 
 /// Exit code if a node did not answer.
 pub const UNKNOWN: u8 = 2;
 /// Seconds to wait for a node, unless it has much to read.
 pub const PATIENCE: u64 = 5;
-/// A node makes room for the next one after this share of the time that it has. So nodes that are dead delay the others by
-/// little, and at most so many times `--parallel` are asked at once.
-const SHARE: u32 = 5;
 /// Most octets that are read of a node's document. The largest, of `drops`, has 1 MB.
-const DOCUMENT: u64 = 8 << 20;
-/// Where a document has a status, which has the number of its form.
-const STATUSES: [&str; 2] = ["", "/status"];
+pub const DOCUMENT: u64 = 8 << 20;
+/// Where a document has the name of its node.
+const NODES: [&str; 2] = ["/node", "/status/node"];
+/// The most nodes that a line names.
+const NAMED: usize = 5;
+/// The most characters of a cause that are shown: a node may write it.
+const LENGTH: usize = 500;
 
 /// The answer of a node.
 #[derive(Debug, Clone)]
@@ -35,7 +34,7 @@ pub struct Answer<T> {
     pub agent: Agent,
     /// The document that the command printed; for people, each of its texts is plain.
     pub exact: Value,
-    /// What this version knows of it.
+    /// The same as this version's type.
     pub known: T,
     /// The command's exit code there; 2 for one that no verb has.
     pub code: u8,
@@ -46,6 +45,15 @@ impl<T> Answer<T> {
     pub fn node(&self) -> &str {
         &self.agent.node
     }
+}
+
+/// A node that did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Missing {
+    /// Name of the node.
+    pub node: String,
+    /// The cause, in one line.
+    pub why: String,
 }
 
 /// The answers of all nodes that answered, by name, and the others.
@@ -67,40 +75,40 @@ impl<T> Asked<T> {
         codes.max().unwrap_or(0)
     }
 
-    /// The nodes that answered.
-    pub fn nodes(&self) -> Vec<&str> {
-        self.answers.iter().map(Answer::node).collect()
-    }
-
     /// The nodes that did not answer, and those without an agent, by cause; empty if there are none.
     pub fn absent(&self) -> String {
-        let mut lines = Missing::lines(&self.missing);
+        let cut = |why: &str| plain(&why.chars().take(LENGTH).collect::<String>()).into_owned();
+        let causes = grouped(self.missing.iter().map(|one| (cut(&one.why), &*one.node)));
+        let mut lines: Vec<String> = causes
+            .into_iter()
+            .map(|(why, nodes)| format!("no answer from {}: {why}", names(&nodes)))
+            .collect();
         if !self.without_agent.is_empty() {
-            lines.push(format!("no agent runs on {}, so packets pass there", names(&self.without_agent)));
+            lines.push(format!(
+                "no agent runs on {}, so packets pass there: see the Events of the DaemonSet, its nodeSelector and tolerations",
+                names(&self.without_agent)
+            ));
         }
         lines.join("\n")
     }
 
     /// Prints the text for people and below it the nodes that did not answer, or a document: each node's own, and `more` that only
-    /// the cluster shows. Returns the exit code of the worst node. Errors: the output fails.
+    /// the cluster shows, an object or nothing. Returns the exit code of the worst node. Errors: the output fails.
     pub fn print(
         &self,
         form: Form,
-        more: &impl Serialize,
-        table: impl FnOnce(&[Answer<T>]) -> String,
+        more: Value,
+        text: impl FnOnce(&[Answer<T>]) -> String,
     ) -> Result<ExitCode> {
-        let nodes = self
-            .answers
-            .iter()
+        let answers = self.answers.iter();
+        let nodes = answers
             .map(|answer| json!({"node": answer.node(), "pod": answer.agent.pod, "answer": answer.exact}));
-        let nodes: Vec<Value> = nodes.collect();
-        let mut document =
-            json!({"nodes": nodes, "missing": self.missing, "withoutAgent": self.without_agent});
-        if let (Value::Object(all), Value::Object(more)) = (&mut document, serde_json::to_value(more)?) {
-            all.extend(more);
-        }
+        let mut document = more;
+        document["nodes"] = nodes.collect();
+        document["missing"] = json!(self.missing);
+        document["withoutAgent"] = json!(self.without_agent);
         let text = form.output().text(&document, |_| {
-            let parts = [table(&self.answers), self.absent()].into_iter();
+            let parts = [text(&self.answers), self.absent()].into_iter();
             parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
         });
         print(&text?)?;
@@ -108,26 +116,21 @@ impl<T> Asked<T> {
     }
 }
 
-/// Runs `epguard` with these arguments and `-o json` on each node. With a namespace, of the list at `services` (a JSON pointer) only
-/// the items about its Services stay.
-pub async fn ask<T: DeserializeOwned>(
-    fleet: &Fleet,
-    arguments: &[&str],
-    seconds: u64,
-    services: Option<&str>,
-) -> Asked<T> {
+/// A command: words, and the flags that have a value.
+pub fn command<'a>(words: &[&'a str], flags: &[(&'a str, Option<&'a str>)]) -> Vec<&'a str> {
+    let given = flags.iter().filter_map(|(flag, value)| Some([*flag, (*value)?]));
+    words.iter().copied().chain(given.flatten()).collect()
+}
+
+/// Runs `epguard` with these arguments and `-o json` on each node.
+pub async fn ask<T: DeserializeOwned>(fleet: &Fleet, arguments: &[&str], seconds: u64) -> Asked<T> {
     let arguments = [arguments, &["-o", "json"]].concat();
-    each(fleet, &arguments, seconds, DOCUMENT, |_, done: Done| {
-        let mut exact = decode(&done.stdout, fleet.scope.output).map_err(|why| match &done.stdout[..] {
+    each(fleet, &arguments, seconds, DOCUMENT, |agent, done: Done| {
+        let read = decode(&done.stdout, &agent.node, fleet.scope.output);
+        let (exact, known) = read.map_err(|why| match &done.stdout[..] {
             [] => failure(&done.stderr).unwrap_or(why),
             _ => why,
         })?;
-        let list = services.and_then(|at| exact.pointer_mut(at)?.as_array_mut());
-        if let (Some(namespace), Some(list)) = (&fleet.scope.namespace, list) {
-            let of = |item: &Value| Some(item["service"].as_str()?.split_once('/')?.0 == namespace);
-            list.retain(|item| of(item) == Some(true));
-        }
-        let known = serde_json::from_value(exact.clone()).map_err(|error| unknown(&error))?;
         Ok((exact, known, done.code))
     })
     .await
@@ -143,21 +146,13 @@ pub async fn each<T>(
     read: impl Fn(&Agent, Done) -> Result<(Value, T, u8), String>,
 ) -> Asked<T> {
     let command = [&["epguard"], arguments].concat();
-    let patience = fleet.scope.patience(seconds);
-    let places = Semaphore::new(fleet.scope.parallel.into());
+    let patience = fleet.scope.timeout.unwrap_or(Duration::from_secs(seconds));
     let run = async |agent: &Agent| {
-        let place = places.acquire().await;
-        let mut done = pin!(timeout(patience, exec::run(fleet, agent, &command, limit)));
-        let soon = timeout(patience / SHARE, &mut done).await;
-        drop(place);
-        let done = match soon {
-            Ok(done) => done,
-            Err(_) => done.await,
-        };
+        let done = timeout(patience, exec::run(fleet, agent, &command, limit)).await;
         let done = done.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())));
         (agent.clone(), done.and_then(|done| read(agent, done)))
     };
-    let mut all: FuturesUnordered<_> = fleet.agents.iter().map(run).collect();
+    let mut all = pin!(stream::iter(&fleet.agents).map(run).buffer_unordered(fleet.scope.parallel.into()));
     let (mut answers, mut missing) = (Vec::new(), fleet.missing.clone());
     while let Some((agent, answer)) = all.next().await {
         match answer {
@@ -169,24 +164,27 @@ pub async fn each<T>(
     }
     answers.sort_by(|a, b| a.agent.node.cmp(&b.agent.node));
     missing.sort();
-    Asked { answers, missing, without_agent: fleet.without_agent.clone() }
+    Asked { answers, missing, without_agent: fleet.without_agent.clone().unwrap_or_default() }
 }
 
-/// Reads a document. Errors: its form is newer, or it is no document; in one line.
-pub fn decode(content: &[u8], form: Form) -> Result<Value, String> {
-    let mut document: Value = serde_json::from_slice(content).map_err(|error| unknown(&error))?;
-    if let Some(why) = newer(&document) {
-        return Err(why);
-    }
-    if form.is_for_people() {
-        plain::all(&mut document);
-    }
-    Ok(document)
-}
-
-/// An answer that is not as this version knows it.
-fn unknown(error: &serde_json::Error) -> String {
-    format!("its answer cannot be read ({error}): use the plugin of the agent's version")
+/// Reads a document, as it is and as this version's type. For people, its texts are plain, and the API names its node. Errors: this
+/// version cannot read it; in one line.
+pub fn decode<T: DeserializeOwned>(content: &[u8], node: &str, form: Form) -> Result<(Value, T), String> {
+    let read = || {
+        let mut document: Value = serde_json::from_slice(content)?;
+        if form.is_for_people() {
+            plain::all(&mut document);
+            for at in NODES {
+                if let Some(own) = document.pointer_mut(at) {
+                    *own = node.into();
+                }
+            }
+        }
+        serde_json::from_value(document.clone()).map(|known| (document, known))
+    };
+    read().map_err(|error: serde_json::Error| {
+        format!("its answer cannot be read ({error}): use the plugin of the agent's version")
+    })
 }
 
 /// Why a command failed, by what it printed on standard error.
@@ -204,54 +202,50 @@ pub fn failure(stderr: &[u8]) -> Option<String> {
     Some(last.trim_start_matches("epguard: ").to_owned())
 }
 
-/// Names version and form of a status that only a later version reads.
-fn newer(document: &Value) -> Option<String> {
-    let own = status::Form::default();
-    let mut statuses = STATUSES.iter().filter_map(|at| document.pointer(at));
-    statuses.find_map(|status| {
-        let form: status::Form = serde_json::from_value(status.get("form")?.clone()).ok()?;
-        let version = status["version"].as_str().unwrap_or("of another version");
-        (form > own).then(|| {
-            format!(
-                "epguard {version} answers in form {}, this plugin reads {}: use the plugin of that version",
-                form.number(),
-                own.number()
-            )
-        })
-    })
+/// Each value once, in the order of its first node, with all of its nodes.
+pub fn grouped<'a, T: PartialEq>(all: impl IntoIterator<Item = (T, &'a str)>) -> Vec<(T, Vec<&'a str>)> {
+    let mut groups: Vec<(T, Vec<&str>)> = Vec::new();
+    for (value, node) in all {
+        match groups.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, nodes)) => nodes.push(node),
+            None => groups.push((value, vec![node])),
+        }
+    }
+    groups
+}
+
+/// Names nodes, at most [`NAMED`], and counts the others.
+pub fn names(nodes: &[impl AsRef<str>]) -> String {
+    let nodes: Vec<&str> = nodes.iter().map(AsRef::as_ref).collect();
+    if nodes.len() <= NAMED {
+        return nodes.join(", ");
+    }
+    let others = nodes.len() - NAMED + 1;
+    format!("{} and {others} others", nodes[..NAMED - 1].join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::status::Status;
-    use serde_json::json;
-
-    fn read(document: &Value) -> Result<Value, String> {
-        decode(document.to_string().as_bytes(), Form::Table)
-    }
 
     #[test]
-    fn a_newer_form_is_refused_wherever_the_status_stands() {
-        let mut status = serde_json::to_value(Status::default()).unwrap();
-        for document in [json!(status), json!({"status": status})] {
-            assert_eq!(read(&document).as_ref(), Ok(&document));
-        }
-        status["form"] = 5.into();
-        status["version"] = "0.9.0".into();
-        for document in [json!(status), json!({"status": status})] {
-            assert_eq!(
-                read(&document).unwrap_err(),
-                "epguard 0.9.0 answers in form 5, this plugin reads 2: use the plugin of that version"
-            );
-        }
+    fn nodes_with_the_same_cause_share_a_line() {
+        let missing = |node: usize, why: &str| Missing { node: format!("n{node}"), why: why.into() };
+        let mut all: Vec<Missing> = (1..=6).map(|node| missing(node, "no answer within 5 s")).collect();
+        all.push(missing(7, "its pod has gone"));
+        let asked = Asked::<()> { answers: vec![], missing: all, without_agent: vec![] };
+        assert_eq!(
+            asked.absent(),
+            "no answer from n1, n2, n3, n4 and 2 others: no answer within 5 s\nno answer from n7: its pod has gone"
+        );
     }
 
     #[test]
     fn a_nodes_texts_are_plain_for_people_and_exact_in_documents() {
-        let document = br#"["a\u001b[2J\n"]"#;
-        assert_eq!(decode(document, Form::Table), Ok(json!(["a\\u{1b}[2J\\n"])));
-        assert_eq!(decode(document, Form::Json), Ok(json!(["a\u{1b}[2J\n"])));
+        let document = br#"{"node": "other", "a": "\u001b[2J\n"}"#;
+        let read = |form| decode::<Value>(document, "n1", form).unwrap().1;
+        assert_eq!(read(Form::Table), json!({"node": "n1", "a": "\\u{1b}[2J\\n"}));
+        assert_eq!(read(Form::Json), json!({"node": "other", "a": "\u{1b}[2J\n"}));
     }
 
     #[test]

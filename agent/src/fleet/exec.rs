@@ -1,13 +1,12 @@
 //! A command in an agent's pod.
 
-use super::agents::{Agent, Fleet};
+use super::agents::{Agent, Fleet, one_line, refused};
 use futures::FutureExt as _;
 use futures::future::OptionFuture;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::Api;
 use kube::api::AttachParams;
-use kube::client::UpgradeConnectionError;
 use std::pin::pin;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -28,8 +27,8 @@ pub struct Done {
     pub code: u8,
 }
 
-/// Runs a command to its end, and reads at most `limit` octets of its output. Errors: it could not run, or the connection ended before it did; the cause and the remedy, in one
-/// line.
+/// Runs a command to its end. Errors: it could not run, the connection ended before it did, or it prints more than `limit` octets; the
+/// cause and the remedy, in one line.
 pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> Result<Done, String> {
     if let Some(obstacle) = &agent.obstacle {
         return Err(obstacle.clone());
@@ -38,29 +37,34 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> 
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
     let params = AttachParams::default().container(&agent.container).stdin(false).max_stdout_buf_size(BUFFER);
     let started = pods.exec(&agent.pod, command.iter().copied(), &params).await;
-    let mut process = started.map_err(|error| refused(error, namespace))?;
+    let right = format!("the verbs get and create on pods/exec in namespace {namespace}");
+    let mut process = started.map_err(|error| refused("run commands in its pod", &right, error))?;
     let (stdout, stderr) = (process.stdout(), process.stderr());
     let mut status = pin!(OptionFuture::from(process.take_status()).map(Option::flatten));
-    let mut output = pin!(async { tokio::join!(read(stdout, limit), read(stderr, ERRORS)) });
+    let mut output = pin!(async { tokio::try_join!(read(stdout, limit), read(stderr, ERRORS)) });
     let ((stdout, stderr), status) = tokio::select! {
-        output = &mut output => (output, status.await),
+        output = &mut output => (output?, status.await),
         status = &mut status => {
             // Without a status the connection broke, and the output does not end.
             code(status.as_ref())?;
-            (output.await, status)
+            (output.await?, status)
         }
     };
     let code = code(status.as_ref())?;
     Ok(Done { stdout, stderr, code })
 }
 
-async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Vec<u8> {
+async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<Vec<u8>, String> {
     let mut all = Vec::new();
     if let Some(from) = from {
-        // What came before an error may hold the cause. What is cut cannot be read, and is reported as that.
+        // What came before an error may hold the cause.
         let _ = from.take(limit).read_to_end(&mut all).await;
     }
-    all
+    if all.len() as u64 == limit {
+        // The rest is never read, so the command would not end.
+        return Err(format!("it prints {limit} octets or more, which are too many"));
+    }
+    Ok(all)
 }
 
 /// The exit code in a status. Errors: there is none, or the command could not run.
@@ -77,29 +81,4 @@ fn code(status: Option<&Status>) -> Result<u8, String> {
     });
     let why = || one_line(status.message.as_deref().unwrap_or("the command cannot run"));
     Ok(u8::try_from(code.ok_or_else(why)?).unwrap_or(u8::MAX))
-}
-
-fn refused(error: kube::Error, namespace: &str) -> String {
-    let code = match &error {
-        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => code.as_u16(),
-        kube::Error::Api(status) => status.code,
-        _ => {
-            let cause = anyhow::Error::from(error).root_cause().to_string();
-            return format!("the connection broke: {}", one_line(&cause));
-        }
-    };
-    match code {
-        403 => format!(
-            "may not run commands in its pod: grant the account the verbs get and create on pods/exec in namespace {namespace}"
-        ),
-        401 => "the API server does not accept the credentials: renew them".to_owned(),
-        404 => "its pod was deleted: if its agent restarts, ask again".to_owned(),
-        code => format!("the API server answers {code} to exec: see whether the node is ready"),
-    }
-}
-
-fn one_line(text: &str) -> String {
-    // rustls adds the address of its manual.
-    let text = text.split(": https://").next().unwrap_or(text);
-    text.trim().replace('\n', " ")
 }

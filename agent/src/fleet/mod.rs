@@ -8,17 +8,102 @@
 mod agents;
 mod ask;
 mod audit;
-mod cli;
 mod drops;
 mod exec;
 #[cfg(test)]
 mod fuzz;
 mod mode;
-mod modes;
-mod nodes;
 mod scope;
 mod status;
 mod sysdump;
 mod why;
 
-pub use cli::{Plugin, Verb, is_plugin};
+use crate::shared::output::{complain, is_unread};
+use anyhow::{Result, ensure};
+use ask::UNKNOWN;
+use clap::{Parser, Subcommand};
+use scope::Scope;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The name under which kubectl finds the plugin.
+const NAME: &str = "kubectl-epguard";
+
+/// Shows epguard on all nodes of a cluster, and switches it there.
+#[derive(Debug, Parser)]
+#[command(version, name = NAME, bin_name = "kubectl epguard")]
+pub struct Plugin {
+    /// The cluster, and the nodes that are asked.
+    #[command(flatten)]
+    pub scope: Scope,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do on all nodes: the table of verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show each node's agent in a line, then problems with their remedies, and how nodes differ
+    #[command(after_help = status::HELP)]
+    Status,
+    /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they come
+    Drops(drops::DropsArgs),
+    /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an answer
+    Why(why::WhyArgs),
+    /// Find flows of all nodes that still lead to pods that have ended
+    Audit(audit::AuditArgs),
+    /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
+    Mode(mode::ModeArgs),
+    /// Write one archive with the archives of all nodes, without credentials
+    Sysdump(sysdump::SysdumpArgs),
+}
+
+impl Plugin {
+    /// Does it. The exit code is that of the worst node; 2 if a node did not answer, or if none could be asked. Then one
+    /// line has the cause and the remedy.
+    pub async fn run(self) -> ExitCode {
+        self.execute().await.unwrap_or_else(|error| {
+            if is_unread(&error) {
+                return ExitCode::SUCCESS;
+            }
+            complain(&format!("epguard: {error:#}"));
+            UNKNOWN.into()
+        })
+    }
+
+    async fn execute(self) -> Result<ExitCode> {
+        let scope = &self.scope;
+        // The parser sees only flags on the same side of the verb.
+        ensure!(
+            scope.nodes.is_empty() || scope.selector.is_none(),
+            "--node and --selector cannot be used together: leave out one of them"
+        );
+        match self.verb {
+            Verb::Status => status::run(scope).await,
+            Verb::Drops(args) => drops::run(scope, &args).await,
+            Verb::Why(args) => why::run(scope, &args).await,
+            Verb::Audit(args) => audit::run(scope, &args).await,
+            Verb::Mode(args) => mode::run(scope, &args).await,
+            Verb::Sysdump(args) => sysdump::run(scope, &args).await,
+        }
+    }
+}
+
+/// Whether the program was started as the plugin.
+#[must_use]
+pub fn is_plugin(program: Option<OsString>) -> bool {
+    program.is_some_and(|program| Path::new(&program).file_name().is_some_and(|name| name == NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_of_the_plugins_command_line_is_consistent() {
+        Plugin::command().debug_assert();
+    }
+}

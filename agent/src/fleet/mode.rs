@@ -5,31 +5,27 @@
 //! ConfigMap + status of all nodes -> what changes, and where -> question -> ConfigMap
 //! ```
 
-use super::agents::{Fleet, PATIENCE};
-use super::ask::{self, Asked, UNKNOWN, failure};
-use super::modes::Policy;
-use super::nodes::{grouped, names};
+use super::agents::{Fleet, answer};
+use super::ask::{self, Answer, Asked, UNKNOWN, command, failure, grouped, names};
 use super::scope::Scope;
-use super::status;
 use crate::commands::status::Condition;
 use crate::shared::args::one_of;
-use crate::shared::output::print;
+use crate::shared::output::{after, print};
 use crate::shared::plain::plain;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use epguard_common::{Mode, Reason};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 use std::process::ExitCode;
-use tokio::time::timeout;
 
 /// Options of `kubectl epguard mode`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(group(ArgGroup::new("change").args(["mode", "unset"])), after_help = "\
 Without --node and --selector the mode is that of the cluster: a key of the ConfigMap that all agents watch
 (--fleet-config). Each agent follows within milliseconds, and a new agent has it, too. With --node or --selector the agents
 there are switched until they restart, or until the ConfigMap changes.
@@ -46,13 +42,13 @@ pub struct ModeArgs {
     #[arg(value_parser = one_of(Mode::ALL, Mode::as_str, Mode::help))]
     pub mode: Option<Mode>,
     /// Only this reason, with a mode or --unset
-    #[arg(long, value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
+    #[arg(long, requires = "change", value_parser = one_of(Reason::TO_DENY, Reason::as_str, Reason::help))]
     pub reason: Option<Reason>,
     /// Only nodes with the label epguard.io/canary=true
-    #[arg(long, conflicts_with_all = ["reason", "nodes", "selector"])]
+    #[arg(long, requires = "change", conflicts_with = "reason")]
     pub canary: bool,
     /// Remove the mode, so that the agents' flags hold again
-    #[arg(long, conflicts_with_all = ["mode", "nodes", "selector"])]
+    #[arg(long)]
     pub unset: bool,
     /// Do not ask before the change
     #[arg(short, long)]
@@ -62,28 +58,23 @@ pub struct ModeArgs {
 /// Shows or changes. Errors: the cluster cannot be asked, the change is refused, or the answer was not yes.
 pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
     let shows = args.mode.is_none() && !args.unset;
-    // The parser sees only flags on the same side of the verb.
     ensure!(
         scope.is_whole() || !(args.canary || args.unset),
         "nothing is changed: --canary and --unset change the ConfigMap of all nodes; leave out --node and --selector"
-    );
-    ensure!(
-        !shows || args.reason.is_none() && !args.canary,
-        "nothing is changed: --reason and --canary need a mode, or --unset; without them all modes are shown"
     );
     let fleet = Fleet::find(scope).await?;
     if let (Some(mode), false) = (args.mode, scope.is_whole()) {
         return switch(&fleet, mode, args).await;
     }
-    let policy = if scope.is_whole() { Some(policy(&fleet).await?) } else { None };
-    let asked = status::conditions(&fleet).await;
-    let counts = counts(&asked, policy.as_ref().map(|policy| &*policy.name));
+    let policy = if scope.is_whole() { Some(Policy::read(&fleet).await?) } else { None };
+    let asked: Asked<Condition> = ask::ask(&fleet, &["status"], ask::PATIENCE).await;
+    let counts = counts(&asked, policy.as_ref());
     match policy {
-        Some(policy) if shows => print(&format!("{}\n{counts}", text(&policy)))?,
+        Some(policy) if shows => print(&format!("{}\n{counts}", policy.text()))?,
         Some(policy) => {
             if plan(&policy, args, &counts)? {
                 confirm(args.yes)?;
-                write(&policy, &fleet, key(args), args.mode).await?;
+                policy.write(key(args), args.mode).await?;
                 print("done; kubectl epguard status shows what each node does")?;
             }
         }
@@ -91,13 +82,6 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
     }
     // Whether all modes are known. A degraded node has a mode, too.
     Ok(if asked.missing.is_empty() { 0 } else { UNKNOWN }.into())
-}
-
-/// The `ConfigMap` of most agents. Errors: they watch none, or it cannot be read.
-async fn policy(fleet: &Fleet) -> Result<Policy> {
-    Policy::read(fleet).await?.context(
-        "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
-    )
 }
 
 /// Runs `epguard mode` on each chosen node. Errors: the answer was not yes.
@@ -108,16 +92,15 @@ async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCode> 
     ensure!(!fleet.agents.is_empty(), "nothing is changed: no agent runs on {}", without.join(", "));
     show(&format!("{mode}{what} on {nodes}, until the agent restarts or the ConfigMap changes"))?;
     confirm(args.yes)?;
-    let mut command = vec!["mode", mode.as_str()];
-    command.extend(args.reason.iter().flat_map(|reason| ["--reason", reason.as_str()]));
-    let asked = ask::each(fleet, &command, ask::PATIENCE, 0, |_, done| match done.code {
-        0 => Ok((json!(null), (), 0)),
+    let command = command(&["mode", mode.as_str()], &[("--reason", args.reason.map(Reason::as_str))]);
+    let asked = ask::each(fleet, &command, ask::PATIENCE, ask::DOCUMENT, |_, done| match done.code {
+        0 => Ok((Value::Null, (), 0)),
         _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
     })
     .await;
-    let done = (!asked.answers.is_empty()).then(|| format!("done: {}", names(&asked.nodes())));
-    let lines = done.into_iter().chain(Some(asked.absent()).filter(|absent| !absent.is_empty()));
-    print(&lines.collect::<Vec<_>>().join("\n"))?;
+    let done: Vec<&str> = asked.answers.iter().map(Answer::node).collect();
+    let done = if done.is_empty() { String::new() } else { format!("done: {}\n", names(&done)) };
+    print(format!("{done}{}", asked.absent()).trim_end())?;
     Ok(asked.code().into())
 }
 
@@ -148,33 +131,19 @@ fn key(args: &ModeArgs) -> &'static str {
     if args.canary { "canary-mode" } else { args.reason.map_or("mode", Reason::as_str) }
 }
 
-/// `2 in enforce (by configmap): a, b`, a line for each mode and source, and the nodes that did not answer. Nodes that do not watch
-/// this `ConfigMap` have lines of their own.
-fn counts(asked: &Asked<Condition>, config_map: Option<&str>) -> String {
+/// `2 in enforce (by configmap): a, b`, a line for each mode and source, and the nodes that did not answer. Nodes where this
+/// `ConfigMap` is not in force have lines of their own.
+fn counts(asked: &Asked<Condition>, policy: Option<&Policy>) -> String {
     let modes = grouped(asked.answers.iter().map(|answer| {
         let status = &answer.known.status;
-        let other = match (&answer.agent.config_map, config_map) {
-            (Some(own), Some(this)) if own != this => format!(" {own}"),
-            (None, Some(_)) => ", no ConfigMap".to_owned(),
-            _ => String::new(),
-        };
-        (format!("{} (by {}{other})", status.mode_name(), status.mode_source), answer.node())
+        let own = answer.agent.config_map.as_deref().unwrap_or("none");
+        let other = policy.filter(|policy| policy.name != own).map(|_| own);
+        let (other, problem) = (after(", ConfigMap ", other), after("; ", status.config_map.as_ref()));
+        (format!("{} (by {}{other}{problem})", status.mode_name(), status.mode_source), answer.node())
     }));
     let lines = modes.iter().map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
     let lines = lines.chain(Some(asked.absent()).filter(|absent| !absent.is_empty()));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// The keys of the `ConfigMap` for people.
-fn text(policy: &Policy) -> String {
-    let keys = policy.data().map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
-    let keys = keys.collect::<Vec<_>>().join(", ");
-    let name = &policy.name;
-    match (&policy.map, keys.is_empty()) {
-        (None, _) => format!("ConfigMap {name} does not exist: the agents' flags hold"),
-        (Some(_), true) => format!("ConfigMap {name} has no key: the agents' flags hold"),
-        (Some(_), false) => format!("ConfigMap {name}: {keys}"),
-    }
 }
 
 /// Prints the key's values before and after, and what the nodes do now. False: nothing changes. Errors: it cannot be printed.
@@ -182,57 +151,68 @@ fn plan(policy: &Policy, args: &ModeArgs, counts: &str) -> Result<bool> {
     let (name, key) = (&policy.name, key(args));
     let from = policy.data().find(|(one, _)| *one == key).map(|(_, value)| value);
     let to = args.mode.map(Mode::as_str);
-    let changes = from != to;
-    let [from, to] = [from, to].map(|value| plain(value.unwrap_or("not set")));
-    let mut text = if changes {
-        format!("ConfigMap {name}: {key}: {from} -> {to}")
-    } else {
-        format!("ConfigMap {name}: {key} is {to} already")
-    };
-    if args.canary {
-        text.push_str("\nfor each node with the label epguard.io/canary=true");
-    }
-    for error in policy.map.iter().flat_map(|(_, modes)| &modes.errors) {
-        let _ = write!(
-            text,
-            "\nit has an error, so it only lowers modes; without errors all its keys count: {}",
-            plain(error)
-        );
-    }
-    show(&format!("{text}\nnow:\n{counts}"))?;
-    Ok(changes)
+    let [shown, new] = [from, to].map(|value| plain(value.unwrap_or("not set")));
+    let change = if from == to { format!(" is {new} already") } else { format!(": {shown} -> {new}") };
+    let canaries = args.canary.then_some("for each node with the label epguard.io/canary=true");
+    show(&format!("ConfigMap {name}: {key}{change}{}\nnow:\n{counts}", after("\n", canaries)))?;
+    Ok(from != to)
 }
 
-/// Sets or removes a key. Errors: the account may not, or the `ConfigMap` was changed since it was read.
-async fn write(policy: &Policy, fleet: &Fleet, key: &str, value: Option<Mode>) -> Result<()> {
-    let name = &policy.name;
-    let (maps, own_name) = Policy::api(fleet, name)?;
-    let data = json!({key: value.map(Mode::as_str)});
-    let write = async {
-        if let Some((map, _)) = &policy.map {
-            let version = &map.metadata.resource_version;
-            let patch = json!({"metadata": {"resourceVersion": version}, "data": data});
-            maps.patch(own_name, &PatchParams::default(), &Patch::Merge(patch)).await
-        } else {
-            let data = value.map(|value| BTreeMap::from([(key.to_owned(), value.to_string())]));
-            let mut map = ConfigMap { data, ..ConfigMap::default() };
-            map.metadata.name = Some(own_name.to_owned());
-            maps.create(&PostParams::default(), &map).await
-        }
-    };
-    let written = timeout(PATIENCE, write)
-        .await
-        .with_context(|| format!("ConfigMap {name} may have been written: the API server does not answer"))?;
-    written.map(drop).map_err(|error| match error {
-        kube::Error::Api(status) if status.code == 403 => anyhow!(
-            "nothing is changed: may not write ConfigMap {name}: grant the account the verbs create and patch on configmaps there"
-        ),
-        kube::Error::Api(status) if status.code == 409 => {
-            anyhow!("nothing is changed: ConfigMap {name} was changed meanwhile; run this again")
-        }
-        error => {
-            let cause = anyhow::Error::from(error).root_cause().to_string();
-            anyhow!("ConfigMap {name} was not written: {cause}")
-        }
-    })
+/// The `ConfigMap` of modes, as it was read.
+struct Policy {
+    /// `namespace/name`.
+    name: String,
+    api: Api<ConfigMap>,
+    /// None if it does not exist.
+    map: Option<ConfigMap>,
+}
+
+impl Policy {
+    /// Reads the one that the agents watch. Errors: they watch none, or it cannot be read; in one line with the remedy.
+    async fn read(fleet: &Fleet) -> Result<Self> {
+        let name = fleet.agents.iter().find_map(|agent| agent.config_map.clone()).context(
+            "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
+        )?;
+        let parts = name.split_once('/');
+        let (namespace, own_name) =
+            parts.with_context(|| format!("{name} is no NAMESPACE/NAME (--fleet-config)"))?;
+        let api = Api::namespaced(fleet.client.clone(), namespace);
+        let right = format!("the verb get on configmaps in namespace {namespace}");
+        let map = answer(&format!("read ConfigMap {name}"), &right, api.get_opt(own_name)).await?;
+        Ok(Self { name, api, map })
+    }
+
+    /// Its keys and values.
+    fn data(&self) -> impl Iterator<Item = (&str, &str)> {
+        let data = self.map.iter().flat_map(|map| map.data.iter().flatten());
+        data.map(|(key, value)| (key.as_str(), value.trim()))
+    }
+
+    /// Its keys for people.
+    fn text(&self) -> String {
+        let keys = self.data().map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
+        let keys = keys.collect::<Vec<_>>().join(", ");
+        let keys = if keys.is_empty() { "no mode is set, so the agents' flags hold" } else { &keys };
+        format!("ConfigMap {}: {keys}", self.name)
+    }
+
+    /// Sets or removes a key. Errors: the account may not, or the `ConfigMap` was changed since it was read.
+    async fn write(&self, key: &str, value: Option<Mode>) -> Result<()> {
+        let own_name = self.name.rsplit('/').next().unwrap_or_default();
+        let write = async {
+            if let Some(map) = &self.map {
+                let version = &map.metadata.resource_version;
+                let data = json!({key: value.map(Mode::as_str)});
+                let patch = json!({"metadata": {"resourceVersion": version}, "data": data});
+                self.api.patch(own_name, &PatchParams::default(), &Patch::Merge(patch)).await
+            } else {
+                let data = value.map(|value| BTreeMap::from([(key.to_owned(), value.to_string())]));
+                let mut map = ConfigMap { data, ..ConfigMap::default() };
+                map.metadata.name = Some(own_name.to_owned());
+                self.api.create(&PostParams::default(), &map).await
+            }
+        };
+        let right = "the verbs create and patch on configmaps there";
+        answer(&format!("write ConfigMap {}", self.name), right, write).await.map(drop)
+    }
 }

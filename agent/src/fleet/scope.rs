@@ -1,11 +1,8 @@
 //! The flags of all verbs: the cluster, the nodes, and how long to wait for them.
 
 use crate::shared::args::seconds;
-use crate::shared::client;
 use crate::shared::output::Output;
-use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
-use kube::Client;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,14 +18,11 @@ pub struct Scope {
     /// The namespace of the agents
     #[arg(long, value_name = "NAMESPACE", default_value = "epguard", global = true)]
     pub agents_namespace: String,
-    /// Only Services of this namespace [default: all], in drops, why and audit; the other commands show nodes, and refuse it
-    #[arg(short, long, value_name = "NAMESPACE", global = true)]
-    pub namespace: Option<String>,
     /// Only these nodes, with commas or repeatedly
     #[arg(long = "node", value_name = "NAME", value_delimiter = ',', global = true)]
     pub nodes: Vec<String>,
     /// Only nodes with these labels, as kubectl's --selector
-    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "nodes", global = true)]
+    #[arg(short = 'l', long, value_name = "LABELS", global = true)]
     pub selector: Option<String>,
     /// Longest wait for a node, 1 to 600
     #[arg(long, value_name = "SECONDS", global = true, value_parser = seconds(1..=600))]
@@ -71,33 +65,8 @@ impl Form {
 }
 
 impl Scope {
-    /// Errors: flags that exclude each other. The parser sees only those on the same side of the verb.
-    pub fn check(&self, shows_services: bool) -> Result<()> {
-        ensure!(
-            self.nodes.is_empty() || self.selector.is_none(),
-            "--node and --selector cannot be used together: leave out one of them"
-        );
-        ensure!(
-            self.namespace.is_none() || shows_services,
-            "--namespace selects Services, and this command shows whole nodes: leave it out; --agents-namespace names the \
-             agents' own namespace"
-        );
-        Ok(())
-    }
-
     /// Whether the flags choose all nodes.
     pub fn is_whole(&self) -> bool {
         self.nodes.is_empty() && self.selector.is_none()
-    }
-
-    /// A client of the cluster. Errors: the credentials cannot be read.
-    pub async fn client(&self) -> Result<Client> {
-        let kubeconfig = client::kubeconfig(self.kubeconfig.clone());
-        client::client(kubeconfig.as_deref(), self.context.as_deref()).await
-    }
-
-    /// The longest wait for a node, if the flag does not say.
-    pub fn patience(&self, seconds: u64) -> Duration {
-        self.timeout.unwrap_or(Duration::from_secs(seconds))
     }
 }

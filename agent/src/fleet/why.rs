@@ -1,11 +1,11 @@
 //! `kubectl epguard why`: the verdicts of all nodes about an IP. Nodes that agree share an answer.
 
 use super::agents::{Fleet, all};
-use super::ask::{self, Answer, Asked};
-use super::nodes::{grouped, names};
+use super::ask::{self, Answer, Asked, command, grouped, names};
 use super::scope::Scope;
 use crate::commands::why::{Explanation, Moment, Subject};
-use crate::shared::args::service;
+use crate::shared::args::ServiceArgs;
+use crate::shared::output::after;
 use anyhow::{Error, Result, bail, ensure};
 use clap::Args;
 use k8s_openapi::api::core::v1::Node;
@@ -29,11 +29,11 @@ pub struct WhyArgs {
     /// The endpoint's IP, not the Service's
     #[arg(value_name = "IP[:PORT]", value_parser = is_a::<Subject>)]
     pub subject: String,
-    /// Only this Service
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
-    pub service: Option<String>,
+    /// Which Services.
+    #[command(flatten)]
+    pub services: ServiceArgs,
     /// Ask only the client's node and the endpoint's, as far as an agent knows them
-    #[arg(long, value_name = "IP", conflicts_with_all = ["nodes", "selector"])]
+    #[arg(long, value_name = "IP")]
     pub client: Option<IpAddr>,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
     #[arg(long, value_name = "TIME", value_parser = is_a::<Moment>)]
@@ -42,16 +42,13 @@ pub struct WhyArgs {
 
 /// Asks and prints. Errors: the cluster cannot be asked.
 pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
-    // The parser sees only flags on the same side of the verb.
     ensure!(
         args.client.is_none() || scope.is_whole(),
         "--client chooses the nodes: leave out --node and --selector"
     );
     let mut fleet = Fleet::find(scope).await?;
-    let mut command = vec!["why", &args.subject];
-    for (flag, value) in [("--service", &args.service), ("--at", &args.at)] {
-        command.extend(value.iter().flat_map(|value| [flag, value]));
-    }
+    let flags = [&args.services.flags()[..], &[("--at", args.at.as_deref())]].concat();
+    let command = command(&["why", &args.subject], &flags);
     let subject: Subject = args.subject.parse().map_err(Error::msg)?;
     let nodes = match args.client {
         Some(client) => narrow(&mut fleet, client, subject.ip)
@@ -60,14 +57,10 @@ pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
         None if scope.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
         None => format!("asked {}", names(&fleet.names())),
     };
-    let asked = explanations(&fleet, &command).await;
-    asked.print(scope.output, &json!({"asked": nodes}), |answers| {
+    let asked = ask::ask(&fleet, &command, ask::PATIENCE).await;
+    asked.print(scope.output, json!({"asked": nodes}), |answers| {
         format!("{nodes}\n\n{}", text(answers)).trim_end().to_owned()
     })
-}
-
-async fn explanations(fleet: &Fleet, command: &[&str]) -> Asked<Explanation> {
-    ask::ask(fleet, command, ask::PATIENCE, Some("/verdicts")).await
 }
 
 /// Leaves only the nodes on the way of a packet, and names them. Where the client's is not known, all nodes stay. Errors: no agent
@@ -88,7 +81,9 @@ async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<S
 
 /// The node of the pod that shows this IP, on any of its networks, as an agent knows it; or the node with the IP.
 async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
-    let asked = explanations(&fleet.first(), &["why", &ip.to_string()]).await;
+    let mut first = fleet.clone();
+    first.choose(fleet.agents.iter().take(1).map(|agent| agent.node.clone()).collect());
+    let asked: Asked<Explanation> = ask::ask(&first, &["why", &ip.to_string()], ask::PATIENCE).await;
     let Some(Answer { known, .. }) = asked.answers.first() else {
         bail!("{}", asked.absent());
     };
@@ -106,26 +101,18 @@ async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
 }
 
 /// Nodes agree if they judge packets in the same way: times are each node's own.
-struct Judgement<'a>(&'a Explanation);
-
-impl PartialEq for Judgement<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        let (Self(a), Self(b)) = (self, other);
-        (&a.mode, &a.verdicts, &a.passing) == (&b.mode, &b.verdicts, &b.passing)
-    }
-}
-
 fn text(answers: &[Answer<Explanation>]) -> String {
-    let mut groups = grouped(answers.iter().map(|answer| (Judgement(&answer.known), answer.node())));
-    groups.sort_by_key(|(Judgement(explanation), _)| severity(explanation));
-    let parts = groups.iter().map(|(Judgement(one), nodes)| format!("{}:\n{}", names(nodes), one.text()));
+    let judged = |of: &Explanation| (of.mode.clone(), of.verdicts.clone(), of.passing.clone());
+    let mut groups = grouped(answers.iter().map(|answer| (judged(&answer.known), answer.node())));
+    groups.sort_by_key(|((_, verdicts, _), _)| {
+        let has = |what: &&str| verdicts.iter().any(|one| one.verdict == *what);
+        ["deny", "hold"].iter().position(has).unwrap_or(usize::MAX)
+    });
+    let parts = groups.iter().map(|(_, nodes)| {
+        let first = answers.iter().find(|answer| nodes.first() == Some(&answer.node()));
+        format!("{}:{}", names(nodes), after("\n", first.map(|answer| answer.known.text())))
+    });
     parts.collect::<Vec<_>>().join("\n\n")
-}
-
-fn severity(explanation: &Explanation) -> usize {
-    let verdicts = || explanation.verdicts.iter();
-    let first = ["deny", "hold"].iter().position(|verdict| verdicts().any(|one| one.verdict == *verdict));
-    first.unwrap_or(usize::MAX)
 }
 
 /// The text, which the agent's own verb parses again. Errors: it would refuse it.

@@ -144,7 +144,7 @@ fn the_config_map_of_the_modes() {
         let has_errors = !map.errors.is_empty();
         node_modes.apply(Change::Applied(map));
         let changed = node_modes.take_change(true);
-        assert_eq!(has_errors, node_modes.problem().is_some());
+        assert_eq!(has_errors, node_modes.problem(None).is_some());
         if let Some(mut modes) = changed.filter(|_| has_errors) {
             assert!(modes.mode <= flags.0, "a map with an error raised the mode");
             for reason in Reason::ALL {

@@ -24,6 +24,39 @@ pub struct RunArgs {
     pub run_dir: PathBuf,
 }
 
+/// Which Services are shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+pub struct ServiceArgs {
+    /// Only Services of this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Only this Service
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
+    pub service: Option<String>,
+}
+
+impl ServiceArgs {
+    /// Whether all Services are shown, and packets to the IPs themselves.
+    #[must_use]
+    pub const fn is_all(&self) -> bool {
+        self.namespace.is_none() && self.service.is_none()
+    }
+
+    /// Whether a Service is shown; `-`, for packets to an IP itself, is in no namespace.
+    #[must_use]
+    pub fn wants(&self, service: &str) -> bool {
+        let namespace = service.split_once('/').map(|(namespace, _)| namespace);
+        self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
+            && self.service.as_ref().is_none_or(|wanted| service == wanted)
+    }
+
+    /// The flags that were given, for another command.
+    #[must_use]
+    pub fn flags(&self) -> [(&'static str, Option<&str>); 2] {
+        [("--namespace", self.namespace.as_deref()), ("--service", self.service.as_deref())]
+    }
+}
+
 /// A parser for a time in whole seconds.
 pub fn seconds(range: RangeInclusive<u64>) -> impl TypedValueParser<Value = Duration> {
     clap::value_parser!(u64).range(range).map(Duration::from_secs)

@@ -3,9 +3,10 @@
 use epguard_common::{Outcome, Reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
-/// The key of packets that are counted together.
+/// The key of packets that are counted together. All words are text, so that an older version shows those of a newer one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
     /// `namespace/name`; `-` for packets that were sent to the IP itself.
@@ -15,9 +16,11 @@ pub struct Kind {
     /// `TCP`, `UDP`, `SCTP`; `-` for packets that were sent to the IP itself.
     pub protocol: String,
     /// Which proof holds.
-    pub reason: Reason,
+    #[schemars(with = "Reason")]
+    pub reason: Cow<'static, str>,
     /// What was done: dropped, rejected, redirected, captured or observed.
-    pub outcome: Outcome,
+    #[schemars(with = "Outcome")]
+    pub outcome: Cow<'static, str>,
     /// The pod that was meant.
     pub meant: String,
     /// The pod that would have been hit; `nobody` if no pod has the IP.

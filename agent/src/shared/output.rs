@@ -80,21 +80,14 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     table.trim_fmt()
 }
 
-/// The same; if `nodes` is given, a last column names the nodes of each row.
+/// Header of a column, and its cell in a row.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
+/// The same with a row for each item.
 #[must_use]
-pub fn table_of_nodes(
-    header: &[&str],
-    rows: impl Iterator<Item = Vec<String>>,
-    nodes: Option<&[String]>,
-) -> String {
-    let Some(nodes) = nodes else {
-        return table(header, rows);
-    };
-    let rows = rows.enumerate().map(|(number, mut row)| {
-        row.push(nodes.get(number).cloned().unwrap_or_default());
-        row
-    });
-    table(&[header, &["NODES"]].concat(), rows)
+pub fn columned<'a, T: 'a>(columns: &[Column<T>], items: impl IntoIterator<Item = &'a T>) -> String {
+    let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
+    table(&header, items.into_iter().map(|item| columns.iter().map(|(_, cell)| cell(item)).collect()))
 }
 
 /// A number of things: `1 node`, `2 nodes`.

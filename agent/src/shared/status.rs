@@ -1,7 +1,6 @@
 //! The status: the agent's state as one document, which its socket serves.
 
 mod figures;
-mod form;
 mod latency;
 pub(crate) mod lenient;
 mod mode;
@@ -10,7 +9,6 @@ mod request;
 mod socket;
 
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill};
-pub use form::Form;
 pub use latency::{Latency, LatencyFigures};
 pub use mode::ModeSource;
 pub use parts::{
@@ -28,6 +26,27 @@ use epguard_core::state::IpState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// The form of the status document. A newer one than this version's is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "u32")]
+pub struct Form(u32);
+
+impl Default for Form {
+    fn default() -> Self {
+        Self(2)
+    }
+}
+
+impl TryFrom<u32> for Form {
+    type Error = String;
+
+    fn try_from(form: u32) -> Result<Self, String> {
+        let Self(own) = Self::default();
+        let newer = || format!("its form is {form}, and this epguard reads {own} at most");
+        (form <= own).then_some(Self(form)).ok_or_else(newer)
+    }
+}
 
 /// The agent's state at one moment.
 ///
@@ -156,11 +175,16 @@ impl Status {
         name.unwrap_or_else(|| format!("Service {}", number.number))
     }
 
+    /// IPs that packets are denied to, or would be.
+    #[must_use]
+    pub fn denied(&self) -> u64 {
+        let states = [IpState::Denied, IpState::Terminated];
+        states.iter().filter_map(|state| self.figures.ips.get(state)).sum()
+    }
+
     /// True if the agent has denials, or would have.
     #[must_use]
     pub fn denies(&self) -> bool {
-        let counts =
-            [IpState::Denied, IpState::Terminated].map(|state| self.figures.ips.get(&state).copied());
-        counts.into_iter().flatten().any(|count| count > 0)
+        self.denied() > 0
     }
 }

@@ -121,12 +121,6 @@ pub async fn list_once<O: Object>(
     Ok((objects, skipped))
 }
 
-/// Why a command's list of a resource, such as `pods`, failed.
-#[must_use]
-pub fn refused(resource: &str, error: kube::Error) -> Failure {
-    once(resource).failed(error)
-}
-
 const fn once(path: &str) -> Request<'_> {
     let step = Step::Once;
     Request { step, path }

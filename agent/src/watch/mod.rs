@@ -24,7 +24,7 @@ mod stream;
 mod tests;
 
 pub use failure::Failure;
-pub use list::{list_once, refused};
+pub use list::list_once;
 pub use orders::Watches;
 
 use collection::Collection;

@@ -141,8 +141,8 @@ fn named(played: &Played<'_>, group: &Group, stage: &Stage) -> Result<(u64, u64)
     let (meant, hit) = (full(&group.means)?, full(group.hit.as_deref().unwrap_or_default())?);
     let right = |report: &&Report| {
         let kind = &report.kind;
-        kind.outcome == outcome(group)
-            && Some(kind.reason.as_str()) == group.denied.as_deref()
+        kind.outcome == outcome(group).as_str()
+            && Some(&*kind.reason) == group.denied.as_deref()
             && group.callers.iter().any(|caller| caller.call == kind.service)
             && (&kind.meant, &kind.hit) == (&meant, &hit)
     };

@@ -2,8 +2,8 @@
 
 use super::world::{World, dead_pod, service, slice};
 use epguard::commands::why::{Question, explain};
+use epguard::shared::args::ServiceArgs;
 use epguard::shared::status::{self, Request};
-use epguard_common::Reason;
 use epguard_core::state::PodState;
 use serde_json::json;
 
@@ -26,12 +26,12 @@ async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
     let answer = status::ask(&world.dir, &Request::History(ip)).unwrap();
     let question = Question {
         subject: "10.244.1.10:8080".parse().unwrap(),
-        service: Some("shop/web".to_owned()),
+        services: ServiceArgs { service: Some("shop/web".to_owned()), namespace: None },
         at: None,
     };
     let explanation = explain(&answer.history.unwrap(), &question);
     let [verdict] = explanation.verdicts.as_slice() else { panic!("{explanation:?}") };
-    assert_eq!((&*verdict.verdict, verdict.reason), ("deny", Some(Reason::DeadBackend)));
+    assert_eq!((&*verdict.verdict, verdict.reason.as_deref()), ("deny", Some("dead-backend")));
     assert_eq!((explanation.mode.as_str(), explanation.now), ("enforce", true));
     let evidence: Vec<&str> = explanation.evidence.iter().map(|event| event.what.as_str()).collect();
     let uid = dead["metadata"]["uid"].as_str().unwrap();

@@ -2,6 +2,7 @@
 
 use super::conntrack::Flow;
 use crate::commands::dump::{denials, keyed, services};
+use crate::shared::args::ServiceArgs;
 use crate::shared::status::Status;
 use anyhow::Result;
 use epguard_common::{Addr, Denial, Reason, ServiceNumber, Terminated, Uid, UidState};
@@ -30,13 +31,22 @@ pub struct Finding {
     /// The pod that has the IP now, if any.
     pub hit: Option<String>,
     /// Which proof holds.
-    pub reason: Reason,
+    pub reason: Cow<'static, str>,
     /// State of a TCP flow, as `conntrack -L` writes it.
     pub connection: Option<Cow<'static, str>>,
     /// How many flows these are.
     pub count: usize,
     /// Client and destination of the first of them.
     pub at: String,
+}
+
+impl Finding {
+    /// Whether it is about one of these Services; if they are all, also if it is about the IP itself.
+    #[must_use]
+    pub fn is_about(&self, services: &ServiceArgs) -> bool {
+        let service = self.service.as_deref().unwrap_or_default();
+        services.wants(service.rsplit_once(':').map_or(service, |(name, _)| name))
+    }
 }
 
 /// How sure it is that nothing should lead there.
@@ -51,6 +61,9 @@ pub enum State {
     /// It has finished or is deleted, and may still serve the flows it has (retired-backend).
     #[strum(to_string = "allowed to end")]
     AllowedToEnd,
+    /// The word of a newer version.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What flows are compared with: findings that lack a flow.
@@ -98,7 +111,7 @@ impl Known {
             let mut denied = self.denied.get(&(flow.endpoint, flow.protocol))?.iter();
             let (_, found) = denied.find(|(of, found)| match number {
                 Some(number) => of == number,
-                None => found.reason != Reason::Reused,
+                None => found.reason != Reason::Reused.as_str(),
             })?;
             (found, number.map(|_| flow.aim.port()))
         };
@@ -144,7 +157,7 @@ const fn ended(endpoint: SocketAddr, reason: Reason, meant: String) -> Finding {
         protocol: Cow::Borrowed(""),
         meant,
         hit: None,
-        reason,
+        reason: Cow::Borrowed(reason.as_str()),
         connection: None,
         count: 1,
         at: String::new(),

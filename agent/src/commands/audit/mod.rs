@@ -10,10 +10,10 @@ mod finding;
 
 pub use finding::{Finding, State};
 
-use crate::shared::args::{PinArgs, RunArgs};
+use crate::shared::args::{PinArgs, RunArgs, ServiceArgs};
 use crate::shared::drops::NOBODY;
-use crate::shared::output::{Output, count, exit, table};
-use crate::shared::status::{self, lenient};
+use crate::shared::output::{Column, Output, columned, count, exit};
+use crate::shared::status;
 use anyhow::{Result, ensure};
 use clap::Args;
 use finding::Known;
@@ -41,6 +41,9 @@ Examples:
   epguard audit
   epguard audit -o json | jq '.findings[] | select(.state == \"stale\")'")]
 pub struct AuditArgs {
+    /// Which Services.
+    #[command(flatten)]
+    pub services: ServiceArgs,
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub output: Output,
@@ -55,7 +58,8 @@ pub struct AuditArgs {
 /// Compares, prints, and returns the exit code.
 #[must_use]
 pub fn run(args: &AuditArgs) -> ExitCode {
-    let shown = collect(&args.pins.pin_dir, &args.run.run_dir).and_then(|report| {
+    let shown = collect(&args.pins.pin_dir, &args.run.run_dir).and_then(|mut report| {
+        report.findings.retain(|finding| finding.is_about(&args.services));
         println!("{}", args.output.text(&report, Report::text)?);
         Ok(verdict(&report))
     });
@@ -63,7 +67,7 @@ pub fn run(args: &AuditArgs) -> ExitCode {
 }
 
 /// The exit code for a report.
-pub(crate) fn verdict(report: &Report) -> u8 {
+fn verdict(report: &Report) -> u8 {
     if report.count(State::Stale) > 0 {
         FOUND
     } else if report.not_looked_at.is_empty() {
@@ -84,7 +88,6 @@ pub struct Report {
     /// Flows compared; none if they could not be read.
     pub flows: Option<usize>,
     /// The worst first.
-    #[serde(deserialize_with = "lenient::items")]
     pub findings: Vec<Finding>,
     /// What was not read, with cause and remedy.
     pub not_looked_at: Vec<String>,
@@ -116,7 +119,7 @@ impl Report {
             count(self.endpoints, "endpoint")
         )];
         if !self.findings.is_empty() {
-            parts.push(rows(&self.findings));
+            parts.push(columned(&COLUMNS, &self.findings));
         }
         let unread = self.not_looked_at.iter().map(|what| format!("not read: {what}"));
         parts.extend(unread.reduce(|lines, line| format!("{lines}\n{line}")));
@@ -124,24 +127,17 @@ impl Report {
     }
 }
 
-fn rows(findings: &[Finding]) -> String {
-    let or_dash = |text: Option<&String>| text.map_or("-".to_owned(), String::clone);
-    let rows = findings.iter().map(|finding| {
-        vec![
-            finding.state.to_string(),
-            finding.connection.as_deref().unwrap_or("-").to_owned(),
-            finding.count.to_string(),
-            or_dash(finding.service.as_ref()),
-            format!("{} {}", finding.endpoint, finding.protocol),
-            finding.meant.clone(),
-            finding.hit.clone().unwrap_or_else(|| NOBODY.to_owned()),
-            finding.reason.to_string(),
-            finding.at.clone(),
-        ]
-    });
-    let header = "STATE CONNECTION FLOWS SERVICE ENDPOINT MEANT HIT REASON FIRST";
-    table(&header.split(' ').collect::<Vec<_>>(), rows)
-}
+const COLUMNS: [Column<Finding>; 9] = [
+    ("STATE", |finding| finding.state.to_string()),
+    ("CONNECTION", |finding| finding.connection.as_deref().unwrap_or("-").to_owned()),
+    ("FLOWS", |finding| finding.count.to_string()),
+    ("SERVICE", |finding| finding.service.as_deref().unwrap_or("-").to_owned()),
+    ("ENDPOINT", |finding| format!("{} {}", finding.endpoint, finding.protocol)),
+    ("MEANT", |finding| finding.meant.clone()),
+    ("HIT", |finding| finding.hit.as_deref().unwrap_or(NOBODY).to_owned()),
+    ("REASON", |finding| finding.reason.to_string()),
+    ("FIRST", |finding| finding.at.clone()),
+];
 
 /// Compares the kernel's flows with the agent's denials. Errors: no agent answers, it has not synced, or its
 /// view is too old.

@@ -1,7 +1,7 @@
 //! Denied flows for people.
 
 use crate::shared::drops::{Dropped, clients};
-use crate::shared::output::{count, table_of_nodes};
+use crate::shared::output::{Column, columned, count};
 
 /// The text in place of an empty table; `narrowed`: others may have been left out.
 #[must_use]
@@ -10,40 +10,30 @@ pub fn nothing(narrowed: bool) -> String {
     format!("nothing{scope} was denied, and nothing would have been")
 }
 
-/// One row for each kind; `narrowed` as for [`nothing`]. With nodes, a column that names those of each row.
+/// Header and cell of each column, for packets and the nodes that count them.
+const COLUMNS: [Column<(Dropped, String)>; 11] = [
+    ("LAST", |(all, _)| ago(all.last_ms_ago)),
+    ("SERVICE", |(all, _)| all.kind.service.clone()),
+    ("ENDPOINT", |(all, _)| format!("{} {}", all.kind.endpoint(), all.kind.protocol)),
+    ("REASON", |(all, _)| all.kind.reason.to_string()),
+    ("OUTCOME", |(all, _)| all.kind.outcome.to_string()),
+    ("MEANT", |(all, _)| all.kind.meant.clone()),
+    ("HIT", |(all, _)| all.kind.hit.clone()),
+    ("CLIENTS SEEN", |(all, _)| clients(&all.clients)),
+    ("SYNS", |(all, _)| all.openings.to_string()),
+    ("PACKETS", |(all, _)| all.packets.to_string()),
+    ("NODES", |(_, nodes)| nodes.clone()),
+];
+
+/// One row for each kind; `narrowed` as for [`nothing`]. Where rows name nodes, a last column shows them.
 #[must_use]
-pub fn table(all: &[Dropped], nodes: Option<&[String]>, narrowed: bool) -> String {
-    const HEADER: [&str; 10] = [
-        "LAST",
-        "SERVICE",
-        "ENDPOINT",
-        "REASON",
-        "OUTCOME",
-        "MEANT",
-        "HIT",
-        "CLIENTS SEEN",
-        "SYNS",
-        "PACKETS",
-    ];
-    if all.is_empty() {
+pub fn table(rows: &[(Dropped, String)], narrowed: bool) -> String {
+    if rows.is_empty() {
         return nothing(narrowed);
     }
-    let rows = all.iter().map(|dropped| {
-        let kind = &dropped.kind;
-        vec![
-            ago(dropped.last_ms_ago),
-            kind.service.clone(),
-            format!("{} {}", kind.endpoint(), kind.protocol),
-            kind.reason.to_string(),
-            kind.outcome.to_string(),
-            kind.meant.clone(),
-            kind.hit.clone(),
-            clients(&dropped.clients),
-            dropped.openings.to_string(),
-            dropped.packets.to_string(),
-        ]
-    });
-    table_of_nodes(&HEADER, rows, nodes)
+    let has_nodes = rows.iter().any(|(_, nodes)| !nodes.is_empty());
+    let columns = if has_nodes { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+    columned(columns, rows)
 }
 
 /// One line for the new packets of one kind.
@@ -86,8 +76,8 @@ mod tests {
                 service: "shop/web".into(),
                 endpoint: "10.244.1.10:8080".parse().unwrap(),
                 protocol: "TCP".into(),
-                reason: epguard_common::Reason::Reused,
-                outcome: epguard_common::Outcome::Dropped,
+                reason: "reused".into(),
+                outcome: "dropped".into(),
                 meant: "shop/a".into(),
                 hit: "other/b".into(),
             },
@@ -102,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_one_table_row_or_one_log_line() {
-        let row = table(&[dropped()], None, false).lines().nth(1).unwrap().to_owned();
+        let row = table(&[(dropped(), String::new())], false).lines().nth(1).unwrap().to_owned();
         let fields: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(
             fields.join(" "),

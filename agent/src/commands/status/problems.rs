@@ -47,7 +47,8 @@ fn of_view(status: &Status) -> Vec<Problem> {
         ),
         row(
             status.config_map.clone(),
-            "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard)",
+            "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard); `epguard mode` changes a mode \
+             that was set by hand",
         ),
         row_if(
             status.denies() && status.lease_ms <= 0,

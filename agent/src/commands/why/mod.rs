@@ -23,7 +23,7 @@ pub use question::{Question, Subject};
 pub use time::Moment;
 pub use verdict::Verdict;
 
-use crate::shared::args::{RunArgs, service};
+use crate::shared::args::{RunArgs, ServiceArgs};
 use crate::shared::output::Output;
 use crate::shared::status::{self, Request};
 use anyhow::{Context as _, Result};
@@ -43,9 +43,9 @@ pub struct WhyArgs {
     /// The endpoint's IP, not the Service's
     #[arg(value_name = "IP[:PORT]")]
     pub subject: Subject,
-    /// Only this Service
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
-    pub service: Option<String>,
+    /// Which Services.
+    #[command(flatten)]
+    pub services: ServiceArgs,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
     #[arg(long, value_name = "TIME")]
     pub at: Option<Moment>,
@@ -63,7 +63,7 @@ pub fn run(args: WhyArgs) -> Result<()> {
     let chronicle = status.history.context(
         "the running agent keeps no history: use the epguard binary of this version for the agent, too",
     )?;
-    let question = Question { subject: args.subject, service: args.service, at: args.at };
+    let question = Question { subject: args.subject, services: args.services, at: args.at };
     let mut explanation = explain(&chronicle, &question);
     explanation.passing = passing(&explanation, &status.translators);
     println!("{}", args.output.text(&explanation, Explanation::text)?);

@@ -20,7 +20,6 @@ mod tests {
     use super::super::Verdict;
     use super::*;
     use crate::shared::status::Cause;
-    use epguard_common::Reason;
     use std::net::{IpAddr, Ipv4Addr};
 
     fn answer(verdict: &'static str, service: Option<&str>, now: bool) -> Explanation {
@@ -32,7 +31,7 @@ mod tests {
             verdicts: vec![Verdict {
                 service: service.map(Into::into),
                 verdict: verdict.into(),
-                reason: Some(Reason::Reused),
+                reason: Some("reused".into()),
                 ..Verdict::default()
             }],
             passing: Vec::new(),

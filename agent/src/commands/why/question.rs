@@ -1,6 +1,7 @@
 //! The question that `epguard why` answers.
 
 use super::Moment;
+use crate::shared::args::ServiceArgs;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
@@ -9,8 +10,8 @@ use std::str::FromStr;
 pub struct Question {
     /// The IP, and the port if only one matters.
     pub subject: Subject,
-    /// `namespace/name`, if only one Service matters.
-    pub service: Option<String>,
+    /// The Services that matter; the IP itself does if all do.
+    pub services: ServiceArgs,
     /// When; none: now.
     pub at: Option<Moment>,
 }

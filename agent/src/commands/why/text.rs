@@ -59,7 +59,7 @@ impl Explanation {
             Some(service) => format!("{service} -> {endpoint}{}", after(" ", verdict.protocol.as_ref())),
             None => format!("{endpoint} itself"),
         };
-        let reason = verdict.reason.map(|reason| format!(" ({reason})"));
+        let reason = verdict.reason.as_ref().map(|reason| format!(" ({reason})"));
         format!("{aim}: {}{}", verdict.verdict, reason.unwrap_or_default())
     }
 }

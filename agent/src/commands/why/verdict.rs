@@ -3,7 +3,6 @@
 use super::evidence::packets;
 use super::pass::{self, Pass};
 use super::question::Question;
-use crate::shared::status::lenient;
 use epguard_common::{Mode, Reason};
 use epguard_core::state::{DenialView, EndpointView, ServiceView, View};
 use serde::{Deserialize, Serialize};
@@ -22,8 +21,7 @@ pub struct Verdict {
     /// `deny`, `hold` or `pass`. The mode decides whether a deny drops.
     pub verdict: Cow<'static, str>,
     /// Why it is denied; none if it passes.
-    #[serde(default, deserialize_with = "lenient::value")]
-    pub reason: Option<Reason>,
+    pub reason: Option<Cow<'static, str>>,
     /// The proof, or what prevents one.
     pub because: String,
     /// What would change it.
@@ -32,14 +30,14 @@ pub struct Verdict {
 
 /// All verdicts that the question is about; the IP itself comes last.
 pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
-    let (asked, port) = (question.service.as_ref(), question.subject.port);
+    let (services, port) = (&question.services, question.subject.port);
     let mut verdicts = Vec::new();
-    for service in view.services.iter().filter(|of| asked.is_none_or(|name| *name == of.name)) {
+    for service in view.services.iter().filter(|of| services.wants(&of.name)) {
         let endpoints = service.endpoints.iter();
         let asked = endpoints.filter(|of| port.is_none_or(|port| port == of.port));
         verdicts.extend(asked.map(|endpoint| through(service, endpoint)));
     }
-    if asked.is_none() {
+    if services.is_all() {
         verdicts.push(direct(view));
     }
     verdicts
@@ -49,7 +47,7 @@ fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
     let verdict = match &endpoint.denial {
         Some(denial) => Verdict {
             verdict: if denial.held { "hold" } else { "deny" }.into(),
-            reason: Some(denial.reason),
+            reason: Some(denial.reason.as_str().into()),
             because: proof(denial),
             change: lifting(service, denial),
             ..Verdict::default()
@@ -104,7 +102,7 @@ fn direct(view: &View) -> Verdict {
         (_, Some(pass)) => passes(pass),
         (Some(dead), None) => Verdict {
             verdict: "deny".into(),
-            reason: Some(Reason::Terminated),
+            reason: Some(Reason::Terminated.as_str().into()),
             because: format!("{dead} had it, which is dead, and the IP is unused on this node: every packet"),
             change: "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
             ..Verdict::default()

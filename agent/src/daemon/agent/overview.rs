@@ -70,14 +70,15 @@ impl Agent {
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
         let (count, first) = self.state.partial();
+        let config = self.writer.config.read_config().ok();
         let conflicts = self.report.open_conflicts(&self.state);
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Status {
             kernel: kernel.trim_end().to_owned(),
             mode_source: self.node_modes.in_force().source,
-            config_map: self.node_modes.problem(),
+            config_map: self.node_modes.problem(config.as_ref()),
             reasons: self.writer.config.reasons(),
-            mode: self.mode(),
+            mode: config.map(|config| config.mode),
             ranges: self.state.ranges().into(),
             applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
             translators: self.translators.shown(self.attachments.has_socket_lb()),

@@ -48,7 +48,7 @@ fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read
         assert_eq!((modes.mode, modes.source.as_str()), (expected, source));
         assert_eq!(change(&mut node_modes, true), None);
         let problem = format!("ConfigMap epguard/modes was not read yet; modes until then: {source}");
-        assert_eq!(node_modes.problem(), Some(problem));
+        assert_eq!(node_modes.problem(None), Some(problem));
         node_modes.apply(Change::Reset(vec![]));
         assert_eq!(change(&mut node_modes, true).is_some(), pinned.is_some());
         assert_eq!(node_modes.in_force().mode, flags, "there is no ConfigMap any more");
@@ -111,13 +111,27 @@ fn a_refusal_after_the_config_map_was_read_changes_nothing() {
     node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
     node_modes.refuse();
-    assert_eq!((change(&mut node_modes, false), node_modes.problem()), (None, None));
+    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None));
+}
+
+#[test]
+fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
+    let mut node_modes = node_modes(Mode::Observe, None);
+    node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
+    assert!(node_modes.take_change(false).is_some());
+    let as_wanted = earlier(Mode::Enforce, true);
+    let lowered = ReasonModes { terminated: Mode::Off, ..default_modes() };
+    for set in [earlier(Mode::Observe, false), Config { configured: lowered, ..as_wanted }] {
+        let problem = "a mode was set by hand, until ConfigMap epguard/modes changes";
+        assert_eq!(node_modes.problem(Some(&set)).as_deref(), Some(problem));
+    }
+    assert_eq!(node_modes.problem(Some(&as_wanted)), None);
 }
 
 #[test]
 fn without_a_config_map_the_flags_alone_count() {
     let node_modes = NodeModes::new(None, (Mode::Enforce, default_modes()), &earlier(Mode::Off, true));
-    assert_eq!((node_modes.in_force().mode, node_modes.problem()), (Mode::Enforce, None));
+    assert_eq!((node_modes.in_force().mode, node_modes.problem(None)), (Mode::Enforce, None));
 }
 
 #[test]
@@ -125,7 +139,7 @@ fn a_mode_policy_is_applied_once_and_its_deletion_restores_the_flags() {
     let mut node_modes = node_modes(Mode::Observe, None);
     node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
-    assert_eq!((change(&mut node_modes, false), node_modes.problem()), (None, None));
+    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None));
     node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "flags")));
 }
@@ -145,7 +159,7 @@ fn a_config_map_with_an_error_can_only_lower_modes() {
     node_modes.apply(Change::Applied(with_error(map(Some(Mode::Enforce), None, NONE))));
     assert_eq!(change(&mut node_modes, false), None, "it would raise the mode");
     let problem = "ConfigMap epguard/modes: canary is no key; only its keys that lower a mode are applied";
-    assert_eq!(node_modes.problem().as_deref(), Some(problem));
+    assert_eq!(node_modes.problem(None).as_deref(), Some(problem));
 }
 
 #[test]

@@ -111,8 +111,8 @@ impl Report {
         for due in self.tally.due(now) {
             let (kind, count) = (&due.kind, due.count);
             tracing::warn!(
-                reason = kind.reason.as_str(),
-                outcome = kind.outcome.as_str(),
+                reason = &*kind.reason,
+                outcome = &*kind.outcome,
                 service = kind.service,
                 meant = kind.meant,
                 hit = kind.hit,
@@ -122,7 +122,7 @@ impl Report {
                 packets = count.packets,
                 syns = count.openings,
                 "{}",
-                message(kind.outcome)
+                message(&kind.outcome)
             );
         }
     }
@@ -171,8 +171,8 @@ fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind
         },
         endpoint: SocketAddr::new(target.addr.ip(), target.port),
         protocol: Protocol::from_number(target.protocol).map_or(NONE, Protocol::as_str).to_owned(),
-        reason: denied.reason,
-        outcome,
+        reason: denied.reason.as_str().into(),
+        outcome: outcome.as_str().into(),
         meant: names.text(state, denied.dead),
         hit: names.text(state, denied.owner),
     }
@@ -190,8 +190,8 @@ fn about(names: &Names, state: &State, denied: &Denied) -> Vec<Subject> {
 }
 
 /// The text of the log line: an observed packet would be denied, every other outcome is a denial.
-fn message(outcome: Outcome) -> &'static str {
-    if outcome == Outcome::Observed { "would deny" } else { "denied" }
+fn message(outcome: &str) -> &'static str {
+    if outcome == Outcome::Observed.as_str() { "would deny" } else { "denied" }
 }
 
 /// The key of the denial that a packet was reported for.
@@ -209,9 +209,9 @@ mod tests {
 
     #[test]
     fn only_observed_packets_are_logged_as_would_be_denied() {
-        assert_eq!(message(Outcome::Observed), "would deny");
+        assert_eq!(message(Outcome::Observed.as_str()), "would deny");
         for stopped in Outcome::stopped() {
-            assert_eq!(message(stopped), "denied", "{stopped:?}");
+            assert_eq!(message(stopped.as_str()), "denied", "{stopped:?}");
         }
     }
 

@@ -236,8 +236,8 @@ mod tests {
             service: service.into(),
             endpoint: endpoint.parse().unwrap(),
             protocol: "TCP".into(),
-            reason: Reason::Reused,
-            outcome: Outcome::Dropped,
+            reason: "reused".into(),
+            outcome: "dropped".into(),
             meant: "shop/a".into(),
             hit: "shop/b".into(),
         }

@@ -1,6 +1,6 @@
 //! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of file.
 
-use super::{Request, Status, form};
+use super::{Request, Status};
 use crate::shared::run_dir::SOCKET;
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, Permissions};
@@ -77,7 +77,7 @@ pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
             let path = path.display();
             format!("no agent answers at {path}: run this as root on a node where epguard agent runs, with its --run-dir")
         })?;
-    form::parse(&document).with_context(|| {
+    serde_json::from_slice(&document).with_context(|| {
         let path = path.display();
         format!("{path} does not send this version's status: use the epguard binary of the running agent")
     })
@@ -251,6 +251,15 @@ mod tests {
         let error = serve(Path::new("/dev/null/epguard"), ask).await.unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"), "{error}");
+    }
+
+    #[test]
+    fn a_document_of_a_newer_form_is_refused_by_its_number() {
+        let mut document = serde_json::to_value(status()).unwrap();
+        assert!(serde_json::from_value::<Status>(document.clone()).is_ok());
+        document["form"] = 3.into();
+        let error = serde_json::from_value::<Status>(document).unwrap_err();
+        assert_eq!(error.to_string(), "its form is 3, and this epguard reads 2 at most");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, prints, status};
 use epguard::shared::drops::{Dropped, Kind};
-use epguard_common::{Outcome, Reason};
 use epguard_lab::api::{Exec, Run};
 use serde_json::{Value, json};
 
@@ -12,8 +11,8 @@ pub fn dropped(service: &str, packets: u64) -> Dropped {
             service: service.into(),
             endpoint: "10.244.1.10:8080".parse().unwrap(),
             protocol: "TCP".into(),
-            reason: Reason::Reused,
-            outcome: Outcome::Dropped,
+            reason: "reused".into(),
+            outcome: "dropped".into(),
             meant: "shop/a".into(),
             hit: "other/b".into(),
         },
@@ -51,7 +50,7 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
         prints(&drops, 0)
     });
     let all = world.run(&["drops"]).await;
-    let narrow = world.run(&["-n", "team", "drops"]).await;
+    let narrow = world.run(&["drops", "-n", "team"]).await;
     let nothing = world.run(&["drops", "-n", "none"]).await;
     let json = world.run(&["drops", "-n", "team", "--node", "worker-2", "-o", "json"]).await;
     world.server.execs().answer(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
@@ -87,15 +86,17 @@ pub fn report(node: &str, findings: &Value) -> Value {
     json!({"node": node, "endpoints": 1, "flows": 4, "findings": findings, "notLookedAt": []})
 }
 
+pub fn finding(state: &str, reason: &str) -> Value {
+    json!({"state": state, "service": "shop/web:80", "endpoint": "10.244.1.10:8080", "protocol": "TCP", "meant": "shop/a",
+        "hit": null, "reason": reason, "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"})
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
     let world = World::new("audit");
     answers(&world, |exec, number| {
-        let finding = json!([{"state": "stale", "service": "shop/web:80",
-            "endpoint": "10.244.1.10:8080", "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
-            "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"}]);
         let stale = number == 3;
-        let findings = if stale { finding } else { json!([]) };
+        let findings = if stale { json!([finding("stale", "dead-backend")]) } else { json!([]) };
         prints(&report(node_of(exec), &findings), stale.into())
     });
     let some = world.run(&["audit"]).await;
@@ -134,43 +135,29 @@ async fn a_clients_way_asks_only_its_nodes() {
     expect("why-client.txt", &outputs.join("\n"));
 }
 
-/// What each verb's command prints on a node, for namespaces `shop` and `team`.
-fn of_two_namespaces(exec: &Exec) -> Run {
-    let node = node_of(exec);
-    let mut other = explanation("deny");
-    let team = other["verdicts"][0].clone();
-    other["verdicts"] = json!([team, explanation("pass")["verdicts"][0]]);
-    other["verdicts"][1]["service"] = "team/api".into();
-    let finding = |service: &str, state: &str| {
-        json!({"state": state, "service": format!("{service}:80"), "endpoint": "10.244.1.10:8080",
-            "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
-            "connection": "SYN_SENT", "count": 1, "at": "10.244.1.5:40000 -> 10.96.0.1:80"})
-    };
-    match &*exec.command[1] {
-        "drops" => {
-            assert_eq!(exec.command[2..4], ["--namespace", "team"]);
-            prints(&[dropped("team/api", 2)], 0)
-        }
-        "why" => prints(&other, 0),
-        "audit" => prints(
-            &report(node, &json!([finding("shop/web", "stale"), finding("team/api", "allowed-to-end")])),
-            1,
-        ),
-        verb => panic!("{verb} is not asked"),
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_selects_services_in_every_verb_that_shows_them() {
-    let world = World::empty("namespace");
+async fn filters_of_services_go_to_the_agents_command_in_every_verb_that_shows_them() {
+    let world = World::empty("filters");
     world.agent("worker-1");
-    world.server.execs().answer(of_two_namespaces);
-    let mut outputs = Vec::new();
-    for verb in ["drops", "why 10.244.1.10", "audit", "status", "mode", "sysdump"] {
-        let words: Vec<&str> = verb.split(' ').chain(["-n", "team"]).collect();
-        outputs.push(format!("{verb}: {}", world.run(&words).await));
+    let filters = "--namespace team --service team/api";
+    for verb in ["drops", "why 10.244.1.10", "audit"] {
+        let expected = format!("epguard {verb} {filters} -o json");
+        world.server.execs().answer(move |exec| {
+            assert_eq!(exec.command.join(" "), expected);
+            match &*exec.command[1] {
+                "drops" => prints(&[dropped("team/api", 2)], 0),
+                "why" => prints(&explanation("pass"), 0),
+                _ => prints(&report("worker-1", &json!([])), 0),
+            }
+        });
+        let words: Vec<&str> = verb.split(' ').chain(filters.split(' ')).collect();
+        let output = world.run(&words).await;
+        assert!(output.starts_with("exit code 0\n"), "{output}");
     }
-    expect("namespace.txt", &outputs.join("\n"));
+    for verb in ["status", "mode", "sysdump"] {
+        let output = world.run(&[verb, "-n", "team"]).await;
+        assert!(output.starts_with("exit code 2\n"), "{verb} shows whole nodes: {output}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! The exit code of each verb: each row of the table in docs/operate.md.
 
-use super::denials::{dropped, report};
+use super::denials::{dropped, finding, report};
 use super::world::{World, condition, gone, node_of, prints, status};
 use epguard_lab::api::Run;
 use serde_json::json;
@@ -62,15 +62,16 @@ fn answer(world: &World, agents: Agents) {
                 let mut status = status(node_of(exec));
                 status.synced = !(odd && agents == Bad);
                 match condition(status) {
-                    Run::Prints { stdout, stderr, .. } if odd && agents == Killed => Run::Prints { stdout, stderr, code: 137 },
+                    Run::Prints { stdout, stderr, .. } if odd && agents == Killed => {
+                        Run::Prints { stdout, stderr, code: 137 }
+                    }
                     run => run,
                 }
             }
             "audit" => {
-                let finding = json!([{"state": "stale", "service": "shop/web:80",
-                    "endpoint": "10.244.1.10:8080", "protocol": "TCP", "meant": "shop/a", "hit": null, "reason": "dead-backend",
-                    "connection": "SYN_SENT", "count": 1, "at": "x"}]);
-                let mut report = report(node_of(exec), &if odd && agents == Bad { finding } else { json!([]) });
+                let finding = json!([finding("stale", "dead-backend")]);
+                let mut report =
+                    report(node_of(exec), &if odd && agents == Bad { finding } else { json!([]) });
                 let code = match agents {
                     Bad if odd => 1,
                     Partly if odd => 2,

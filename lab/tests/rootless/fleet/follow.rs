@@ -143,8 +143,9 @@ async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
         lines,
         [
             "exit code 2",
-            "epguard: no answer from worker-1, worker-2, worker-3: may not run commands in its pod: grant the account the \
-             verbs get and create on pods/exec in namespace epguard"
+            "epguard: no answer from worker-1, worker-2, worker-3: may not run commands in its pod (pods/exec is \
+             forbidden: User \"lab\" cannot get resource \"pods/exec\" in API group \"\" in the namespace \"epguard\"): grant the \
+             account the verbs get and create on pods/exec in namespace epguard"
         ]
     );
     let refused = world.server.access().refused();

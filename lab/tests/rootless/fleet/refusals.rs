@@ -26,7 +26,7 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
     let little = world.run(&["status"]).await;
     let archive = world.run(&["sysdump", "-f", "/dev/null"]).await;
     assert!(
-        archive.starts_with("exit code 2\n") && archive.contains("\nevents.json: cannot list events"),
+        archive.starts_with("exit code 2\n") && archive.contains("\nevents.json: may not list events"),
         "{archive}"
     );
     expect("refusals.txt", &[none, no_list, no_exec, little].join("\n"));
@@ -84,9 +84,22 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
             stderr: "epguard: no agent answers at /run/epguard/status.sock\n".into(),
             code: 2,
         },
-        _ => Run::Prints { stdout: b"{\"form\": 9}".into(), stderr: String::new(), code: 0 },
+        _ => prints(&json!({"problems": [], "status": {"form": 9}}), 0),
     });
     expect("failing.txt", &world.run(&["status"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_too_long_is_named_as_that() {
+    let world = World::empty("long");
+    world.agent("worker-1");
+    world.server.execs().answer(|_| Run::Prints {
+        stdout: vec![b' '; 9 << 20],
+        stderr: String::new(),
+        code: 0,
+    });
+    let output = world.run(&["drops"]).await;
+    assert!(output.contains("no answer from worker-1: it prints 8388608 octets or more"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,22 +25,14 @@ async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_sho
 async fn differences_and_problems_name_their_nodes() {
     let world = World::new("differ");
     world.node("worker-4");
-    world.label("worker-1", "epguard.io/canary", "true");
     let mut pod = super::world::pod("worker-3");
     pod["spec"]["containers"][0]["args"].as_array_mut().unwrap().push(json!("--hooks=clsact"));
     world.store.apply(pod).unwrap();
-    let modes = json!({"mode": "enforce", "canary-mode": "observe", "terminated": "off"});
-    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "epguard", "namespace": "epguard"}, "data": modes});
-    world.store.apply(map).unwrap();
     world.server.execs().answer(|exec| {
         let node = node_of(exec);
         let mut status = status(node);
         match node {
-            // A canary, as the ConfigMap has it.
-            "worker-1" => {
-                status.mode_source = ModeSource::Canary;
-                status.reasons.insert(Reason::Terminated, Mode::Off);
-            }
+            "worker-1" => status.mode_source = ModeSource::Canary,
             "worker-2" => {
                 status.mode = Some(Mode::Enforce);
                 status.synced = false;

@@ -1,6 +1,6 @@
 //! Agents of other versions.
 
-use super::denials::{dropped, explanation, report};
+use super::denials::{dropped, explanation, finding, report};
 use super::world::{World, condition, expect, node_of, prints, status};
 use epguard_lab::api::Run;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn world(name: &str) -> World {
                 moved["verdicts"][0]["reason"] = "moved".into();
                 prints(&moved, 0)
             }
-            ("worker-2", "audit") => prints(&report("worker-2", &json!([{"state": "moved"}])), 1),
+            ("worker-2", "audit") => prints(&report("worker-2", &json!([finding("moved", "moved")])), 1),
             (_, "status") => condition(status("worker-1")),
             (_, "drops") => prints(&[denial], 0),
             (_, "why") => prints(&explanation("pass"), 0),

@@ -3,6 +3,7 @@
 //! To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
 use epguard::commands::why::{Moment, Question, Subject, explain};
+use epguard::shared::args::ServiceArgs;
 use epguard_common::Addr;
 use epguard_core::facts::Name;
 use epguard_core::history::{Chronicle, History};
@@ -93,7 +94,8 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
             let subject = Subject { ip, port: None };
             let chronicle = remembered.chronicle(subject);
             for (then, expected) in &denied {
-                let question = Question { subject, service: None, at: Some(at(millis(*then))) };
+                let question =
+                    Question { subject, services: ServiceArgs::default(), at: Some(at(millis(*then))) };
                 let explanation = explain(&chronicle, &question);
                 if explanation.verdicts.is_empty() {
                     forgotten += 1;
@@ -107,7 +109,7 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
                             v.service.unwrap(),
                             v.port.unwrap(),
                             v.verdict.into_owned(),
-                            v.reason.unwrap().to_string(),
+                            v.reason.unwrap().into_owned(),
                         )
                     })
                     .collect();
@@ -137,7 +139,7 @@ fn why_answers_agree_with_every_recording() {
             asked.split_once(' ').map_or((asked, None), |(ip, service)| (ip, Some(service)));
         let question = Question {
             subject: subject.parse().unwrap(),
-            service: service.map(str::to_owned),
+            services: ServiceArgs { service: service.map(str::to_owned), namespace: None },
             at: Some(at(ms.parse().unwrap())),
         };
         let remembered = remembered.entry(name).or_insert_with(|| Remembered::of(name));

@@ -84,14 +84,14 @@ fn a_flow_is_judged_by_its_service_or_by_the_ip_itself() {
     let web = || Some("shop/web:80".to_owned());
     for reason in [Reason::DeadBackend, Reason::Reused] {
         let of_service = stale(known(reason), "10.96.0.1:80", x);
-        assert_eq!(of_service, Some((reason, web())));
+        assert_eq!(of_service, Some((reason.as_str().into(), web())));
         assert_eq!(stale(known(reason), x, x), None, "the IP has, or may have, an owner");
         let orphan = stale(known(reason), direct, direct);
-        assert_eq!(orphan, Some((Reason::Terminated, None)));
+        assert_eq!(orphan, Some(("terminated".into(), None)));
     }
     // A flow whose Service has no denial may rightly lead to the new owner.
     let unknown = |reason| stale(known(reason), "10.96.0.9:80", x);
-    assert_eq!(unknown(Reason::DeadBackend), Some((Reason::DeadBackend, None)));
+    assert_eq!(unknown(Reason::DeadBackend), Some(("dead-backend".into(), None)));
     assert_eq!(unknown(Reason::Reused), None);
 }
 

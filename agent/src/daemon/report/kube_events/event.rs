@@ -38,12 +38,11 @@ impl Text {
             NOBODY => "no pod".to_owned(),
             pod => format!("pod {pod}"),
         };
-        let (title, action, done) = match outcome {
-            Outcome::Observed => {
-                let done = "the packets pass, as this is only observed".to_owned();
-                ("StaleEndpointObserved", "ObservePackets", done)
-            }
-            outcome => ("StaleEndpointDenied", "DenyPackets", format!("the packets are {outcome}")),
+        let (title, action, done) = if *outcome == Outcome::Observed.as_str() {
+            let done = "the packets pass, as this is only observed".to_owned();
+            ("StaleEndpointObserved", "ObservePackets", done)
+        } else {
+            ("StaleEndpointDenied", "DenyPackets", format!("the packets are {outcome}"))
         };
         let text = format!(
             "Service {service} still sends to endpoint {endpoint} for pod {meant}, which has ended; {holder} has that IP now \
@@ -125,8 +124,8 @@ mod tests {
             service: "shop/web".into(),
             endpoint: "10.244.1.10:8080".parse().unwrap(),
             protocol: "TCP".into(),
-            reason,
-            outcome,
+            reason: reason.as_str().into(),
+            outcome: outcome.as_str().into(),
             meant: "shop/a".into(),
             hit: hit.into(),
         }
