@@ -9,7 +9,6 @@ mod needs;
 pub(in crate::state) mod opinions;
 pub(in crate::state) mod pending;
 mod room;
-mod taken;
 
 pub(in crate::state) use opinions::Opinions;
 pub use opinions::{DELAY, Opinion, SPREAD, spread};
@@ -26,7 +25,6 @@ use pending::{Denied, Pending, is_plain, rests_on_one_list};
 use room::{Room, allowance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use taken::Taken;
 
 /// How many pending denials of a namespace have their lists requested at a time.
 const TURN: usize = 64;
@@ -43,8 +41,8 @@ pub(in crate::state) struct Denials {
 #[derive(Debug, Clone, Default)]
 struct OfService {
     denied: BTreeMap<Endpoint, Denied>,
-    /// Endpoints whose denial is carried out though it is not plain: they take the room of the Service.
-    taken: Taken,
+    /// How many IPs have a denial that takes room.
+    taken: usize,
 }
 
 /// A Service with pending denials.
@@ -86,9 +84,11 @@ impl Denials {
     pub fn start_over(&mut self) {
         self.restored.clear();
         for of_service in self.of_services.values_mut() {
-            of_service.taken = Taken::default();
+            of_service.taken = 0;
             of_service.denied.retain(|_, denied| denied.holds);
-            of_service.denied.values_mut().for_each(|denied| denied.pending = None);
+            for denied in of_service.denied.values_mut() {
+                (denied.pending, denied.takes_room) = (None, false);
+            }
         }
     }
 
@@ -112,20 +112,22 @@ impl Denials {
         let before: Vec<_> = proven.keys().map(|ip| known.shown(*ip)).collect();
         let needs = Needs::new(cluster, service);
         for (ip, proven) in proven {
+            let took_room = known.takes_room(*ip);
             for endpoint in known.endpoints(*ip) {
                 let proof = proven.get(&endpoint);
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
                 let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
-                let carried_out = known.denied.get_mut(&endpoint).and_then(|denied| {
+                let stays = known.denied.get_mut(&endpoint).is_some_and(|denied| {
                     let stays = denied.update(list, proof, (&needs, *ip));
                     denied.pending.take_if(is_released);
-                    stays.then_some(denied.pending.is_none())
+                    denied.takes_room = denied.pending.is_none() && !plain;
+                    stays
                 });
-                if carried_out.is_none() {
+                if !stays {
                     known.denied.remove(&endpoint);
                 }
-                known.taken.set(endpoint, carried_out == Some(true) && !plain);
             }
+            known.count_room(*ip, took_room);
         }
         let mut room = Room::new(cluster, now, service);
         for (endpoint, proven) in proven.values().flatten() {
@@ -136,13 +138,17 @@ impl Denials {
             let doubted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
                 Some(Why::OneList)
             } else {
-                let fits = plain || room.fits(endpoint.ip, &known.taken);
+                let fits = plain || room.fits(endpoint.ip, &known);
                 (!fits).then_some(Why::Half)
             };
             let kind = list.map(|list| list.kind);
             let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
-            known.taken.set(*endpoint, pending.is_none() && !plain);
-            known.denied.insert(*endpoint, Denied::new(proven, pending));
+            let took_room = known.takes_room(endpoint.ip);
+            let takes_room = pending.is_none() && !plain;
+            let pending = pending.map(Box::new);
+            let denied = Denied { proven: *proven, holds: true, pending, takes_room };
+            known.denied.insert(*endpoint, denied);
+            known.count_room(endpoint.ip, took_room);
         }
         let changed = proven.keys().zip(before).filter(|(ip, before)| known.shown(**ip) != *before);
         let changed = changed.map(|(ip, _)| *ip).collect();
@@ -260,12 +266,12 @@ impl Denials {
         let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
         for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
             for (endpoint, denied) in &mut known.denied {
-                let carried_out = denied.pending.take().is_some();
-                released += usize::from(carried_out);
-                if carried_out && !is_plain(cluster, name, endpoint, denied.proven.meant) {
-                    known.taken.set(*endpoint, true);
+                if denied.pending.take().is_some() {
+                    released += 1;
+                    denied.takes_room = !is_plain(cluster, name, endpoint, denied.proven.meant);
                 }
             }
+            known.taken = known.ips_that_take_room().len();
         }
         released
     }
@@ -301,6 +307,22 @@ impl OfService {
     fn endpoints(&self, ip: Addr) -> Vec<Endpoint> {
         let (first, last) = Endpoint::range_at(ip);
         self.denied.range(first..=last).map(|(endpoint, _)| *endpoint).collect()
+    }
+
+    /// True if a denial at the IP takes room.
+    fn takes_room(&self, ip: Addr) -> bool {
+        let (first, last) = Endpoint::range_at(ip);
+        self.denied.range(first..=last).any(|(_, denied)| denied.takes_room)
+    }
+
+    /// Counts an IP that takes room now and did not, or the other way round.
+    fn count_room(&mut self, ip: Addr, took_room: bool) {
+        self.taken = self.taken + usize::from(self.takes_room(ip)) - usize::from(took_room);
+    }
+
+    fn ips_that_take_room(&self) -> BTreeSet<Addr> {
+        let taking = self.denied.iter().filter(|(_, denied)| denied.takes_room);
+        taking.map(|(endpoint, _)| endpoint.ip).collect()
     }
 
     /// What the tables show of the denials at an IP.

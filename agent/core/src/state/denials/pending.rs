@@ -22,6 +22,8 @@ pub(in crate::state) struct Denied {
     pub holds: bool,
     /// `None`: the denial is carried out.
     pub pending: Option<Box<Pending>>,
+    /// Whether it takes the room of its Service: it is carried out though it is not plain.
+    pub takes_room: bool,
 }
 
 /// Why and since when a denial is pending, that is, only reported.
@@ -66,11 +68,6 @@ impl fmt::Display for Why {
 }
 
 impl Denied {
-    /// A denial that has just been proven.
-    pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
-        Self { proven: *proven, holds: true, pending: pending.map(Box::new) }
-    }
-
     /// True if the proof denies packets that were not denied before.
     pub fn is_outgrown_by(&self, proven: &Proven) -> bool {
         let weaker = self.proven.state == UidState::Retired && proven.state == UidState::Dead;

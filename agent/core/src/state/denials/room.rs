@@ -1,6 +1,6 @@
 //! How many more endpoints of a Service may be denied without a second list.
 
-use super::taken::Taken;
+use super::OfService;
 use crate::facts::Name;
 use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
@@ -28,7 +28,7 @@ impl<'a> Room<'a> {
     }
 
     /// True if an endpoint may be denied beside those that are. An endpoint that was not ready recently takes no place.
-    pub(in crate::state) fn fits(&mut self, ip: Addr, taken: &Taken) -> bool {
+    pub(in crate::state) fn fits(&mut self, ip: Addr, taken: &OfService) -> bool {
         if self.looked_at.0 != Some(ip) {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
@@ -38,21 +38,21 @@ impl<'a> Room<'a> {
             }
             return true;
         }
-        taken.has(ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)
+        taken.takes_room(ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)
     }
 
-    fn has_place(&mut self, taken: &Taken) -> bool {
-        let idle = self.idle.iter().flatten().filter(|ip| taken.has(**ip)).count();
-        let denied = taken.ips() - idle;
+    fn has_place(&mut self, taken: &OfService) -> bool {
+        let idle = self.idle.iter().flatten().filter(|ip| taken.takes_room(**ip)).count();
+        let denied = taken.taken - idle;
         denied == 0 || self.were_ready(2 * (denied + 1))
     }
 
     /// True if that found an IP.
-    fn find_idle(&mut self, taken: &Taken) -> bool {
+    fn find_idle(&mut self, taken: &OfService) -> bool {
         if self.idle.is_some() {
             return false;
         }
-        let mut idle = taken.all_ips();
+        let mut idle = taken.ips_that_take_room();
         idle.retain(|ip| !self.was_ready(*ip));
         let found = !idle.is_empty();
         self.idle = Some(idle);
@@ -84,8 +84,11 @@ pub(in crate::state) fn allowance(ready: usize) -> usize {
 mod tests {
     use super::*;
     use crate::facts::{PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::state::denials::pending::Denied;
     use crate::state::index::endpoints::Endpoint;
+    use crate::state::proof::Proven;
     use crate::state::{Ipam, Ranges, Settings};
+    use epguard_common::{Mode, Reason, Uid, UidState};
 
     const NOW: Duration = Duration::from_secs(1);
 
@@ -93,8 +96,22 @@ mod tests {
         Addr::v4([10, 0, 0, last])
     }
 
-    fn endpoint(last: u8) -> Endpoint {
-        Endpoint { ip: ip(last), port: 80, protocol: Protocol::Tcp }
+    fn endpoint(last: u8, port: u16) -> Endpoint {
+        Endpoint { ip: ip(last), port, protocol: Protocol::Tcp }
+    }
+
+    fn taking(endpoints: &[Endpoint]) -> OfService {
+        let proven = Proven {
+            reason: Reason::DeadBackend,
+            state: UidState::Dead,
+            mode: Mode::Enforce,
+            meant: Uid::NONE,
+            owner: None,
+            boot_id: Uid::NONE,
+        };
+        let denied = Denied { proven, holds: true, pending: None, takes_room: true };
+        let denied = endpoints.iter().map(|endpoint| (*endpoint, denied.clone())).collect();
+        OfService { denied, taken: endpoints.len() }
     }
 
     /// The Service has four endpoints, of which the first is not ready.
@@ -125,11 +142,23 @@ mod tests {
         let service: Name = ("shop".into(), "web".into());
         let cluster = cluster(&service);
         let mut room = Room::new(&cluster, NOW, &service);
-        let mut taken = Taken::default();
-        taken.set(endpoint(1), true);
-        assert!(room.fits(ip(2), &taken), "the first one is idle");
-        taken.set(endpoint(2), true);
-        taken.set(endpoint(1), false);
-        assert!(!room.fits(ip(3), &taken), "two of three are more than half");
+        assert!(room.fits(ip(2), &taking(&[endpoint(1, 80)])), "the first one is idle");
+        assert!(!room.fits(ip(3), &taking(&[endpoint(2, 80)])), "two of three are more than half");
+    }
+
+    #[test]
+    fn an_ip_counts_once_for_all_its_ports_and_until_the_last_of_them_goes() {
+        let mut known = OfService::default();
+        let all = [endpoint(1, 80), endpoint(1, 443), endpoint(2, 80)];
+        for (step, (endpoint, expected)) in all.iter().chain(&all).zip([1, 1, 2, 2, 1, 0]).enumerate() {
+            let took_room = known.takes_room(endpoint.ip);
+            if step < all.len() {
+                known.denied.extend(taking(&[*endpoint]).denied);
+            } else {
+                known.denied.remove(endpoint);
+            }
+            known.count_room(endpoint.ip, took_room);
+            assert_eq!((known.taken, known.ips_that_take_room().len()), (expected, expected));
+        }
     }
 }
