@@ -5,6 +5,7 @@ pub mod affinity;
 pub mod agent;
 pub mod api;
 pub mod demo;
+pub mod figures;
 mod files;
 mod leftovers;
 pub mod neighbour;

@@ -23,9 +23,8 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("sysctl", "procps"),
 ];
 
-/// Programs that the benchmarks compare epguard with, or measure with.
-const BENCH_PROGRAMS: [(&str, &str); 3] =
-    [("xdp-filter", "xdp-tools"), ("iperf3", "iperf3"), ("ipset", "ipset")];
+/// Programs that the benchmarks compare epguard with.
+const BENCH_PROGRAMS: [(&str, &str); 2] = [("xdp-filter", "xdp-tools"), ("ipset", "ipset")];
 
 /// The tools that compile and link the eBPF object.
 pub(crate) struct Ebpf {

@@ -1,7 +1,6 @@
 //! The agent's process: what it uses, and how far it is.
 
-use super::support::memory;
-use super::world::World;
+use crate::world::World;
 use epguard::kernel::maps::KeyedMap;
 use epguard::shared::status::{self, Distribution, Request, Status};
 use epguard_common::{Addr, DenialKey, RawDenial, Suspect};
@@ -51,9 +50,12 @@ impl Agent {
         self.memory("VmRSS").is_some()
     }
 
-    /// A line of `/proc/PID/status`, in octets.
+    /// A line of `/proc/PID/status`, in octets. None if the process has ended.
     pub(crate) fn memory(&self, field: &str) -> Option<f64> {
-        memory(&self.pid.to_string(), field)
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+        let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kibibytes * 1024.0)
     }
 
     /// Processor time of all threads so far, in seconds.

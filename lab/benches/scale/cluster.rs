@@ -1,18 +1,20 @@
 //! An API server with a whole cluster, and the agent beside it.
 
 use super::agent::Agent;
+use super::background::Changes;
 use super::cgroup::Cgroup;
-use super::fill::{fill, job};
 use super::objects::{self, Objects, Pod, State};
 use super::requests::{self, Cost};
 use super::size::{self, BIG, Size};
-use super::support::changes::{Changes, time};
-use super::world::World;
+use crate::world::World;
 use epguard_core::facts::Watched;
 use epguard_lab::api::{Kind, ObjectRef, Store};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
+/// Services of Jobs, and the pods of each.
+pub(crate) const JOBS: u32 = 5;
+pub(crate) const JOB_PODS: u32 = 4;
 /// Pods that change in turn. They are of many Services and nodes.
 const CHANGING: u32 = 1_000;
 /// Between two looks at the agent, which cost it some processor time.
@@ -93,8 +95,10 @@ impl Cluster {
         let mut pods: Vec<Value> = pods.map(|pod| self.objects.pod(self.own(pod), State::Running)).collect();
         let store = self.store().clone();
         Changes::start(per_second, move |made| {
-            let index = made as usize % pods.len();
-            pods[index]["status"]["conditions"][2]["lastProbeTime"] = time(made).into();
+            let index = usize::try_from(made).unwrap() % pods.len();
+            let (minutes, seconds) = (made / 60 % 60, made % 60);
+            pods[index]["status"]["conditions"][2]["lastProbeTime"] =
+                format!("2026-11-21T02:{minutes:02}:{seconds:02}Z").into();
             store.apply(pods[index].clone()).unwrap();
         })
     }
@@ -131,4 +135,36 @@ fn at_own_priority(command: &mut std::process::Command) {
             Ok(())
         });
     }
+}
+
+/// Makes all objects of the beginning.
+fn fill(store: &Store, objects: &Objects, size: Size) {
+    let apply = |object| drop(store.apply(object).unwrap());
+    size::namespaces().for_each(|name| store.ensure_namespace(&name).unwrap());
+    (0..size.nodes).for_each(|node| apply(objects.node(node)));
+    (0..size.pods).for_each(|number| {
+        let service = size.service_of(number);
+        apply(objects.pod(Pod { number, service }, State::Running));
+    });
+    for service in 0..size.services {
+        apply(objects.service(service));
+        for (index, pods) in size.slices_of(service).into_iter().enumerate() {
+            let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
+            apply(objects.slice(service, index, &pods));
+        }
+    }
+    for round in 0..JOBS {
+        let pods: Vec<Pod> = (0..JOB_PODS).map(|pod| job(size, round, pod)).collect();
+        apply(objects.service(pods[0].service));
+        for pod in &pods {
+            apply(objects.pod(*pod, State::Running));
+        }
+        let listed: Vec<_> = pods.iter().map(|pod| (pod.number, State::Running)).collect();
+        apply(objects.slice(pods[0].service, 0, &listed));
+    }
+}
+
+/// A pod of a Service of Jobs. Their numbers follow those of the pods that a rolling update makes.
+fn job(size: Size, round: u32, pod: u32) -> Pod {
+    Pod { number: size.pods + BIG + round * JOB_PODS + pod, service: size.services + round }
 }

@@ -1,25 +1,21 @@
 //! Rows of what happens in a cluster, and costs the agent something.
 
 use super::agent::quantile;
-use super::cluster::Cluster;
-use super::effort::Effort;
-use super::fill::{JOB_PODS, JOBS};
+use super::background::Waits;
+use super::cluster::{Cluster, JOB_PODS, JOBS};
+use super::measure::Effort;
 use super::objects::State;
 use super::requests;
 use super::rolling;
-use super::rows::Rows;
-use super::rows::Unit::{Kilobytes, Milliseconds, Requests, Seconds};
 use super::size::{self, BIG};
-use super::support::percentile;
-use super::waits::Waits;
-use epguard::shared::status::Status;
+use epguard_lab::figures::{Row, Table, percentile};
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Nodes join and reboot in turns. Returns the longest wait.
-pub(crate) fn join(rows: &mut Rows, cluster: &Cluster, waits: &Waits, effort: &Effort) -> f64 {
+pub(crate) fn join(table: &mut Table, cluster: &Cluster, waits: &Waits, effort: &Effort) -> f64 {
     let mut samples = Vec::new();
     let nodes = cluster.size.nodes..cluster.size.nodes + effort.nodes;
     for node in nodes {
@@ -35,12 +31,12 @@ pub(crate) fn join(rows: &mut Rows, cluster: &Cluster, waits: &Waits, effort: &E
     }
     let longest = samples.iter().copied().fold(0.0, f64::max);
     let name = "longest wait after a Node joined or rebooted";
-    rows.limit(Milliseconds, name, samples, 5.0);
+    table.rows.push(Row::new(name, "ms", samples).at_most(5.0));
     longest
 }
 
-/// Three of four Jobs of a Service finish. Returns what the agent asked for.
-pub(crate) fn finish(rows: &mut Rows, cluster: &mut Cluster) -> String {
+/// Three of four Jobs of a Service finish. Prints what the agent asked for.
+pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
     let (mut counts, mut octets, mut took) = (Vec::new(), Vec::new(), Vec::new());
     let mut shown = Vec::new();
     for round in 0..JOBS {
@@ -59,13 +55,12 @@ pub(crate) fn finish(rows: &mut Rows, cluster: &mut Cluster) -> String {
         shown = asked;
     }
     let name = "for a second opinion on 3 of 4 Jobs of a Service";
-    rows.limit(Requests, name, counts, 4.0);
-    rows.limit(Kilobytes, name, octets, 100.0);
+    table.rows.push(Row::new(name, "requests", counts).at_most(4.0));
+    table.rows.push(Row::new(name, "KB", octets).at_most(100.0));
     let name = "until 3 of 4 finished Jobs of a Service are denied";
-    rows.show(Seconds, name, took);
+    table.rows.push(Row::new(name, "s", took));
     shown.truncate(4);
-    let (size, shown) = (cluster.size.name, shown.join(", "));
-    format!("scale-requests Second opinion, {size}: {shown}.")
+    eprintln!("second opinion: {}", shown.join(", "));
 }
 
 /// A pod of each of these Services dies. Returns the milliseconds until each was denied.
@@ -84,7 +79,7 @@ pub(crate) fn die(cluster: &mut Cluster, services: Range<u32>) -> Vec<f64> {
 }
 
 /// Pods die, one of each Service. Returns the first Service after these.
-pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) -> u32 {
+pub(crate) fn deaths(table: &mut Table, cluster: &mut Cluster, effort: &Effort) -> u32 {
     let [first, second] = [1, 2].map(|time| 1 + time * effort.deaths);
     let begun = cluster.agent.receipts();
     let idle = die(cluster, 1..first);
@@ -98,16 +93,16 @@ pub(crate) fn deaths(rows: &mut Rows, cluster: &mut Cluster, effort: &Effort) ->
     eprintln!("the changes came at {per_second:.0} a second");
     for (load, (samples, receipt), budget) in [("idle", idle, 2.0), ("1,000 changes a second", busy, 20.0)] {
         let name = format!("from receipt to map, p99 at most, {load}");
-        rows.limit(Milliseconds, &name, [receipt], budget);
+        table.rows.push(Row::new(name, "ms", [receipt]).at_most(budget));
         for percent in [50, 99] {
             let name = format!("from the change at the API server to the map, p{percent}, {load}");
-            rows.show(Milliseconds, &name, [percentile(&samples, percent)]);
+            table.rows.push(Row::new(name, "ms", [percentile(&samples, percent).unwrap()]));
         }
     }
     second
 }
 
-pub(crate) fn roll(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
+pub(crate) fn roll(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     let slices = requests::SLICES_AND_SERVICES;
     let processor = cluster.agent.processor();
     let (all, shown) = (cluster.cost(&[]), cluster.cost(&slices));
@@ -117,36 +112,8 @@ pub(crate) fn roll(rows: &mut Rows, cluster: &Cluster, effort: &Effort) {
     let [all, shown] =
         [cluster.cost(&[]) - all, cluster.cost(&slices) - shown].map(|cost| cost.octets / 1e3 * whole);
     let name = "rolling update of 5,000 pods";
-    rows.limit(Seconds, &format!("processor time, {name}"), [processor], 2.0);
-    rows.show(Kilobytes, name, [all]);
+    table.rows.push(Row::new(format!("processor time, {name}"), "s", [processor]).at_most(2.0));
+    table.rows.push(Row::new(name, "KB", [all]));
     let name = format!("{name}, of these slices and Services");
-    rows.show(Kilobytes, &name, [shown]);
-}
-
-/// All connections break. The server comes back with its history, then without it.
-pub(crate) fn restart(rows: &mut Rows, cluster: &Cluster) {
-    for (name, forgets) in [("kept", false), ("gone", true)] {
-        let restarts = |status: &Status| -> u64 {
-            let restarts = status.watches.values().map(|watch| watch.restarts);
-            restarts.min().unwrap_or_default()
-        };
-        let seen = cluster.agent.figures().map_or(0, |status| restarts(&status));
-        let before = cluster.cost(&[]);
-        let begun = Instant::now();
-        if forgets {
-            cluster.store().advance();
-            cluster.store().forget_history();
-        }
-        cluster.world.server.reset_connections();
-        cluster.agent.until(Duration::from_millis(100), "watching again", |status| {
-            restarts(status) > seen && status.synced && status.watches.values().all(|watch| watch.up)
-        });
-        let took = begun.elapsed().as_secs_f64();
-        sleep(Duration::from_secs(3));
-        let cost = cluster.cost(&[]) - before;
-        let name = format!("after a restart of the API server, history {name}");
-        rows.show(Requests, &name, [cost.requests]);
-        rows.show(Kilobytes, &name, [cost.octets / 1e3]);
-        rows.show(Seconds, &name, [took]);
-    }
+    table.rows.push(Row::new(name, "KB", [shown]));
 }

@@ -75,7 +75,8 @@ impl Objects {
         let (name, range) = (size::node_name(node), size::range(node));
         let mut object = self.node.clone();
         object["metadata"]["name"] = name.as_str().into();
-        object["metadata"]["uid"] = uid(2, node).into();
+        // `World` has made the first one; the API server gives each its UID.
+        object["metadata"]["uid"].take();
         object["metadata"]["labels"]["kubernetes.io/hostname"] = name.into();
         object["spec"]["podCIDR"] = range.as_str().into();
         object["spec"]["podCIDRs"] = json!([range]);

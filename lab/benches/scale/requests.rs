@@ -1,6 +1,5 @@
 //! The requests of the agent, as the API server counts them.
 
-use super::support::parameter;
 use epguard_lab::api::{Audit, Request};
 use std::time::Instant;
 
@@ -53,7 +52,10 @@ pub(crate) fn opinions(audit: &Audit, since: Instant, namespace: &str) -> (Cost,
 /// True if the request only shows whether a watch is up to date: it reads outside of this namespace, and few objects, a named
 /// one, or a watch of seconds.
 fn confirms(request: &Request, namespace: &str) -> bool {
-    let number = |name: &str| parameter(&request.query, name);
+    let number = |name: &str| {
+        let mut pairs = request.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(own, _)| *own == name)?.1.parse::<u32>().ok()
+    };
     let is_small = number("limit").is_some_and(|limit| limit <= 51);
     let is_short = number("timeoutSeconds").is_some_and(|seconds| seconds <= 3);
     let mut parameters = request.query.split('&');

@@ -2,16 +2,17 @@
 //!
 //! One thread makes requests to the live Service, and sends stale packets between them at rising rates.
 
-use super::bed::STALE_SERVICE;
+use super::bed::{Bed, STALE_SERVICE};
 use super::filters::Filter;
-use super::form::{Comparison, Row, Table, is_quick};
-use super::generator::{Generator, Passing};
 use super::loads::requests;
-use super::setup::{Setup, Stage};
 use super::stale::orphan;
-use super::support::{number, used};
+use super::{Setup, Stage};
+use crate::bpf::{self, Kind, used};
 use epguard_common::Mode;
-use std::net::SocketAddrV4;
+use epguard_lab::figures::{Row, Table, in_turns};
+use epguard_lab::process::output;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
 /// Stale packets for each second of processor time; 0 is the undisturbed rate.
@@ -22,69 +23,62 @@ const BURSTS: u32 = 100;
 /// Loss that the good traffic may have.
 const LOSS: f64 = 0.05;
 
+/// Name, setup, and the packet filter that has to absorb no more.
+type Contender = (&'static str, Setup, Option<&'static str>);
+
 const ENFORCE: Setup = Setup::Active(Mode::Enforce);
+const PREROUTING: &str = "nftables set in prerouting";
+const NETDEV: &str = "nftables set at netdev ingress";
+const FORWARD: &str = "nftables set behind DNAT";
 /// To orphan IPs: epguard drops at the ingress hook, or by XDP.
-const TO_ORPHANS: [(&str, Setup); 6] = [
-    ("epguard, ingress hook", ENFORCE),
-    ("epguard, XDP", Setup::Xdp),
-    ("nftables set in prerouting", Setup::Filter(Filter::Nftables)),
-    ("nftables set at netdev ingress", Setup::Filter(Filter::NftablesNetdev)),
-    ("ipset in prerouting", Setup::Filter(Filter::Ipset)),
-    ("the node's blackhole route", Setup::Nothing),
+const TO_ORPHANS: [Contender; 6] = [
+    ("epguard, ingress hook", ENFORCE, Some(PREROUTING)),
+    ("epguard, XDP", Setup::Xdp, Some(NETDEV)),
+    (PREROUTING, Setup::Filter(Filter::Nftables), None),
+    (NETDEV, Setup::Filter(Filter::NftablesNetdev), None),
+    ("ipset in prerouting", Setup::Filter(Filter::Ipset), None),
+    ("the node's blackhole route", Setup::Nothing, None),
 ];
 /// To a Service that lists an IP which another pod has now: epguard drops at the egress hook.
-const TO_SERVICE: [(&str, Setup); 2] =
-    [("epguard, egress hook", ENFORCE), ("nftables set behind DNAT", Setup::Filter(Filter::NftablesForward))];
+const TO_SERVICE: [Contender; 2] = [
+    ("epguard, egress hook", ENFORCE, Some(FORWARD)),
+    (FORWARD, Setup::Filter(Filter::NftablesForward), None),
+];
 
 /// Tables of packets a second by setup.
-pub(crate) fn tables(stage: &mut Stage) -> Vec<Table> {
+pub(super) fn tables(stage: &mut Stage, rounds: usize) -> [Table; 2] {
     stage.bed.node().enter().unwrap();
     let orphans = (0..16).map(|number| SocketAddrV4::new(orphan(number * 50), 8080));
-    let mut to_orphans = Generator::new(&stage.bed, orphans, true);
-    let mut to_service = Generator::new(&stage.bed, [STALE_SERVICE], false);
-    let orphans = rows(stage, &TO_ORPHANS, &mut to_orphans);
-    let service = rows(stage, &TO_SERVICE, &mut to_service);
-    let table = |name: &str, to: &str, rows| Table {
-        name: name.to_owned(),
-        title: format!("Stale packets to {to} that cost the good traffic 5 % of its rate"),
-        unit: "1/s".to_owned(),
-        notes: Vec::new(),
-        rows,
-    };
-    vec![
-        table("absorb", "orphan IPs", orphans),
-        table("absorb-service", "a Service with a reused IP", service),
+    let to_orphans = Generator::new(&stage.bed, orphans, true);
+    let to_service = Generator::new(&stage.bed, [STALE_SERVICE], false);
+    [
+        table(stage, rounds, "orphan IPs", &TO_ORPHANS, to_orphans),
+        table(stage, rounds, "a Service with a reused IP", &TO_SERVICE, to_service),
     ]
 }
 
-fn rows(stage: &mut Stage, setups: &[(&str, Setup)], generator: &mut Generator) -> Vec<Row> {
-    let rounds = number("ROUNDS", if is_quick() { 3 } else { 25 });
-    let mut passing = Passing::load();
-    let mut seen = vec![Vec::new(); setups.len()];
-    for _ in 0..rounds {
-        for ((_, setup), seen) in setups.iter().zip(&mut seen) {
-            stage.set(*setup);
-            seen.push(absorbed(stage, *setup, generator, &mut passing));
-        }
+fn table(
+    stage: &mut Stage,
+    rounds: usize,
+    to: &str,
+    contenders: &[Contender],
+    mut generator: Generator,
+) -> Table {
+    let samples =
+        in_turns(rounds, contenders.len(), |row| [absorbed(stage, contenders[row].1, &mut generator)]);
+    let mut table = Table::new(format!("Stale packets to {to} that cost the good traffic 5 % of its rate"));
+    for ((name, _, peer), [samples]) in contenders.iter().zip(samples) {
+        let row = Row::new(*name, "1/s", samples);
+        table.rows.push(peer.iter().fold(row, |row, peer| row.beside(peer).at_least(1.0)));
     }
-    stage.set(Setup::Nothing);
-    let samples = seen.into_iter();
-    let rows = setups.iter().zip(samples).map(|((name, setup), samples)| {
-        let row = Row::new(*name, "", samples);
-        let is_ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
-        let peers = setups.iter().filter(|(_, peer)| is_ours && matches!(peer, Setup::Filter(_)));
-        peers.fold(row, |row, (peer, _)| {
-            row.compare(Comparison { at_least: Some(1.0), ..Comparison::with(*peer) })
-        })
-    });
-    rows.collect()
+    table
 }
 
 /// The rate at which the good traffic loses [`LOSS`]: its loss grows with the rate, by the processor time of each packet.
-fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing: &mut Passing) -> f64 {
+fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator) -> f64 {
+    stage.set(setup);
     let mut request = requests(&stage.bed);
-    let before = stage.epguard.dropped();
-    let program = if setup == Setup::Xdp { stage.epguard.xdp() } else { passing.program() };
+    let before = stage.dropped();
     let mut sent = 0;
     let mut good = |rate: u32| {
         let burst = rate / BURSTS;
@@ -95,7 +89,7 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing:
                 return done / elapsed.as_secs_f64();
             }
             if burst > 0 && elapsed.as_secs_f64() * f64::from(BURSTS) >= f64::from(bursts) {
-                generator.send(program, burst);
+                generator.send(stage, burst);
                 (bursts, sent) = (bursts + 1, sent + u64::from(burst));
             }
             done += request();
@@ -110,9 +104,69 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator, passing:
         products += rate * (1.0 - good / undisturbed);
         squares += rate * rate;
     }
-    let dropped = stage.epguard.dropped() - before;
+    let dropped = stage.dropped() - before;
     let ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
     // Packets of a new flow that come together may lose the race for their entry in conntrack.
     assert!(!ours || dropped * 100 > sent * 99, "{setup:?}: {dropped} of {sent} dropped");
     LOSS * squares / products
+}
+
+/// Stale packets for the node's uplink.
+struct Generator {
+    frames: Vec<Vec<u8>>,
+    next: usize,
+    /// Passes all frames, for nodes without XDP.
+    passing: OwnedFd,
+    /// Whether the node drops the frames before it writes to them.
+    stays: bool,
+}
+
+impl Generator {
+    /// UDP packets to these destinations, in turns. The calling thread is in the node's network namespace.
+    fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>, stays: bool) -> Self {
+        let mac = mac(bed);
+        let frames = to.into_iter().map(|to| frame(mac, to)).collect();
+        Self { frames, next: 0, passing: bpf::empty(Kind::Xdp), stays }
+    }
+
+    /// Sends this many packets to the next destination.
+    fn send(&mut self, stage: &Stage, packets: u32) {
+        let program = if stage.now == Setup::Xdp { stage.xdp() } else { self.passing.as_fd() };
+        let (uplink, _) = stage.epguard.interfaces.last().unwrap();
+        // The kernel uses a frame again as the node has left it. After DNAT it would go elsewhere.
+        let at_once = if self.stays { packets } else { bpf::FRAMES };
+        for begun in (0..packets).step_by(at_once as usize) {
+            bpf::receive(program, *uplink, &self.frames[self.next], at_once.min(packets - begun));
+        }
+        self.next = (self.next + 1) % self.frames.len();
+    }
+}
+
+/// The link-layer address of the uplink.
+fn mac(bed: &Bed) -> [u8; 6] {
+    let mut ip = bed.node().command("ip");
+    let listed = output(ip.args(["-json", "link", "show", "eth0"])).unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let octets = listed[0]["address"].as_str().unwrap().split(':');
+    let octets = octets.map(|octet| u8::from_str_radix(octet, 16).unwrap());
+    octets.collect::<Vec<_>>().try_into().unwrap()
+}
+
+/// A frame of the least length, with a UDP datagram without a checksum.
+fn frame(mac: [u8; 6], to: SocketAddrV4) -> Vec<u8> {
+    /// A pod of another node.
+    const SENDER: Ipv4Addr = Ipv4Addr::new(10, 244, 2, 9);
+    const UDP: u8 = 17;
+    let mut header = vec![0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, UDP, 0, 0];
+    header.extend(SENDER.octets());
+    header.extend(to.ip().octets());
+    let sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let folded = u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
+    header[10..12].copy_from_slice(&(!folded).to_be_bytes());
+    let mut frame = mac.to_vec();
+    frame.extend([2, 0, 0, 0, 0, 9, 8, 0]);
+    frame.extend(header);
+    frame.extend([4000u16, to.port(), 26, 0].iter().flat_map(|half| half.to_be_bytes()));
+    frame.resize(60, 0);
+    frame
 }

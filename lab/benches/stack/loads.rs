@@ -2,7 +2,7 @@
 //! and the way of the packets through the node.
 
 use super::bed::{Bed, addresses};
-use super::support::used;
+use crate::bpf::used;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -23,6 +23,20 @@ pub(crate) enum Load {
 
 impl Load {
     pub(crate) const ALL: [Self; 4] = [Self::Stream, Self::Datagrams, Self::Requests, Self::Connections];
+
+    /// Of its table.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Stream => "TCP throughput for each second of a processor",
+            Self::Datagrams => "UDP datagrams of 18 octets, for each second of a processor",
+            Self::Requests => "Requests and responses on a connection, for each second of a processor",
+            Self::Connections => "TCP connections with a request each, for each second of a processor",
+        }
+    }
+
+    pub(crate) fn unit(self) -> &'static str {
+        if self == Self::Stream { "Mbit/s" } else { "1/s" }
+    }
 
     /// How much of it is done in a second of processor time.
     pub(crate) fn rate(self, bed: &Bed, time: Duration) -> f64 {

@@ -1,6 +1,6 @@
 //! The stale IPs: 1,000 orphan IPs, and 1,000 suspects behind 20 Services. The measured traffic uses none of them.
 
-use super::support::denied::deny;
+use crate::datapath::deny;
 use epguard_common::{Addr, Gate, Mode, Uid, bucket};
 use epguard_core::state::{OrphanIp, Tables};
 use std::net::{Ipv4Addr, SocketAddrV4};

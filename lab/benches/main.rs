@@ -1,0 +1,38 @@
+//! The benchmarks of `cargo xtask bench`: runs the one that is named, and prints its tables.
+#![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
+
+mod bpf;
+mod datapath;
+mod node;
+mod packet;
+mod programs;
+mod scale;
+mod socket_lb;
+mod stack;
+#[path = "../tests/agent/world.rs"]
+mod world;
+
+use std::env;
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let quick = has("--quick");
+    // Cargo adds `--bench`.
+    let name = arguments.iter().find(|argument| !argument.starts_with("--"));
+    let tables = match name.map(String::as_str) {
+        Some("packet") => packet::tables(quick),
+        Some("node") => node::tables(quick),
+        Some("stack") => stack::tables(quick),
+        Some("scale") => scale::tables(quick),
+        Some("socket-lb") => socket_lb::tables(quick),
+        _ => panic!("name a benchmark of `cargo xtask bench --help`"),
+    };
+    for table in tables {
+        if has("--json") {
+            println!("{}", serde_json::to_string(&table).unwrap());
+        } else {
+            println!("\n{table}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Threads beside the measured agent: one changes objects at a rate, one measures how long the agent's loop lets others wait.
+
+use epguard_lab::net::NetNs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+const HEALTH: &str = "127.0.0.1:9468";
+/// Between two turns: a wait is seen too short by this at most.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A thread that takes its turn again and again until this is dropped.
+struct Repeated {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Repeated {
+    fn start(prepare: impl FnOnce() + Send + 'static, mut turn: impl FnMut() + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            prepare();
+            while !stopped.load(Ordering::Relaxed) {
+                turn();
+                thread::sleep(PAUSE);
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Repeated {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Changes objects until it is stopped.
+pub(crate) struct Changes {
+    made: Arc<AtomicU64>,
+    begun: Instant,
+    thread: Repeated,
+}
+
+impl Changes {
+    /// Calls `change` with 0, 1, 2 and so on, this many times a second.
+    pub(crate) fn start(per_second: u32, mut change: impl FnMut(u64) + Send + 'static) -> Self {
+        let (made, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let counted = Arc::clone(&made);
+        let turn = move || {
+            let due = begun.elapsed().as_millis() * u128::from(per_second) / 1_000;
+            while u128::from(counted.load(Ordering::Relaxed)) < due {
+                change(counted.fetch_add(1, Ordering::Relaxed));
+            }
+        };
+        Self { made, begun, thread: Repeated::start(|| {}, turn) }
+    }
+
+    /// Ends them, and returns how many came in a second.
+    pub(crate) fn stop(self) -> f64 {
+        drop(self.thread);
+        let made = u32::try_from(self.made.load(Ordering::Relaxed)).unwrap();
+        f64::from(made) / self.begun.elapsed().as_secs_f64()
+    }
+}
+
+/// Asks for /healthz all the time. The agent's loop serves the lease, the kubelet's probes and netlink before all else, in this
+/// order, and each of them waits while it handles anything else. So a probe's wait shows all three.
+pub(crate) struct Waits {
+    /// Nanoseconds.
+    longest: Arc<AtomicU64>,
+    _thread: Repeated,
+}
+
+impl Waits {
+    pub(crate) fn start(netns: &NetNs) -> Self {
+        let longest = Arc::new(AtomicU64::new(0));
+        let (netns, seen) = (netns.clone(), Arc::clone(&longest));
+        let prepare = move || {
+            netns.enter().unwrap();
+            go_first();
+        };
+        let turn = move || {
+            let begun = Instant::now();
+            let took = probe().map_or(Duration::MAX, |()| begun.elapsed());
+            seen.fetch_max(took.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+        };
+        Self { longest, _thread: Repeated::start(prepare, turn) }
+    }
+
+    /// The longest wait since the last call, in milliseconds; centuries if a probe failed.
+    pub(crate) fn longest(&self) -> f64 {
+        let longest = self.longest.swap(0, Ordering::Relaxed);
+        Duration::from_nanos(longest).as_secs_f64() * 1e3
+    }
+}
+
+/// None without a good answer.
+fn probe() -> Option<()> {
+    let mut stream = TcpStream::connect(HEALTH).ok()?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.starts_with("HTTP/1.1 200").then_some(())
+}
+
+/// Has this thread run before all others that are ready, so that it measures the agent and not its own waits.
+fn go_first() {
+    let first = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter outlives the call, which changes this thread alone. Without the right to it nothing changes.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const first) };
+}

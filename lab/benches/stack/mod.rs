@@ -1,0 +1,125 @@
+//! Traffic through a node with epguard, and with what people use instead, beside the same node without.
+//!
+//! A client pod uses a Service whose endpoint is another pod of the node. kube-proxy's rules and conntrack are there in each
+//! setup. The stale IPs are not those of the measured traffic.
+
+mod absorb;
+mod bed;
+mod filters;
+mod loads;
+mod stale;
+
+use super::datapath::Epguard;
+use bed::{Bed, REUSED, STALE_SERVICE};
+use epguard::kernel::conntrack::entry_at;
+use epguard::kernel::datapath::Xdp;
+use epguard_common::{Mode, Outcome};
+use epguard_core::state::Tables;
+use epguard_lab::figures::{Row, Table, in_turns};
+use epguard_lab::scenario::counters::Counters;
+use epguard_lab::scenario::workdir::Workdir;
+use filters::Filter;
+use loads::Load;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
+
+/// What is on the node beside kube-proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Setup {
+    Nothing,
+    /// epguard with nothing to deny.
+    Idle,
+    /// epguard with the stale IPs.
+    Active(Mode),
+    /// The same, with XDP at the uplink.
+    Xdp,
+    Filter(Filter),
+}
+
+/// The row that the others are compared with.
+const WITHOUT: &str = "without epguard";
+const SETUPS: [(&str, Setup); 6] = [
+    (WITHOUT, Setup::Nothing),
+    ("epguard, idle", Setup::Idle),
+    ("epguard, observe, 2,000 stale IPs", Setup::Active(Mode::Observe)),
+    ("epguard, enforce, 2,000 stale IPs", Setup::Active(Mode::Enforce)),
+    ("nftables set in prerouting, same IPs", Setup::Filter(Filter::Nftables)),
+    ("ipset in prerouting, same IPs", Setup::Filter(Filter::Ipset)),
+];
+
+/// A table for each load, and those of [`absorb`].
+pub(crate) fn tables(quick: bool) -> Vec<Table> {
+    epguard_lab::affinity::pin_to_processor().unwrap();
+    let mut stage = Stage::new();
+    let samples = in_turns(if quick { 3 } else { 80 }, SETUPS.len(), |row| {
+        stage.set(SETUPS[row].1);
+        Load::ALL.map(|load| load.rate(&stage.bed, Duration::from_millis(30)))
+    });
+    let mut tables: Vec<Table> = Load::ALL.into_iter().map(|load| Table::new(load.title())).collect();
+    for ((name, setup), samples) in SETUPS.into_iter().zip(samples) {
+        let limit = matches!(setup, Setup::Active(_)).then_some(0.99);
+        for ((table, load), samples) in tables.iter_mut().zip(Load::ALL).zip(samples) {
+            table.rows.push(Row::new(name, load.unit(), samples).beside(WITHOUT).at_least(limit));
+        }
+    }
+    tables.extend(absorb::tables(&mut stage, if quick { 3 } else { 25 }));
+    tables
+}
+
+/// A node that has one setup at a time.
+struct Stage {
+    bed: Bed,
+    epguard: Epguard,
+    stale: Tables,
+    now: Setup,
+    workdir: Workdir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let (bed, workdir) = (Bed::new(), Workdir::new().unwrap());
+        let pins = workdir.pins().join("epguard");
+        let prepare = |datapath: epguard::kernel::datapath::Datapath| datapath.with_xdp(Xdp::Driver).unwrap();
+        let mut epguard = Epguard::load(bed.node(), &pins, bed.interfaces(), prepare);
+        epguard.writer.view.change(|view| view.entry_at = entry_at().unwrap().unwrap()).unwrap();
+        let stale = stale::tables(&[(STALE_SERVICE, REUSED)]);
+        Self { bed, epguard, stale, now: Setup::Nothing, workdir }
+    }
+
+    /// Changes the node to this setup.
+    fn set(&mut self, setup: Setup) {
+        match self.now {
+            Setup::Nothing => {}
+            Setup::Idle | Setup::Active(_) | Setup::Xdp => self.epguard.unhook(),
+            Setup::Filter(filter) => filter.remove(&self.bed),
+        }
+        match setup {
+            Setup::Nothing => {}
+            Setup::Idle => self.hook(Mode::Enforce, &Tables::default()),
+            Setup::Active(mode) => self.hook(mode, &self.stale.clone()),
+            Setup::Xdp => {
+                self.hook(Mode::Enforce, &self.stale.clone());
+                self.epguard.hook_xdp();
+            }
+            Setup::Filter(filter @ Filter::NftablesForward) => filter.add(&self.bed, &[*REUSED.ip()]),
+            Setup::Filter(filter) => filter.add(&self.bed, &[]),
+        }
+        self.now = setup;
+    }
+
+    fn hook(&mut self, mode: Mode, tables: &Tables) {
+        self.epguard.install(mode, tables);
+        self.epguard.hook();
+    }
+
+    /// Packets that epguard's programs have dropped.
+    fn dropped(&self) -> u64 {
+        let counters = Counters::read(&self.workdir.pins().join("epguard"));
+        counters.unwrap().with_outcome(Outcome::Dropped)
+    }
+
+    fn xdp(&self) -> BorrowedFd<'_> {
+        let program = self.epguard.datapath.ebpf.program("epguard_xdp").unwrap();
+        program.fd().unwrap().as_fd()
+    }
+}
