@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 mod bpf;
-mod datapath;
 mod node;
 mod packet;
 mod programs;

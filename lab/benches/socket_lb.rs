@@ -3,12 +3,12 @@
 //! A pod calls another pod of its node. The lab's load balancer translates the Service's IP. Each row has a node, programs and maps
 //! of its own. One thread calls; the kernel serves its calls on the same processor, mostly before they return.
 
-use super::datapath::{Epguard, deny};
-use epguard::kernel::datapath::{Datapath, find_cgroup2};
-use epguard_common::Mode;
+use epguard::kernel::datapath::find_cgroup2;
+use epguard_common::{Mode, ServiceNumber};
 use epguard_core::state::Tables;
 use epguard_lab::figures::{Row, Table, in_turns};
 use epguard_lab::net::{SocketRoot, Topology, TopologyOptions};
+use epguard_lab::programs::{Programs, deny, number};
 use epguard_lab::proxy::{Frontend, Protocol, ServiceRule};
 use epguard_lab::scenario::workdir::Workdir;
 use epguard_lab::socket_lb::SocketLb;
@@ -66,7 +66,7 @@ struct Node {
     tcp: TcpListener,
     udp: UdpSocket,
     to: SockAddr,
-    _epguard: Option<Epguard>,
+    _epguard: Option<Programs>,
     _lb: Option<SocketLb>,
     lab: Topology,
     cgroup: PathBuf,
@@ -96,13 +96,13 @@ impl Node {
             lb.program(&[Protocol::Tcp, Protocol::Udp].map(rule)).unwrap();
             (VIP, Some(lb))
         };
-        let load = |denials| load_epguard(&lab, &workdir.pins().join("epguard"), root.path(), denials);
+        let load = |denials| load_epguard(&lab, root.path(), denials);
         let epguard = match beside {
             Beside::Nothing | Beside::LoadBalancer => None,
             Beside::Sockets(denials) => Some(load(denials)),
             Beside::Everything(denials) => {
                 let mut epguard = load(denials);
-                epguard.hook();
+                epguard.hook().unwrap();
                 Some(epguard)
             }
         };
@@ -138,19 +138,21 @@ impl Node {
 
 /// Hooks the sockets below this root, where a load balancer is already. The denied endpoints are of the Service that is called, but
 /// not the one that serves.
-fn load_epguard(lab: &Topology, pins: &Path, root: &Path, denials: u16) -> Epguard {
-    let interfaces = PODS.map(|(pod, _)| lab.pod(pod).unwrap().host_ifname.clone());
-    let with_cgroup = |datapath: Datapath| datapath.with_cgroup(Some(root.to_owned()));
-    let mut epguard = Epguard::load(lab.netns("node-a").unwrap(), pins, interfaces.into(), with_cgroup);
+fn load_epguard(lab: &Topology, root: &Path, denials: u16) -> Programs {
+    let node = lab.netns("node-a").unwrap();
+    let mut epguard = Programs::load(node, |datapath| Ok(datapath.with_cgroup(Some(root.into())))).unwrap();
     let hooked = (0..2).any(|_| epguard.datapath.follow_socket_lb().unwrap());
     assert!(hooked, "{:?}", epguard.datapath.socket_lb());
     epguard.writer.view.judge_by_socket(true, true).unwrap();
-    let mut tables = Tables::default();
+    let (mut tables, service) = (Tables::default(), ServiceNumber { number: 1 });
     for host in 0..denials {
         let [high, low] = host.to_be_bytes();
-        deny(&mut tables, 1, VIP, SocketAddrV4::new(Ipv4Addr::new(10, 245, high, low), 8080));
+        deny(&mut tables, service, SocketAddr::from(([10, 245, high, low], 8080)));
+        number(&mut tables, service, VIP.into());
     }
-    epguard.install(Mode::Enforce, &tables);
+    epguard.set_mode(Mode::Enforce).unwrap();
+    epguard.writer.install(&tables).unwrap();
+    epguard.writer.sweep_flows().unwrap();
     epguard
 }
 

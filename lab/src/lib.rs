@@ -12,6 +12,7 @@ pub mod neighbour;
 pub mod net;
 mod object;
 pub mod process;
+pub mod programs;
 pub mod proxy;
 pub mod replay;
 pub mod scenario;

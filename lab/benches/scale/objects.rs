@@ -76,7 +76,7 @@ impl Objects {
         let mut object = self.node.clone();
         object["metadata"]["name"] = name.as_str().into();
         // `World` has made the first one; the API server gives each its UID.
-        object["metadata"]["uid"].take();
+        object["metadata"].as_object_mut().unwrap().remove("uid");
         object["metadata"]["labels"]["kubernetes.io/hostname"] = name.into();
         object["spec"]["podCIDR"] = range.as_str().into();
         object["spec"]["podCIDRs"] = json!([range]);

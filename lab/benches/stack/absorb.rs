@@ -132,11 +132,11 @@ impl Generator {
     /// Sends this many packets to the next destination.
     fn send(&mut self, stage: &Stage, packets: u32) {
         let program = if stage.now == Setup::Xdp { stage.xdp() } else { self.passing.as_fd() };
-        let (uplink, _) = stage.epguard.interfaces.last().unwrap();
+        let (uplink, _) = stage.epguard.uplink();
         // The kernel uses a frame again as the node has left it. After DNAT it would go elsewhere.
         let at_once = if self.stays { packets } else { bpf::FRAMES };
         for begun in (0..packets).step_by(at_once as usize) {
-            bpf::receive(program, *uplink, &self.frames[self.next], at_once.min(packets - begun));
+            bpf::receive(program, uplink, &self.frames[self.next], at_once.min(packets - begun));
         }
         self.next = (self.next + 1) % self.frames.len();
     }

@@ -9,15 +9,12 @@ mod filters;
 mod loads;
 mod stale;
 
-use super::datapath::Epguard;
 use bed::{Bed, REUSED, STALE_SERVICE};
-use epguard::kernel::conntrack::entry_at;
 use epguard::kernel::datapath::Xdp;
 use epguard_common::{Mode, Outcome};
 use epguard_core::state::Tables;
 use epguard_lab::figures::{Row, Table, in_turns};
-use epguard_lab::scenario::counters::Counters;
-use epguard_lab::scenario::workdir::Workdir;
+use epguard_lab::programs::Programs;
 use filters::Filter;
 use loads::Load;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -69,28 +66,24 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
 /// A node that has one setup at a time.
 struct Stage {
     bed: Bed,
-    epguard: Epguard,
+    epguard: Programs,
     stale: Tables,
     now: Setup,
-    workdir: Workdir,
 }
 
 impl Stage {
     fn new() -> Self {
-        let (bed, workdir) = (Bed::new(), Workdir::new().unwrap());
-        let pins = workdir.pins().join("epguard");
-        let prepare = |datapath: epguard::kernel::datapath::Datapath| datapath.with_xdp(Xdp::Driver).unwrap();
-        let mut epguard = Epguard::load(bed.node(), &pins, bed.interfaces(), prepare);
-        epguard.writer.view.change(|view| view.entry_at = entry_at().unwrap().unwrap()).unwrap();
-        let stale = stale::tables(&[(STALE_SERVICE, REUSED)]);
-        Self { bed, epguard, stale, now: Setup::Nothing, workdir }
+        let bed = Bed::new();
+        let epguard = Programs::load(bed.node(), |datapath| datapath.with_xdp(Xdp::Driver)).unwrap();
+        let stale = stale::tables((STALE_SERVICE, REUSED));
+        Self { bed, epguard, stale, now: Setup::Nothing }
     }
 
     /// Changes the node to this setup.
     fn set(&mut self, setup: Setup) {
         match self.now {
             Setup::Nothing => {}
-            Setup::Idle | Setup::Active(_) | Setup::Xdp => self.epguard.unhook(),
+            Setup::Idle | Setup::Active(_) | Setup::Xdp => self.epguard.unhook().unwrap(),
             Setup::Filter(filter) => filter.remove(&self.bed),
         }
         match setup {
@@ -99,7 +92,9 @@ impl Stage {
             Setup::Active(mode) => self.hook(mode, &self.stale.clone()),
             Setup::Xdp => {
                 self.hook(Mode::Enforce, &self.stale.clone());
-                self.epguard.hook_xdp();
+                let (ifindex, name) = self.epguard.uplink();
+                let hook = || self.epguard.datapath.hook_xdp(ifindex, &name).map(drop);
+                self.bed.node().run(hook).unwrap().unwrap();
             }
             Setup::Filter(filter @ Filter::NftablesForward) => filter.add(&self.bed, &[*REUSED.ip()]),
             Setup::Filter(filter) => filter.add(&self.bed, &[]),
@@ -108,14 +103,16 @@ impl Stage {
     }
 
     fn hook(&mut self, mode: Mode, tables: &Tables) {
-        self.epguard.install(mode, tables);
-        self.epguard.hook();
+        self.epguard.set_mode(mode).unwrap();
+        self.epguard.writer.install(tables).unwrap();
+        // As the agent does: until then redirected flows of an earlier agent may go on, and each packet is judged.
+        self.epguard.writer.sweep_flows().unwrap();
+        self.epguard.hook().unwrap();
     }
 
     /// Packets that epguard's programs have dropped.
     fn dropped(&self) -> u64 {
-        let counters = Counters::read(&self.workdir.pins().join("epguard"));
-        counters.unwrap().with_outcome(Outcome::Dropped)
+        self.epguard.packets(&[Outcome::Dropped]).unwrap()
     }
 
     fn xdp(&self) -> BorrowedFd<'_> {

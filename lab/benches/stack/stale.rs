@@ -1,9 +1,9 @@
 //! The stale IPs: 1,000 orphan IPs, and 1,000 suspects behind 20 Services. The measured traffic uses none of them.
 
-use crate::datapath::deny;
-use epguard_common::{Addr, Gate, Mode, Uid, bucket};
+use epguard_common::{Addr, Gate, Mode, ServiceNumber, Uid, bucket};
 use epguard_core::state::{OrphanIp, Tables};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use epguard_lab::programs;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 /// The range of the orphan IPs. The node has a blackhole route for it, as Calico has for a node's blocks.
 pub(crate) const ORPHANS: &str = "10.245.0.0/16";
@@ -25,20 +25,21 @@ pub(crate) fn all() -> Vec<Ipv4Addr> {
     (0..1_000).flat_map(|number| [orphan(number), suspect(number)]).collect()
 }
 
-/// The same addresses, for epguard. `more` are further denied pairs of a Service and an endpoint.
-pub(crate) fn tables(more: &[(SocketAddrV4, SocketAddrV4)]) -> Tables {
+/// The same addresses, for epguard. `denied` is a further pair of a Service and an endpoint.
+pub(crate) fn tables(denied: (SocketAddrV4, SocketAddrV4)) -> Tables {
     let mut tables = Tables::default();
     for number in 0..1_000 {
         let orphan_ip = OrphanIp { dead: Uid { octets: [7; 16] }, mode: Mode::Enforce, lifted: None };
         tables.terminated.insert(addr(orphan(number)), orphan_ip);
         let [_, of] = (number % 20).to_be_bytes();
-        let vip = SocketAddrV4::new(Ipv4Addr::new(10, 96, 1, of), 80);
-        let endpoint = SocketAddrV4::new(suspect(number), 8080);
-        deny(&mut tables, 1 + u32::from(of), vip, endpoint);
+        let service = ServiceNumber { number: 1 + u32::from(of) };
+        programs::number(&mut tables, service, SocketAddr::from(([10, 96, 1, of], 80)));
+        programs::deny(&mut tables, service, SocketAddr::from((suspect(number), 8080)));
     }
-    for (number, (vip, endpoint)) in (21..).zip(more) {
-        deny(&mut tables, number, *vip, *endpoint);
-    }
+    let (vip, endpoint) = denied;
+    let service = ServiceNumber { number: 21 };
+    programs::number(&mut tables, service, vip.into());
+    programs::deny(&mut tables, service, endpoint.into());
     tables
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn in_mode(
     mode: Mode,
     shoot: impl FnOnce(&mut World) -> [u64; 3],
 ) -> Figures {
-    world.hooks.set_mode(mode);
+    world.hooks.set_mode(mode).unwrap();
     let before = world.figures();
     let aimed = shoot(world);
     let figures = settled(world, &before, aimed, mode);

@@ -4,7 +4,6 @@
 //! independently of epguard: by the destination that its sender used, repeated in the datagram itself.
 
 pub mod figures;
-pub mod hooks;
 mod node;
 mod pods;
 mod proxies;

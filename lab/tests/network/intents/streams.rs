@@ -46,7 +46,7 @@ pub(crate) fn stream(world: &World, host: &str, port: u16, to: SocketAddr, lengt
 /// Connects to each aim from one source port, twice in both modes; every packet of each is judged alike.
 fn each(world: &mut World, case: &str, host: &str, address: fn(&World, Aim) -> SocketAddr, length: usize) {
     for mode in [Mode::Observe, Mode::Enforce] {
-        world.hooks.set_mode(mode);
+        world.hooks.set_mode(mode).unwrap();
         let rounds = [(45_000, AIMS), (46_000, [Other, Denied, Direct])];
         for (port, aim) in
             rounds.into_iter().flat_map(|(port, aims)| aims.map(|aim| (port + mode as u16, aim)))

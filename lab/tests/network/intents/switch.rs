@@ -14,7 +14,7 @@ const STEP: Duration = Duration::from_millis(25);
 
 /// Datagrams that were observed, were dropped, and arrived so far.
 fn counted(world: &World) -> [u64; 3] {
-    let packets = |outcome| world.hooks.packets(&[outcome]);
+    let packets = |outcome| world.hooks.packets(&[outcome]).unwrap();
     let arrived = world.sink.arrived()[Denied as usize];
     [packets(Outcome::Observed), packets(Outcome::Dropped), arrived]
 }
@@ -28,7 +28,7 @@ fn each_datagram_is_counted_once_and_none_passes_once_enforcing_has_begun() {
     let (vip, node_port) = (world.address(Denied), world.node_port(Denied));
     let mut all = [0; 3];
     for run in 0..RUNS {
-        world.hooks.set_mode(Mode::Observe);
+        world.hooks.set_mode(Mode::Observe).unwrap();
         let before = counted(&world);
         let callers = [
             (world.socket("shop/client"), vip),
@@ -51,7 +51,7 @@ fn each_datagram_is_counted_once_and_none_passes_once_enforcing_has_begun() {
                 })
             });
             sleep(STEP);
-            world.hooks.set_mode(Mode::Enforce);
+            world.hooks.set_mode(Mode::Enforce).unwrap();
             // A datagram that was at the hook just then may pass.
             sleep(STEP);
             let early = counted(&world);

@@ -2,8 +2,9 @@
 
 use super::figures::{AIMS, Figures, in_both_modes, interleaved, send_all};
 use super::pods::BRIDGE;
-use super::world::{Plan, S, UDP, World, deny, node_ip, suspect};
+use super::world::{Plan, S, World, node_ip};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
+use epguard_lab::programs::deny;
 use epguard_lab::proxy::ProxyOptions;
 
 const VXLAN_PORT: u16 = 8472;
@@ -12,9 +13,8 @@ const VXLAN_PORT: u16 = 8472;
 fn with_a_trap(options: TopologyOptions, masquerade_all: bool, ipv6: bool) -> World {
     let mut world = World::new(Plan { options, proxy: ProxyOptions { masquerade_all }, ipv6, remote: true });
     let far_end = node_ip(&world.lab, "node-b", false);
-    suspect(&mut world.tables, far_end);
-    deny(&mut world.tables, S, far_end, VXLAN_PORT, UDP);
-    world.hooks.install(&world.tables);
+    deny(&mut world.tables, S, (far_end, VXLAN_PORT).into());
+    world.hooks.writer.install(&world.tables).unwrap();
     world
 }
 

@@ -66,10 +66,10 @@ fn datagrams_that_wait_when_the_denial_begins_are_denied_when_they_leave() {
         let aims = [Denied, Other, Direct, Denied];
         let case = format!("neighbour pending, denied later, {host}");
         let figures = in_mode(&mut world, &case, Mode::Enforce, |world| {
-            world.hooks.install(&Tables::default());
+            world.hooks.writer.install(&Tables::default()).unwrap();
             while_deaf(world, |world| {
                 let aimed = send_all(world, &socket, &aims, 64);
-                world.hooks.install(&world.tables);
+                world.hooks.writer.install(&world.tables).unwrap();
                 aimed
             })
         });

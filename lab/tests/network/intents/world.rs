@@ -3,13 +3,11 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use super::figures::{Aim, Denied, Direct, Figures, Other};
-use super::hooks::Hooks;
 use super::sink::Sink;
-use epguard_common::{
-    Action, Addr, Denial, DenialKey, Mode, Outcome, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
-};
+use epguard_common::{Outcome, ServiceNumber};
 use epguard_core::state::Tables;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
+use epguard_lab::programs::{Programs, deny, number};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
 
 /// The port that pod X serves, and that both Services lead to.
@@ -19,8 +17,6 @@ const NODE_PORTS: [u16; 2] = [30081, 30082];
 pub(crate) const S: ServiceNumber = ServiceNumber { number: 1 };
 /// The other Service.
 pub(crate) const T: ServiceNumber = ServiceNumber { number: 2 };
-pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
 
 /// Setup of the cluster.
 #[derive(Clone, Copy, Default)]
@@ -35,7 +31,7 @@ pub(crate) struct Plan {
 /// The running cluster.
 pub(crate) struct World {
     pub(crate) lab: Topology,
-    pub(crate) hooks: Hooks,
+    pub(crate) hooks: Programs,
     pub(crate) sink: Sink,
     pub(crate) ipv6: bool,
     pub(crate) tables: Tables,
@@ -54,9 +50,10 @@ impl World {
         let sink = Sink::start(&lab.add_pod(node, "bank/x", &[x]).unwrap().netns, PORT);
         let proxy = Proxy::new(lab.netns("node-a").unwrap(), plan.proxy);
         proxy.program(&rules(plan.ipv6, x)).unwrap();
-        let mut hooks = Hooks::attach(lab.netns("node-a").unwrap());
+        let mut hooks = Programs::load(lab.netns("node-a").unwrap(), Ok).unwrap();
+        hooks.hook().unwrap();
         let tables = tables(&lab, plan.ipv6, x);
-        hooks.install(&tables);
+        hooks.writer.install(&tables).unwrap();
         Self { lab, hooks, sink, ipv6: plan.ipv6, tables, x }
     }
 
@@ -92,10 +89,10 @@ impl World {
         Figures {
             aimed: [0; 3],
             arrived: self.sink.arrived(),
-            denied: self.hooks.packets(&[Outcome::Observed, Outcome::Dropped]),
-            no_intent: self.hooks.packets(&[Outcome::NoIntent]),
-            no_connection: self.hooks.packets(&[Outcome::NoConnection]),
-            not_denied: self.hooks.packets(&[Outcome::NotDenied]),
+            denied: self.hooks.packets(&[Outcome::Observed, Outcome::Dropped]).unwrap(),
+            no_intent: self.hooks.packets(&[Outcome::NoIntent]).unwrap(),
+            no_connection: self.hooks.packets(&[Outcome::NoConnection]).unwrap(),
+            not_denied: self.hooks.packets(&[Outcome::NotDenied]).unwrap(),
         }
     }
 
@@ -155,43 +152,16 @@ pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
     [Denied, Other].iter().flat_map(|service| protocols.map(|p| rule((*service, p)))).collect()
 }
 
-/// Denies Service S its endpoint X. Service T has another denial, so that it has a number, too.
+/// Denies Service S its endpoint X. Service T has a number, too, as if another endpoint were denied.
 fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     let mut tables = Tables::default();
-    suspect(&mut tables, x);
-    for protocol in [TCP, UDP] {
-        deny(&mut tables, S, x, PORT, protocol);
-        for (service, number) in [(Denied, S), (Other, T)] {
-            let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
-            for address in [vip(ipv6, service), node_port] {
-                let (addr, port) = (Addr::from(address.ip()), address.port());
-                tables.services.insert(Vip { addr, port, protocol, reserved: 0 }, number);
-            }
-        }
+    deny(&mut tables, S, SocketAddr::new(x, PORT));
+    for (service, of) in [(Denied, S), (Other, T)] {
+        let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
+        number(&mut tables, of, vip(ipv6, service));
+        number(&mut tables, of, node_port);
     }
     tables
-}
-
-/// Makes the datapath check packets to this address.
-pub(crate) fn suspect(tables: &mut Tables, ip: IpAddr) {
-    let flags = Suspect::DENIED;
-    tables.suspects.insert(ip.into(), Suspect { flags, ..Suspect::default() });
-}
-
-/// Denies a Service an endpoint.
-pub(crate) fn deny(tables: &mut Tables, service: ServiceNumber, ip: IpAddr, port: u16, protocol: u8) {
-    let key = DenialKey::new(ip.into(), service, port, protocol);
-    let denial = Denial {
-        dead_uid: Uid::default(),
-        owner_uid: Uid::default(),
-        boot_id: Uid::default(),
-        reason: Reason::Reused,
-        uid_state: UidState::Dead,
-        mode: Mode::Enforce,
-        held: 0,
-        action: Action::Unset,
-    };
-    tables.denied.insert(key, denial);
 }
 
 /// Both address families, with everything else equal.

@@ -31,7 +31,7 @@ pub(crate) fn drop_all(world: &mut World) {
 pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
     let actions = ReasonActions::all(action);
     world.hooks.writer.config.change(|config| Config { actions, limits, ..config }).unwrap();
-    world.hooks.set_mode(Mode::Enforce);
+    world.hooks.set_mode(Mode::Enforce).unwrap();
 }
 
 /// Removes all endpoints from the proxy's rules.
@@ -82,7 +82,7 @@ pub(crate) fn calls_of(
 
 /// Number of packets answered so far.
 pub(crate) fn rejected(world: &World) -> u64 {
-    world.hooks.packets(&[Counted::Rejected])
+    world.hooks.packets(&[Counted::Rejected]).unwrap()
 }
 
 /// Makes `node-a` count incoming packets that conntrack cannot place; its own statistics also count packets that it

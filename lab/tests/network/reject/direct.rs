@@ -15,7 +15,7 @@ use epguard_lab::traffic::Outcome;
 fn terminated(world: &mut World, ip: Addr) {
     let vacant = OrphanIp { dead: Uid { octets: [0xdd; 16] }, mode: Mode::Enforce, lifted: None };
     world.tables.terminated.insert(ip, vacant);
-    world.hooks.install(&world.tables);
+    world.hooks.writer.install(&world.tables).unwrap();
 }
 
 /// A pod and a host outside get their answers from the ingress hook, straight back.
@@ -38,7 +38,7 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
                 assert_eq!(faults(&world, client), before);
             }
         }
-        assert_eq!(world.hooks.packets(&[Counted::Lifted]), 0);
+        assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
         assert_eq!(rejected(&world), 1000);
     });
 }
@@ -59,7 +59,7 @@ fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
                 assert_eq!(seen.outcomes, [Outcome::Refused], "{client}");
             }
         }
-        assert_eq!(world.hooks.packets(&[Counted::Lifted]), 0);
+        assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
         assert_eq!(rejected(&world), 1000);
         let seen =
             calls(&world, "shop/client", Protocol::Tcp, SocketAddr::new(ip, PORT), 3, Duration::from_secs(2));

@@ -60,8 +60,8 @@ struct Seen {
 fn settled(world: &World) -> Seen {
     let count = || Seen {
         rejected: rejected(world),
-        dropped: world.hooks.packets(&[Outcome::Dropped]),
-        suppressed: world.hooks.packets(&[Outcome::AnswerSuppressed]),
+        dropped: world.hooks.packets(&[Outcome::Dropped]).unwrap(),
+        suppressed: world.hooks.packets(&[Outcome::AnswerSuppressed]).unwrap(),
         resets: entered(world, "shop/client"),
         arrived: entered(world, "bank/x"),
     };

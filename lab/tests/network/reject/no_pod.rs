@@ -39,7 +39,7 @@ fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
         for ipv6 in [false, true] {
             let mut world = World::new(Plan { ipv6, ..plan });
             world.lab.remove_pod("bank/x").unwrap();
-            world.hooks.set_mode(Mode::Off);
+            world.hooks.set_mode(Mode::Off).unwrap();
             let without = all_at_once(&world);
             reject(&mut world);
             // Calls that wait for a neighbour run at the same time.

@@ -10,7 +10,7 @@ use super::world::{Plan, World, on_both_families};
 use epguard_common::Mode;
 
 fn connected(world: &mut World, client: &str) -> TcpStream {
-    world.hooks.set_mode(Mode::Observe);
+    world.hooks.set_mode(Mode::Observe).unwrap();
     let to = world.address(Denied);
     let stream = world.netns(client).run(|| TcpStream::connect(to)).unwrap().unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
