@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     let Some(job) = job else { return };
                     let start = Instant::now();
                     let (scenario, hooks) = (job.scenario, args.hooks.as_deref());
-                    let told = tell(&mut Silent, scenario, job.variant, hooks, args.keep);
+                    let told = tell(&mut Silent, scenario, job.variant, hooks, args.keep).map(drop);
                     let _ = results.send((job, told, start.elapsed()));
                 }
             });

@@ -27,5 +27,5 @@ pub mod workdir;
 
 pub use cli::{Args, run};
 pub use load::{load, parse};
-pub use present::Presenter;
+pub use present::{Presenter, Silent};
 pub use tell::tell;

@@ -45,15 +45,15 @@ struct Run<'a> {
     stage: Stage,
 }
 
-/// Runs the story from the beginning, with `--hooks` of the agent if given, and shows it to a presenter. With `keep` its directory
-/// and maps stay after a failure.
+/// Runs the story from the beginning, with `--hooks` of the agent if given, and shows it to a presenter. Returns the stage as the
+/// last step has left it. With `keep` its directory and maps stay after a failure.
 pub fn tell(
     presenter: &mut dyn Presenter,
     scenario: &Scenario,
     variant: Variant,
     hooks: Option<&str>,
     keep: bool,
-) -> Result<(), Box<Failure>> {
+) -> Result<Stage, Box<Failure>> {
     let unprepared = |error| Box::new(Failure { line: None, error, evidence: String::new() });
     let mut run = Run {
         scenario,
@@ -69,13 +69,12 @@ pub fn tell(
         told =
             told.and_then(|()| run.step(&step.value).map_err(|error| (Some(step.referenced.line()), error)));
     }
-    told.map_err(|(line, error)| {
-        let evidence = run.evidence();
-        if keep {
-            run.stage.workdir.keep();
-        }
-        Box::new(Failure { line, error, evidence })
-    })
+    let Err((line, error)) = told else { return Ok(run.stage) };
+    let evidence = run.evidence();
+    if keep {
+        run.stage.workdir.keep();
+    }
+    Err(Box::new(Failure { line, error, evidence }))
 }
 
 impl<'a> Run<'a> {

@@ -8,3 +8,4 @@ mod links;
 mod lives;
 mod quickstart;
 mod redirected;
+mod stage;

@@ -2,7 +2,8 @@
 
 mod rig;
 
-use rig::{SERVICES, audit, command, connect, endpoint, fall_behind, node, stage, v4, v6, vip};
+use crate::stage::{netns, vip};
+use rig::{SERVICES, audit, command, connect, endpoint, fall_behind, stage, v4, v6};
 use serde_json::Value;
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
@@ -16,9 +17,9 @@ fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
             |name: &str, value| std::fs::write(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), value);
         // Flows to a removed server stay for the whole test.
         for (name, value) in [("tcp_timeout_close_wait", "600"), ("tcp_timeout_fin_wait", "600")] {
-            node(&stage).run(|| set(name, value)).unwrap().unwrap();
+            netns(&stage, "node-a").run(|| set(name, value)).unwrap().unwrap();
         }
-        let to = SERVICES.map(|(service, _)| vip(&stage, service));
+        let to = SERVICES.map(|service| vip(&stage, service));
         let _flows = to.map(|vip| connect(&stage, vip));
         let _cached = connect(&stage, endpoint(&stage, "gone"));
         assert_eq!(audit(&stage), (0, CLEAN.to_owned()));

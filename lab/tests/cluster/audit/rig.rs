@@ -1,19 +1,14 @@
 //! A node whose flows are behind the API, and `epguard audit` on it.
 
-use epguard_lab::net::NetNs;
-use epguard_lab::scenario::format::{Condition, Family, PodEvent, Runs};
+use crate::stage::{PATIENCE, ip, netns, stage_as, until};
+use epguard_lab::scenario::format::{Family, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
 use serde_json::json;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 const STORY: &str = "
-id: audit
-title: t
-must: m
 agent: {mode: enforce}
 pods:
   web: {is: old/web-1, ip: X, labels: {app: web}}
@@ -27,11 +22,12 @@ services:
   old/late: {selector: {app: late}}
   ok/api: {selector: {app: api}}
 steps:
+  - pods: [web starts, gone starts, late starts, api starts]
+  - slices: {old/web: {web: ready}, old/gone: {gone: ready}, old/late: {late: ready}, ok/api: {api: ready}}
   - proxy: sync
 ";
 
-pub(crate) const SERVICES: [(&str, &str); 4] =
-    [("old/web", "web"), ("old/gone", "gone"), ("old/late", "late"), ("ok/api", "api")];
+pub(crate) const SERVICES: [&str; 4] = ["old/web", "old/gone", "old/late", "ok/api"];
 
 pub(crate) fn v4() -> Variant {
     Variant::all(&Runs::default()).remove(0)
@@ -42,16 +38,7 @@ pub(crate) fn v6() -> Variant {
 }
 
 pub(crate) fn stage(variant: Variant) -> Stage {
-    let scenario = epguard_lab::scenario::parse(STORY, "audit").unwrap();
-    let mut stage = Stage::new(&scenario, variant, None).unwrap();
-    for (service, pod) in SERVICES {
-        stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
-        let ready = [(pod.to_owned(), Condition::Ready)].into();
-        stage.cluster.set_slice(service, &ready).unwrap();
-    }
-    stage.cluster.sync_proxy().unwrap();
-    stage.catch_up().unwrap();
-    stage
+    stage_as(STORY, variant)
 }
 
 /// Pods end, and neither slices nor rules follow.
@@ -66,33 +53,20 @@ pub(crate) fn fall_behind(stage: &mut Stage) {
     }
     stage.catch_up().unwrap();
     // gone's IP becomes an orphan IP only after a check of the node's neighbours and routes.
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while stage.agent.dump().unwrap()["terminated"] == json!([]) {
-        assert!(Instant::now() < deadline, "nothing is terminated");
-        sleep(Duration::from_millis(10));
-    }
-}
-
-pub(crate) fn node(stage: &Stage) -> &NetNs {
-    &stage.cluster.topology.node("node-a").unwrap().netns
-}
-
-pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
-    SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
+    until("an IP is terminated", || stage.agent.dump().unwrap()["terminated"] != json!([]));
 }
 
 pub(crate) fn endpoint(stage: &Stage, pod: &str) -> SocketAddr {
-    SocketAddr::new(stage.cluster.names.pod(pod).unwrap().ip, 8080)
+    SocketAddr::new(ip(stage, pod), 8080)
 }
 
 pub(crate) fn connect(stage: &Stage, to: SocketAddr) -> TcpStream {
-    let client = &stage.cluster.topology.pod("client").unwrap().netns;
-    let stream = client.run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1)));
+    let stream = netns(stage, "client").run(|| TcpStream::connect_timeout(&to, PATIENCE));
     stream.unwrap().unwrap()
 }
 
 pub(crate) fn command(stage: &Stage, arguments: &[&str]) -> Command {
-    let mut command = node(stage).command(epguard_lab::process::epguard().unwrap());
+    let mut command = netns(stage, "node-a").command(epguard_lab::process::epguard().unwrap());
     command.arg("audit").args(arguments);
     command.arg("--run-dir").arg(stage.workdir.path());
     command.arg("--pin-dir").arg(stage.agent.pin_dir());
@@ -105,7 +79,7 @@ pub(crate) fn audit(stage: &Stage) -> (i32, String) {
     let output = command(stage, &[]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     println!("{text}");
-    let client = stage.cluster.topology.pod("client").unwrap().ips[0];
+    let client = ip(stage, "client");
     let word = |word: &str| match word.rsplit_once(':') {
         Some((ip, _)) if ip.trim_matches(['[', ']']) == client.to_string() => "CLIENT".to_owned(),
         None if ["ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"].contains(&word) => {

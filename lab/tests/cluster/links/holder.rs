@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::node::{DYING, dropped, hooked_after, ip, node, stage};
 use super::pelting::{Catching, Pelting};
+use crate::stage::{netns, until};
 use epguard_lab::net::{Cni, NetNs};
 use epguard_lab::scenario::format::PodEvent;
 use epguard_lab::scenario::stage::Stage;
@@ -21,9 +22,8 @@ const IN_A_ROW: u64 = 200;
 fn a_holder_whose_veth_is_made_again_or_renamed_is_never_denied() {
     let mut stage = stage(Cni::Ptp);
     let (node, pod) = (node(&stage), NetNs::new("holder").unwrap());
-    let x = stage.cluster.names.pod("A0").unwrap().ip;
-    let far = stage.cluster.topology.pod("far").unwrap().netns.clone();
-    let pelting = Pelting::start(&far, SocketAddr::new(x, PORT), Duration::from_micros(500));
+    let x = crate::stage::ip(&stage, "A0");
+    let pelting = Pelting::start(netns(&stage, "far"), SocketAddr::new(x, PORT), Duration::from_micros(500));
     let mut denied = 0;
     for turn in 0..DYING {
         denied += dies(&mut stage, &format!("A{turn}"));
@@ -54,12 +54,7 @@ fn dies(stage: &mut Stage, pod: &str) -> u64 {
         stage.cluster.pod_event(pod, event).unwrap();
     }
     stage.catch_up().unwrap();
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while dropped(stage) == before {
-        let log = || stage.agent.log();
-        assert!(Instant::now() < deadline, "{pod} is dead, nothing is denied: {}", log());
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until(&format!("{pod} is dead, and packets to it are denied"), || dropped(stage) > before);
     dropped(stage) - before
 }
 

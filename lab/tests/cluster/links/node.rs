@@ -1,16 +1,13 @@
 //! A node with a running agent, and its kernel's data about hooks and sockets.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard_common::{Outcome, Reason};
 use epguard_lab::net::{Cni, NetNs};
-use epguard_lab::scenario::format::{PodEvent, Runs};
+use epguard_lab::process::{cause, with_input};
 use epguard_lab::scenario::stage::Stage;
-use epguard_lab::scenario::variant::Variant;
 
 /// The pods that die on X, one after the other.
 pub(crate) const DYING: usize = 10;
@@ -21,32 +18,20 @@ pub(crate) fn stage(cni: Cni) -> Stage {
     for number in 0..DYING {
         let _ = writeln!(pods, "  A{number}: {{is: old/a-{number}, ip: X}}");
     }
-    let story = format!(
-        "id: links\ntitle: t\nmust: m\nagent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
-    );
-    let runs = Runs { cni: vec![cni], ..Runs::default() };
-    let scenario = epguard_lab::scenario::parse(&story, "links").unwrap();
-    let mut stage = Stage::new(&scenario, Variant::all(&runs).remove(0), None).unwrap();
-    stage.cluster.pod_event("far", PodEvent::Starts).unwrap();
-    stage.catch_up().unwrap();
-    stage
+    crate::stage::stage(&format!(
+        "runs: {{cni: [{cni}]}}\nagent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
+    ))
 }
 
 /// The agent's node.
 pub(crate) fn node(stage: &Stage) -> NetNs {
-    stage.cluster.topology.node("node-a").unwrap().netns.clone()
+    crate::stage::netns(stage, "node-a").clone()
 }
 
 /// Runs lines of `ip -batch`.
 pub(crate) fn ip(netns: &NetNs, lines: &[String]) {
-    let mut command = netns.command("ip");
-    let mut ip = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-    let batch = lines.iter().fold(String::new(), |mut batch, line| {
-        let _ = writeln!(batch, "{line}");
-        batch
-    });
-    ip.stdin.take().unwrap().write_all(batch.as_bytes()).unwrap();
-    assert!(ip.wait().unwrap().success(), "{batch}");
+    let done = with_input(netns.command("ip").args(["-batch", "-"]), &lines.join("\n"), "iproute2").unwrap();
+    assert!(done.status.success(), "{lines:?}: {}", cause(&done));
 }
 
 /// Whether both hooks are there; false without such an interface.
@@ -72,7 +57,7 @@ fn has_hooks(link: &str) -> bool {
     [TcAttachType::Ingress, TcAttachType::Egress].into_iter().all(at)
 }
 
-/// Prints the figures; `cargo xtask bench` shows them.
+/// Prints the figures.
 pub(crate) fn report(what: &str, mut figures: Vec<Duration>) {
     figures.sort();
     let (median, worst) = (figures[figures.len() / 2], figures[figures.len() - 1]);

@@ -4,39 +4,26 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::stage::{ip, netns, stage, until};
 use epguard_common::{Outcome, Reason};
-use epguard_lab::scenario::format::{PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
-use epguard_lab::scenario::variant::Variant;
 use epguard_lab::traffic::{Client, Forged};
 
 const STORY: &str = "
-id: forged
-title: t
-must: m
 agent: {mode: enforce}
 pods:
   A: {is: old/a, ip: X}
   D: {is: old/d, ip: Y}
   evil: {is: evil/pod}
 steps:
-  - pods: [evil starts]
+  - pods: [evil starts, A starts, D starts, A fails, D fails]
 ";
-const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn forged_packets_of_an_orphan_ip_lift_no_other_protection() {
-    let scenario = epguard_lab::scenario::parse(STORY, "forged").unwrap();
-    let mut stage = Stage::new(&scenario, Variant::all(&Runs::default()).remove(0), None).unwrap();
-    for pod in ["evil", "A", "D"] {
-        stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
-    }
-    for pod in ["A", "D"] {
-        stage.cluster.pod_event(pod, PodEvent::Fails).unwrap();
-    }
-    stage.catch_up().unwrap();
-    let [x, y] = ["A", "D"].map(|pod| stage.cluster.names.pod(pod).unwrap().ip);
+    let mut stage = stage(STORY);
+    let [x, y] = ["A", "D"].map(|pod| ip(&stage, pod));
     let is_denied = |stage: &Stage, ip: IpAddr| {
         let before = stage.counters().unwrap();
         send(stage, ip);
@@ -82,29 +69,17 @@ fn assert_unharmed(stage: &Stage) {
 }
 
 fn send(stage: &Stage, ip: IpAddr) {
-    let client = &stage.cluster.topology.pod("client").unwrap().netns;
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let socket = client.run(|| UdpSocket::bind(any)).unwrap().unwrap();
+    let socket = netns(stage, "client").run(|| UdpSocket::bind(any)).unwrap().unwrap();
     socket.send_to(b"datagram", (ip, 9)).unwrap();
 }
 
 /// From the pod `evil`, with the orphan IP as its source.
-fn forge(stage: &Stage, ip: IpAddr) {
-    let evil = &stage.cluster.topology.pod("evil").unwrap().netns;
-    let victim = stage.cluster.names.pod("client").unwrap().ip;
-    let (IpAddr::V4(from), IpAddr::V4(to)) = (ip, victim) else {
+fn forge(stage: &Stage, source: IpAddr) {
+    let (IpAddr::V4(from), IpAddr::V4(to)) = (source, ip(stage, "client")) else {
         panic!("the first variant is IPv4");
     };
     let forged =
         Forged { from: SocketAddrV4::new(from, 9), to: SocketAddrV4::new(to, 9), flags: 2, acknowledges: 0 };
-    Client::new(evil).forge([forged]).unwrap();
-}
-
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not {what}");
-        sleep(Duration::from_millis(10));
-    }
+    Client::new(netns(stage, "evil")).forge([forged]).unwrap();
 }

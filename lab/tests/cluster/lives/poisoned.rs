@@ -6,17 +6,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
+use crate::stage::{PATIENCE, ip, netns, vip};
 use epguard::shared::status;
 use epguard_lab::api::{Lie, Poison};
-use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::format::Condition;
 use epguard_lab::scenario::stage::Stage;
-use epguard_lab::scenario::variant::Variant;
 
 /// A's only replica died and B has its IP (#109414); the others live. No lease ends while a busy machine starts an agent.
 const STORY: &str = "
-id: poisoned
-title: a list reports every pod Failed
-must: hold
 agent: {mode: enforce, enforce-retired: true, lease: 60, max-view-age: 300}
 pods:
   A: {is: old/web, ip: X, labels: {app: web}}
@@ -35,7 +32,14 @@ services:
   mid/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
   big/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
 steps:
+  - pods: [A starts, S1 starts, M1 starts, M2 starts, L1 starts, L2 starts, L3 starts, L4 starts, L5 starts]
+  - slices:
+      old/web: {A: ready}
+      small/web: {S1: ready}
+      mid/web: {M1: ready, M2: ready}
+      big/web: {L1: ready, L2: ready, L3: ready, L4: ready, L5: ready}
   - proxy: sync
+  - pods: [A fails, B starts]
 ";
 const LIVING: [(&str, &[&str]); 3] =
     [("small/web", &["S1"]), ("mid/web", &["M1", "M2"]), ("big/web", &["L1", "L2", "L3", "L4", "L5"])];
@@ -45,7 +49,6 @@ const CASES: [(bool, bool); 3] = [(true, false), (true, true), (false, false)];
 const PAUSE: Duration = Duration::from_millis(2);
 /// At most one of so many packets is sent between two parts of a list.
 const BETWEEN_PARTS: u64 = 50;
-const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
@@ -76,21 +79,7 @@ fn a_list_of_failed_pods_drops_no_packet_before_a_second_list_confirms() {
 }
 
 fn stage() -> Stage {
-    let scenario = epguard_lab::scenario::parse(STORY, "poisoned").unwrap();
-    let variant = Variant::all(&Runs::default()).remove(0);
-    let mut stage = Stage::new(&scenario, variant, None).unwrap();
-    stage.catch_up().unwrap();
-    let living = LIVING.iter().flat_map(|(_, pods)| *pods);
-    for pod in living.chain(&["A"]) {
-        stage.cluster.pod_event(pod, PodEvent::Starts).unwrap();
-    }
-    let only = [("A".to_owned(), Condition::Ready)].into();
-    stage.cluster.set_slice("old/web", &only).unwrap();
-    list(&mut stage, true);
-    stage.cluster.sync_proxy().unwrap();
-    stage.cluster.pod_event("A", PodEvent::Fails).unwrap();
-    stage.cluster.pod_event("B", PodEvent::Starts).unwrap();
-    stage.catch_up().unwrap();
+    let stage = crate::stage::stage(STORY);
     let dump = stage.agent.dump().unwrap();
     let denied = dump["denied"].as_array().unwrap();
     let only = denied.iter().all(|row| row["service"] == "old/web" && row["held"] == false);
@@ -153,7 +142,7 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
 /// Number of denied living pods, by Service.
 fn carried_out(stage: &Stage) -> BTreeMap<String, usize> {
     let mut denied = BTreeMap::new();
-    let dead = stage.cluster.names.pod("A").unwrap().ip.to_string();
+    let dead = ip(stage, "A").to_string();
     for row in stage.agent.dump().unwrap()["denied"].as_array().unwrap() {
         let service = row["service"].as_str().unwrap();
         if row["held"] == false && row["ip"] != *dead {
@@ -173,16 +162,8 @@ struct Traffic {
 
 impl Traffic {
     fn start(stage: &Stage) -> Self {
-        let client = stage.cluster.topology.pod("client").unwrap().netns.clone();
-        let send = |service: &str| {
-            let vip = stage.cluster.names.service(service).unwrap().vip;
-            Pelting::start(&client, SocketAddr::new(vip, 80), PAUSE)
-        };
-        let receive = |pod: &str| {
-            let netns = &stage.cluster.topology.pod(pod).unwrap().netns;
-            let ip = stage.cluster.names.pod(pod).unwrap().ip;
-            Catching::start(netns, SocketAddr::new(ip, 9000))
-        };
+        let send = |service: &str| Pelting::start(netns(stage, "client"), vip(stage, service), PAUSE);
+        let receive = |pod: &str| Catching::start(netns(stage, pod), SocketAddr::new(ip(stage, pod), 9000));
         let living =
             || LIVING.iter().flat_map(|(service, pods)| pods.iter().map(move |pod| (*service, *pod)));
         Self {

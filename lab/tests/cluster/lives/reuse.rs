@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::pelting::{Catching, Pelting};
+use crate::stage::{self, netns, until};
 use epguard::kernel::maps::KeyedMap;
 use epguard_common::{Addr, Outcome, Reason, Terminated};
 use epguard_lab::scenario::format::{Family, PodEvent, Runs};
@@ -52,14 +53,11 @@ fn stage(variant: Variant, runs: usize) -> Stage {
         let _ = writeln!(pods, "  A{run}: {{is: old/a-{run}, ip: X{}}}", run % 50);
         let _ = writeln!(pods, "  B{run}: {{is: new/b-{run}, ip: X{}}}", run % 50);
     }
-    let story = format!(
-        "id: reuse\ntitle: t\nmust: m\nagent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
-    );
-    let scenario = epguard_lab::scenario::parse(&story, "reuse").unwrap();
-    let mut stage = Stage::new(&scenario, variant, None).unwrap();
-    stage.cluster.pod_event("far", PodEvent::Starts).unwrap();
-    stage.catch_up().unwrap();
-    stage
+    pods.push_str("  far: {is: shop/far, node: node-b}\n");
+    stage::stage_as(
+        &format!("agent: {{mode: enforce}}\npods:\n{pods}steps:\n  - pods: [far starts]\n"),
+        variant,
+    )
 }
 
 /// A dies, B gets its IP. Returns the number of packets denied while no pod had it.
@@ -67,19 +65,14 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let agent = [Agent::Running, Agent::Running, Agent::JustKilled, Agent::JustStarting][run % 4];
     let speaks_first = fastrand::bool();
     let (a, b) = (format!("A{run}"), format!("B{run}"));
-    let ip = stage.cluster.names.pod(&a).unwrap().ip;
+    let ip = stage::ip(stage, &a);
     stage.cluster.pod_event(&a, PodEvent::Starts).unwrap();
     stage.cluster.pod_event(&a, PodEvent::Fails).unwrap();
     stage.catch_up().unwrap();
     wait_until_vacant(stage, ip.into());
     let before = dropped(stage);
-    let far = stage.cluster.topology.pod("far").unwrap().netns.clone();
-    let pelting = Pelting::start(&far, SocketAddr::new(ip, PORT), Duration::from_micros(300));
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while dropped(stage) == before {
-        assert!(Instant::now() < deadline, "run {run}: nobody has {ip}, and nothing is denied");
-        sleep(Duration::from_millis(1));
-    }
+    let pelting = Pelting::start(netns(stage, "far"), SocketAddr::new(ip, PORT), Duration::from_micros(300));
+    until(&format!("run {run}: packets to {ip}, which nobody has, are denied"), || dropped(stage) > before);
     match agent {
         Agent::Running => {}
         Agent::JustKilled => stage.agent.kill(),
@@ -91,7 +84,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     sleep(Duration::from_micros(fastrand::u64(0..30_000)));
     stage.cluster.pod_event(&b, PodEvent::Plugged).unwrap();
     let denied = dropped(stage) - before;
-    let holder = stage.cluster.topology.pod(&b).unwrap().netns.clone();
+    let holder = netns(stage, &b).clone();
     let catching = Catching::start(&holder, SocketAddr::new(ip, PORT));
     if speaks_first {
         says_hello(stage, &holder, ip);
@@ -130,7 +123,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
 
 /// B makes a call and gets an answer.
 fn says_hello(stage: &Stage, holder: &epguard_lab::net::NetNs, ip: std::net::IpAddr) {
-    let far = stage.cluster.names.pod("far").unwrap().ip;
+    let far = stage::ip(stage, "far");
     let socket = holder.run(|| std::net::UdpSocket::bind(SocketAddr::new(ip, 0))).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let answered = (0..300).any(|_| {
@@ -145,13 +138,6 @@ fn dropped(stage: &Stage) -> u64 {
 }
 
 fn wait_until_vacant(stage: &Stage, ip: Addr) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
-        let map = KeyedMap::<Addr, Terminated>::pinned(stage.agent.pin_dir(), "TERMINATED").unwrap();
-        if map.get(&ip).is_ok_and(|entry| entry.lifted_ns == 0) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{ip} never became vacant:\n{}", stage.agent.log());
-        sleep(Duration::from_millis(1));
-    }
+    let map = KeyedMap::<Addr, Terminated>::pinned(stage.agent.pin_dir(), "TERMINATED").unwrap();
+    until(&format!("{ip} is vacant"), || map.get(&ip).is_ok_and(|entry| entry.lifted_ns == 0));
 }

@@ -5,10 +5,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
-use epguard_lab::net::NetNs;
-use epguard_lab::scenario::format::{ApiStep, Condition, PodEvent, Runs};
+use crate::stage::{ip, netns, until, vip};
+use epguard_lab::scenario::format::ApiStep;
 use epguard_lab::scenario::stage::Stage;
-use epguard_lab::scenario::variant::Variant;
 use serde_json::json;
 
 const TAKEOVERS: u32 = 10;
@@ -18,9 +17,6 @@ const PACKETS_PER_SECOND: f64 = 5_000.0;
 
 /// A is dead, B has its IP, and `old/web` still leads there; C is behind `ok/api`.
 const STORY: &str = "
-id: takeover
-title: agents come and go
-must: hold
 agent: AGENT
 pods:
   A: {is: old/web, ip: X, labels: {app: web}}
@@ -30,11 +26,14 @@ services:
   old/web: {selector: {app: web}, protocols: [udp], target-port: 9000}
   ok/api: {selector: {app: api}, protocols: [udp], target-port: 9000}
 steps:
+  - pods: [A starts, C starts]
+  - slices: {old/web: {A: ready}, ok/api: {C: ready}}
   - proxy: sync
+  - pods: [A fails, B starts]
 ";
 
 /// Two senders, one to each Service, and the receivers.
-pub(crate) struct Traffic {
+struct Traffic {
     begun: Instant,
     stale: Pelting,
     allowed: Pelting,
@@ -44,33 +43,20 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// Starts the senders in the pod `client`.
-    pub(crate) fn start(stage: &Stage) -> Self {
-        Self::start_in(stage, &stage.cluster.topology.pod("client").unwrap().netns)
-    }
-
-    /// Starts the senders in this network namespace.
-    pub(crate) fn start_in(stage: &Stage, client: &NetNs) -> Self {
-        let netns = |pod: &str| stage.cluster.topology.pod(pod).unwrap().netns.clone();
-        let ip = |pod: &str| stage.cluster.names.pod(pod).unwrap().ip;
-        let vip = |service: &str| SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80);
-        let hit = Catching::start(&netns("B"), SocketAddr::new(ip("B"), 9000));
-        let served = Catching::start(&netns("C"), SocketAddr::new(ip("C"), 9000));
-        Self {
-            begun: Instant::now(),
-            stale: Pelting::start(client, vip("old/web"), PAUSE),
-            allowed: Pelting::start(client, vip("ok/api"), PAUSE),
-            hit,
-            served,
-        }
+    fn start(stage: &Stage) -> Self {
+        let catch = |pod: &str| Catching::start(netns(stage, pod), SocketAddr::new(ip(stage, pod), 9000));
+        let send = |service: &str| Pelting::start(netns(stage, "client"), vip(stage, service), PAUSE);
+        let (hit, served) = (catch("B"), catch("C"));
+        Self { begun: Instant::now(), stale: send("old/web"), allowed: send("ok/api"), hit, served }
     }
 
     /// How many stale packets got through.
-    pub(crate) fn got_through(&self) -> usize {
+    fn got_through(&self) -> usize {
         self.hit.wait(|_| true).len()
     }
 
     /// Ends the traffic; asserts that no allowed packet was lost. Returns the number sent, and the rate.
-    pub(crate) fn stop(self) -> (u64, f64) {
+    fn stop(self) -> (u64, f64) {
         let (stale, allowed) = (self.stale.stop(), self.allowed.stop());
         let seconds = self.begun.elapsed().as_secs_f64();
         let served = self.served.wait(|numbers| numbers.len() as u64 == allowed);
@@ -84,51 +70,27 @@ impl Traffic {
     }
 }
 
-/// The stage, with `--hooks` of the agent if given.
-pub(crate) fn stage(hooks: Option<&str>) -> Stage {
-    stage_with("{mode: enforce, lease: 6}", hooks, |_| ())
-}
-
 /// The stage with these flags of the agent, which enforces once `prepare` has run.
-fn stage_with(agent: &str, hooks: Option<&str>, prepare: impl FnOnce(&Stage)) -> Stage {
-    let scenario = epguard_lab::scenario::parse(&STORY.replace("AGENT", agent), "takeover").unwrap();
-    let variant = Variant::all(&Runs::default()).remove(0);
-    let mut stage = Stage::new(&scenario, variant, hooks).unwrap();
-    let cluster = &mut stage.cluster;
-    let ready = |pod: &str| [(pod.to_owned(), Condition::Ready)].into();
-    for pod in ["A", "C"] {
-        cluster.pod_event(pod, PodEvent::Starts).unwrap();
-    }
-    cluster.set_slice("old/web", &ready("A")).unwrap();
-    cluster.set_slice("ok/api", &ready("C")).unwrap();
-    cluster.sync_proxy().unwrap();
-    cluster.pod_event("A", PodEvent::Fails).unwrap();
-    cluster.pod_event("B", PodEvent::Starts).unwrap();
-    stage.catch_up().unwrap();
+fn stage(agent: &str, prepare: impl FnOnce(&Stage)) -> Stage {
+    let stage = crate::stage::stage(&STORY.replace("AGENT", agent));
     prepare(&stage);
     // A list alone denies nothing, so the first denial waits for its confirmation.
-    until("nothing is denied", || denies(&stage.agent.dump().unwrap()));
+    until("something is denied", || {
+        let dump = stage.agent.dump().unwrap();
+        dump["denied"].as_array().unwrap().iter().any(|denial| denial["held"] == false)
+    });
     stage
 }
 
-fn until(failing: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{failing}");
-        sleep(Duration::from_millis(10));
-    }
-}
-
-/// Whether the output of `epguard dump` has a denial that is in force.
-pub(crate) fn denies(dump: &serde_json::Value) -> bool {
-    let denied = dump["denied"].as_array().unwrap();
-    denied.iter().any(|denial| denial["held"] == false)
+/// An agent that enforces from its start.
+fn enforcing() -> Stage {
+    stage("{mode: enforce, lease: 6}", |_| ())
 }
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
-    let mut stage = stage(None);
+    let mut stage = enforcing();
     let traffic = Traffic::start(&stage);
     for takeover in 0..TAKEOVERS {
         stage.agent.kill();
@@ -154,12 +116,10 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
         let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"mode": "enforce"},
             "metadata": {"name": "modes", "namespace": "epguard"}});
         stage.cluster.store.apply(map).unwrap();
-        until("the agent does not enforce", || {
-            stage.agent.status_document().unwrap()["status"]["mode"] == "enforce"
-        });
+        until("the agent enforces", || stage.agent.status_document().unwrap()["status"]["mode"] == "enforce");
     };
     let flags = "{mode: observe, lease: 6, fleet-config: epguard/modes}";
-    let mut stage = stage_with(flags, None, enforce);
+    let mut stage = stage(flags, enforce);
     let traffic = Traffic::start(&stage);
     for (ends, is_api_away) in [("a rollout", false), ("kill -9", false), ("kill -9 with the API away", true)]
     {
@@ -187,7 +147,7 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn denials_of_a_killed_agent_end_with_its_lease() {
-    let mut stage = stage(None);
+    let mut stage = enforcing();
     let traffic = Traffic::start(&stage);
     stage.agent.kill();
     let killed = Instant::now();

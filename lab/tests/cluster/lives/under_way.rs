@@ -3,9 +3,8 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
+use crate::stage::{netns, stage_as, until, vip};
 use epguard_common::{Outcome, Reason};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
@@ -40,11 +39,10 @@ fn stage(family: Variant) -> Stage {
         let _ = writeln!(pods, "  B{run}: {{is: new/b-{run}, ip: X{run}}}");
         let _ = writeln!(services, "  old/a{run}: {{selector: {{app: a{run}}}}}");
     }
-    let story = format!(
-        "id: under-way\ntitle: t\nmust: m\nagent: {{mode: enforce}}\npods:\n{pods}services:\n{services}steps:\n  - proxy: sync\n"
-    );
-    let scenario = epguard_lab::scenario::parse(&story, "under-way").unwrap();
-    Stage::new(&scenario, family, None).unwrap()
+    stage_as(
+        &format!("agent: {{mode: enforce}}\npods:\n{pods}services:\n{services}steps:\n  - proxy: sync\n"),
+        family,
+    )
 }
 
 /// A dies, B gets its IP. Returns the calls to A's Service that B answered, by their source.
@@ -56,9 +54,8 @@ fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
     stage.cluster.sync_proxy().unwrap();
     stage.catch_up().unwrap();
     fall_silent(stage, &a);
-    let to = SocketAddr::new(stage.cluster.names.service(&service).unwrap().vip, 80);
-    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
-    let calls: Vec<Socket> = (0..CALLS).map(|_| open(node, to)).collect();
+    let to = vip(stage, &service);
+    let calls: Vec<Socket> = (0..CALLS).map(|_| open(netns(stage, "node-a"), to)).collect();
     stage.cluster.pod_event(&a, PodEvent::Fails).unwrap();
     stage.catch_up().unwrap();
     let before = denied(stage);
@@ -66,7 +63,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
     stage.catch_up().unwrap();
     // Each call repeats its SYN after a second.
     let all = u64::try_from(CALLS).unwrap();
-    wait_until("the stranger answers, or all calls have sent again", || {
+    until("the stranger answers, or all calls have sent again", || {
         denied(stage) >= before + all || calls.iter().any(|call| call.peer_addr().is_ok())
     });
     let answered = calls.iter().filter(|call| call.peer_addr().is_ok());
@@ -91,7 +88,7 @@ fn open(node: &NetNs, to: SocketAddr) -> Socket {
 
 /// Simulates the death of the pod's node: the pod answers no more, and closes nothing.
 fn fall_silent(stage: &Stage, pod: &str) {
-    let pod = &stage.cluster.topology.pod(pod).unwrap().netns;
+    let pod = netns(stage, pod);
     let chain =
         |hook| format!("add chain inet dead {hook} {{ type filter hook {hook} priority 0; policy drop; }}");
     let script = format!("add table inet dead; {}; {}", chain("input"), chain("output"));
@@ -101,12 +98,4 @@ fn fall_silent(stage: &Stage, pod: &str) {
 fn denied(stage: &Stage) -> u64 {
     let counters = stage.counters().unwrap();
     counters.of(Reason::DeadBackend, Outcome::Dropped) + counters.of(Reason::Reused, Outcome::Dropped)
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        sleep(Duration::from_millis(5));
-    }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::place::{connect, echo, stage, vip};
+use super::place::{connect, echo, stage};
+use crate::stage::{netns, vip};
 use epguard_common::Outcome;
 use epguard_lab::scenario::stage::Stage;
 
@@ -33,7 +34,6 @@ fn ten_thousand_connections_all_reach_the_live_endpoint_and_none_another_pod() {
 
 /// The median time to the first answer.
 fn first_answers(stage: &Stage, service: &str) -> Duration {
-    let client = &stage.cluster.topology.pod("client").unwrap().netns;
     let to = vip(stage, service);
     let call = |number: usize| {
         let begun = Instant::now();
@@ -45,7 +45,8 @@ fn first_answers(stage: &Stage, service: &str) -> Duration {
         assert_eq!(answer, number.to_be_bytes());
         begun.elapsed()
     };
-    let mut times: Vec<Duration> = client.run(|| (0..CONNECTIONS).map(call).collect()).unwrap();
+    let mut times: Vec<Duration> =
+        netns(stage, "client").run(|| (0..CONNECTIONS).map(call).collect()).unwrap();
     times.sort_unstable();
     times[CONNECTIONS / 2]
 }

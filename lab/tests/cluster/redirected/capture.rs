@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use super::place::{connect, echo, stage_unasked, vip};
+use super::place::{connect, echo, stage_unasked};
+use crate::stage::{ip, netns, run_ip, until, vip};
 use epguard_common::{Outcome, Reason};
+use epguard_lab::net::NetNs;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
 };
@@ -20,14 +21,8 @@ const ETHERNET: usize = 14;
 fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
     let stage = stage_unasked();
     let _stranger = echo(&stage, "B");
-    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
-    let ip = |arguments: &str| {
-        let done = node.command("ip").args(arguments.split(' ')).status().unwrap();
-        assert!(done.success(), "ip {arguments}");
-    };
-    ip("link add cap0 type veth peer name cap1");
-    ip("link set cap1 up");
-    ip("link set cap0 up");
+    let node = netns(&stage, "node-a");
+    add_interface(node);
     let shown = || stage.agent.dump().unwrap()["denied"][0]["action"].clone();
     assert_eq!(shown(), "drop");
     stage.agent.set_action("capture=cap0").unwrap();
@@ -36,12 +31,12 @@ fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
     assert!(format!("{unknown:#}").contains("interface cap7"), "{unknown:#}");
 
     let everything = node.run(all_packets).unwrap();
-    let dead = stage.cluster.names.pod("A").unwrap().ip.to_string();
+    let dead = ip(&stage, "A").to_string();
     let seen = thread::spawn(move || frame_to(&everything, &dead));
     let error = connect(&stage, "old/web").unwrap_err();
     let [source, destination] = seen.join().unwrap();
     println!("captured a SYN {source} -> {destination}; the client: {error}");
-    assert_eq!(source, stage.cluster.names.pod("client").unwrap().ip.to_string());
+    assert_eq!(source, ip(&stage, "client").to_string());
     let captured = stage.counters().unwrap().of(Reason::Reused, Outcome::Captured);
     assert!(captured > 0, "{}", stage.counters().unwrap());
 }
@@ -51,30 +46,25 @@ fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
 fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
     let stage = stage_unasked();
     let _stranger = echo(&stage, "B");
-    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
-    let ip = |arguments: &str| {
-        let done = node.command("ip").args(arguments.split(' ')).status().unwrap();
-        assert!(done.success(), "ip {arguments}");
-    };
-    ip("link add cap0 type veth peer name cap1");
-    ip("link set cap1 up");
-    ip("link set cap0 up");
-    let deadline = Instant::now() + Duration::from_mins(1);
-    let is_hooked = || {
+    let node = netns(&stage, "node-a");
+    add_interface(node);
+    until("cap0 is hooked", || {
         let status = stage.agent.status_document().unwrap();
         let interfaces = status["status"]["interfaces"].as_array().unwrap().clone();
         interfaces.iter().any(|it| it["name"] == "cap0" && it["attached"] == true)
-    };
-    while !is_hooked() {
-        assert!(Instant::now() < deadline, "cap0 is not hooked");
-        thread::sleep(Duration::from_millis(10));
-    }
+    });
     stage.agent.set_action("capture=cap0").unwrap();
     let before = stage.counters().unwrap();
     let to = vip(&stage, "old/web");
     node.run(|| one_syn(to)).unwrap();
     let captured = stage.counters().unwrap().since(&before);
     assert_eq!(captured.of(Reason::Reused, Outcome::Captured), 1, "{captured}");
+}
+
+fn add_interface(node: &NetNs) {
+    for words in ["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"] {
+        run_ip(node, words);
+    }
 }
 
 /// Sends one SYN: connect sends it at once, and the socket is closed before it sends another.

@@ -1,11 +1,11 @@
 //! A pod floods a redirected Service with SYNs. Other pods' redirected connections go on.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::thread;
 use std::time::Duration;
 
-use super::place::{connect, echo, stage, vip};
+use super::place::{call, connect, echo, stage};
+use crate::stage::{netns, vip};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::traffic::{Client, Flood, Forged};
 
@@ -64,13 +64,5 @@ fn survives(flood: impl FnOnce(&Stage) + Send) {
 
 /// Another pod on the same node.
 fn attacker(stage: &Stage) -> Client {
-    Client::new(&stage.cluster.topology.pod("C").unwrap().netns)
-}
-
-fn call(stream: &mut TcpStream) -> std::io::Result<()> {
-    stream.write_all(b"hello")?;
-    let mut answer = [0; 5];
-    stream.read_exact(&mut answer)?;
-    assert_eq!(&answer, b"hello");
-    Ok(())
+    Client::new(netns(stage, "C"))
 }

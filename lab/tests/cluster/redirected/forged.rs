@@ -1,11 +1,11 @@
 //! Another pod forges packets of a redirected connection. The connection goes on undisturbed.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use super::place::{PORT, connect, echo, stage, stage_with_udp, vip};
+use super::place::{PORT, call, connect, echo, stage, stage_with_udp};
+use crate::stage::{ip, netns, run_ip, vip};
 use epguard::kernel::maps::KeyedMap;
 use epguard_common::{Flow, Outcome, Redirected};
 use epguard_lab::scenario::stage::Stage;
@@ -23,7 +23,7 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
     take_any_source(&stage);
     let _servers = (echo(&stage, "L"), echo(&stage, "B"));
     let mut victim = connect(&stage, "old/web").unwrap();
-    call(&mut victim);
+    call(&mut victim).unwrap();
     let client = v4(victim.local_addr().unwrap());
     let live = SocketAddrV4::new(*v4(address(&stage, "L")).ip(), PORT);
     let service = v4(vip(&stage, "old/web"));
@@ -42,7 +42,7 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
         (other, service, SYN),
     ];
     let forged = forged.map(|(from, to, flags)| Forged { from, to, flags, acknowledges: 7 });
-    let attacker = Client::new(&stage.cluster.topology.pod("C").unwrap().netns);
+    let attacker = Client::new(netns(&stage, "C"));
     attacker.forge(forged).unwrap();
     // The hooks handle them within the attacker's system calls.
     sleep(Duration::from_millis(50));
@@ -55,7 +55,7 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
         opening.iter().all(|(flow, _)| flow.client_port != other.port()),
         "a forged SYN was redirected: {opening:?}"
     );
-    call(&mut victim);
+    call(&mut victim).unwrap();
     // Its own FIN ends the flow.
     victim.shutdown(std::net::Shutdown::Write).unwrap();
     sleep(Duration::from_millis(50));
@@ -74,10 +74,8 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
     ] {
         let stage = stage_with_udp(from, to);
         let live = address(&stage, "L");
-        let in_pod = |pod: &str, at: SocketAddr| {
-            let netns = &stage.cluster.topology.pod(pod).unwrap().netns;
-            netns.run(|| UdpSocket::bind(at)).unwrap().unwrap()
-        };
+        let in_pod =
+            |pod: &str, at: SocketAddr| netns(&stage, pod).run(|| UdpSocket::bind(at)).unwrap().unwrap();
         let server = in_pod("L", live);
         thread::spawn(move || {
             let mut chunk = [0; 16];
@@ -97,9 +95,7 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
         call(b"hello");
         // On a bridge, pods can forge each other's addresses, with epguard and without it.
         if name != "a bridge" {
-            let attacker = &stage.cluster.topology.pod("C").unwrap().netns;
-            let add = format!("addr add {} dev lo", live.ip());
-            assert!(attacker.command("ip").args(add.split(' ')).status().unwrap().success());
+            run_ip(netns(&stage, "C"), &format!("addr add {} dev lo", live.ip()));
             let forged = in_pod("C", live);
             forged.send_to(b"forged", client.local_addr().unwrap()).unwrap();
             sleep(Duration::from_millis(50));
@@ -110,7 +106,7 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
 
 /// With strict reverse paths, as on the lab's nodes, the node itself drops forged packets. Many nodes do not have that.
 fn take_any_source(stage: &Stage) {
-    let node = stage.cluster.topology.netns("node-a").unwrap();
+    let node = netns(stage, "node-a");
     node.run(|| {
         for interface in std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
             std::fs::write(interface.unwrap().path().join("rp_filter"), "0").unwrap();
@@ -132,7 +128,7 @@ fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {
 }
 
 fn address(stage: &Stage, pod: &str) -> SocketAddr {
-    SocketAddr::new(stage.cluster.names.pod(pod).unwrap().ip, PORT)
+    SocketAddr::new(ip(stage, pod), PORT)
 }
 
 fn v4(address: SocketAddr) -> SocketAddrV4 {
@@ -140,11 +136,4 @@ fn v4(address: SocketAddr) -> SocketAddrV4 {
         SocketAddr::V4(address) => address,
         SocketAddr::V6(_) => panic!("the first variant is IPv4"),
     }
-}
-
-fn call(stream: &mut TcpStream) {
-    stream.write_all(b"hello").unwrap();
-    let mut answer = [0; 5];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"hello");
 }

@@ -1,10 +1,9 @@
 //! A flow from its beginning to its end.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::io::ErrorKind;
+use std::time::Instant;
 
-use super::place::{connect, echo, stage};
+use super::place::{call, connect, echo, stage};
 use epguard_lab::scenario::format::{Condition, PodEvent};
 
 #[test]
@@ -34,13 +33,4 @@ fn a_redirected_flow_keeps_its_endpoint_and_is_reset_when_it_dies() {
     let error = call(&mut flow).unwrap_err();
     println!("a flow whose endpoint died is told after {:.1?}: {error}", begun.elapsed());
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-}
-
-fn call(flow: &mut TcpStream) -> std::io::Result<()> {
-    flow.set_read_timeout(Some(Duration::from_mins(1)))?;
-    flow.write_all(b"hello")?;
-    let mut answer = [0; 5];
-    flow.read_exact(&mut answer)?;
-    assert_eq!(&answer, b"hello");
-    Ok(())
 }

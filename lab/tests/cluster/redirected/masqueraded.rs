@@ -1,11 +1,11 @@
 //! Two pods with the same address and port of their node, as masquerading may give them: conntrack lets them share it for
 //! different destinations.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 
-use super::place::{PORT, echo, stage, vip};
+use super::place::{PORT, call, connect_from, echo, stage};
+use crate::stage::{ip, vip};
 use epguard_lab::scenario::stage::Stage;
 
 /// The source port of both pods' packets after masquerading.
@@ -19,12 +19,12 @@ fn a_masqueraded_client_is_refused_and_another_one_keeps_the_live_endpoint_from_
     masquerade(&stage, &["C", "client"], &SHARED.to_string());
     // A redirected flow to L would occupy the address and port that the next connection needs.
     refused(&stage, "C");
-    let live = SocketAddr::new(stage.cluster.names.pod("L").unwrap().ip, PORT);
-    let mut direct = connect(&stage, "client", live).unwrap();
+    let live = SocketAddr::new(ip(&stage, "L"), PORT);
+    let mut direct = connect_from(&stage, "client", live).unwrap();
     assert_eq!(direct.local_addr().unwrap().ip(), ip(&stage, "client"));
-    call(&mut direct);
+    call(&mut direct).unwrap();
     refused(&stage, "C");
-    call(&mut direct);
+    call(&mut direct).unwrap();
     assert_eq!(taken(&servers.1), 0, "the stranger got a connection");
     assert_eq!(taken(&servers.0), 1, "L got more than the connection of its own client");
 }
@@ -63,26 +63,8 @@ fn masquerade(stage: &Stage, pods: &[&str], ports: &str) {
 }
 
 fn refused(stage: &Stage, pod: &str) {
-    let error = connect(stage, pod, vip(stage, "old/web")).unwrap_err();
+    let error = connect_from(stage, pod, vip(stage, "old/web")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{pod}: {error}");
-}
-
-fn connect(stage: &Stage, pod: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let netns = &stage.cluster.topology.pod(pod).unwrap().netns;
-    let stream = netns.run(|| TcpStream::connect_timeout(&to, Duration::from_mins(1))).unwrap()?;
-    stream.set_read_timeout(Some(Duration::from_mins(1)))?;
-    Ok(stream)
-}
-
-fn call(stream: &mut TcpStream) {
-    stream.write_all(b"hello").unwrap();
-    let mut answer = [0; 5];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"hello");
-}
-
-fn ip(stage: &Stage, pod: &str) -> std::net::IpAddr {
-    stage.cluster.names.pod(pod).unwrap().ip
 }
 
 fn taken(server: &std::sync::atomic::AtomicUsize) -> usize {

@@ -1,10 +1,11 @@
 //! One client port, used for a connection to the live endpoint and for one that would be redirected there.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::place::{PORT, echo, stage, stage_on_a_bridge, vip};
+use super::place::{PORT, call, connect, echo, stage, stage_on_a_bridge};
+use crate::stage::{ip, netns, vip};
 use epguard_lab::scenario::stage::Stage;
 use socket2::{Domain, Socket, Type};
 
@@ -24,20 +25,19 @@ fn a_connection_from_the_port_of_a_redirected_one_survives_on_a_bridge() {
 
 fn outlives(stage: &Stage) {
     let _servers = (echo(stage, "L"), echo(stage, "B"));
-    let live = SocketAddr::new(stage.cluster.names.pod("L").unwrap().ip, PORT);
+    let live = SocketAddr::new(ip(stage, "L"), PORT);
     let mut older = from_port(stage, live).unwrap();
-    call(&mut older);
+    call(&mut older).unwrap();
     let refused = from_port(stage, vip(stage, "old/web")).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{refused}");
-    call(&mut older);
+    call(&mut older).unwrap();
     // Another port is free.
-    call(&mut super::place::connect(stage, "old/web").unwrap());
+    call(&mut connect(stage, "old/web").unwrap()).unwrap();
 }
 
 fn from_port(stage: &Stage, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let client = stage.cluster.names.pod("client").unwrap().ip;
-    let netns = &stage.cluster.topology.pod("client").unwrap().netns;
-    netns
+    let client = ip(stage, "client");
+    netns(stage, "client")
         .run(|| {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
             socket.set_reuse_address(true)?;
@@ -47,11 +47,4 @@ fn from_port(stage: &Stage, to: SocketAddr) -> std::io::Result<TcpStream> {
             Ok(TcpStream::from(socket))
         })
         .unwrap()
-}
-
-fn call(stream: &mut TcpStream) {
-    stream.write_all(b"hello").unwrap();
-    let mut answer = [0; 5];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"hello");
 }

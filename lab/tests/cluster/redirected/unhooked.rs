@@ -2,14 +2,13 @@
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use aya::maps::{HashMap, Map, MapData};
 use epguard_common::{Keyed, RawRole};
 use serde_json::Value;
 
 use super::place::{connect, echo, stage};
+use crate::stage::{ip, netns, run_ip, until};
 use epguard_lab::scenario::stage::Stage;
 
 #[test]
@@ -19,10 +18,7 @@ fn a_flow_is_refused_at_once_if_its_answers_would_enter_where_nothing_translates
     let live = echo(&stage, "L");
     assert!(connect(&stage, "old/web").is_ok());
     // A connection is there before the endpoint has taken it.
-    let end = Instant::now() + Duration::from_secs(10);
-    while live.load(Ordering::SeqCst) == 0 && Instant::now() < end {
-        sleep(Duration::from_millis(1));
-    }
+    until("the endpoint takes the connection", || live.load(Ordering::SeqCst) > 0);
     assert_eq!(live.load(Ordering::SeqCst), 1);
     forget_interface_of(&stage, "L");
     let error = connect(&stage, "old/web").unwrap_err();
@@ -37,9 +33,7 @@ fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets
     let _servers = (echo(&stage, "L"), echo(&stage, "B"));
     assert!(connect(&stage, "old/web").is_ok());
     let (interface, _) = interface_of(&stage, "L");
-    let node = &stage.cluster.topology.node("node-a").unwrap().netns;
-    let set = format!("link set {interface} mtu 1400");
-    assert!(node.command("ip").args(set.split(' ')).status().unwrap().success());
+    run_ip(netns(&stage, "node-a"), &format!("link set {interface} mtu 1400"));
     let error = connect(&stage, "old/web").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
 }
@@ -53,10 +47,9 @@ fn forget_interface_of(stage: &Stage, pod: &str) {
 
 /// Name and index of the interface that the node routes the pod's IP to.
 fn interface_of(stage: &Stage, pod: &str) -> (String, u32) {
-    let node = stage.cluster.topology.node("node-a").unwrap();
-    let ip = stage.cluster.names.pod(pod).unwrap().ip.to_string();
+    let ip = ip(stage, pod).to_string();
     let show = |args: &[&str]| {
-        let shown = node.netns.command("ip").arg("-json").args(args).output().unwrap();
+        let shown = netns(stage, "node-a").command("ip").arg("-json").args(args).output().unwrap();
         serde_json::from_slice::<Value>(&shown.stdout).unwrap()
     };
     let route = show(&["route", "get", &ip]);

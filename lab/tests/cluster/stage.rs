@@ -1,0 +1,64 @@
+//! Stages that stories have set, and what their tests need of them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use epguard_lab::net::NetNs;
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+use epguard_lab::scenario::{Silent, parse, tell};
+
+/// No wait is longer: enough for a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Plays a story in its first variant. It is given without `id`, `title` and `must`.
+pub(crate) fn stage(story: &str) -> Stage {
+    let scenario = parse(&with_title(story), "story").unwrap();
+    stage_as(story, Variant::all(&scenario.runs).remove(0))
+}
+
+/// The same in this variant. The agent has caught up with the last step.
+pub(crate) fn stage_as(story: &str, variant: Variant) -> Stage {
+    let scenario = parse(&with_title(story), "story").unwrap();
+    let told = tell(&mut Silent, &scenario, variant, None, false);
+    let mut stage = told.unwrap_or_else(|failure| panic!("{failure:?}"));
+    stage.catch_up().unwrap();
+    stage
+}
+
+fn with_title(story: &str) -> String {
+    format!("id: stage\ntitle: t\nmust: m\n{story}")
+}
+
+/// A host's network namespace: a pod's, or a node's.
+pub(crate) fn netns<'a>(stage: &'a Stage, host: &str) -> &'a NetNs {
+    stage.cluster.topology.netns(host).unwrap()
+}
+
+/// A pod's IP.
+pub(crate) fn ip(stage: &Stage, pod: &str) -> IpAddr {
+    stage.cluster.names.pod(pod).unwrap().ip
+}
+
+/// The address and port of a Service.
+pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
+    SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
+}
+
+/// Runs `ip` with these words in a network namespace.
+#[track_caller]
+pub(crate) fn run_ip(netns: &NetNs, words: &str) {
+    let done = netns.command("ip").args(words.split(' ')).status().unwrap();
+    assert!(done.success(), "ip {words}");
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
