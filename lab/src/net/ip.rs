@@ -42,8 +42,12 @@ impl Batch {
 
 impl NetNs {
     /// Runs commands of iproute2, written without the leading `ip`, and stops at the first that fails.
-    pub fn ip(&self, commands: &[&str]) -> Result<()> {
-        Batch(commands.join("\n")).run(self)
+    pub fn ip(&self, commands: &[impl AsRef<str>]) -> Result<()> {
+        let mut batch = Batch::default();
+        for command in commands {
+            batch.add(command);
+        }
+        batch.run(self)
     }
 }
 

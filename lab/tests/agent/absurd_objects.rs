@@ -35,7 +35,7 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
     let mut numbers = dead_pod("numbers", "10.244.1.11");
     numbers["metadata"]["labels"] = json!({"app": 7});
     world.store.apply(numbers).unwrap();
-    world.start(&world.server.kubeconfig(), &[]);
+    world.start(&[]);
     let status = world.until("synced with one pod skipped", |status| {
         status.synced && status.watches[&Watched::Pods].skipped == 1
     });
@@ -65,7 +65,7 @@ async fn a_forbidden_watch_names_the_resource_and_the_remedy_and_nothing_is_deni
     world.server.faults(|faults| {
         faults.forbidden.insert(Kind::EndpointSlice);
     });
-    world.start(&world.server.kubeconfig(), &[]);
+    world.start(&[]);
     let status = world.until("told that slices are forbidden", |status| {
         status.watches[&Watched::EndpointSlices].error.is_some() && status.watches[&Watched::Pods].up
     });
@@ -83,7 +83,7 @@ async fn a_wrong_token_is_reported_for_each_watch() {
     let mut world = World::new("token");
     let mut config: Value = serde_json::from_str(&world.server.kubeconfig()).unwrap();
     config["users"][0]["user"]["token"] = json!("wrong");
-    world.start(&config.to_string(), &[]);
+    world.start_as(&config.to_string(), &[], |_| {});
     let status = world.until("refused", |status| status.watches.values().all(|watch| watch.error.is_some()));
     let errors: Vec<&String> = status.watches.values().filter_map(|watch| watch.error.as_ref()).collect();
     assert!(errors.iter().all(|error| error.contains("401") || error.contains("nauthorized")), "{errors:?}");

@@ -10,7 +10,6 @@ use super::world::{World, dead_pod};
 use epguard::kernel::maps;
 use epguard_common::{Outcome, Reason};
 use epguard_core::state::IpState;
-use serde_json::json;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Frames a round.
@@ -25,26 +24,21 @@ const DEAD: [u8; 4] = [10, 244, 1, 10];
 async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     let mut world = World::new("early");
     let mut tap = tap(&world, "up0");
-    for arguments in [
+    let lines = [
         "link set up0 up",
         "address add 192.168.9.2/24 dev up0",
         "route add default via 192.168.9.1 dev up0",
         // A pod could be behind a tap, so a default route through it is no proof.
         "route add blackhole 10.244.1.0/24",
-    ] {
-        let mut ip = world.netns.command("ip");
-        assert!(ip.args(arguments.split(' ')).status().unwrap().success());
-    }
+    ];
+    world.netns.ip(&lines).unwrap();
     let forwarding = || fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1");
     world.netns.run(forwarding).unwrap().unwrap();
-    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
-        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
-    world.store.apply(node).unwrap();
+    world.gets_range("10.244.1.0/24");
     world.store.ensure_namespace("shop").unwrap();
     world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    let kubeconfig = world.server.kubeconfig();
     let options = ["--uplinks=up0", "--pod-interfaces=va", "--xdp=driver", "--action=reject"];
-    world.start(&kubeconfig, &options);
+    world.start(&options);
     world.until("denying", |status| {
         let is_early = status.interfaces.iter().any(|at| at.xdp.is_some());
         status.figures.ips.get(&IpState::Terminated) == Some(&1) && status.lease_ms > 0 && is_early

@@ -39,8 +39,7 @@ fn confine(command: &mut Command, kept: Vec<u32>) {
 
 fn start(name: &str, hooks: &str, kept: &[u32]) -> World {
     let mut world = World::new(name);
-    let kubeconfig = world.server.kubeconfig();
-    world.start_as(&kubeconfig, &["--hooks", hooks], |command| {
+    world.start_as(&world.server.kubeconfig(), &["--hooks", hooks], |command| {
         confine(command, kept.to_vec());
     });
     world

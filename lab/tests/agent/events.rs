@@ -99,9 +99,7 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
     const EACH: u64 = 2_500;
     const ALL: u64 = 2 * EACH;
     let mut world = denying("flood", &[]);
-    let mut ip = world.netns.command("ip");
-    let added = ip.args(["address", "add", "10.244.1.2/24", "dev", "va"]).status();
-    assert!(added.unwrap().success());
+    world.netns.ip(&["address add 10.244.1.2/24 dev va"]).unwrap();
     reuse(&mut world);
     let opened = world.netns.run(|| {
         for _ in 0..EACH {
@@ -195,9 +193,8 @@ fn denying(name: &str, forbidden: &[&str]) -> World {
 
 /// The view is confirmed every three seconds.
 fn start(world: &mut World, options: &[&str]) {
-    let kubeconfig = world.server.kubeconfig();
     let short = ["--max-view-age", "10", "--lease", "10"];
-    world.start(&kubeconfig, &[&short[..], options].concat());
+    world.start(&[&short[..], options].concat());
 }
 
 /// A pod of the Namespace `team-b` gets the IP.

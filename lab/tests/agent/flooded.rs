@@ -1,13 +1,10 @@
 //! The real agent while packets to hundreds of denied endpoints are reported at the highest rate.
 
-use super::world::{World, dead_pod, service, slice};
+use super::world::{World, service};
 use epguard_lab::api::Kind;
 use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use serde_json::json;
-use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::{SocketAddr, UdpSocket};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -29,28 +26,20 @@ fn vip(number: usize) -> SocketAddr {
 
 /// Services whose only endpoint is a dead pod each, and the routes and rules that lead packets there.
 fn deny(world: &mut World) {
-    let mut lines =
-        "link set va up\nlink set vb up\naddress add 10.244.0.1/16 dev va\nroute add default dev va\n"
-            .to_owned();
+    let lines =
+        ["link set va up", "link set vb up", "address add 10.244.0.1/16 dev va", "route add default dev va"];
+    let mut lines = lines.map(str::to_owned).to_vec();
     world.store.ensure_namespace("shop").unwrap();
-    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
-        "spec": {"podCIDRs": ["10.244.0.0/16"]}, "status": {}});
-    world.store.apply(node).unwrap();
+    world.gets_range("10.244.0.0/16");
     for number in 0..SUSPECTS {
         let (ip, name) = (ip(number), format!("web-{number}"));
-        let _ = writeln!(lines, "neigh add {ip} lladdr 02:00:00:00:00:01 dev va");
+        lines.push(format!("neigh add {ip} lladdr 02:00:00:00:00:01 dev va"));
         let mut service = service(&name, &vip(number).ip().to_string());
         service["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080, "protocol": "UDP"}]);
         world.store.apply(service).unwrap();
-        let dead = world.store.apply(dead_pod(&name, &ip)).unwrap();
-        let ports = json!([{"port": 8080, "protocol": "UDP"}]);
-        let slice = slice(&name, &name, &ip, &dead["metadata"]["uid"], &ports);
-        world.store.apply(slice).unwrap();
+        world.list_dead(&name, &ip, &name, "UDP");
     }
-    let mut command = world.netns.command("ip");
-    let mut ip = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-    ip.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    assert!(ip.wait().unwrap().success());
+    world.netns.ip(&lines).unwrap();
     let lists = [Kind::Service, Kind::EndpointSlice].map(|kind| world.store.list(kind));
     let proxy = Proxy::new(&world.netns, ProxyOptions::default());
     proxy.program(&service_rules(&lists[0], &lists[1], "n")).unwrap();
@@ -77,8 +66,7 @@ fn pour(stop: &AtomicBool) {
 async fn a_flood_over_300_suspects_ends_no_lease_and_skipped_reports_are_counted() {
     let mut world = World::new("flooded");
     deny(&mut world);
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &["--lease", "10"]);
+    world.start(&["--lease", "10"]);
     world.until("denying all", |status| {
         let denied = status.figures.maps.get("DENIED");
         denied.is_some_and(|fill| fill.entries >= SUSPECTS)

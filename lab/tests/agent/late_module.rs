@@ -15,8 +15,7 @@ async fn conntrack_is_read_within_a_second_after_its_module_is_loaded() {
         return;
     }
     let mut world = World::new("late");
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &[]);
+    world.start(&[]);
     let status = world.until("synced", |status| status.synced);
     let causes: Vec<Cause> = status.translators.gaps.iter().map(|gap| gap.cause).collect();
     // Some kernels describe the entries themselves, before the module is there.

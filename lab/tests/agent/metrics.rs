@@ -15,12 +15,8 @@ const HEALTH: &str = "127.0.0.1:9468";
 async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     let mut world = World::new("metrics");
     world.server.faults(|faults| faults.hang = true);
-    let kubeconfig = world.server.kubeconfig();
     let short = ["--max-view-age", "10", "--lease", "10"];
-    world.start(
-        &kubeconfig,
-        &[&short[..], &["--metrics-listen", METRICS, "--health-listen", HEALTH]].concat(),
-    );
+    world.start(&[&short[..], &["--metrics-listen", METRICS, "--health-listen", HEALTH]].concat());
     world.until("started", |_| true);
     assert_eq!(get(&world, HEALTH, "/healthz"), (200, "ok\n".into()));
     let (code, checks) = get(&world, HEALTH, "/readyz");

@@ -30,8 +30,7 @@ async fn the_mode_policy_raises_canaries_first_and_lowers_all_with_one_change_ea
     world.store.ensure_namespace("epguard").unwrap();
     world.store.apply(node(&json!({}))).unwrap();
     world.store.apply(wish(&json!({"mode": "observe"}))).unwrap();
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &["--fleet-config", "epguard/epguard"]);
+    world.start(&["--fleet-config", "epguard/epguard"]);
     until(&mut world, Mode::Observe, "configmap");
 
     let canaries = json!({"mode": "observe", "canary-mode": "enforce", "terminated": "off"});
@@ -65,14 +64,13 @@ async fn an_unreadable_config_map_never_raises_the_mode_over_the_flags() {
     world.store.ensure_namespace("epguard").unwrap();
     world.store.apply(node(&json!({}))).unwrap();
     world.store.apply(wish(&json!({"mode": "enforce"}))).unwrap();
-    let kubeconfig = world.server.kubeconfig();
     let options = ["--fleet-config", "epguard/epguard", "--mode", "observe"];
-    world.start(&kubeconfig, &options);
+    world.start(&options);
     until(&mut world, Mode::Enforce, "configmap");
 
     world.stop();
     world.server.faults(|faults| faults.forbidden = [Kind::ConfigMap].into());
-    world.start(&kubeconfig, &options);
+    world.start(&options);
     let status = world.until("refused", |status| {
         let refused = |watch: &Watch| watch.error.as_ref().is_some_and(|error| error.contains("forbidden"));
         let is_refused = status.watches.get(&Watched::ModePolicy).is_some_and(refused);
@@ -98,10 +96,9 @@ async fn an_agent_without_a_hook_ends_when_the_config_map_enforces() {
         let taken = ["qdisc", "add", "dev", interface, "ingress"];
         assert!(world.netns.command("tc").args(taken).status().unwrap().success());
     }
-    let kubeconfig = world.server.kubeconfig();
     let config_map = ["--fleet-config", "epguard/epguard", "--mode", "observe"];
     let hooks = ["--hooks", "clsact", "--pod-interfaces", "v*"];
-    world.start(&kubeconfig, &[config_map, hooks].concat());
+    world.start(&[config_map, hooks].concat());
     world.until("without hooks", |status| {
         status.synced && !status.interfaces.is_empty() && status.interfaces.iter().all(|at| !at.attached)
     });

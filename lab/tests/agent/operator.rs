@@ -15,8 +15,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     let error = String::from_utf8(none.stderr).unwrap();
     assert!(error.starts_with("epguard: no agent answers at ") && error.lines().count() == 1, "{error}");
 
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &["--max-view-age", "10", "--lease", "10"]);
+    world.start(&["--max-view-age", "10", "--lease", "10"]);
     world.until("synced", |status| status.synced);
     deny(&mut world);
     let well = epguard(&world, &["status"]);
@@ -82,8 +81,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 #[ignore = "needs root: runs the agent"]
 async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
     let mut world = World::new("drops");
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &[]);
+    world.start(&[]);
     world.until("synced", |status| status.synced);
     deny(&mut world);
     let nothing = epguard(&world, &["drops"]);
@@ -111,8 +109,7 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
 #[ignore = "needs root: runs the agent"]
 async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     let mut world = World::new("names");
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &[]);
+    world.start(&[]);
     world.until("synced", |status| status.synced);
     deny(&mut world);
     connect_to_the_service(&world);
@@ -122,7 +119,7 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     });
     world.stop();
     world.store.delete(&ObjectRef::pod("shop", "a"), Some(0)).unwrap();
-    world.start(&kubeconfig, &[]);
+    world.start(&[]);
     // Names appear with the first tick after the lists.
     world.until("denying again, with the name", |status| {
         let is_known = status.pods.values().any(|pod| pod == "shop/a");

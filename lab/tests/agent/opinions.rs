@@ -25,9 +25,7 @@ fn job(number: u8, app: &str, ended: bool) -> Value {
 fn running() -> World {
     let mut world = World::new("opinions");
     world.store.ensure_namespace("shop").unwrap();
-    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
-        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
-    world.store.apply(node).unwrap();
+    world.gets_range("10.244.1.0/24");
     world.store.apply(service("web", "10.96.0.1")).unwrap();
     for number in 1..=4 {
         let pod = world.store.apply(job(number, "web", false)).unwrap();
@@ -38,8 +36,7 @@ fn running() -> World {
     for number in 100..150 {
         world.store.apply(job(number, "other", false)).unwrap();
     }
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &[]);
+    world.start(&[]);
     world.until("synced", |status| status.synced);
     world
 }

@@ -1,10 +1,10 @@
 //! The real agent under the role that `deploy/` gives it, at an API server that enforces it.
 
-use super::world::{World, dead_pod, service, slice};
+use super::world::{World, service};
 use epguard_core::facts::Watched;
 use epguard_lab::api::{Kind, yaml};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The `ClusterRole` and the `Role`.
 fn roles() -> Vec<Value> {
@@ -27,16 +27,11 @@ const FLEET: [&str; 2] = ["--fleet-config", "epguard/epguard"];
 fn mass(name: &str) -> World {
     let world = World::new(name);
     world.store.ensure_namespace("shop").unwrap();
-    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
-        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
-    world.store.apply(node).unwrap();
+    world.gets_range("10.244.1.0/24");
     world.store.apply(service("web", "10.96.0.1")).unwrap();
     for number in 1..=3 {
         let (name, ip) = (format!("a{number}"), format!("10.244.1.1{number}"));
-        let dead = world.store.apply(dead_pod(&name, &ip)).unwrap();
-        let uid = &dead["metadata"]["uid"];
-        let slice = slice(&format!("web-{number}"), "web", &ip, uid, &json!([{"port": 8080}]));
-        world.store.apply(slice).unwrap();
+        world.list_dead(&name, &ip, "web", "TCP");
     }
     world
 }
@@ -46,16 +41,12 @@ fn mass(name: &str) -> World {
 async fn the_role_grants_every_right_that_the_agent_needs() {
     let mut world = mass("rbac");
     bind(&world, &roles());
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &FLEET);
+    world.start(&FLEET);
     world.until("synced", |status| status.synced);
     // Delays the second list, so that the breaker raises its alarm, which is an Event.
     world.server.faults(|faults| faults.delay = Duration::from_secs(2));
-    let begun = Instant::now();
-    while world.store.list(Kind::Event).is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{}", world.log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let store = world.store.clone();
+    world.until("told of the breaker", |_| !store.list(Kind::Event).is_empty());
     assert_eq!(world.store.list(Kind::Event)[0]["reason"], "BreakerTripped");
     world.until("denying under a lease", |status| {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
@@ -77,8 +68,7 @@ async fn the_role_grants_only_rights_that_the_agent_needs() {
         // A list is requested by itself only where it cannot be streamed.
         let alone = missing.starts_with("list");
         world.server.faults(|faults| faults.pages_only = alone);
-        let kubeconfig = world.server.kubeconfig();
-        world.start(&kubeconfig, &FLEET);
+        world.start(&FLEET);
         let resource = match missing.rsplit('/').next().unwrap() {
             "configmaps" => Watched::ModePolicy,
             resource => *Watched::ALWAYS.iter().find(|watched| watched.as_str() == resource).unwrap(),

@@ -1,6 +1,6 @@
 //! A Service whose only endpoint is a dead pod, with the routes and the proxy rules that lead a packet there.
 
-use super::world::{World, dead_pod, service, slice};
+use super::world::{World, service};
 use epguard_lab::api::Kind;
 use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use serde_json::json;
@@ -9,27 +9,20 @@ use std::time::Duration;
 
 /// A dead pod that a Service still lists, behind an interface of the node.
 pub fn deny(world: &mut World) {
-    for arguments in [
+    let lines = [
         "address add 10.244.1.1/24 dev va",
         "link set va up",
         "link set vb up",
         "route add default dev va",
         "neigh add 10.244.1.10 lladdr 02:00:00:00:00:01 dev va",
-    ] {
-        let mut ip = world.netns.command("ip");
-        assert!(ip.args(arguments.split(' ')).status().unwrap().success());
-    }
+    ];
+    world.netns.ip(&lines).unwrap();
     world.store.ensure_namespace("shop").unwrap();
-    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
-        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
-    world.store.apply(node).unwrap();
+    world.gets_range("10.244.1.0/24");
     let mut web = service("web", "10.96.0.1");
     web["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080}]);
     world.store.apply(web).unwrap();
-    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    let ports = json!([{"port": 8080}]);
-    let slice = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
-    world.store.apply(slice).unwrap();
+    world.list_dead("a", "10.244.1.10", "web", "TCP");
     let (services, slices) = (world.store.list(Kind::Service), world.store.list(Kind::EndpointSlice));
     let proxy = Proxy::new(&world.netns, ProxyOptions::default());
     proxy.program(&service_rules(&services, &slices, "node-a")).unwrap();

@@ -1,7 +1,7 @@
 //! The lease and the age of the view in the real agent's status while its API server misbehaves. Times are scaled down:
 //! the view may be 3 s old instead of 30.
 
-use super::world::{World, dead_pod, service, slice};
+use super::world::{World, service};
 use epguard::shared::status::{Status, Watch};
 use epguard_core::facts::Watched;
 use epguard_core::freshness::Proof;
@@ -22,23 +22,17 @@ pub(crate) fn synced(name: &str) -> World {
 fn synced_with(name: &str, max_view_age: Duration) -> World {
     let mut world = World::new(name);
     world.server.faults(|faults| faults.bookmark_period = None);
-    let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"},
-        "spec": {"podCIDRs": ["10.244.1.0/24"]}, "status": {}});
-    world.store.apply(node).unwrap();
+    world.gets_range("10.244.1.0/24");
     world.store.apply(service("web", "10.96.0.1")).unwrap();
-    let kubeconfig = world.server.kubeconfig();
     let seconds = max_view_age.as_secs().to_string();
-    world.start(&kubeconfig, &["--max-view-age", &seconds, "--lease", &seconds]);
+    world.start(&["--max-view-age", &seconds, "--lease", &seconds]);
     world.until("synced", |status| status.synced);
     world
 }
 
 /// A dead pod that a Service still lists.
 pub(crate) fn deny(world: &mut World) {
-    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    let ports = json!([{"port": 8080}]);
-    let slice = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
-    world.store.apply(slice).unwrap();
+    world.list_dead("a", "10.244.1.10", "web", "TCP");
     world.until("denying", |status| denies(status) && status.lease_ms > 0);
 }
 
@@ -85,20 +79,11 @@ async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one
         errors.contains(&"connected, but not proven fresh in time"),
         "a silent watch is not up: {status:?}"
     );
-    await_log(&world, "lease lost");
+    world.await_log("lease lost");
     world.server.faults(|faults| faults.hang = false);
     world.until("back", |status| status.lease_ms > 0);
-    await_log(&world, "lease back");
+    world.await_log("lease back");
     assert_eq!(world.log().matches("lease lost").count(), 1, "{}", world.log());
-}
-
-/// Waits until the agent has logged it.
-fn await_log(world: &World, words: &str) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while !world.log().contains(words) {
-        assert!(Instant::now() < deadline, "no {words:?} in {}", world.log());
-        sleep(Duration::from_millis(20));
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +205,7 @@ async fn a_watch_that_shows_less_than_the_lists_is_closed() {
             .is_some_and(|error| error.contains("the watch has stopped at"))
     });
     assert!(!status.watches[&Watched::Pods].up && status.lease_ms < 0, "{status:?}");
-    await_log(&world, "lacks changes that the API server has shown");
+    world.await_log("lacks changes that the API server has shown");
     world.until("past the lease", |status| status.lease_ms < 0);
     world.server.faults(|faults| faults.mute = false);
     world.until("back", |status| status.lease_ms > 0 && status.watches[&Watched::Pods].up);

@@ -12,8 +12,7 @@ use serde_json::json;
 async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
     let mut world = World::new("why");
     world.store.apply(service("web", "10.96.0.1")).unwrap();
-    let kubeconfig = world.server.kubeconfig();
-    world.start(&kubeconfig, &[]);
+    world.start(&[]);
     world.until("synced", |status| status.synced);
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
     world.until("told of the pod", |status| status.figures.pods[&PodState::Dead] == 1);

@@ -3,7 +3,7 @@
 
 use epguard::shared::status::{self, Status};
 use epguard_lab::agent::{AgentProcess, Place};
-use epguard_lab::api::{ApiServer, Store};
+use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
 use epguard_lab::scenario::workdir::Workdir;
@@ -40,11 +40,11 @@ impl World {
     }
 
     /// Starts `epguard agent` with more options; in enforce mode, unless they contain `--mode`.
-    pub fn start(&mut self, kubeconfig: &str, options: &[&str]) {
-        self.start_as(kubeconfig, options, |_| {});
+    pub fn start(&mut self, options: &[&str]) {
+        self.start_as(&self.server.kubeconfig(), options, |_| {});
     }
 
-    /// As [`World::start`], with a prepared process.
+    /// As [`World::start`], with another kubeconfig and a prepared process.
     pub fn start_as(&mut self, kubeconfig: &str, options: &[&str], prepare: impl FnOnce(&mut Command)) {
         let place = Place {
             node: "n",
@@ -63,6 +63,21 @@ impl World {
         let _ = std::fs::remove_file(self.dir.join("agent.log"));
         prepare(&mut command);
         self.agent = Some(AgentProcess::start(command, &self.dir).unwrap());
+    }
+
+    /// Gives the node a range of pod IPs.
+    pub fn gets_range(&self, range: &str) {
+        let id = ObjectRef::new(Kind::Node, "", "n");
+        self.store.patch(&id, &json!({"spec": {"podCIDRs": [range]}})).unwrap();
+    }
+
+    /// Makes a dead pod and a slice in which the Service still lists it, on port 8080. Returns the pod.
+    pub fn list_dead(&self, name: &str, ip: &str, of: &str, protocol: &str) -> Value {
+        let dead = self.store.apply(dead_pod(name, ip)).unwrap();
+        let ports = json!([{"port": 8080, "protocol": protocol}]);
+        let listed = slice(&format!("{of}-{name}"), of, ip, &dead["metadata"]["uid"], &ports);
+        self.store.apply(listed).unwrap();
+        dead
     }
 
     /// A command that runs the binary on the node.
@@ -88,6 +103,12 @@ impl World {
 
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("agent.log")).unwrap()
+    }
+
+    /// Waits until the agent has logged it.
+    pub fn await_log(&mut self, words: &str) {
+        let log = self.dir.join("agent.log");
+        self.until(words, |_| std::fs::read_to_string(&log).unwrap().contains(words));
     }
 
     pub fn status(&self) -> Status {

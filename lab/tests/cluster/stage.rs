@@ -46,13 +46,6 @@ pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
     SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
 }
 
-/// Runs `ip` with these words in a network namespace.
-#[track_caller]
-pub(crate) fn run_ip(netns: &NetNs, words: &str) {
-    let done = netns.command("ip").args(words.split(' ')).status().unwrap();
-    assert!(done.success(), "ip {words}");
-}
-
 /// Waits until it is so.
 #[track_caller]
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {

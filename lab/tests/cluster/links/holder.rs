@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use super::node::{DYING, dropped, hooked_after, ip, node, stage};
+use super::node::{DYING, dropped, hooked_after, node, stage};
 use super::pelting::{Catching, Pelting};
 use crate::stage::{netns, until};
 use epguard_lab::net::{Cni, NetNs};
@@ -35,11 +35,11 @@ fn a_holder_whose_veth_is_made_again_or_renamed_is_never_denied() {
                 format!("link set holder down name {link} up"),
                 format!("route replace {x} dev {link} scope link"),
             ];
-            ip(&node, &renamed);
+            node.ip(&renamed).unwrap();
         }
         receives_all(&stage, &pelting, &pod, SocketAddr::new(x, PORT));
         hooked_after(&node, &link, Instant::now());
-        ip(&node, &[format!("link delete {link}")]);
+        node.ip(&[format!("link delete {link}")]).unwrap();
     }
     let sent = pelting.stop();
     println!(
@@ -68,9 +68,9 @@ fn plug(node: &NetNs, pod: &NetNs, link: &str, x: IpAddr) {
         "route add default via 169.254.1.1 dev eth0 onlink".to_owned(),
     ];
     let host = [format!("link set {link} up"), format!("route replace {x} dev {link} scope link")];
-    ip(node, &[format!("link add {link} address {HOST_MAC} type veth peer name eth0 netns {peer}")]);
-    ip(pod, &sandbox);
-    ip(node, &host);
+    node.ip(&[format!("link add {link} address {HOST_MAC} type veth peer name eth0 netns {peer}")]).unwrap();
+    pod.ip(&sandbox).unwrap();
+    node.ip(&host).unwrap();
 }
 
 /// The node's route leads to the holder: after the first datagram that arrives, all later ones arrive.

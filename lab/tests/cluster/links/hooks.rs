@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::announced::Announcements;
-use super::node::{hooked_after, ip, is_hooked, node, report, stage};
+use super::node::{hooked_after, is_hooked, node, report, stage};
 use epguard_lab::net::Cni;
 
 const TIMES: usize = 20;
@@ -13,11 +13,11 @@ const TIMES: usize = 20;
 fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_again() {
     let stage = stage(Cni::Ptp);
     let node = node(&stage);
-    let make = || ip(&node, &["link add again type veth peer name peer".into()]);
+    let make = || node.ip(&["link add again type veth peer name peer"]).unwrap();
     make();
     hooked_after(&node, "again", Instant::now());
     let figures = (0..TIMES).map(|_| {
-        ip(&node, &["link delete again".into()]);
+        node.ip(&["link delete again"]).unwrap();
         let announced = Announcements::of(&node);
         std::thread::scope(|scope| {
             scope.spawn(make);
@@ -32,13 +32,13 @@ fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_again() {
 fn an_interface_that_is_made_again_under_its_number_in_one_go_is_hooked_again() {
     let stage = stage(Cni::Ptp);
     let node = node(&stage);
-    let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
-    ip(&node, std::slice::from_ref(&make));
+    let make = "link add same index 7001 type veth peer name peer index 7002";
+    node.ip(&[make]).unwrap();
     hooked_after(&node, "same", Instant::now());
     let figures = (0..TIMES).map(|_| {
         let announced = Announcements::of(&node);
         std::thread::scope(|scope| {
-            scope.spawn(|| ip(&node, &["link delete same".into(), make.clone()]));
+            scope.spawn(|| node.ip(&["link delete same", make]).unwrap());
             hooked_after(&node, "same", announced.wait("same", true))
         })
     });
@@ -56,21 +56,21 @@ fn a_port_that_moves_between_bridges_and_a_renamed_veth_are_never_without_hooks(
         "link add port type veth peer name peer",
         "link set port master br1",
     ];
-    ip(&node, &lines.map(Into::into));
+    node.ip(&lines).unwrap();
     hooked_after(&node, "port", Instant::now());
     for (turn, bridge) in (0..TIMES).zip(["br2", "br1"].into_iter().cycle()) {
-        ip(&node, &[format!("link set port master {bridge}")]);
+        node.ip(&[format!("link set port master {bridge}")]).unwrap();
         assert!(is_hooked(&node, "port"), "turn {turn}");
     }
     let mut name = "port".to_owned();
     for turn in 0..TIMES {
         let new = format!("port{turn}");
-        ip(&node, &[format!("link set {name} name {new}")]);
+        node.ip(&[format!("link set {name} name {new}")]).unwrap();
         assert!(is_hooked(&node, &new), "turn {turn}");
         name = new;
     }
     // After all these events the agent must leave the hooks where they are.
-    ip(&node, &["link add last type veth peer name end".into()]);
+    node.ip(&["link add last type veth peer name end"]).unwrap();
     hooked_after(&node, "last", Instant::now());
     assert!(is_hooked(&node, &name));
     println!("{TIMES} moves and {TIMES} new names: hooked after 0 ms");

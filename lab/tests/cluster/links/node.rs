@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard_common::{Outcome, Reason};
 use epguard_lab::net::{Cni, NetNs};
-use epguard_lab::process::{cause, with_input};
 use epguard_lab::scenario::stage::Stage;
 
 /// The pods that die on X, one after the other.
@@ -26,12 +25,6 @@ pub(crate) fn stage(cni: Cni) -> Stage {
 /// The agent's node.
 pub(crate) fn node(stage: &Stage) -> NetNs {
     crate::stage::netns(stage, "node-a").clone()
-}
-
-/// Runs lines of `ip -batch`.
-pub(crate) fn ip(netns: &NetNs, lines: &[String]) {
-    let done = with_input(netns.command("ip").args(["-batch", "-"]), &lines.join("\n"), "iproute2").unwrap();
-    assert!(done.status.success(), "{lines:?}: {}", cause(&done));
 }
 
 /// Whether both hooks are there; false without such an interface.

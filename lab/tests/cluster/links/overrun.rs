@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::node::{hooked_after, ip, is_hooked, node, report, stage};
+use super::node::{hooked_after, is_hooked, node, report, stage};
 use epguard_lab::net::{Cni, NetNs};
 
 /// Announcements, each of some kilobytes; a socket holds 208 kB.
@@ -15,7 +15,7 @@ fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
     let stage = stage(Cni::Ptp);
     let node = node(&stage);
     let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
-    ip(&node, std::slice::from_ref(&make));
+    node.ip(std::slice::from_ref(&make)).unwrap();
     hooked_after(&node, "same", Instant::now());
     let pid = i32::try_from(stage.agent.pid().unwrap()).unwrap();
     let (mut figures, mut lost) = (vec![], drops(&node));
@@ -28,7 +28,7 @@ fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
         }));
         // After the overrun, so that these changes are not announced.
         lines.extend(["link delete same".to_owned(), make.clone()]);
-        ip(&node, &lines);
+        node.ip(&lines).unwrap();
         let now = drops(&node);
         assert!(now > lost, "no overrun");
         lost = now;

@@ -5,9 +5,8 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::thread;
 
 use super::place::{connect, echo, stage_unasked};
-use crate::stage::{ip, netns, run_ip, until, vip};
+use crate::stage::{ip, netns, until, vip};
 use epguard_common::{Outcome, Reason};
-use epguard_lab::net::NetNs;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
 };
@@ -15,6 +14,8 @@ use nix::sys::time::{TimeVal, TimeValLike as _};
 use socket2::{Domain, Socket, Type};
 
 const ETHERNET: usize = 14;
+/// The capture interface.
+const CAPTURE: [&str; 3] = ["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"];
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
@@ -22,7 +23,7 @@ fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
     let stage = stage_unasked();
     let _stranger = echo(&stage, "B");
     let node = netns(&stage, "node-a");
-    add_interface(node);
+    node.ip(&CAPTURE).unwrap();
     let shown = || stage.agent.dump().unwrap()["denied"][0]["action"].clone();
     assert_eq!(shown(), "drop");
     stage.agent.set_action("capture=cap0").unwrap();
@@ -47,7 +48,7 @@ fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
     let stage = stage_unasked();
     let _stranger = echo(&stage, "B");
     let node = netns(&stage, "node-a");
-    add_interface(node);
+    node.ip(&CAPTURE).unwrap();
     until("cap0 is hooked", || {
         let status = stage.agent.status_document().unwrap();
         let interfaces = status["status"]["interfaces"].as_array().unwrap().clone();
@@ -59,12 +60,6 @@ fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
     node.run(|| one_syn(to)).unwrap();
     let captured = stage.counters().unwrap().since(&before);
     assert_eq!(captured.of(Reason::Reused, Outcome::Captured), 1, "{captured}");
-}
-
-fn add_interface(node: &NetNs) {
-    for words in ["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"] {
-        run_ip(node, words);
-    }
 }
 
 /// Sends one SYN: connect sends it at once, and the socket is closed before it sends another.

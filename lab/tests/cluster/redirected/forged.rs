@@ -5,7 +5,7 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 
 use super::place::{PORT, call, connect, echo, stage, stage_with_udp};
-use crate::stage::{ip, netns, run_ip, vip};
+use crate::stage::{ip, netns, vip};
 use epguard::kernel::maps::KeyedMap;
 use epguard_common::{Flow, Outcome, Redirected};
 use epguard_lab::scenario::stage::Stage;
@@ -95,7 +95,7 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
         call(b"hello");
         // On a bridge, pods can forge each other's addresses, with epguard and without it.
         if name != "a bridge" {
-            run_ip(netns(&stage, "C"), &format!("addr add {} dev lo", live.ip()));
+            netns(&stage, "C").ip(&[format!("addr add {} dev lo", live.ip())]).unwrap();
             let forged = in_pod("C", live);
             forged.send_to(b"forged", client.local_addr().unwrap()).unwrap();
             sleep(Duration::from_millis(50));

@@ -8,7 +8,7 @@ use epguard_common::{Keyed, RawRole};
 use serde_json::Value;
 
 use super::place::{connect, echo, stage};
-use crate::stage::{ip, netns, run_ip, until};
+use crate::stage::{ip, netns, until};
 use epguard_lab::scenario::stage::Stage;
 
 #[test]
@@ -33,7 +33,7 @@ fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets
     let _servers = (echo(&stage, "L"), echo(&stage, "B"));
     assert!(connect(&stage, "old/web").is_ok());
     let (interface, _) = interface_of(&stage, "L");
-    run_ip(netns(&stage, "node-a"), &format!("link set {interface} mtu 1400"));
+    netns(&stage, "node-a").ip(&[format!("link set {interface} mtu 1400")]).unwrap();
     let error = connect(&stage, "old/web").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
 }
