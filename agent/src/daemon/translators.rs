@@ -3,10 +3,12 @@
 use crate::kernel::cilium::Cilium;
 use crate::kernel::conntrack::{entry_at, is_loaded};
 use crate::kernel::maps::{self, Writer};
-use crate::node::offload;
+use crate::node::netlink::netfilter::{Message, dump, string};
 use crate::shared::status::{Cause, Gap, Translators as Shown};
 use anyhow::{Result, bail};
 use epguard_common::{Outcome, Reason};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,11 @@ use std::time::{Duration, Instant};
 const SETTINGS: Duration = Duration::from_secs(10);
 /// How long packets with an unreadable entry are shown.
 const SHOWN: Duration = Duration::from_mins(10);
+
+/// `NFT_MSG_GETFLOWTABLE` of `NFNL_SUBSYS_NFTABLES` in `linux/netfilter/nf_tables.h`, and attributes of its answer.
+const GET_FLOWTABLE: u16 = 0x0a17;
+const TABLE: u16 = 1;
+const NAME: u16 = 2;
 
 /// What is known of the translators.
 pub struct Translators {
@@ -132,13 +139,35 @@ impl Translators {
 
 /// Translators that keep no entry, by the node's settings.
 fn settings() -> Vec<Gap> {
-    let ipvs = offload::ipvs_without_conntrack().then(|| Gap {
+    let ipvs = ipvs_without_conntrack().then(|| Gap {
         cause: Cause::Ipvs,
         detail: "IPVS has Services, and net.ipv4.vs.conntrack is 0".to_owned(),
     });
-    let flowtables =
-        offload::flowtables().into_iter().map(|name| Gap { cause: Cause::Flowtable, detail: name });
+    let flowtables = flowtables().into_iter().map(|name| Gap { cause: Cause::Flowtable, detail: name });
     ipvs.into_iter().chain(flowtables).collect()
+}
+
+/// Whether IPVS translates Services and makes no conntrack entries. kube-proxy sets `net.ipv4.vs.conntrack` to 1.
+fn ipvs_without_conntrack() -> bool {
+    let setting = fs::read_to_string("/proc/sys/net/ipv4/vs/conntrack").unwrap_or_default();
+    setting.trim() == "0"
+        && File::open("/proc/net/ip_vs").is_ok_and(|file| has_services(BufReader::new(file)))
+}
+
+/// Behind three lines of headings comes a Service, if there is one. The rest may be long, and is not read.
+fn has_services(listed: impl BufRead) -> bool {
+    listed.lines().take(4).count() == 4
+}
+
+/// The flowtables of nftables in this network namespace: packets of an established connection that they forward have no entry.
+/// Empty where the kernel has none.
+fn flowtables() -> Vec<String> {
+    let take = |names: &mut Vec<String>, Message { attributes, .. }: Message<'_>| {
+        if let (Some(table), Some(name)) = (string(attributes, &[TABLE]), string(attributes, &[NAME])) {
+            names.push(format!("{table}/{name}"));
+        }
+    };
+    dump(GET_FLOWTABLE, take).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -175,5 +204,13 @@ mod tests {
         assert!(shown(6, 11));
         assert!(!shown(6, 12));
         assert!(shown(7, 13));
+    }
+
+    #[test]
+    fn ipvs_is_in_use_where_it_has_a_service() {
+        let headings = "IP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n  \
+                        -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n";
+        assert!(!has_services(headings.as_bytes()));
+        assert!(has_services(format!("{headings}TCP  0A600001:0050 rr\n").as_bytes()));
     }
 }

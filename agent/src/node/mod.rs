@@ -1,4 +1,3 @@
 //! What the node's kernel reports about its interfaces, routes and neighbours.
 
 pub mod netlink;
-pub mod offload;
