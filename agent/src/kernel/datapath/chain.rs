@@ -27,14 +27,12 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
             return Ok(None);
         };
         chain.position = chain.position.max(index + 1);
-        let line = |text: String| format!("{}: {text}", hook.as_str());
-        let before = tcx.iter().take(index).map(|id| line(program(*id)));
-        chain.before.extend(before);
-        // The places of filters are behind those of all TCX programs.
-        for (place, filter) in (tcx.len()..).zip(&filters) {
-            if place < index {
-                chain.before.push(line(describe(filter)));
-            }
+        for place in 0..index {
+            let text = match tcx.get(place) {
+                Some(id) => describe_program(*id),
+                None => describe_filter(&filters[place - tcx.len()]),
+            };
+            chain.before.push(format!("{}: {text}", hook.as_str()));
         }
     }
     Ok(Some(chain))
@@ -48,14 +46,14 @@ fn tcx(ifindex: u32, hook: Hook) -> Result<Vec<u32>> {
     }
 }
 
-fn program(id: u32) -> String {
+fn describe_program(id: u32) -> String {
     match bpf::program_name(id) {
         Ok(name) if !name.is_empty() => format!("tcx {name}"),
         _ => format!("tcx program {id}"),
     }
 }
 
-fn describe(filter: &Filter) -> String {
+fn describe_filter(filter: &Filter) -> String {
     let name = filter.name.as_deref().unwrap_or_default();
     let text = format!("clsact {} priority {} {name}", filter.kind, filter.priority);
     text.trim_end().to_owned()
