@@ -40,7 +40,7 @@ pub struct Stream(Sender<Bytes>);
 
 impl Rig {
     pub fn new() -> Self {
-        Self::of(Collection::all::<Pod>())
+        Self::watching(Collection::all::<Pod>())
     }
 
     /// A watch of the pods of which one is watched alone, if there are more than `most`.
@@ -49,7 +49,7 @@ impl Rig {
     }
 
     /// A watch of another collection of pods.
-    pub fn of(collection: Collection) -> Self {
+    pub fn watching(collection: Collection) -> Self {
         Self::start(collection, None)
     }
 

@@ -6,7 +6,6 @@ mod limits;
 mod mock;
 mod narrow;
 mod narrowing;
-mod one;
 mod relist;
 
 use super::start;

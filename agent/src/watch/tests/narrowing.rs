@@ -1,8 +1,9 @@
-//! Tests of large collections, of which one object is watched.
+//! Tests of watches of one object, alone or of a large collection.
 
 use super::mock::{Rig, Stream, pod};
+use crate::watch::collection::Collection;
 use crate::watch::session::AGAIN;
-use epguard_core::facts::Watched::Pods;
+use epguard_core::facts::{Pod, Watched::Pods};
 use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -93,4 +94,22 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
     assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));
     call.page(20, "", &[pod("b", 8)]).await;
     assert_eq!(rig.proven().await, [List, Confirmation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watch_of_one_object_is_confirmed_by_that_object_alone() {
+    let mut rig = Rig::watching(Collection::one::<Pod>(&("ns".into(), "a".into())));
+    let mut stream = rig.server.call().await.stream();
+    stream.event("ADDED", &pod("a", 3)).await;
+    stream.bookmark(7, true).await;
+    assert_eq!(rig.message().await, "reset a @7");
+    assert_eq!(rig.message().await, "up");
+    stream.event("MODIFIED", "3").await;
+    assert!(rig.message().await.starts_with("skipped "));
+    rig.watches.confirm(Pods, Duration::ZERO);
+    let call = rig.server.call().await;
+    assert_eq!(
+        (call.path(), call.param("fieldSelector")),
+        ("/api/v1/namespaces/ns/pods", Some("metadata.name%3Da"))
+    );
 }
