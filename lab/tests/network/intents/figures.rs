@@ -74,6 +74,19 @@ pub(crate) fn in_both_modes(
     [Mode::Observe, Mode::Enforce].map(|mode| in_mode(world, case, mode, &mut shoot))
 }
 
+/// Runs a case in both modes, in which each packet has to be judged by its own aim.
+#[track_caller]
+pub(crate) fn judged_right(world: &mut World, case: &str, shoot: impl FnMut(&mut World) -> [u64; 3]) {
+    for figures in in_both_modes(world, case, shoot) {
+        figures.all_right(world.ipv6);
+    }
+}
+
+/// How often each aim occurs.
+pub(crate) fn counted(aims: &[Aim]) -> [u64; 3] {
+    AIMS.map(|aim| aims.iter().filter(|other| **other == aim).count() as u64)
+}
+
 /// Runs a case in one mode.
 pub(crate) fn in_mode(
     world: &mut World,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use super::figures::{AIMS, Aim, Denied, Direct, Other, in_both_modes, interleaved, send, send_all};
+use super::figures::{AIMS, Aim, counted, in_both_modes, interleaved, judged_right, send, send_all};
 use super::world::{Plan, World, on_both_families};
 use socket2::{Domain, Socket, Type};
 
@@ -12,12 +12,8 @@ pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u
     let socket =
         world.netns(host).run(|| Socket::new(Domain::for_address(to), Type::DGRAM, None)).unwrap().unwrap();
     socket.connect(&to.into()).unwrap();
-    let mut aimed = [0; 3];
-    for _ in 0..count {
-        send(|| socket.send(&[aim as u8; 64]));
-        aimed[aim as usize] += 1;
-    }
-    aimed
+    (0..count).for_each(|_| send(|| socket.send(&[aim as u8; 64])));
+    counted(&vec![aim; count])
 }
 
 #[test]
@@ -28,10 +24,7 @@ fn one_unconnected_socket_to_both_services_and_the_pod() {
             let socket = world.socket("node-a");
             let aims = interleaved(3000);
             let case = "node, sendto interleaved";
-            let figures = in_both_modes(&mut world, case, |world| send_all(world, &socket, &aims, 64));
-            for figures in &figures {
-                figures.all_right(world.ipv6);
-            }
+            judged_right(&mut world, case, |world| send_all(world, &socket, &aims, 64));
         });
     }
 }
@@ -42,10 +35,7 @@ fn connected_sockets_one_after_another() {
     on_both_families(Plan::default(), |mut world| {
         for aim in AIMS {
             let case = format!("node, connected, {aim:?}");
-            let figures = in_both_modes(&mut world, &case, |world| connected(world, "node-a", aim, 500));
-            for figures in &figures {
-                figures.all_right(world.ipv6);
-            }
+            judged_right(&mut world, &case, |world| connected(world, "node-a", aim, 500));
         }
     });
 }
@@ -55,18 +45,14 @@ fn connected_sockets_one_after_another() {
 fn one_socket_that_is_connected_anew_each_time() {
     on_both_families(Plan::default(), |mut world| {
         let socket = world.socket("node-a");
-        let figures = in_both_modes(&mut world, "node, reconnected", |world| {
-            let mut aimed = [0; 3];
-            for aim in interleaved(600) {
-                socket.connect(world.address(aim)).unwrap();
-                send(|| socket.send(&[aim as u8; 64]));
-                aimed[aim as usize] += 1;
+        judged_right(&mut world, "node, reconnected", |world| {
+            let aims = interleaved(600);
+            for aim in &aims {
+                socket.connect(world.address(*aim)).unwrap();
+                send(|| socket.send(&[*aim as u8; 64]));
             }
-            aimed
+            counted(&aims)
         });
-        for figures in &figures {
-            figures.all_right(world.ipv6);
-        }
     });
 }
 
@@ -76,21 +62,16 @@ fn a_connected_socket_that_also_sends_elsewhere() {
     for first in AIMS {
         on_both_families(Plan::default(), |mut world| {
             let case = format!("node, connected {first:?} and sendto");
-            let figures = in_both_modes(&mut world, &case, |world| {
+            judged_right(&mut world, &case, |world| {
                 let socket = world.socket("node-a");
                 socket.connect(world.address(first)).unwrap();
-                let mut aimed = [0; 3];
-                for aim in interleaved(600) {
+                let aims = interleaved(600);
+                for aim in &aims {
                     send(|| socket.send(&[first as u8; 64]));
-                    send(|| socket.send_to(&[aim as u8; 64], world.address(aim)));
-                    aimed[first as usize] += 1;
-                    aimed[aim as usize] += 1;
+                    send(|| socket.send_to(&[*aim as u8; 64], world.address(*aim)));
                 }
-                aimed
+                counted(&[aims, vec![first; 600]].concat())
             });
-            for figures in &figures {
-                figures.all_right(world.ipv6);
-            }
         });
     }
 }
@@ -102,22 +83,15 @@ fn several_threads_on_one_socket() {
         let socket = world.socket("node-a");
         // One flow after another: if conntrack begins two at once, they may clash, and the kernel drops one's first packet.
         in_both_modes(&mut world, "flows begin", |world| send_all(world, &socket, &AIMS, 64));
-        let figures = in_both_modes(&mut world, "node, 3 threads on one socket", |world| {
+        judged_right(&mut world, "node, 3 threads on one socket", |world| {
             std::thread::scope(|scope| {
                 let (world, socket) = (&*world, &socket);
-                let senders = [Denied, Other, Direct]
-                    .map(|aim| scope.spawn(move || send_all(world, socket, &vec![aim; 5_000], 64)));
-                let mut aimed = [0; 3];
-                for sender in senders {
-                    let sent = sender.join().unwrap();
-                    (0..3).for_each(|aim| aimed[aim] += sent[aim]);
+                for aim in AIMS {
+                    scope.spawn(move || send_all(world, socket, &vec![aim; 5_000], 64));
                 }
-                aimed
-            })
+            });
+            [5_000; 3]
         });
-        for figures in &figures {
-            figures.all_right(world.ipv6);
-        }
     });
 }
 
@@ -137,28 +111,20 @@ fn ipv4_through_an_ipv6_socket() {
     let sending = socket();
     let netns = world.netns("node-a").clone();
     let connecting = || netns.run(|| Socket::new(Domain::IPV6, Type::DGRAM, None)).unwrap().unwrap();
-    let figures = in_both_modes(&mut world, "node, v4-mapped", |_| {
-        let mut aimed = [0; 3];
-        for aim in interleaved(100) {
+    judged_right(&mut world, "node, v4-mapped", |_| {
+        let aims = interleaved(100);
+        for aim in &aims {
             let socket = connecting();
-            socket.connect(&addresses[aim as usize].into()).unwrap();
-            send(|| socket.send(&[aim as u8; 64]));
-            aimed[aim as usize] += 1;
+            socket.connect(&addresses[*aim as usize].into()).unwrap();
+            send(|| socket.send(&[*aim as u8; 64]));
         }
-        aimed
+        counted(&aims)
     });
-    for figures in &figures {
-        figures.all_right(world.ipv6);
-    }
-    let figures = in_both_modes(&mut world, "node, v4-mapped sendto", |_| {
-        let mut aimed = [0; 3];
-        for aim in interleaved(600) {
-            send(|| sending.send_to(&[aim as u8; 64], addresses[aim as usize]));
-            aimed[aim as usize] += 1;
+    judged_right(&mut world, "node, v4-mapped sendto", |_| {
+        let aims = interleaved(600);
+        for aim in &aims {
+            send(|| sending.send_to(&[*aim as u8; 64], addresses[*aim as usize]));
         }
-        aimed
+        counted(&aims)
     });
-    for figures in &figures {
-        figures.all_right(world.ipv6);
-    }
 }

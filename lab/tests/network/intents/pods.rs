@@ -1,6 +1,6 @@
 //! Clients in pods: every datagram is judged by its own aim, not by its socket's earlier ones.
 
-use super::figures::{AIMS, in_both_modes, interleaved, keep_pace, send, send_all};
+use super::figures::{AIMS, in_both_modes, interleaved, judged_right, keep_pace, send, send_all};
 use super::world::{Plan, World, on_both_families};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::proxy::ProxyOptions;
@@ -10,10 +10,7 @@ pub(crate) const BRIDGE: TopologyOptions = TopologyOptions { cni: Cni::Bridge, o
 /// One socket of a pod, every aim in turn.
 fn one_socket(world: &mut World, case: &str) {
     let socket = world.socket("shop/client");
-    let figures = in_both_modes(world, case, |world| send_all(world, &socket, &interleaved(3000), 64));
-    for figures in &figures {
-        figures.all_right(world.ipv6);
-    }
+    judged_right(world, case, |world| send_all(world, &socket, &interleaved(3000), 64));
 }
 
 #[test]
@@ -70,7 +67,7 @@ fn a_host_outside_by_node_port() {
     for remote in [false, true] {
         on_both_families(Plan { remote, ..Plan::default() }, |mut world| {
             let socket = world.socket("external");
-            let figures = in_both_modes(&mut world, "NodePort", |world| {
+            judged_right(&mut world, "NodePort", |world| {
                 let (start, mut aimed) = (world.sink.arrived(), [0; 3]);
                 let addresses = AIMS.map(|aim| world.node_port(aim));
                 for aim in interleaved(3000) {
@@ -80,9 +77,6 @@ fn a_host_outside_by_node_port() {
                 }
                 aimed
             });
-            for figures in &figures {
-                figures.all_right(world.ipv6);
-            }
         });
     }
 }

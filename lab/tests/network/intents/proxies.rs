@@ -1,6 +1,6 @@
 //! Services that kube-proxy's other modes translate: iptables of both kinds, and the kernel's own IPVS.
 
-use super::figures::{Denied, Direct, Other, in_both_modes, interleaved, send_all};
+use super::figures::{Denied, Direct, Other, in_both_modes, interleaved, judged_right, send_all};
 use super::world::{Plan, World, on_both_families};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -61,11 +61,7 @@ fn judged(case: &str, replace_proxy: impl Fn(&World)) {
             replace_proxy(&world);
             let socket = world.socket(host);
             let case = format!("{case}, from {host}");
-            let figures =
-                in_both_modes(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000), 64));
-            for figures in &figures {
-                figures.all_right(world.ipv6);
-            }
+            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000), 64));
         });
     }
 }

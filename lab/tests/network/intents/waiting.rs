@@ -1,6 +1,6 @@
 //! Datagrams that wait for the resolution of a neighbour leave later, from another context.
 
-use super::figures::{Aim, Denied, Direct, Other, in_both_modes, in_mode, send_all};
+use super::figures::{Aim, Denied, Direct, Other, in_mode, judged_right, send_all};
 use super::pods::BRIDGE;
 use super::world::{Plan, World};
 use epguard_common::Mode;
@@ -48,12 +48,9 @@ fn datagrams_that_waited_are_judged_each_by_its_own_aim() {
         let socket = world.socket(host);
         for aims in ORDERS {
             let case = format!("neighbour pending, {host}, {aims:?}");
-            let figures = in_both_modes(&mut world, &case, |world| {
+            judged_right(&mut world, &case, |world| {
                 while_deaf(world, |world| send_all(world, &socket, aims, 64))
             });
-            for figures in &figures {
-                figures.all_right(world.ipv6);
-            }
         }
     });
 }
