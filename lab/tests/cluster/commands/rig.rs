@@ -1,29 +1,15 @@
 //! The cluster and the shell that the commands run in.
 
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use epguard_lab::scenario::cluster::Cluster;
-use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
-use epguard_lab::scenario::variant::Variant;
+use epguard_lab::scenario::format::PodEvent;
 
 use super::pages::Command;
 use super::tables::{BEFORE, EXIT_CODES, FOLLOWING, SHOWN, is_meant};
 use crate::quickstart::kubelet::{self, Kubelet};
 use crate::quickstart::shell::Shell;
-
-/// The names of the pages: a Service whose only endpoint is dead.
-const STORY: &str = "
-id: commands
-title: t
-must: m
-pods:
-  A: {is: shop/a, ip: X, labels: {app: web}}
-services:
-  shop/web: {selector: {app: web}}
-steps:
-  - proxy: sync
-";
+use crate::quickstart::{calls, cluster};
 
 const ROLLED_OUT: &str = "kubectl -n epguard rollout status daemonset/epguard";
 const STATUS: &str = "kubectl epguard status --node node-a";
@@ -41,13 +27,8 @@ pub(crate) struct Rig {
 impl Rig {
     /// Installs the agent, and waits until it has observed a call to the dead pod.
     pub(crate) fn start() -> Self {
-        let scenario = epguard_lab::scenario::parse(STORY, "commands").unwrap();
-        let variant = Variant::all(&Runs::default()).remove(0);
-        let mut cluster = Cluster::new(&scenario, variant).unwrap();
-        cluster.pod_event("A", PodEvent::Starts).unwrap();
-        let ready = [("A".to_owned(), Condition::Ready)].into();
-        cluster.set_slice("shop/web", &ready).unwrap();
-        cluster.sync_proxy().unwrap();
+        // The names of the pages: a Service whose only endpoint is dead.
+        let cluster = cluster("shop/a", "web");
         let kubelet = Kubelet::new(&cluster);
         kubelet::runs_commands(&cluster);
         kubelet::shows_logs(&cluster);
@@ -67,7 +48,7 @@ impl Rig {
         rig.await_output("epguard status", "tcx, place 1");
         rig.cluster.pod_event("A", PodEvent::Fails).unwrap();
         rig.await_output("epguard dump", "dead-backend");
-        calls(&rig.cluster);
+        calls(&rig.cluster, "shop/web");
         rig.await_output("kubectl get events -A", "web.");
         rig
     }
@@ -144,7 +125,7 @@ impl Rig {
         let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
         self.shell.run_until(command, text, || {
             kubelet.step(cluster);
-            calls(cluster);
+            calls(cluster, "shop/web");
         })
     }
 
@@ -185,12 +166,4 @@ impl Rig {
         let number = node.run(|| nix::net::if_::if_nametoindex("eth0"));
         number.unwrap().unwrap()
     }
-}
-
-/// The client's pod calls the Service, with a short timeout.
-fn calls(cluster: &Cluster) {
-    let vip = (cluster.names.service("shop/web").unwrap().vip, 80).into();
-    let client = cluster.topology.pod("client").unwrap();
-    let call = || TcpStream::connect_timeout(&vip, Duration::from_millis(100));
-    let _ = client.netns.run(call).unwrap();
 }

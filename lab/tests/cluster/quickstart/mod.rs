@@ -10,32 +10,38 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use epguard_lab::scenario::cluster::Cluster;
-use epguard_lab::scenario::format::{Condition, PodEvent, Runs};
+use epguard_lab::scenario::format::{Condition, PodEvent};
 use epguard_lab::scenario::variant::Variant;
 use kubelet::Kubelet;
 use shell::Shell;
 
-/// A Job's pod behind a Service.
-const STORY: &str = "
-id: quickstart
-title: t
-must: m
-pods:
-  A: {is: shop/report-1, ip: X, labels: {app: report}}
-services:
-  shop/report: {selector: {app: report}}
-steps:
-  - proxy: sync
-";
+/// A cluster in which one pod, `A`, runs behind a Service `shop/NAME`.
+pub(crate) fn cluster(pod: &str, name: &str) -> Cluster {
+    let story = format!(
+        "id: t\ntitle: t\nmust: m\npods:\n  A: {{is: {pod}, ip: X, labels: {{app: {name}}}}}\n\
+         services:\n  shop/{name}: {{selector: {{app: {name}}}}}\nsteps:\n  - proxy: sync\n"
+    );
+    let scenario = epguard_lab::scenario::parse(&story, "story").unwrap();
+    let mut cluster = Cluster::new(&scenario, Variant::all(&scenario.runs).remove(0)).unwrap();
+    cluster.pod_event("A", PodEvent::Starts).unwrap();
+    let ready = [("A".to_owned(), Condition::Ready)].into();
+    cluster.set_slice(&format!("shop/{name}"), &ready).unwrap();
+    cluster.sync_proxy().unwrap();
+    cluster
+}
+
+/// The client's pod calls the Service, with a short timeout.
+pub(crate) fn calls(cluster: &Cluster, service: &str) {
+    let vip = (cluster.names.service(service).unwrap().vip, 80).into();
+    let client = cluster.topology.pod("client").unwrap();
+    let _ = client.netns.run(|| TcpStream::connect_timeout(&vip, Duration::from_millis(100))).unwrap();
+}
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs; needs kubectl"]
 fn the_quick_start_has_the_results_of_the_readme() {
-    let scenario = epguard_lab::scenario::parse(STORY, "quickstart").unwrap();
-    let variant = Variant::all(&Runs::default()).remove(0);
-    let mut cluster = Cluster::new(&scenario, variant).unwrap();
+    let mut cluster = cluster("shop/report-1", "report");
     let x = cluster.names.pod("A").unwrap().ip.to_string();
-    lists_and_starts_a(&mut cluster);
     let mut kubelet = Kubelet::new(&cluster);
     kubelet::runs_commands(&cluster);
     let mut shell = Shell::start(&cluster);
@@ -60,7 +66,7 @@ fn the_quick_start_has_the_results_of_the_readme() {
     cluster.pod_event("A", PodEvent::Fails).unwrap();
     let line = "observed dead-backend shop/report -> ";
     let follow = next();
-    let drops = shell.run_until(&follow, line, || calls(&cluster));
+    let drops = shell.run_until(&follow, line, || calls(&cluster, "shop/report"));
     assert!(drops.contains("shop/report-1 was meant, nobody is there"), "{drops}");
     let why = shell.run(&next(), || {});
     assert!(why.contains("(dead-backend)"), "{why}");
@@ -84,7 +90,7 @@ fn the_quick_start_has_the_results_of_the_readme() {
     }
     assert_eq!(changes.next(), None, "a command without a test");
     let denied = shell.run_until(&follow, "dropped dead-backend shop/report -> ", || {
-        calls(&cluster);
+        calls(&cluster, "shop/report");
     });
     println!("{installed}{checked}\n{all}\n{status}\n{why}\n{denied}");
     shell.run("kubectl -n epguard delete configmap epguard", || {});
@@ -95,18 +101,4 @@ const ONE: &str = "kubectl epguard status --node node-a";
 
 fn becomes(shell: &mut Shell, mode: &str) {
     shell.run_until_it_says(mode, ONE);
-}
-
-fn lists_and_starts_a(cluster: &mut Cluster) {
-    cluster.pod_event("A", PodEvent::Starts).unwrap();
-    let ready = [("A".to_owned(), Condition::Ready)].into();
-    cluster.set_slice("shop/report", &ready).unwrap();
-    cluster.sync_proxy().unwrap();
-}
-
-/// The client's pod calls the Service, with a short timeout.
-fn calls(cluster: &Cluster) {
-    let vip = (cluster.names.service("shop/report").unwrap().vip, 80).into();
-    let client = cluster.topology.pod("client").unwrap();
-    let _ = client.netns.run(|| TcpStream::connect_timeout(&vip, Duration::from_millis(100))).unwrap();
 }
