@@ -7,16 +7,15 @@ use crate::commands::dump;
 use crate::shared::args::{PinArgs, RunArgs};
 use crate::shared::output::{count, new_file};
 use crate::shared::status::{self, Request, Status};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Options of `epguard sysdump`.
 #[derive(Debug, Args)]
@@ -56,16 +55,6 @@ const STDOUT: &str = "/dev/stdout";
 
 /// The most IPs whose history the archive contains.
 const HISTORIES: usize = 200;
-
-/// Commands of other tools that show the same as [`node`], where these are installed.
-const COMMANDS: [(&str, &[&str]); 6] = [
-    ("ip-link.txt", &["ip", "-details", "-statistics", "link"]),
-    ("ip-route.txt", &["ip", "route", "show", "table", "all"]),
-    ("ip-neighbour.txt", &["ip", "neighbour"]),
-    ("bpftool-net.txt", &["bpftool", "net"]),
-    ("bpftool-prog.txt", &["bpftool", "prog", "show"]),
-    ("nft-ruleset.txt", &["nft", "list", "ruleset"]),
-];
 
 /// The folder in an archive.
 pub(crate) const FOLDER: &str = "epguard-sysdump";
@@ -108,8 +97,6 @@ async fn parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
         (format!("{}.txt", path.trim_start_matches('/').replace('/', "-")), content)
     }));
     parts.extend(node::parts().await);
-    let of_tools = COMMANDS.iter().map(|(name, command)| Some(((*name).to_owned(), output(command)?)));
-    parts.extend(of_tools.flatten());
     parts
 }
 
@@ -163,36 +150,18 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(value).context("cannot write JSON")
 }
 
-/// The output of a command; none if it is not installed.
-fn output(command: &[&str]) -> Option<Result<Vec<u8>>> {
-    let (program, arguments) = command.split_first()?;
-    let line = command.join(" ");
-    let output = match Command::new(program).args(arguments).output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return None,
-        output => output.with_context(|| format!("cannot run `{line}`")),
-    };
-    Some(output.and_then(|output| {
-        let error = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "`{line}` failed: {}", error.trim());
-        Ok(output.stdout)
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::anyhow;
     use std::io::Read as _;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_missing_part_is_named_and_the_archive_has_the_others() {
         let path = std::env::temp_dir().join(format!("epguard-sysdump-{}.tar", std::process::id()));
-        assert!(output(&["epguard-no-such-tool"]).is_none());
-        let content = [
-            ("a.txt", Ok(b"here".to_vec())),
-            ("b.txt", output(&["false"]).unwrap()),
-            ("c.txt", output(&["echo", "out"]).unwrap()),
-        ];
+        let content =
+            [("a.txt", Ok(b"here".to_vec())), ("b.txt", Err(anyhow!("no right"))), ("c.txt", Ok(vec![]))];
         let content = content.map(|(name, content)| (name.to_owned(), content)).into();
         assert_eq!(write(new_file(&path).unwrap(), content).unwrap(), (2, 1));
         let mut parts = Vec::new();
@@ -208,7 +177,7 @@ mod tests {
         let part = |name: &str, content: &str| (format!("epguard-sysdump/{name}"), content.to_owned());
         assert_eq!(
             parts,
-            [part("a.txt", "here"), part("c.txt", "out\n"), part("missing.txt", "b.txt: `false` failed: \n")]
+            [part("a.txt", "here"), part("c.txt", ""), part("missing.txt", "b.txt: no right\n")]
         );
     }
 

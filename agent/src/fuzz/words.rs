@@ -55,17 +55,28 @@ fn command_lines() {
 
 #[test]
 fn requests_at_the_status_socket() {
-    let words =
-        &["release-breaker", "history", "figures", "drops", "shop/web", "::", " ", "\n", "\0", "\u{2028}"];
+    let words = &[
+        "\"release-breaker\"",
+        "\"history\":",
+        "figures",
+        "drops",
+        "shop/web",
+        "::",
+        " ",
+        "\n",
+        "\0",
+        "\u{2028}",
+    ];
     run("request", corpus("request"), words, |input| {
         // The socket's reader takes one line.
         let line = String::from_utf8_lossy(
             input.split_inclusive(|octet| *octet == b'\n').next().unwrap_or_default(),
         );
-        let request = Request::parse(&line);
-        // What was understood is understood again.
-        let again = Request::parse(&request.line());
-        assert_eq!(format!("{request:?}"), format!("{again:?}"));
+        if let Ok(request) = serde_json::from_str::<Request>(&line) {
+            // What was understood is understood again.
+            let line = serde_json::to_string(&request).unwrap_or_default();
+            assert_eq!(serde_json::from_str::<Request>(&line).ok(), Some(request));
+        }
     });
 }
 

@@ -5,18 +5,16 @@ mod latency;
 pub(crate) mod lenient;
 mod mode;
 mod parts;
-mod request;
 mod socket;
 
+pub use epguard_core::state::{PossibleHolder, UnprovenDeaths};
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill};
 pub use latency::{Latency, LatencyFigures};
 pub use mode::ModeSource;
 pub use parts::{
-    Attachment, Cause, Conflict, Gap, Partial, PendingDenials, PossibleHolder, Ranges, SocketLb, Translators,
-    UnprovenDeaths, Watch,
+    Attachment, Cause, Conflict, Gap, Partial, PendingDenials, Ranges, SocketLb, Translators, Watch,
 };
-pub use request::Request;
-pub use socket::{Question, ask, read, serve};
+pub use socket::{Question, Request, ask, read, serve};
 
 use crate::shared::drops::Dropped;
 use epguard_common::{Mode, Reason, ServiceNumber, Uid};
@@ -50,19 +48,17 @@ impl TryFrom<u32> for Form {
 
 /// The agent's state at one moment.
 ///
-/// `docs/status.schema.json` describes it to programs; a test compares the two.
+/// `docs/status.schema.json` describes it to programs; a test compares the two. What an older agent does not send has its default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// The form of this document. It rises when a field goes, or changes its type or meaning; new fields and new names in lists do not change it.
-    #[serde(default)]
     pub form: Form,
     /// Version of the agent, as `epguard --version` prints it.
     pub version: String,
     /// Name of the Node that it runs on.
     pub node: String,
     /// Release of its kernel, as `uname -r` prints it; empty if it is not known.
-    #[serde(default)]
     pub kernel: String,
     /// Whether every watch has shown a whole list.
     pub synced: bool,
@@ -74,7 +70,6 @@ pub struct Status {
     #[serde(deserialize_with = "lenient::value")]
     pub mode_source: ModeSource,
     /// Why the `ConfigMap` with the modes is not in force, or only in part; none if it is, or if none is named.
-    #[serde(default)]
     pub config_map: Option<String>,
     /// The mode in force for each reason: the lower of its own mode and the node's.
     #[serde(deserialize_with = "lenient::entries")]
@@ -96,12 +91,10 @@ pub struct Status {
     /// Number of a Service that has, or lately had, denials, to its `namespace/name`.
     pub services: BTreeMap<String, String>,
     /// What records which Service packets were aimed at.
-    #[serde(default)]
     pub translators: Translators,
     /// Interfaces that were selected.
     pub interfaces: Vec<Attachment>,
     /// Programs that replace a Service's address when a socket connects.
-    #[serde(default)]
     pub socket_lb: SocketLb,
     /// Latency from the receipt of an API event to the map write.
     pub latency: LatencyFigures,
@@ -120,31 +113,26 @@ pub struct Status {
     #[serde(deserialize_with = "lenient::items")]
     pub demoted: Vec<Reason>,
     /// Nodes on which pods finish and none is proven dead.
-    #[serde(default)]
     pub unproven: Vec<UnprovenDeaths>,
     /// Possible holders: pods that for more than a minute may hold an IP that they do not show, and so keep a denial
     /// from being proven.
-    #[serde(default)]
     pub possible_holders: Vec<PossibleHolder>,
     /// How many `EndpointSlices` and Services are too large to take in, by namespace.
-    #[serde(default)]
     pub left_out: BTreeMap<String, usize>,
     /// Objects that were read only in part.
-    #[serde(default)]
     pub partial: Partial,
     /// Services with denials, each with another Service, named second, that claims one of its VIPs.
-    #[serde(default)]
     pub rivals: Vec<(String, String)>,
     /// Counts and measurements.
     pub figures: Figures,
     /// The denied packets. Only on request; then all other fields are empty.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<Dropped>>,
     /// The last lines of the agent's log. Only on request; then all other fields are empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<Vec<String>>,
     /// The history of one IP. Only on request; then all other fields but `translators` are empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<Chronicle>>,
 }
 

@@ -28,7 +28,7 @@ pub use orphan_ip::OrphanIp;
 pub use proof::{Own, Proven};
 pub use report::{
     DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
-    Unproven, View,
+    UnprovenDeaths, View,
 };
 pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
 pub use tables::{Changes, Draining, Numbers, Tables};

@@ -2,7 +2,7 @@
 
 use super::Problem;
 use crate::shared::output::{count, first, seconds};
-use crate::shared::status::{Attachment, Cause, Gap, Status, UnprovenDeaths};
+use crate::shared::status::{Cause, Gap, Partial, Status, UnprovenDeaths};
 use epguard_common::Reason;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,47 +16,46 @@ const NAMED: usize = 3;
 /// All problems of an agent, the worst first.
 #[must_use]
 pub fn problems(status: &Status) -> Vec<Problem> {
-    [of_view(status), of_hooks(status), of_denials(status), of_objects(status), of_socket_lb(status)].concat()
+    let mut table = Table::default();
+    for rows in [view, hooks, denials, objects, socket_lb] {
+        rows(status, &mut table);
+    }
+    table.0
 }
 
-/// A row of the table: what its condition found, and the remedy.
-fn row(found: impl IntoIterator<Item = String>, remedy: &str) -> Vec<Problem> {
-    found.into_iter().map(|what| Problem::new(what, remedy)).collect()
-}
+/// The problems so far.
+#[derive(Default)]
+struct Table(Vec<Problem>);
 
-/// The same for a condition that holds or not.
-fn row_if(holds: bool, what: impl FnOnce() -> String, remedy: &str) -> Vec<Problem> {
-    row(holds.then(what), remedy)
+impl Table {
+    /// A row of the table: what its condition found, nothing if it does not hold, and the remedy.
+    fn row(&mut self, found: impl IntoIterator<Item = String>, remedy: &str) {
+        self.0.extend(found.into_iter().map(|what| Problem::new(what, remedy)));
+    }
 }
 
 /// What keeps the view from being fresh.
-fn of_view(status: &Status) -> Vec<Problem> {
-    let ended = || {
-        let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
-        format!("the lease has ended (age of the view: {age}), so denied packets pass")
-    };
-    [
-        row_if(
-            !status.synced,
-            || "not every watch has shown a list yet, so there are no new denials".to_owned(),
-            "wait; the lines of watches that are down below show the cause",
-        ),
-        row(
-            down(status),
-            "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
-        ),
-        row(
-            status.config_map.clone(),
-            "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard); `epguard mode` changes a mode \
-             that was set by hand",
-        ),
-        row_if(
-            status.denies() && status.lease_ms <= 0,
-            ended,
-            "the agent renews it with a fresh view: see the watches' ages, and the log for `lease lost`",
-        ),
-    ]
-    .concat()
+fn view(status: &Status, table: &mut Table) {
+    let not_synced = "not every watch has shown a list yet, so there are no new denials";
+    table.row(
+        (!status.synced).then(|| not_synced.to_owned()),
+        "wait; the lines of watches that are down below show the cause",
+    );
+    table.row(
+        down(status),
+        "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
+    );
+    table.row(
+        status.config_map.clone(),
+        "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard); `epguard mode` changes a mode \
+         that was set by hand",
+    );
+    let has_ended = status.denies() && status.lease_ms <= 0;
+    let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
+    table.row(
+        has_ended.then(|| format!("the lease has ended (age of the view: {age}), so denied packets pass")),
+        "the agent renews it with a fresh view: see the watches' ages, and the log for `lease lost`",
+    );
 }
 
 /// The watches that are down. If all are, one line has the cause of the first.
@@ -74,22 +73,21 @@ fn down(status: &Status) -> Vec<String> {
 }
 
 /// Packets that reach no hook, or whose Service is not known.
-fn of_hooks(status: &Status) -> Vec<Problem> {
-    let of_interface = |at: &Attachment| {
+fn hooks(status: &Status, table: &mut Table) {
+    for at in &status.interfaces {
+        let is_unhooked = !at.attached && !at.waiting;
         let why = at.error.as_deref().unwrap_or("not attached yet");
-        let unhooked = row_if(
-            !at.attached && !at.waiting,
-            || format!("{} ({}) has no hooks: {why}", at.name, at.role),
+        table.row(
+            is_unhooked.then(|| format!("{} ({}) has no hooks: {why}", at.name, at.role)),
             "nothing is denied there; it is tried again every second",
         );
-        let bypassed = row(
-            at.before.first().map(|first| format!("{first} runs before epguard on {}", at.name)),
+        let before = at.before.first().filter(|_| !is_unhooked);
+        table.row(
+            before.map(|first| format!("{first} runs before epguard on {}", at.name)),
             "packets that it accepts are not judged: start it before epguard, which then attaches first",
         );
-        if unhooked.is_empty() { bypassed } else { unhooked }
-    };
-    let hooks = status.interfaces.iter().flat_map(of_interface);
-    hooks.chain(status.translators.gaps.iter().map(gap)).collect()
+    }
+    table.0.extend(status.translators.gaps.iter().map(gap));
 }
 
 /// The problem of packets that have no record for this cause.
@@ -122,17 +120,27 @@ pub(crate) fn gap(Gap { cause, detail }: &Gap) -> Problem {
 }
 
 /// Denials that are missing, that wait, or that were wrong.
-fn of_denials(status: &Status) -> Vec<Problem> {
-    let refused = || {
-        let (denials, largest) = (count(status.refused, "denial"), largest(&status.refused_by_namespace));
-        format!("{denials} did not fit into a map, those packets pass{largest}")
-    };
-    let maps =
-        status.figures.maps.iter().filter(|(_, fill)| fill.entries * 100 > fill.capacity * NEARLY_FULL);
+fn denials(status: &Status, table: &mut Table) {
+    let (refused, by) = (count(status.refused, "denial"), largest(&status.refused_by_namespace));
+    table.row(
+        (status.refused > 0).then(|| format!("{refused} did not fit into a map, those packets pass{by}")),
+        "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
+         (--protect-cidr, --exclude-cidr)",
+    );
+    let maps = status.figures.maps.iter();
+    let full = maps.filter(|(_, fill)| fill.entries * 100 > fill.capacity * NEARLY_FULL);
+    table.row(
+        full.map(|(name, fill)| format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity)),
+        "exclude ranges that need no protection (--protect-cidr, --exclude-cidr)",
+    );
     let demoted = status.demoted.iter().map(|reason| {
         let count = status.wrong_denies.get(reason).copied().unwrap_or_default();
         format!("{reason} is only observed, because a denial was wrong ({count} since the start)")
     });
+    table.row(
+        demoted,
+        "search the log for `wrong deny` and report it; `epguard mode --reason REASON enforce` ends this",
+    );
     let pending = status.breaker.iter().map(|held| {
         format!(
             "{} of {} waited {} for confirmation ({}; {} ready recently)",
@@ -143,46 +151,46 @@ fn of_denials(status: &Status) -> Vec<Problem> {
             count(held.ready_recently, "endpoint")
         )
     });
+    table.row(
+        pending,
+        "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
+    );
     let conflicts = status.conflicts.iter().map(|conflict| {
         let pods = conflict.pods.join(" and ");
         format!("{} is claimed by live pods {pods}, so its traffic passes", conflict.ip)
     });
-    [
-        row_if(
-            status.refused > 0,
-            refused,
-            "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
-             (--protect-cidr, --exclude-cidr)",
-        ),
-        row(
-            maps.map(|(name, fill)| format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity)),
-            "exclude ranges that need no protection (--protect-cidr, --exclude-cidr)",
-        ),
-        row(
-            demoted,
-            "search the log for `wrong deny` and report it; `epguard mode --reason REASON enforce` ends this",
-        ),
-        row(
-            pending,
-            "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
-        ),
-        row(conflicts, "one of them cannot be reached: check the CNI's IPAM on their nodes"),
-    ]
-    .concat()
+    table.row(conflicts, "one of them cannot be reached: check the CNI's IPAM on their nodes");
 }
 
 /// Objects that leave Services without protection, or keep denials from being proven.
-fn of_objects(status: &Status) -> Vec<Problem> {
+fn objects(status: &Status, table: &mut Table) {
     let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
-    let left_out: usize = status.left_out.values().sum();
-    let partial = &status.partial;
-    let unread = || {
-        let (objects, named) =
-            (count(partial.count, "object"), first(&partial.first, partial.first.len(), partial.count));
-        format!("{objects} cannot be read in whole, so what they may concern passes: {named}")
-    };
+    let ignored = || format!("{skipped} objects, or annotations of some, could not be read and are ignored");
+    table.row((skipped > 0).then(ignored), "the log names each (`skipped`)");
+    let (left_out, by) = (status.left_out.values().sum::<usize>(), largest(&status.left_out));
+    let too_large =
+        "EndpointSlices or Services are too large for the index, so those Services have no denials";
+    table.row(
+        (left_out > 0).then(|| format!("{left_out} {too_large}{by}")),
+        "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a namespace half of \
+         the index: split them, or have their owner remove them",
+    );
+    let Partial { count: unread, first: named } = &status.partial;
+    let (objects, named) = (count(*unread, "object"), first(named, named.len(), *unread));
+    let partly = || format!("{objects} cannot be read in whole, so what they may concern passes: {named}");
+    table.row(
+        (*unread > 0).then(partly),
+        "a pod's annotations may have 32 addresses, a Service 256 addresses and 1,024 ports, and each address of an \
+         EndpointSlice must be an IP in its usual form: have their writers correct them",
+    );
     let rivals = status.rivals.iter().map(|(service, rival)| format!("{rival} claims a VIP of {service}"));
     let rivals: Vec<String> = rivals.collect();
+    let shared = || format!("packets to a VIP of two Services pass: {}", first(&rivals, NAMED, rivals.len()));
+    table.row(
+        (!rivals.is_empty()).then(shared),
+        "check the externalIPs and load-balancer IPs of both Services",
+    );
+    table.0.extend(status.unproven.iter().map(unproven));
     let holders = status.possible_holders.iter().map(|holder| {
         let terminated = holder.blocks_terminated.then(|| format!("{} on this node", Reason::Terminated));
         let services = holder.blocks_services.iter();
@@ -196,38 +204,7 @@ fn of_objects(status: &Status) -> Vec<Problem> {
             blocked.join(", ")
         )
     });
-    [
-        row_if(
-            skipped > 0,
-            || format!("{skipped} objects, or annotations of some, could not be read and are ignored"),
-            "the log names each (`skipped`)",
-        ),
-        row_if(
-            left_out > 0,
-            || {
-                format!(
-                    "{left_out} EndpointSlices or Services are too large for the index, so those Services have no denials{}",
-                    largest(&status.left_out)
-                )
-            },
-            "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a \
-             namespace half of the index: split them, or have their owner remove them",
-        ),
-        row_if(
-            partial.count > 0,
-            unread,
-            "a pod's annotations may have 32 addresses, a Service 256 addresses and 1,024 ports, and each address of an \
-             EndpointSlice must be an IP in its usual form: have their writers correct them",
-        ),
-        row_if(
-            !rivals.is_empty(),
-            || format!("packets to a VIP of two Services pass: {}", first(&rivals, NAMED, rivals.len())),
-            "check the externalIPs and load-balancer IPs of both Services",
-        ),
-        status.unproven.iter().map(unproven).collect(),
-        row(holders, "let its containers start (`kubectl describe pod` shows the cause), or delete it"),
-    ]
-    .concat()
+    table.row(holders, "let its containers start (`kubectl describe pod` shows the cause), or delete it");
 }
 
 /// Pods that finish, and that are not proven dead.
@@ -250,35 +227,32 @@ fn unproven(deaths: &UnprovenDeaths) -> Problem {
 }
 
 /// Calls and packets that cannot be judged beside a socket load balancer. A node without one has no such problem.
-fn of_socket_lb(status: &Status) -> Vec<Problem> {
+fn socket_lb(status: &Status, table: &mut Table) {
     let lb = &status.socket_lb;
     let Some(program) = lb.programs.first() else {
-        return vec![];
+        return;
     };
     let which = if lb.in_force { "some calls" } else { "calls" };
     let unjudged = |why| format!("{which} that {program} translates are not judged: {why}");
+    table.row(
+        lb.problem.as_ref().map(unjudged),
+        "a load balancer that attaches with links or BPF_F_ALLOW_MULTI runs beside others. Cilium up to 1.13 does not, and a \
+         later one that took over from it only once the node has rebooted; list the programs: bpftool cgroup tree",
+    );
+    let is_eperm = lb.in_force && !lb.refuses;
+    table.row(
+        is_eperm.then(|| "refused calls fail with EPERM instead of ECONNREFUSED".to_owned()),
+        "Linux 6.1 lets programs set the error",
+    );
     let netkit = lb.netkit.first().map(|first| {
         let devices = count(lb.netkit.len(), "netkit device");
         format!("{devices}, such as {first}: their programs may redirect packets before epguard sees them")
     });
-    [
-        row(
-            lb.problem.as_ref().map(unjudged),
-            "a load balancer that attaches with links or BPF_F_ALLOW_MULTI runs beside others. Cilium up to 1.13 does not, and \
-             a later one that took over from it only once the node has rebooted; list the programs: bpftool cgroup tree",
-        ),
-        row_if(
-            lb.in_force && !lb.refuses,
-            || "refused calls fail with EPERM instead of ECONNREFUSED".to_owned(),
-            "Linux 6.1 lets programs set the error",
-        ),
-        row(
-            netkit,
-            "calls are judged when they connect, and `drop` refuses them; connections from before a denial go on. Cilium with \
-             bpf.datapathMode=veth has no such devices",
-        ),
-    ]
-    .concat()
+    table.row(
+        netkit,
+        "calls are judged when they connect, and `drop` refuses them; connections from before a denial go on. Cilium with \
+         bpf.datapathMode=veth has no such devices",
+    );
 }
 
 /// ` (namespace a: 3, b: 1)`: the namespaces with the most; empty if there are none.

@@ -3,13 +3,10 @@
 use super::Agent;
 use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::{Clocks, boot as now};
-use crate::shared::status::{
-    Conflict, Evicted, Figures, Fill, Partial, PossibleHolder, Question, Request, Status, UnprovenDeaths,
-    Watch,
-};
+use crate::shared::status::{Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch};
 use anyhow::Result;
 use epguard_common::{Addr, Mode, capacity};
-use epguard_core::facts::{Doubt, Watched, named};
+use epguard_core::facts::{Watched, named};
 use epguard_core::history::Chronicle;
 use epguard_core::state::IpState;
 use std::collections::BTreeMap;
@@ -90,8 +87,8 @@ impl Agent {
             breaker: confirmation::pending_denials(&self.state, now()),
             wrong_denies: self.state.wrong_denies().clone(),
             demoted: self.writer.config.demoted(),
-            unproven: self.unproven(),
-            possible_holders: self.possible_holders(now()),
+            unproven: self.state.unproven(),
+            possible_holders: self.state.possible_holders(now()),
             left_out: self.state.left_out(),
             partial: Partial { count, first },
             rivals: self.state.rivals(),
@@ -173,33 +170,6 @@ impl Agent {
             proven_by: by,
             ..watch
         }
-    }
-
-    fn unproven(&self) -> Vec<UnprovenDeaths> {
-        let unproven = self.state.unproven().into_iter();
-        unproven
-            .map(|unproven| UnprovenDeaths {
-                manager: match unproven.doubt {
-                    Doubt::Writer(manager) => Some(manager.to_string()),
-                    Doubt::SandboxCondition => None,
-                },
-                nodes: unproven.nodes,
-                pods: unproven.pods,
-            })
-            .collect()
-    }
-
-    fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
-        let holders = self.state.possible_holders(now).into_iter();
-        holders
-            .map(|holder| PossibleHolder {
-                pod: named(&holder.pod),
-                node: holder.node,
-                since_ms: u64::try_from(holder.since.as_millis()).unwrap_or(u64::MAX),
-                blocks_terminated: holder.blocks_terminated,
-                blocks_services: holder.blocks_services.iter().map(named).collect(),
-            })
-            .collect()
     }
 
     /// Records what changed. Runs after the maps are written: no verdict waits for its record.

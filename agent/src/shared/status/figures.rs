@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Counts and measurements beside the rest of the status.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Figures {
     /// Milliseconds from the agent's start until every watch had shown a whole list; none before.
     pub synced_after_ms: Option<u64>,
@@ -21,16 +21,12 @@ pub struct Figures {
     /// Fill of the maps that the agent writes.
     pub maps: BTreeMap<String, Fill>,
     /// Requests to the API server.
-    #[serde(default)]
     pub api: ApiFigures,
     /// Reports of denied packets that the agent did not take in, because they exceed the rate of a node.
-    #[serde(default)]
     pub events_skipped: u64,
     /// Records that were evicted, by table.
-    #[serde(default)]
     pub evicted: Evicted,
     /// Denials without room in `DENIAL_COUNTS`: their packets are missing in `epguard drops`, Events and the log.
-    #[serde(default)]
     pub uncounted: usize,
     /// Durations from the receipt of an API event to the map write.
     pub propagation: Distribution,

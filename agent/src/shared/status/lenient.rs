@@ -21,12 +21,6 @@ pub fn items<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<
     Ok(Vec::deserialize(from)?.into_iter().filter_map(known).collect())
 }
 
-/// The same, of a list that need not be there.
-pub fn optional<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<Vec<T>>, D::Error> {
-    let items = Option::<Vec<Value>>::deserialize(from)?;
-    Ok(items.map(|items| items.into_iter().filter_map(known).collect()))
-}
-
 /// A value, or the default for one that this version does not know.
 pub fn value<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
     Ok(known(Value::deserialize(from)?).unwrap_or_default())

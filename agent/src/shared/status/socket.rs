@@ -1,10 +1,12 @@
 //! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of file.
 
-use super::{Request, Status};
+use super::Status;
 use crate::shared::run_dir::SOCKET;
 use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
+use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +16,28 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Longest time for one connection; it is then closed.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A request that a client may write to the socket, as JSON in one line, before it reads the status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// The status, also for an empty or unknown line.
+    Status,
+    /// The status without the names of pods and Services, which are many.
+    Figures,
+    /// Only what readiness depends on.
+    Ready,
+    /// An empty status, which shows only that the main loop answers.
+    Alive,
+    /// Carry out the pending denials of a Service, `namespace/name`, or of all if the name is empty; then the status.
+    ReleaseBreaker(String),
+    /// Only the packets that were denied, or would have been.
+    Drops,
+    /// Only the last lines of the agent's log.
+    Log,
+    /// Only the history of the IP.
+    History(IpAddr),
+}
 
 /// A request to the main loop, with a channel for the answer.
 #[derive(Debug)]
@@ -69,7 +93,7 @@ pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
     std::os::unix::net::UnixStream::connect(&path)
         .and_then(|mut stream| {
             stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(request.line().as_bytes())?;
+            serde_json::to_writer(&mut stream, request)?;
             stream.shutdown(std::net::Shutdown::Write)?;
             stream.read_to_end(&mut document)
         })
@@ -111,7 +135,7 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
     let mut line = String::new();
     let mut written = BufReader::new((&mut stream).take(MAX_REQUEST));
     let _ = tokio::time::timeout(TO_ASK, written.read_line(&mut line)).await;
-    let request = Request::parse(&line);
+    let request = serde_json::from_str(&line).unwrap_or(Request::Status);
     let (answer, status) = oneshot::channel();
     ask.send(Question { request, answer }).await?;
     let document = serde_json::to_vec(&status.await?)?;
@@ -205,6 +229,33 @@ mod tests {
     async fn read_aside(run_dir: &Path) -> anyhow::Result<Status> {
         let run_dir = run_dir.to_owned();
         tokio::task::spawn_blocking(move || read(&run_dir)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_arrives_as_it_was_sent_and_any_other_line_asks_for_the_status() {
+        use std::io::Write as _;
+        let dir = Directory::new("request");
+        let (ask, mut questions) = mpsc::channel::<Question>(1);
+        let run_dir = dir.0.clone();
+        let server = tokio::spawn(async move { serve(&run_dir, ask).await });
+        while !socket(&dir.0).exists() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let requests = [
+            Request::ReleaseBreaker("shop/web".into()),
+            Request::History(IpAddr::from([10, 0, 0, 1])),
+            Request::Drops,
+        ];
+        let lines = requests.clone().map(|request| serde_json::to_string(&request).unwrap());
+        let others = ["", "\n", "[{\n", "{\"history\": \"nonsense\"}\n"]
+            .map(|line| (line.to_owned(), Request::Status));
+        for (line, request) in lines.into_iter().zip(requests).chain(others) {
+            let mut stream = std::os::unix::net::UnixStream::connect(socket(&dir.0)).unwrap();
+            stream.write_all(line.as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(questions.recv().await.unwrap().request, request, "{line:?}");
+        }
+        server.abort();
     }
 
     /// Serves one status until the client has an answer; connecting needs no wait, since `bind` comes first.

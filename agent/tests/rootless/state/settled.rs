@@ -140,7 +140,7 @@ fn a_lasting_possible_holder_is_named_with_what_it_blocks() {
     let holders = world.state.possible_holders(later);
     let holder = &holders[0];
     assert_eq!(holders.len(), 1);
-    assert_eq!(holder.pod, ("shop".into(), "stuck".into()));
-    assert_eq!((holder.since.as_secs(), holder.blocks_terminated), (90, true));
-    assert_eq!(holder.blocks_services, [("shop".into(), "web".into())]);
+    assert_eq!(holder.pod, "shop/stuck");
+    assert_eq!((holder.since_ms / 1000, holder.blocks_terminated), (90, true));
+    assert_eq!(holder.blocks_services, ["shop/web"]);
 }

@@ -8,4 +8,4 @@ mod view;
 
 pub use pod_counts::{IpState, PodCounts, PodState};
 pub use snapshot::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
-pub use unproven::{PossibleHolder, Unproven};
+pub use unproven::{PossibleHolder, UnprovenDeaths};

@@ -4,6 +4,7 @@ use crate::facts::{Doubt, Name, named};
 use crate::state::State;
 use crate::state::index::pods::Record;
 use epguard_common::UidState;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -14,35 +15,40 @@ const LASTING: Duration = Duration::from_mins(1);
 const MOST: usize = 20;
 
 /// Nodes on which pods finish and none is proven dead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unproven {
-    /// Why these pods are not proven dead.
-    pub doubt: Doubt,
-    /// The nodes, ascending.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UnprovenDeaths {
+    /// The manager that writes these pods' phase, if the doubt is about it. None: the kubelet does not report
+    /// `PodReadyToStartContainers`.
+    pub manager: Option<String>,
+    /// The nodes.
     pub nodes: Vec<String>,
     /// How many such pods there are.
     pub pods: usize,
 }
 
-/// A possible holder: a pod that may hold an IP that it does not show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A pod that may hold an IP that it does not show, and so keeps a denial from being proven.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct PossibleHolder {
-    /// Its name.
-    pub pod: Name,
+    /// `namespace/name`.
+    pub pod: String,
     /// Its node.
     pub node: String,
-    /// How long it has been one.
-    pub since: Duration,
-    /// Whether it keeps `terminated` from being denied on this node.
+    /// For how many milliseconds it has been a possible holder.
+    pub since_ms: u64,
+    /// True if it keeps `terminated` from being denied on this node.
     pub blocks_terminated: bool,
-    /// Services that select it and list pods that have ended, which are therefore not denied; at most 20.
-    pub blocks_services: Vec<Name>,
+    /// `namespace/name` of Services whose dead endpoints are not denied because of it.
+    pub blocks_services: Vec<String>,
 }
 
 impl State {
     /// The reasons why no finished pod is proven dead, for nodes where none is.
     #[must_use]
-    pub fn unproven(&self) -> Vec<Unproven> {
+    pub fn unproven(&self) -> Vec<UnprovenDeaths> {
         let proven: BTreeSet<&str> = self
             .cluster
             .pods
@@ -63,8 +69,11 @@ impl State {
         }
         found
             .into_iter()
-            .map(|(doubt, (nodes, pods))| Unproven {
-                doubt: Doubt::clone(doubt),
+            .map(|(doubt, (nodes, pods))| UnprovenDeaths {
+                manager: match doubt {
+                    Doubt::Writer(manager) => Some(manager.to_string()),
+                    Doubt::SandboxCondition => None,
+                },
                 nodes: nodes.into_iter().map(str::to_owned).collect(),
                 pods,
             })
@@ -81,21 +90,21 @@ impl State {
         let mut lasting: Vec<&Record> = possible_holders.filter(|record| since(record) > LASTING).collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
-            pod: record.pod.name.clone(),
+            pod: named(&record.pod.name),
             node: record.pod.node.as_deref().unwrap_or_default().to_owned(),
-            since: since(record),
+            since_ms: u64::try_from(since(record).as_millis()).unwrap_or(u64::MAX),
             blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.orphan_ips.is_empty(),
             blocks_services: self.blocked_by(record),
         });
         holders.filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty()).collect()
     }
 
-    fn blocked_by(&self, record: &Record) -> Vec<Name> {
+    fn blocked_by(&self, record: &Record) -> Vec<String> {
         let cluster = &self.cluster;
         let services = cluster.stale.services_in(&record.pod.name.0);
         let selects =
             |name: &&Name| cluster.service(name).is_some_and(|service| service.selects(&record.pod));
-        services.filter(selects).take(MOST).cloned().collect()
+        services.filter(selects).take(MOST).map(named).collect()
     }
 
     /// How many `EndpointSlices` and Services there is no room for, by namespace.

@@ -1,7 +1,7 @@
 //! Each condition of the table, and what it finds.
 
 use super::*;
-use crate::shared::status::{Conflict, Fill, Partial, PendingDenials, PossibleHolder, SocketLb, Watch};
+use crate::shared::status::{Attachment, Conflict, Fill, PendingDenials, PossibleHolder, SocketLb, Watch};
 use epguard_core::facts::Watched;
 use epguard_core::state::{IpState, Why};
 use strum::VariantArray as _;
