@@ -12,6 +12,7 @@ use cluster::Cluster;
 use epguard_common::UidState;
 use epguard_core::facts::{Change, Fact, Object, Pod, Service, Slice};
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// Services and pods of the others.
 const SERVICES: usize = 2_000;
@@ -33,7 +34,10 @@ fn main() {
     });
     row("1,000 such Services", |tenant| tenant.wide_services(1_000));
     row("1,000 slices of 1,000 endpoints and 8 ports", |tenant| {
-        (0..1_000).for_each(|number| tenant.slice(number, "web", 0, 1_000, 8));
+        (0..1_000).for_each(|number| tenant.slice(number, "web", 0..1_000, 8, None));
+    });
+    row("20 slices that list 1,000 pods at one address each time", |tenant| {
+        (0..CHANGES).for_each(|number| tenant.slice(number, "web", 0..1_000, 1, Some(&ip(60, 0))));
     });
     row("2,000 Services over one pod that flips, and dies", Tenant::crowd);
     row("32,000 denials, and 20 changes of another Service's selector", |tenant| {
@@ -102,7 +106,7 @@ impl Tenant {
         for number in 0..2_000 {
             let name = format!("crowd-{number}");
             self.service(number, &name, &ports, &[ip(40, number)], "web");
-            self.slice(number, &name, 0, 1, 1);
+            self.slice(number, &name, 0..1, 1, None);
         }
         for change in 0..CHANGES {
             let labels = [("app", if change % 2 == 0 { "web" } else { "one" })];
@@ -122,7 +126,7 @@ impl Tenant {
             self.0.apply(Fact::Pod(Change::Applied(pod)));
         }
         for number in 0..4 {
-            self.slice(number, "web", 1_000 * number, 1_000, 8);
+            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 8, None);
         }
         for number in 0..4_000 {
             let pod = self.pod(number);
@@ -151,12 +155,14 @@ impl Tenant {
         self.0.apply(Fact::Service(Change::Applied(service)));
     }
 
-    fn slice(&mut self, number: usize, service: &str, first: usize, endpoints: usize, ports: usize) {
-        let endpoints = (first..first + endpoints).map(|pod| {
+    /// Lists these pods, each at its own address or all at this one.
+    fn slice(&mut self, number: usize, service: &str, pods: Range<usize>, ports: usize, at: Option<&str>) {
+        let endpoints = pods.map(|pod| {
             let target = json!({
                 "kind": "Pod", "namespace": "tenant", "name": format!("pod-{pod}"), "uid": uid(1, pod),
             });
-            json!({"addresses": [ip(60, pod)], "conditions": {"ready": true}, "targetRef": target})
+            let address = at.map_or_else(|| ip(60, pod), str::to_owned);
+            json!({"addresses": [address], "conditions": {"ready": true}, "targetRef": target})
         });
         let ports = (1..=ports).map(|port| json!({"name": format!("p{port}"), "port": 8_000 + port}));
         let slice: Slice = read(&json!({
