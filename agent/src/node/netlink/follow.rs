@@ -144,13 +144,13 @@ async fn interfaces() -> anyhow::Result<BTreeMap<u32, Interface>> {
     let mut request = LinkMessage::default();
     let mask = vec![LinkExtentMask::SkipStats];
     request.attributes.push(LinkAttribute::ExtMask(mask));
-    let (interfaces, _) =
+    let interfaces =
         list("network interfaces", RouteNetlinkMessage::GetLink(request), |answer| match answer {
             RouteNetlinkMessage::NewLink(link) => Some(Interface::from(link)),
             _ => None,
         })
         .await?;
-    Ok(interface::stacked(interfaces))
+    Ok(interface::stacked(interfaces.entries))
 }
 
 /// The addresses that are the node's own: those of all devices except [`SERVICE_DEVICES`].
@@ -166,12 +166,12 @@ fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Add
 /// All addresses, each with the number of its interface.
 async fn addresses() -> anyhow::Result<Vec<(u32, Addr)>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let (addresses, _) = list("network addresses", request, |answer| match answer {
+    let addresses = list("network addresses", request, |answer| match answer {
         RouteNetlinkMessage::NewAddress(address) => Some((address.header.index, local(&address)?)),
         _ => None,
     })
     .await?;
-    Ok(addresses)
+    Ok(addresses.entries)
 }
 
 /// The address of this node in an address message. On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL`

@@ -6,7 +6,7 @@
 
 use super::Event;
 use super::evidence::{Ports, defaults, holder, that_answered};
-use super::route::{Announcements, Follower, Subject, follow_subject, list, send_all};
+use super::route::{Announcements, Follower, Subject, Table, follow_subject, list, send_all};
 use crate::shared::clock::boot;
 use anyhow::anyhow;
 use epguard_common::Addr;
@@ -169,23 +169,31 @@ impl Seen {
 /// Reads routes and neighbours. Neighbours only if `is_asked`: without a request for the addresses, only routes
 /// matter.
 async fn seen(is_asked: bool) -> anyhow::Result<Seen> {
-    let (mut routes, are_all_4) = routes(AddressFamily::Inet).await?;
-    let (of_6, are_all_6) = self::routes(AddressFamily::Inet6).await?;
-    routes.extend(of_6);
+    let mut all = routes(AddressFamily::Inet).await?;
+    let of_6 = routes(AddressFamily::Inet6).await?;
+    all.entries.extend(of_6.entries);
+    all.is_whole &= of_6.is_whole;
     let mut held = None;
     if is_asked {
-        let (ports, are_all_ports) = neighbours(AddressFamily::Bridge).await?;
-        let (neighbours, are_all_neighbours) = neighbours(AddressFamily::Unspec).await?;
-        let ports = Ports::from_iter(ports);
-        let answered = neighbours.iter().filter_map(|it| that_answered(it, &ports));
-        // An entry that cannot be read may lead to any IP.
-        let is_whole = are_all_4 && are_all_6 && are_all_ports && are_all_neighbours;
-        held = is_whole.then(|| routes.iter().filter_map(holder).chain(answered).collect());
+        let ports = neighbours(AddressFamily::Bridge).await?;
+        held = holders(&all, ports, &neighbours(AddressFamily::Unspec).await?);
     }
-    Ok(Seen { held, defaults: Some(routes.iter().flat_map(defaults).collect()) })
+    Ok(Seen { held, defaults: Some(all.entries.iter().flat_map(defaults).collect()) })
 }
 
-async fn routes(family: AddressFamily) -> anyhow::Result<(Vec<RouteMessage>, bool)> {
+/// The addresses that the node leads to; none if an entry cannot be read, for it may lead to any.
+fn holders(
+    routes: &Table<RouteMessage>,
+    ports: Table<NeighbourMessage>,
+    neighbours: &Table<NeighbourMessage>,
+) -> Option<BTreeSet<Addr>> {
+    let is_whole = routes.is_whole && ports.is_whole && neighbours.is_whole;
+    let ports = Ports::from_iter(ports.entries);
+    let answered = neighbours.entries.iter().filter_map(|it| that_answered(it, &ports));
+    is_whole.then(|| routes.entries.iter().filter_map(holder).chain(answered).collect())
+}
+
+async fn routes(family: AddressFamily) -> anyhow::Result<Table<RouteMessage>> {
     let mut request = RouteMessage::default();
     request.header.address_family = family;
     list("routes", RouteNetlinkMessage::GetRoute(request), |answer| match answer {
@@ -195,7 +203,7 @@ async fn routes(family: AddressFamily) -> anyhow::Result<(Vec<RouteMessage>, boo
     .await
 }
 
-async fn neighbours(family: AddressFamily) -> anyhow::Result<(Vec<NeighbourMessage>, bool)> {
+async fn neighbours(family: AddressFamily) -> anyhow::Result<Table<NeighbourMessage>> {
     let mut request = NeighbourMessage::default();
     request.header.family = family;
     list("neighbours", RouteNetlinkMessage::GetNeighbour(request), |answer| match answer {
@@ -203,4 +211,43 @@ async fn neighbours(family: AddressFamily) -> anyhow::Result<(Vec<NeighbourMessa
         _ => None,
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::netlink::route::readable;
+    use rtnetlink::packet_core::{NetlinkSerializable as _, ParseableParametrized as _};
+    use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
+
+    const X: Addr = Addr::v4([10, 244, 1, 10]);
+
+    /// The table of one host route and of so many octets of another one.
+    fn routes(octets: usize) -> Table<RouteMessage> {
+        let mut route = RouteMessage::default();
+        route.header.address_family = AddressFamily::Inet;
+        route.header.kind = RouteType::Unicast;
+        route.header.destination_prefix_length = 32;
+        route.attributes.push(RouteAttribute::Destination(RouteAddress::Inet([10, 244, 1, 10].into())));
+        let message = RouteNetlinkMessage::NewRoute(route);
+        let mut buffer = vec![0; message.buffer_len()];
+        message.serialize(&mut buffer);
+        let parse = |octets: &[u8]| RouteNetlinkMessage::parse_with_param(octets, message.message_type());
+        let answers = vec![parse(&buffer), parse(&buffer[..octets.min(buffer.len())])];
+        readable("routes", answers, |answer| match answer {
+            RouteNetlinkMessage::NewRoute(route) => Some(route),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn the_holders_are_unknown_while_a_route_or_a_neighbour_cannot_be_read() {
+        let whole = || Table { entries: vec![], is_whole: true };
+        let not_whole = || Table { entries: vec![], is_whole: false };
+        let held = holders(&routes(usize::MAX), whole(), &whole());
+        assert_eq!(held, Some(BTreeSet::from([X])));
+        assert_eq!(holders(&routes(4), whole(), &whole()), None);
+        assert_eq!(holders(&routes(usize::MAX), not_whole(), &whole()), None);
+        assert_eq!(holders(&routes(usize::MAX), whole(), &not_whole()), None);
+    }
 }

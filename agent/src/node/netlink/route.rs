@@ -100,20 +100,36 @@ pub fn ask(request: &RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNet
     answers.map_err(io::Error::other)
 }
 
-/// What `pick` takes of all entries of a table, by a request such as [`RouteNetlinkMessage::GetLink`]. Entries that
-/// cannot be read are logged and left out: one strange interface must not hide the others. Returns also whether all could be
-/// read. `what` names them in errors.
+/// Entries of a table of the kernel.
+pub struct Table<T> {
+    /// Those that can be read.
+    pub entries: Vec<T>,
+    /// Whether these are all.
+    pub is_whole: bool,
+}
+
+/// What `pick` takes of all entries of a table, by a request such as [`RouteNetlinkMessage::GetLink`]. `what` names them in
+/// errors.
 pub async fn list<T>(
     what: &str,
     request: RouteNetlinkMessage,
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
-) -> Result<(Vec<T>, bool)> {
+) -> Result<Table<T>> {
     let answers = raw(&request, NLM_F_DUMP).ask_in_turn(take).await;
-    let answers: Vec<Parsed> = answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?;
+    let answers = answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?;
+    Ok(readable(what, answers, pick))
+}
+
+/// Entries that cannot be read are logged and left out: one strange interface must not hide the others.
+pub fn readable<T>(
+    what: &str,
+    answers: Vec<Parsed>,
+    pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
+) -> Table<T> {
     let unreadable = |error: &_| tracing::error!(%error, "cannot read one of the {what} that the kernel lists (rtnetlink)");
     let is_whole = answers.iter().all(Result::is_ok);
     let readable = answers.into_iter().filter_map(|answer| answer.inspect_err(unreadable).ok());
-    Ok((readable.filter_map(pick).collect(), is_whole))
+    Table { entries: readable.filter_map(pick).collect(), is_whole }
 }
 
 /// Links, addresses, routes, routing rules and neighbours of this network namespace in full, for `epguard sysdump`. Each has its
@@ -129,7 +145,7 @@ pub async fn tables() -> Vec<(&'static str, Result<Vec<RouteNetlinkMessage>>)> {
     ];
     let mut tables = Vec::new();
     for (name, request) in requests {
-        tables.push((name, list(name, request, Some).await.map(|(all, _)| all)));
+        tables.push((name, list(name, request, Some).await.map(|table| table.entries)));
     }
     tables
 }
