@@ -35,7 +35,7 @@ fn execute(command: Command) -> Result<ExitCode> {
     match command {
         Command::Demo(args) => return demo::run(&args),
         Command::Scenario(args) => return scenario::run(&args),
-        Command::Replay(args) => Runtime::new()?.block_on(replay::cli::run(&args))?,
+        Command::Replay(args) => replay::cli::run(&args)?,
         Command::Api(args) => Runtime::new()?.block_on(api::cli::run(&args))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -18,18 +18,6 @@ use groups::Group;
 /// The steps that take longest.
 const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
 
-/// Recordings that are also replayed to the real process with its real watches and maps.
-const SOME: [&str; 8] = [
-    "a-rolling-update",
-    "c-force-delete",
-    "d-job-ip-reuse",
-    "g-graceful-node-shutdown",
-    "j-sandbox-recreate",
-    "k-static-pod",
-    "m-apiserver-outage",
-    "s-churn-4-addresses",
-];
-
 /// How much of the ladder to climb.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -72,10 +60,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ladder.run("scenario, socket-lb", Counted::ByOutput, socket_lb);
     let clsact = scenarios(&["--hooks", "clsact", "--sample"], "scenarios");
     ladder.run("scenario, clsact", Counted::ByOutput, clsact);
-    let mut replay = lab::lab("replay");
-    replay.args(["--agent", "--speed", "20"]);
-    replay.args(SOME.map(|name| root().join("lab/traces").join(name)));
-    ladder.run("replay, whole agent", Counted::ByOutput, replay);
     on_the_kernel(&mut ladder);
     Ok(ladder.finish())
 }
@@ -112,7 +96,7 @@ fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
     lint::add_to(&mut ladder);
     unit_tests(&mut ladder);
-    for left_out in ["root tests", "scenario", "replay", "replay, whole agent"] {
+    for left_out in ["root tests", "scenario", "replay"] {
         ladder.leave_out(left_out, "--no-root");
     }
     ladder.finish()
@@ -124,7 +108,7 @@ fn unit_tests(ladder: &mut Ladder) {
     ladder.run("unit tests", Counted::ByOutput, cargo);
 }
 
-/// Replays every recording, without pauses.
+/// Replays every recording.
 fn recordings(ladder: &mut Ladder) {
     match list(&root().join("lab/traces")) {
         Ok(recordings) => {

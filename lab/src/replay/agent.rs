@@ -1,9 +1,10 @@
-//! The agent's state machine as the subject of a replay.
+//! The agent's state machine, fed with a recording.
 
 use super::{
+    oracle::{Denial, Shape},
     recording::Recording,
     stream::{ApiEvent, Change, Kind, Listed, Object},
-    subject::{Denial, Key, Shape, Subject},
+    world::Key,
 };
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
@@ -15,7 +16,8 @@ use std::{collections::BTreeMap, time::Duration};
 #[derive(Debug)]
 pub struct Agent {
     state: State,
-    uids: Uids,
+    /// UIDs as the API writes them.
+    uids: BTreeMap<Uid, String>,
     listed: Listed,
 }
 
@@ -47,7 +49,9 @@ impl Agent {
             state.apply(Duration::ZERO, watched.empty());
         }
         state.apply(Duration::ZERO, Fact::Namespace(facts::Change::Reset(namespaces.collect())));
-        Self { state, uids: Uids::of(recording), listed: Listed::default() }
+        let uids = recording.pod_names().into_keys();
+        let uids = uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect();
+        Self { state, uids, listed: Listed::default() }
     }
 
     /// The state machine itself.
@@ -55,7 +59,7 @@ impl Agent {
         &mut self.state
     }
 
-    /// Takes one event; `now` is virtual time.
+    /// Takes one event; `now` is the time since the recording began. An error if an agent could not take the object.
     pub fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
         self.listed.apply(event);
         self.apply(now, event)?;
@@ -106,34 +110,13 @@ impl Agent {
                 protocol: endpoint.protocol,
             },
             shape: Shape { reason: proven.reason, openers_only: proven.state != UidState::Dead },
-            meant: self.uids.text(proven.meant),
-            owner: proven.owner.map(|uid| self.uids.text(uid)),
+            meant: self.uid(proven.meant),
+            owner: proven.owner.map(|uid| self.uid(uid)),
         }
     }
-}
 
-/// UIDs as the API writes them.
-#[derive(Debug)]
-pub(super) struct Uids(BTreeMap<Uid, String>);
-
-impl Uids {
-    pub(super) fn of(recording: &Recording) -> Self {
-        let uids = recording.pod_names().into_keys();
-        Self(uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect())
-    }
-
-    pub(super) fn text(&self, uid: Uid) -> String {
-        self.0.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
-    }
-}
-
-impl Subject for Agent {
-    async fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
-        self.feed(now, event)
-    }
-
-    async fn denials(&mut self) -> Result<Vec<Denial>> {
-        Ok((*self).denials())
+    fn uid(&self, uid: Uid) -> String {
+        self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
     }
 }
 

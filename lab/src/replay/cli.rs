@@ -4,7 +4,6 @@ use super::{
     agent::Agent,
     judge::Verdict,
     recording::Recording,
-    stage,
     story::{self, Finding, Story},
 };
 use crate::files;
@@ -15,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Replay recordings of a cluster and judge every denial at every instant.
+/// Replay recordings of a cluster to the agent's state machine and judge every denial at every instant.
 ///
 /// Fails if anything was denied whose rightful receiver was alive, if anything provable was not denied, or if
 /// anything was denied without proof.
@@ -24,25 +23,13 @@ pub struct Args {
     /// Recordings, or folders of them; the format is in lab/traces/README.md.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Replay to a whole agent with process, maps and watches of its own (needs root), instead of to its
-    /// state machine on a virtual clock.
-    #[arg(long)]
-    agent: bool,
-    /// With --agent: how many times as fast as in the recording.
-    #[arg(long, default_value_t = 20.0)]
-    speed: f64,
 }
 
-/// Replays with the agent's state machine, or to a whole agent. An error if a story failed.
-pub async fn run(args: &Args) -> Result<()> {
+/// Replays each recording. An error if one failed.
+pub fn run(args: &Args) -> Result<()> {
     let mut stories = Vec::new();
     for dir in recordings(&args.dirs)? {
-        let recording = Recording::read(&dir)?;
-        let story = if args.agent {
-            stage::perform(&recording, args.speed).await?
-        } else {
-            story::replay(&recording, &mut Agent::new(&recording), None).await?
-        };
+        let story = story::replay(&Recording::read(&dir)?, Agent::denials)?;
         print!("{}", findings(&story));
         stories.push(story);
     }
@@ -124,36 +111,18 @@ fn summary(story: &Story) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{
-        stream::ApiEvent,
-        subject::{Denial, Subject},
-        testing::Folder,
-    };
-    use std::time::Duration;
-
-    /// Denies nothing.
-    struct Silent;
-
-    impl Subject for Silent {
-        async fn feed(&mut self, _: Duration, _: &ApiEvent) -> Result<()> {
-            Ok(())
-        }
-
-        async fn denials(&mut self) -> Result<Vec<Denial>> {
-            Ok(Vec::new())
-        }
-    }
+    use crate::replay::testing::Folder;
 
     fn recording(name: &str) -> Recording {
         Recording::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name)).unwrap()
     }
 
-    #[tokio::test]
-    async fn a_missing_denial_fails_the_run_and_names_the_recording() {
-        let story = async |name| story::replay(&recording(name), &mut Silent, None).await.unwrap();
-        let error = conclude(&[story("t-drain").await]).unwrap_err();
+    #[test]
+    fn a_missing_denial_fails_the_run_and_names_the_recording() {
+        let story = |name| story::replay(&recording(name), |_| Vec::new()).unwrap();
+        let error = conclude(&[story("t-drain")]).unwrap_err();
         assert_eq!(error.to_string(), "1 of 1 recordings failed: t-drain");
-        conclude(&[story("k-static-pod").await]).unwrap();
+        conclude(&[story("k-static-pod")]).unwrap();
     }
 
     #[test]
@@ -164,10 +133,9 @@ mod tests {
         assert!(error(&folder.path().join("nowhere")).contains("nowhere: no such recording"));
     }
 
-    #[tokio::test]
-    async fn a_story_reads_as_a_table_and_a_line() {
-        let recording = recording("t-drain");
-        let story = story::replay(&recording, &mut Agent::new(&recording), None).await.unwrap();
+    #[test]
+    fn a_story_reads_as_a_table_and_a_line() {
+        let story = story::replay(&recording("t-drain"), Agent::denials).unwrap();
         let table = findings(&story);
         let lines: Vec<&str> = table.lines().map(str::trim_end).collect();
         assert_eq!(lines[0], "t-drain");

@@ -1,10 +1,9 @@
 //! The verdicts at one instant: on each denial, and on each that is missing.
 
 use super::{
-    oracle::{self, Proof},
-    subject::{Denial, Key},
+    oracle::{self, Denial, Proof},
     truth::{PodIdentity, Truth},
-    world::{Standing, World},
+    world::{Key, Standing, World},
 };
 use std::{collections::BTreeMap, time::Duration};
 

@@ -9,18 +9,46 @@ mod tests;
 
 use super::{
     pod::{self, Answer},
-    subject::{Denial, Key, Shape},
-    world::{Gone, PodRecord, Standing, World},
+    world::{Gone, Key, PodRecord, Standing, World},
 };
 use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports};
 use crate::proxy::Protocol;
 use claims::{newer_than_retired, owner, retired_stranger_claims, strengths};
 use epguard_common::Reason;
 use serde_json::Value;
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 /// A pair may leave the history this long after the last slice that listed it.
 const HISTORY: Duration = Duration::from_mins(10);
+
+/// A denied pair of Service and endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Denial {
+    /// Service and endpoint.
+    pub key: Key,
+    /// The reason, and which packets are denied.
+    pub shape: Shape,
+    /// UID of the pod that was meant.
+    pub meant: String,
+    /// UID of the pod that has the IP now, if the reason needs one.
+    pub owner: Option<String>,
+}
+
+/// A verdict without names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    /// Which proof; never `terminated`, which rests on the node's routes.
+    pub reason: Reason,
+    /// Only TCP SYN and SCTP INIT, because the meant UID is Retired and may still serve what it began.
+    pub openers_only: bool,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let packets = if self.openers_only { " (openers)" } else { "" };
+        write!(f, "{}{packets}", self.reason.as_str())
+    }
+}
 
 /// A provable denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +64,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// The denial that the subject should have made.
+    /// The denial that the agent should have made.
     pub fn denial(&self, key: &Key) -> Denial {
         Denial {
             key: key.clone(),

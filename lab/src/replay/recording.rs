@@ -71,7 +71,7 @@ impl Recording {
         !self.lives.is_empty() || self.instants.iter().any(|(_, what)| matches!(what, What::Node(_)))
     }
 
-    /// The name of one of the nodes, for a subject that needs one.
+    /// The name of one of the nodes, for an agent, which needs one.
     pub fn a_node(&self) -> Option<String> {
         let nodes = self.objects(Kind::Node);
         nodes.map(|(_, node)| object::name(node)).next()

@@ -4,22 +4,15 @@
 mod tests;
 
 use super::{
+    agent::Agent,
     judge::{Judge, Judgement, Verdict},
+    oracle::Denial,
     recording::{Recording, What},
-    subject::{Denial, Subject},
     truth::Truth,
     world::World,
 };
-use anyhow::{Context, Result, ensure};
-use epguard_core::state::{DELAY, SPREAD};
+use anyhow::{Context, Result};
 use std::{collections::BTreeMap, time::Duration};
-use tokio::time::{Instant, sleep, sleep_until};
-
-/// How long an agent may take to agree with the judge before its denials count: as long as a pending denial waits for its
-/// confirmation, and a minute for a busy machine.
-const SETTLE: Duration = SPREAD.saturating_add(DELAY).saturating_add(Duration::from_mins(1));
-
-const POLL: Duration = Duration::from_millis(5);
 
 /// The result of a replay.
 #[derive(Debug, Clone)]
@@ -28,7 +21,7 @@ pub struct Story {
     pub name: String,
     /// How long it lasted, s.
     pub seconds: f64,
-    /// Watch events fed to the subject.
+    /// Watch events fed to the agent.
     pub events: usize,
     /// Instants judged: after each watch event and after each event on the node.
     pub instants: usize,
@@ -54,45 +47,23 @@ impl Story {
     }
 }
 
-/// Replays a recording on a virtual clock, or with a `speed` that many times as fast as it happened. Then the subject gets time
-/// to agree with the judge: its denials when it does, or at the end of the time limit, count. After its first fault a story does
-/// not wait any more.
-pub async fn replay(recording: &Recording, subject: &mut impl Subject, speed: Option<f64>) -> Result<Story> {
-    let speed_is_valid = speed.is_none_or(|speed| speed > 0.0);
-    ensure!(speed_is_valid, "with a speed of {speed:?} it would never end; 1 is real time");
-    let (mut begin, mut patience) = (Instant::now(), speed.map_or(Duration::ZERO, |_| SETTLE));
+/// Replays a recording to the agent's state machine on a virtual clock, and judges at every instant what `denials` says it
+/// denies.
+pub fn replay(recording: &Recording, mut denials: impl FnMut(&Agent) -> Vec<Denial>) -> Result<Story> {
+    let mut agent = Agent::new(recording);
     let (mut world, mut judge) = (World::default(), Judge::new(Truth::of(recording)));
     let (mut timeline, mut end) = (Timeline::default(), Duration::ZERO);
     for (at, what) in &recording.instants {
-        if let Some(speed) = speed {
-            // After a wait the story goes on at its normal pace: at a faster one, events that happened one after the other would
-            // be shown at once, and streams keep no order between them.
-            begin += (begin + at.div_f64(speed)).elapsed();
-            sleep_until(begin + at.div_f64(speed)).await;
-        }
         if let Some(lease_end) = judge.lease_ends().filter(|lease_end| lease_end < at) {
             timeline.at(lease_end, Vec::new());
         }
         if let What::Api(event) = what {
-            let fed = subject.feed(*at, event).await;
+            let fed = agent.feed(*at, event);
             fed.with_context(|| format!("{}: at {} ms", recording.name, at.as_millis()))?;
             world.apply(*at, event);
             judge.learn(&world, *at);
         }
-        let deadline = Instant::now() + patience;
-        let judgements = loop {
-            let judgements = judge.judge(&world, &subject.denials().await?, *at);
-            let at_fault = judgements.iter().any(|judgement| judgement.verdict.is_fault());
-            if !at_fault {
-                break judgements;
-            }
-            if Instant::now() >= deadline {
-                patience = patience.min(POLL);
-                break judgements;
-            }
-            sleep(POLL).await;
-        };
-        timeline.at(*at, judgements);
+        timeline.at(*at, judge.judge(&world, &denials(&agent), *at));
         end = *at;
     }
     Ok(Story {

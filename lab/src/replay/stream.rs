@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub use crate::api::Kind;
 
-/// An API object as recorded, shared between the world, the truth and the subject.
+/// An API object as recorded, shared between the world, the truth and the agent.
 pub type Object = Arc<Value>;
 
 /// The kinds that are watched, in the order of their events at one instant.

@@ -3,8 +3,7 @@
 use super::{
     oracle::{self, Proof},
     stream::{ApiEvent, Change, Kind, Object},
-    subject::Key,
-    world::World,
+    world::{Key, World},
 };
 use crate::proxy::Protocol;
 use serde_json::{Value, json};

@@ -3,17 +3,30 @@
 use super::{
     pod,
     stream::{ApiEvent, Change, Kind, Listed, Object, WATCHED},
-    subject::Key,
 };
 use crate::object::{
     self, endpoints, has_selector, is_controllers, lists_name_of, ports, selects, slice_service, workload,
 };
+use crate::proxy::Protocol;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     time::Duration,
 };
+
+/// An endpoint of a Service: the key of a denial.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// `namespace/name`.
+    pub service: String,
+    /// The endpoint's IP.
+    pub ip: IpAddr,
+    /// The endpoint's port (the target port, not the Service's), host order.
+    pub port: u16,
+    /// Transport protocol.
+    pub protocol: Protocol,
+}
 
 /// The knowledge of a client of the four watches.
 #[derive(Debug, Default)]

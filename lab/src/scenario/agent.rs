@@ -30,16 +30,14 @@ use crate::wait;
 /// How an agent is started.
 #[derive(Clone, Debug)]
 pub struct AgentOptions<'a> {
-    /// `--node-name`.
-    pub node: &'a str,
     /// `--hooks`; none: the agent's default.
     pub hooks: Option<&'a str>,
     /// `--action`; none: the agent's default.
     pub action: Option<String>,
     /// `--cgroup`; none: the agent's default.
     pub cgroup: Option<&'a Path>,
-    /// `--cilium-maps`; none: the agent's default.
-    pub cilium_maps: Option<&'a Path>,
+    /// `--cilium-maps`.
+    pub cilium_maps: &'a Path,
     /// The other flags; its `action` is not used.
     pub flags: &'a format::Agent,
 }
@@ -63,7 +61,7 @@ impl AgentOptions<'_> {
             ("lease", seconds(flags.lease)),
             ("max-view-age", seconds(flags.max_view_age)),
             ("cgroup", shown(self.cgroup)),
-            ("cilium-maps", shown(self.cilium_maps)),
+            ("cilium-maps", shown(Some(self.cilium_maps))),
         ];
         let given = all.into_iter();
         given.filter_map(|(flag, value)| Some(format!("--{flag}={}", value?))).collect()
@@ -82,7 +80,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// One for this network namespace, not started yet.
+    /// One for the network namespace of node-a, not started yet.
     pub fn prepare(
         netns: &NetNs,
         workdir: &Workdir,
@@ -91,7 +89,7 @@ impl Agent {
     ) -> Result<Self> {
         let run_dir = workdir.path().to_owned();
         let pin_dir = workdir.pins().join("epguard");
-        let place = Place { node: options.node, kubeconfig, run_dir: &run_dir, pin_dir: &pin_dir };
+        let place = Place { node: "node-a", kubeconfig, run_dir: &run_dir, pin_dir: &pin_dir };
         let mut arguments = place.arguments()?;
         arguments.extend(options.arguments().into_iter().map(OsString::from));
         Ok(Self {

@@ -61,11 +61,10 @@ impl Stage {
             netns.ip(&links)?;
         }
         let options = AgentOptions {
-            node: "node-a",
             hooks,
             action: action.map(Action::flag),
             cgroup: cluster.balancer.as_ref().map(Balancer::root),
-            cilium_maps: Some(&cilium_maps),
+            cilium_maps: &cilium_maps,
             flags: &scenario.agent,
         };
         let mut agent = Agent::prepare(netns, &workdir, cluster.kubeconfig(), &options)?;

@@ -99,16 +99,9 @@ impl Store {
 
     /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go on.
     pub fn forget_history(&self) {
-        for kind in Kind::ALL {
-            self.forget_history_of(*kind);
-        }
-    }
-
-    /// The same for one kind.
-    pub fn forget_history_of(&self, kind: Kind) {
         let mut state = self.lock();
         let State { collections, revision } = &mut *state;
-        if let Some(collection) = collections.get_mut(&kind) {
+        for collection in collections.values_mut() {
             collection.forget_before(*revision);
         }
     }

@@ -43,16 +43,6 @@ impl Store {
         self.apply(object).map(drop)
     }
 
-    /// Shows an object of a recording as it is, but for its resourceVersion; if `deleted`, as its last state.
-    ///
-    /// Errors: no kind or name.
-    pub fn show(&self, object: Value, deleted: bool) -> Result<(), ApiError> {
-        let target = ObjectRef::of(&object)?;
-        self.lock().commit(&target, object, deleted);
-        self.notify();
-        Ok(())
-    }
-
     /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.
     /// Without a difference nothing is written.
     pub(crate) fn write(

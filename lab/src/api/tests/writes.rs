@@ -133,18 +133,3 @@ async fn bad_bodies_get_an_error_and_no_panic() {
         assert_eq!(lab.call("PATCH", POD, MERGE, &patch).await.0, 400, "{patch}");
     }
 }
-
-#[tokio::test]
-async fn a_recorded_object_is_shown_as_it_is_and_deleted_with_its_last_state() {
-    let lab = Lab::start().await;
-    let mut recorded = pod("a");
-    recorded["metadata"]["managedFields"] = json!([{"manager": "kubelet", "operation": "Update"}]);
-    let mut stream = lab.watch("/api/v1/pods", "").await;
-    for (event_type, phase) in [("ADDED", "Running"), ("MODIFIED", "Succeeded"), ("DELETED", "Failed")] {
-        recorded["status"]["phase"] = phase.into();
-        lab.store.show(recorded.clone(), event_type == "DELETED").unwrap();
-        recorded["metadata"]["resourceVersion"] = lab.store.revision().to_string().into();
-        assert_eq!(stream.next().await, Ok(Some(json!({"type": event_type, "object": recorded}))));
-    }
-    assert_eq!(lab.get(POD).await.0, 404);
-}

@@ -5,9 +5,9 @@ mod tests;
 
 use super::super::{
     pod::{self, Answer},
-    subject::{Key, Shape},
-    world::{Gone, Standing, World},
+    world::{Gone, Key, Standing, World},
 };
+use super::Shape;
 use crate::object::opted_out;
 use epguard_common::Reason;
 use std::{collections::BTreeSet, net::IpAddr};

@@ -1,37 +1,16 @@
-//! Subjects that deny too much or too little, on real recordings.
+//! Agents that deny too much or too little, on real recordings.
 
 use super::{
-    super::{
-        agent::Agent,
-        stream::ApiEvent,
-        subject::{Denial, Key, Shape},
-    },
+    super::{oracle::Shape, world::Key},
     *,
 };
 use crate::proxy::Protocol;
 use epguard_common::Reason;
-use futures::executor::block_on;
 use std::path::Path;
 
-/// The agent's state machine with its denials tampered with.
-struct Tampered<F> {
-    agent: Agent,
-    tamper: F,
-}
-
-impl<F: FnMut(Vec<Denial>) -> Vec<Denial>> Subject for Tampered<F> {
-    async fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
-        self.agent.feed(now, event)
-    }
-
-    async fn denials(&mut self) -> Result<Vec<Denial>> {
-        Ok((self.tamper)(self.agent.denials()))
-    }
-}
-
-fn replayed(recording: &Recording, tamper: impl FnMut(Vec<Denial>) -> Vec<Denial>) -> Story {
-    let agent = Agent::new(recording);
-    block_on(replay(recording, &mut Tampered { agent, tamper }, None)).unwrap()
+/// Replays to the agent's state machine with its denials tampered with.
+fn replayed(recording: &Recording, mut tamper: impl FnMut(Vec<Denial>) -> Vec<Denial>) -> Story {
+    replay(recording, |agent| tamper(agent.denials())).unwrap()
 }
 
 fn tampered(name: &str, tamper: impl FnMut(Vec<Denial>) -> Vec<Denial>) -> Story {
@@ -199,19 +178,4 @@ fn without_the_nodes_side_only_proofs_count() {
     let story = replayed(&recording, |denials| denials);
     assert!(!story.has_truth && !story.failed());
     assert_eq!((story.count(Verdict::Ok), story.count(Verdict::StillAlive)), (2, 0));
-}
-
-#[tokio::test]
-async fn an_agent_that_needs_a_moment_passes() {
-    const LAG: usize = 3;
-    let recording = recording("d-job-ip-reuse");
-    let mut answers = Vec::new();
-    let delayed = |denials: Vec<Denial>| {
-        answers.push(denials);
-        answers[answers.len().saturating_sub(1 + LAG)].clone()
-    };
-    let mut subject = Tampered { agent: Agent::new(&recording), tamper: delayed };
-    let story = replay(&recording, &mut subject, Some(1000.0)).await.unwrap();
-    assert!(!story.failed());
-    assert_eq!(story.count(Verdict::Ok), 4);
 }
