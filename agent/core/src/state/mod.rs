@@ -16,6 +16,7 @@ mod report;
 mod review;
 mod steps;
 mod tables;
+mod touched;
 
 pub use denials::{DELAY, Opinion, SPREAD, Trip, Why, spread};
 pub use index::endpoints::{
@@ -27,8 +28,8 @@ pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
 pub use proof::{Own, Proven};
 pub use report::{
-    DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
-    UnprovenDeaths, View,
+    DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, Report, ServiceView,
+    TargetView, UnprovenDeaths, View,
 };
 pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
 pub use tables::{Changes, Draining, Numbers, Tables};
@@ -44,6 +45,7 @@ use std::time::Duration;
 use steps::{Revivals, Synced, Task};
 use tables::layout::Layout;
 use tables::{Generations, Owners};
+use touched::Touched;
 
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone)]
@@ -65,10 +67,7 @@ pub struct State {
     changed_owners: BTreeSet<Addr>,
     new_owners: SortedMap<Addr, ()>,
     generations: Generations,
-    /// IPs whose history may have changed.
-    touched: SortedMap<Addr, ()>,
-    /// Whether these are many, of which a part was taken.
-    is_mass: bool,
+    touched: Touched,
     revivals: Revivals,
     opinions: Opinions,
     /// Names of pods that an earlier process knew.
@@ -100,8 +99,7 @@ impl State {
             changed_owners: BTreeSet::new(),
             new_owners: SortedMap::default(),
             generations: Generations::default(),
-            touched: SortedMap::default(),
-            is_mass: false,
+            touched: Touched::default(),
             revivals: Revivals::default(),
             opinions: Opinions::default(),
             known_names: BTreeMap::new(),
@@ -167,7 +165,7 @@ impl State {
     /// all among them; new ones as far as there is room for so many.
     pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
         let mut keys = std::mem::take(&mut self.changed_owners);
-        keys.extend(take(&mut self.new_owners, most.saturating_sub(keys.len())));
+        keys.extend(touched::take(&mut self.new_owners, most.saturating_sub(keys.len())));
         (self.owners.all(), keys)
     }
 
@@ -220,21 +218,51 @@ impl State {
         self.layout.numbers.iter()
     }
 
+    /// What it holds, for those who look at it.
+    #[must_use]
+    pub const fn report(&self) -> Report<'_> {
+        Report(self)
+    }
+
+    /// Takes over the names of pods that an earlier process knew.
+    pub fn know_names(&mut self, names: BTreeMap<Uid, Name>) {
+        self.known_names = names;
+    }
+
+    /// Namespace and name of a pod that is still known, or that an earlier process knew.
+    #[must_use]
+    pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
+        let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
+        name.filter(|(_, name)| !name.is_empty()).or_else(|| self.known_names.get(&uid))
+    }
+
+    /// The Service with this number.
+    #[must_use]
+    pub fn service_name(&self, number: ServiceNumber) -> Option<&Name> {
+        self.layout.numbers.service(number)
+    }
+
+    /// A Service's own UID.
+    #[must_use]
+    pub fn service_uid(&self, name: &Name) -> Option<Uid> {
+        self.cluster.service(name).map(|service| service.uid)
+    }
+
+    /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass
+    /// of more than `mass`, or of a list.
+    pub fn take_touched(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
+        self.touched.take(most, mass, self.task.is_some())
+    }
+
+    /// True if there are such IPs.
+    #[must_use]
+    pub fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
     /// The live pods that publish an IP as their pod IP; other networks may overlap.
     pub fn live_claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         let live = self.cluster.pods.live_claimants(ip);
         live.filter(move |record| record.pod.ips.contains(&ip))
     }
-}
-
-/// Takes the first keys, at most so many.
-fn take<T: Ord + Copy>(keys: &mut SortedMap<T, ()>, most: usize) -> BTreeSet<T> {
-    if keys.len() <= most {
-        return std::mem::take(keys).keys().copied().collect();
-    }
-    let taken: BTreeSet<T> = keys.keys().take(most).copied().collect();
-    for key in &taken {
-        keys.remove(key);
-    }
-    taken
 }

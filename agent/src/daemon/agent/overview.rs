@@ -66,7 +66,7 @@ impl Agent {
 
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
-        let (count, first) = self.state.partial();
+        let (count, first) = self.state.report().partial();
         let config = self.writer.config.read_config().ok();
         let conflicts = self.report.open_conflicts(&self.state);
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -87,11 +87,11 @@ impl Agent {
             breaker: confirmation::pending_denials(&self.state, now()),
             wrong_denies: self.state.wrong_denies().clone(),
             demoted: self.writer.config.demoted(),
-            unproven: self.state.unproven(),
-            possible_holders: self.state.possible_holders(now()),
-            left_out: self.state.left_out(),
+            unproven: self.state.report().unproven(),
+            possible_holders: self.state.report().possible_holders(now()),
+            left_out: self.state.report().left_out(),
             partial: Partial { count, first },
-            rivals: self.state.rivals(),
+            rivals: self.state.report().rivals(),
             figures: self.counted(),
             ..self.readiness()
         }
@@ -127,10 +127,10 @@ impl Agent {
     }
 
     fn counted(&self) -> Figures {
-        let counts = self.state.counts();
+        let counts = self.state.report().counts();
         let tables = self.state.tables();
         let maps = [
-            ("OWNERS", self.state.owner_count(), capacity::OWNERS),
+            ("OWNERS", self.state.report().owner_count(), capacity::OWNERS),
             ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
             ("SERVICES", tables.services.len(), capacity::SERVICES),
             ("DENIED", tables.denied.len(), capacity::DENIED),
@@ -193,7 +193,7 @@ impl Agent {
             now_ms: u64::try_from(clocks.boot.as_millis()).unwrap_or(u64::MAX),
             wall_ms: milliseconds(clocks.real),
             mode,
-            ..self.history.chronicle(ip, self.state.view(ip))
+            ..self.history.chronicle(ip, self.state.report().view(ip))
         };
         Status {
             history: Some(Box::new(chronicle)),

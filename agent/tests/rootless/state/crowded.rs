@@ -52,20 +52,20 @@ fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
     world.pod(&dead(&a));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
-    assert_eq!(world.state.left_out(), one("shop"));
+    assert_eq!(world.state.report().left_out(), one("shop"));
     assert_eq!(world.reasons(), [], "it may list X for another pod");
     world.tell(Fact::Slice(Change::Applied(wide(1, 1))));
-    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(world.state.report().left_out(), BTreeMap::new());
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
     let unreadable = Slice { partial: true, ..wide(1, 1) };
     world.tell(Fact::Slice(Change::Applied(unreadable)));
     assert_eq!(world.reasons(), [], "an address that cannot be read may be X");
-    assert_eq!(world.state.left_out(), BTreeMap::new(), "it is not too large");
-    assert_eq!(world.state.partial(), (1, vec!["EndpointSlice shop/web-wide".to_owned()]));
+    assert_eq!(world.state.report().left_out(), BTreeMap::new(), "it is not too large");
+    assert_eq!(world.state.report().partial(), (1, vec!["EndpointSlice shop/web-wide".to_owned()]));
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
     world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000))));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
-    assert_eq!(world.state.partial(), (0, vec![]));
+    assert_eq!(world.state.report().partial(), (0, vec![]));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn an_ip_that_an_oversized_slice_lists_is_no_orphan() {
 fn a_slice_of_the_controllers_largest_size_is_indexed() {
     let (mut world, _) = World::cluster().with_a();
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 8))));
-    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(world.state.report().left_out(), BTreeMap::new());
 }
 
 #[test]
@@ -96,12 +96,12 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
     let denies = |world: &World| world.state.tables().services.keys().any(|vip| vip.addr == VIP);
     assert!(denies(&world));
     world.tell(Fact::Service(Change::Applied(service(none, 1_000))));
-    assert_eq!(world.state.left_out(), one("crowd"));
+    assert_eq!(world.state.report().left_out(), one("crowd"));
     assert!(denies(&world), "it claims no VIP of shop/web");
     world.tell(Fact::Service(Change::Applied(service(VIP, 1_000))));
     assert!(!denies(&world), "it may claim one");
     world.tell(Fact::Service(Change::Applied(service(none, 10))));
-    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(world.state.report().left_out(), BTreeMap::new());
     assert!(denies(&world));
 }
 
@@ -112,7 +112,7 @@ fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
     for (partial, reasons) in [(true, vec![]), (false, vec![Reason::DeadBackend])] {
         world.tell(Fact::Service(Change::Applied(Service { partial, ..web() })));
         assert_eq!(world.reasons(), reasons);
-        let (count, first) = world.state.partial();
+        let (count, first) = world.state.report().partial();
         assert_eq!((count, first.concat().contains("Service shop/web")), (usize::from(partial), partial));
     }
 }
@@ -121,10 +121,10 @@ fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
 fn a_service_whose_vip_another_one_claims_is_named() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Service(Change::Applied(service(VIP, 1))));
-    assert_eq!(world.state.rivals(), [], "nothing is denied");
+    assert_eq!(world.state.report().rivals(), [], "nothing is denied");
     world.pod(&dead(&a));
     let rivals = [("shop/web".to_owned(), "crowd/wide".to_owned())];
-    assert_eq!(world.state.rivals(), rivals);
+    assert_eq!(world.state.report().rivals(), rivals);
 }
 
 #[test]

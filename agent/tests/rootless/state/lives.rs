@@ -29,7 +29,7 @@ fn a_pod_with_more_addresses_than_are_read_may_hold_any() {
     world.pod(&dead(&a));
     world.pod(&Pod { partial: true, ..pod("shop", "b", "web", &[Y]) });
     assert_eq!(world.reasons(), []);
-    assert_eq!(world.state.partial(), (1, vec!["Pod shop/b".to_owned()]));
+    assert_eq!(world.state.report().partial(), (1, vec!["Pod shop/b".to_owned()]));
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
     world.pod(&pod("bank", "ledger", "ledger", &[X]));
     assert_eq!(world.reasons(), []);
     list(&mut world, &nodes());
-    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
+    assert_eq!(world.state.report().view(X).spared, Some(NotProven::NodeAddress));
     later(&mut world, TEN_MINUTES);
     assert_eq!(world.reasons(), [Reused]);
     assert_eq!(world.state.owners().count(), 1);
@@ -94,7 +94,7 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
     let proxy = Pod { host_network: true, ..on("node-c", pod("kube-system", "proxy", "proxy", &[X])) };
     world.pod(&proxy);
     assert_eq!(world.reasons(), []);
-    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
+    assert_eq!(world.state.report().view(X).spared, Some(NotProven::NodeAddress));
     world.deleted(&proxy);
     assert_eq!(world.reasons(), [DeadBackend]);
 }

@@ -7,7 +7,7 @@ use epguard_core::state::{Exemption, NotProven, NotStale};
 
 /// Why Service `shop/web` is not denied at X.
 fn why(world: &World) -> NotProven<String> {
-    let view = world.state.view(X);
+    let view = world.state.report().view(X);
     let endpoint = &view.services[0].endpoints[0];
     assert_eq!(endpoint.denial, None);
     endpoint.not_proven.clone().unwrap()
@@ -16,7 +16,7 @@ fn why(world: &World) -> NotProven<String> {
 fn with_dead_a() -> (World, Pod) {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    assert_eq!(world.state.view(X).services[0].endpoints[0].not_proven, None);
+    assert_eq!(world.state.report().view(X).services[0].endpoints[0].not_proven, None);
     (world, a)
 }
 
@@ -75,7 +75,7 @@ fn a_cause_for_all_ports_of_a_service_is_named() {
     world.slice(&[]);
     assert_eq!(why(&world), NotProven::NotListed);
     world.slice(&[(NODE, None)]);
-    let view = world.state.view(NODE);
+    let view = world.state.report().view(NODE);
     assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::NodeAddress));
     world.state.start_over(world.now);
     world.slice(&[(X, None)]);

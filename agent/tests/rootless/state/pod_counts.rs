@@ -5,7 +5,7 @@ use epguard_core::facts::{Fact, Presence};
 use epguard_core::state::{IpState, State};
 
 fn terminated(state: &State) -> u64 {
-    state.counts().ips[&IpState::Terminated]
+    state.report().counts().ips[&IpState::Terminated]
 }
 
 #[test]

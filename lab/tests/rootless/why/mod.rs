@@ -62,7 +62,7 @@ impl Remembered {
             now_ms,
             wall_ms: i64::try_from(now_ms).unwrap(),
             mode: "enforce".to_owned(),
-            ..self.history.chronicle(ip, self.agent.state().view(ip))
+            ..self.history.chronicle(ip, self.agent.state().report().view(ip))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How many pods and IPs are in which state, for metrics.
 
-use crate::state::State;
+use super::Report;
 use epguard_common::{Suspect, UidState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -76,13 +76,13 @@ pub struct PodCounts {
     pub ips: BTreeMap<IpState, u64>,
 }
 
-impl State {
+impl Report<'_> {
     /// Counts pods and IPs. Reads only those that are stale, or about to be.
     #[must_use]
-    pub fn counts(&self) -> PodCounts {
+    pub fn counts(self) -> PodCounts {
         let mut pods = BTreeMap::from(PodState::ALL.map(|state| (state, 0)));
-        let mut live = self.cluster.pods.len();
-        for record in self.cluster.pods.leaving() {
+        let mut live = self.0.cluster.pods.len();
+        for record in self.0.cluster.pods.leaving() {
             let state = match record.uid_state {
                 UidState::Live if record.pod.deleting => PodState::Draining,
                 UidState::Live => PodState::Live,
@@ -95,13 +95,13 @@ impl State {
             }
         }
         pods.insert(PodState::Live, number(live));
-        let suspects = self.layout.tables.suspects.values();
+        let suspects = self.0.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
-        let orphan_ip = self.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
+        let orphan_ip = self.0.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
-            (IpState::Owned, number(self.owners.all().len())),
-            (IpState::Draining, number(self.owners.draining())),
-            (IpState::Conflict, number(self.owners.conflicts())),
+            (IpState::Owned, number(self.0.owners.all().len())),
+            (IpState::Draining, number(self.0.owners.draining())),
+            (IpState::Conflict, number(self.0.owners.conflicts())),
             (IpState::Denied, count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0))),
             (IpState::Terminated, count(orphan_ip)),
         ];
@@ -110,8 +110,8 @@ impl State {
 
     /// How many IPs OWNERS should hold.
     #[must_use]
-    pub fn owner_count(&self) -> usize {
-        self.owners.all().len()
+    pub fn owner_count(self) -> usize {
+        self.0.owners.all().len()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
 
+use super::Report;
 use crate::facts::{Doubt, Name, named};
-use crate::state::State;
 use crate::state::index::pods::Record;
 use epguard_common::UidState;
 use serde::{Deserialize, Serialize};
@@ -45,11 +45,12 @@ pub struct PossibleHolder {
     pub blocks_services: Vec<String>,
 }
 
-impl State {
+impl Report<'_> {
     /// The reasons why no finished pod is proven dead, for nodes where none is.
     #[must_use]
-    pub fn unproven(&self) -> Vec<UnprovenDeaths> {
+    pub fn unproven(self) -> Vec<UnprovenDeaths> {
         let proven: BTreeSet<&str> = self
+            .0
             .cluster
             .pods
             .leaving()
@@ -57,7 +58,7 @@ impl State {
             .filter_map(|record| record.pod.node.as_deref())
             .collect();
         let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
-        for record in self.cluster.pods.leaving().filter(|record| record.present) {
+        for record in self.0.cluster.pods.leaving().filter(|record| record.present) {
             if let (UidState::Retired, Some(doubt), Some(node)) =
                 (record.pod.uid_state, &record.pod.doubt, record.pod.node.as_deref())
                 && !proven.contains(node)
@@ -83,24 +84,25 @@ impl State {
     /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest
     /// first.
     #[must_use]
-    pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
+    pub fn possible_holders(self, now: Duration) -> Vec<PossibleHolder> {
         let since =
             |record: &Record| now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from));
-        let possible_holders = self.cluster.pods.possible_holders();
+        let possible_holders = self.0.cluster.pods.possible_holders();
         let mut lasting: Vec<&Record> = possible_holders.filter(|record| since(record) > LASTING).collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
             pod: named(&record.pod.name),
             node: record.pod.node.as_deref().unwrap_or_default().to_owned(),
             since_ms: u64::try_from(since(record).as_millis()).unwrap_or(u64::MAX),
-            blocks_terminated: record.pod.node.as_deref() == Some(self.node()) && !self.orphan_ips.is_empty(),
+            blocks_terminated: record.pod.node.as_deref() == Some(self.0.node())
+                && !self.0.orphan_ips.is_empty(),
             blocks_services: self.blocked_by(record),
         });
         holders.filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty()).collect()
     }
 
-    fn blocked_by(&self, record: &Record) -> Vec<String> {
-        let cluster = &self.cluster;
+    fn blocked_by(self, record: &Record) -> Vec<String> {
+        let cluster = &self.0.cluster;
         let services = cluster.stale.services_in(&record.pod.name.0);
         let selects =
             |name: &&Name| cluster.service(name).is_some_and(|service| service.selects(&record.pod));
@@ -109,10 +111,10 @@ impl State {
 
     /// How many `EndpointSlices` and Services there is no room for, by namespace.
     #[must_use]
-    pub fn left_out(&self) -> BTreeMap<String, usize> {
+    pub fn left_out(self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        let slices = self.cluster.endpoint_index.left_out.slices(false);
-        for (namespace, _) in slices.chain(self.cluster.vips.left_out()) {
+        let slices = self.0.cluster.endpoint_index.left_out.slices(false);
+        for (namespace, _) in slices.chain(self.0.cluster.vips.left_out()) {
             *counts.entry(namespace.to_string()).or_default() += 1;
         }
         counts
@@ -121,13 +123,13 @@ impl State {
     /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
     /// ones with kind, namespace and name.
     #[must_use]
-    pub fn partial(&self) -> (usize, Vec<String>) {
+    pub fn partial(self) -> (usize, Vec<String>) {
         const NAMED: usize = 3;
-        let pods = self.cluster.pods.possible_holders().filter(|record| record.pod.partial);
+        let pods = self.0.cluster.pods.possible_holders().filter(|record| record.pod.partial);
         let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
-        let slices = self.cluster.endpoint_index.left_out.slices(true);
+        let slices = self.0.cluster.endpoint_index.left_out.slices(true);
         let slices = slices.map(|name| format!("EndpointSlice {}", named(name)));
-        let services = self.cluster.services().filter(|(_, service)| service.partial);
+        let services = self.0.cluster.services().filter(|(_, service)| service.partial);
         let services = services.map(|(name, _)| format!("Service {}", named(name)));
         let mut all = pods.chain(slices).chain(services);
         let first: Vec<String> = all.by_ref().take(NAMED).collect();
@@ -137,8 +139,8 @@ impl State {
     /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
     /// VIPs; with that other Service.
     #[must_use]
-    pub fn rivals(&self) -> Vec<(String, String)> {
-        let rivals = self.layout.rivals.iter();
+    pub fn rivals(self) -> Vec<(String, String)> {
+        let rivals = self.0.layout.rivals.iter();
         rivals.map(|(name, rival)| (named(name), named(rival))).collect()
     }
 }

@@ -1,46 +1,28 @@
 //! The view of one IP, for the history: read only, it decides nothing.
 
-use super::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
+use super::{DenialView, EndpointView, PodView, Report, ServiceView, TargetView, View};
 use crate::facts::{Name, named};
 use crate::state::denials::pending::Denied;
-use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::Record;
 use crate::state::not_proven::NotProven;
 use crate::state::proof::judge::judge;
-use crate::state::{State, take};
-
 use epguard_common::{Addr, Uid, UidState};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-impl State {
-    /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass
-    /// of more than `mass`, or of a list.
-    pub fn take_touched(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
-        self.is_mass |= self.task.is_some() || self.touched.len() > mass;
-        let is_mass = self.is_mass;
-        self.is_mass &= self.touched.len() > most;
-        (take(&mut self.touched, most), is_mass)
-    }
-
-    /// True if there are such IPs.
-    #[must_use]
-    pub fn has_touched(&self) -> bool {
-        !self.touched.is_empty()
-    }
-
+impl Report<'_> {
     /// True if nothing is denied, draining or finished at an IP.
     #[must_use]
-    pub fn is_quiet(&self, ip: Addr) -> bool {
-        let tables = &self.layout.tables;
+    pub fn is_quiet(self, ip: Addr) -> bool {
+        let tables = &self.0.layout.tables;
         let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
-        !suspect && self.cluster.pods.claimants(ip).all(Record::is_live)
+        !suspect && self.0.cluster.pods.claimants(ip).all(Record::is_live)
     }
 
     /// All facts about an IP.
     #[must_use]
-    pub fn view(&self, ip: Addr) -> View {
-        let cluster = &self.cluster;
+    pub fn view(self, ip: Addr) -> View {
+        let cluster = &self.0.cluster;
         let services: Vec<ServiceView> =
             cluster.endpoint_index.services_at(ip).map(|name| self.service_view(name, ip)).collect();
         let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
@@ -53,9 +35,9 @@ impl State {
         }
         let mut pods: Vec<PodView> = pods.into_values().collect();
         pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
-        let terminated = self.layout.tables.terminated.get(&ip);
+        let terminated = self.0.layout.tables.terminated.get(&ip);
         View {
-            synced: self.is_synced(),
+            synced: self.0.is_synced(),
             spared: cluster.spared(ip).map(|spared| self.with_names(spared)),
             pods,
             services,
@@ -63,42 +45,31 @@ impl State {
         }
     }
 
-    /// Marks the IPs that a change is about. IPs that it affects indirectly are marked where that is found.
-    pub(in crate::state) fn touch(&mut self, dirty: &Dirty) {
-        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
-        self.touched.extend(dirty.ips.iter().chain(listed).map(|ip| (*ip, ())));
-    }
-
-    /// Marks all denied IPs: denials may have become pending, or are pending no more.
-    pub(in crate::state) fn touch_denied(&mut self) {
-        self.touched.extend(self.denials.iter().map(|(_, endpoint, _)| (endpoint.ip, ())));
-    }
-
-    fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
+    fn pod_view(self, record: &Record, ip: Addr) -> PodView {
         let claim = record.claims.get(&ip).filter(|claim| claim.published);
         PodView {
             name: self.pod_or_uid(record.pod.uid),
             uid: record.pod.uid.to_string(),
             node: record.pod.node.as_ref().map(ToString::to_string),
             uid_state: record.uid_state,
-            exempt: self.cluster.exempt(&record.pod),
+            exempt: self.0.cluster.exempt(&record.pod),
             deleting: record.pod.deleting,
             present: record.present,
             shows: record.claims_now(ip),
-            order: claim.map(|claim| self.cluster.pods.order_of(claim)),
+            order: claim.map(|claim| self.0.cluster.pods.order_of(claim)),
         }
     }
 
-    fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
-        let cluster = &self.cluster;
+    fn service_view(self, name: &Name, ip: Addr) -> ServiceView {
+        let cluster = &self.0.cluster;
         let why_not: BTreeMap<Endpoint, NotProven> =
             cluster.service(name).map_or_else(BTreeMap::new, |service| {
                 let verdicts = judge(cluster, name, service, ip).into_iter();
                 verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?))).collect()
             });
         let not_proven = |endpoint: &Endpoint| {
-            let otherwise = if self.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
-            let why = why_not.get(endpoint).filter(|_| self.is_synced()).cloned();
+            let otherwise = if self.0.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
+            let why = why_not.get(endpoint).filter(|_| self.0.is_synced()).cloned();
             self.with_names(why.unwrap_or(otherwise))
         };
         let endpoints = cluster.endpoint_index.at(name, ip).map(|(endpoint, targets)| {
@@ -112,7 +83,7 @@ impl State {
                 })
                 .collect();
             targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
-            let denied = self.denials.get(name, endpoint);
+            let denied = self.0.denials.get(name, endpoint);
             EndpointView {
                 port: endpoint.port,
                 protocol: endpoint.protocol.as_str().to_owned(),
@@ -131,11 +102,11 @@ impl State {
         ServiceView { name: named(name), endpoints: endpoints.collect() }
     }
 
-    fn with_names(&self, why: NotProven) -> NotProven<String> {
+    fn with_names(self, why: NotProven) -> NotProven<String> {
         why.map(|uid| self.pod_or_uid(uid))
     }
 
-    fn pod_or_uid(&self, uid: Uid) -> String {
-        self.pod_name(uid).map_or_else(|| uid.to_string(), named)
+    fn pod_or_uid(self, uid: Uid) -> String {
+        self.0.pod_name(uid).map_or_else(|| uid.to_string(), named)
     }
 }

@@ -23,7 +23,7 @@ impl State {
     /// Draws the consequences of a change, as far as they take no longer than a step. Services that wait longer have no VIPs
     /// meanwhile: what they wait for may end their denials.
     pub(in crate::state) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
-        self.touch(&dirty);
+        self.touched.add_changed(&dirty);
         self.update_owners(now, &dirty);
         let drained = self.update_draining(&dirty);
         self.lay_out_suspects(&drained);
@@ -88,7 +88,7 @@ impl State {
         }
         let differ = |ip: &&Addr| before.get(*ip) != terminated.get(*ip);
         let changed = before.keys().chain(terminated.keys()).filter(differ);
-        self.touched.extend(changed.map(|ip| (*ip, ())));
+        self.touched.add(changed.copied());
         self.layout.tables.terminated = terminated;
     }
 
@@ -169,7 +169,7 @@ impl State {
             }
             changed.append(&mut self.judge_service(now, &service, &ips));
         }
-        self.touched.extend(changed.iter().map(|ip| (*ip, ())));
+        self.touched.add(changed.iter().copied());
         // Many Services may list one IP.
         self.lay_out_suspects(&changed);
     }
@@ -295,7 +295,7 @@ impl State {
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.
     pub fn release_breaker(&mut self, service: Option<&Name>) -> usize {
         let released = self.denials.release(&self.cluster, service);
-        self.touch_denied();
+        self.touched.add(self.denials.iter().map(|(_, endpoint, _)| endpoint.ip));
         let mut ips: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
         let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
         for (name, endpoint, _) in self.denials.iter().filter(|(name, ..)| is_chosen(name)) {
