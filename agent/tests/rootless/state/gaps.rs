@@ -1,8 +1,8 @@
 //! What a list shows after a gap (410, reconnect, restart): mark and sweep, and nothing is proven by what is missing.
 
-use super::world::{World, X, Y, dead, namespace, node, pending, pod, slice, terminal, web};
+use super::world::{World, X, Y, dead, endpoints, namespace, node, pending, pod, slice, terminal, web};
 use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_common::{Mode, UidState};
+use epguard_common::{Addr, Mode, UidState};
 use epguard_core::facts::{Change, Fact, Pod};
 
 fn list(world: &mut World, pods: Vec<Pod>) {
@@ -245,4 +245,40 @@ fn the_pod_that_had_the_ip_after_the_dead_pod_keeps_it_through_a_start_over() {
         world.list(&list);
         assert_eq!(world.state.tables().terminated.is_empty(), came_later);
     }
+}
+
+#[test]
+fn a_denial_that_was_not_judged_while_everything_was_listed_anew_rests_on_one_list() {
+    let mut world = World::cluster();
+    let pods = (0..2_000_u16).map(|number| {
+        let [high, low] = number.to_be_bytes();
+        pod("shop", &format!("pod-{number}"), "web", &[Addr::v4([10, 245, high, low])])
+    });
+    let pods: Vec<Pod> = pods.collect();
+    list(&mut world, pods.clone());
+    world.slice(&endpoints(&pods));
+    let pods: Vec<Pod> = pods
+        .iter()
+        .enumerate()
+        .map(|(number, it)| if number < 900 { dead(it) } else { it.clone() })
+        .collect();
+    pods[..900].iter().for_each(|pod| world.pod(pod));
+    assert_eq!((world.carried_out().len(), world.held().len()), (900, 0));
+    world.state.start_over(world.now);
+    // Each list comes while most of the denials wait.
+    for fact in [
+        Fact::Namespace(Change::Reset(vec![namespace("shop", Mode::Enforce)])),
+        Fact::Node(Change::Reset(vec![node("node-a", 1)])),
+        Fact::Service(Change::Reset(vec![web()])),
+        Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])),
+        Fact::Pod(Change::Reset(pods)),
+    ] {
+        world.state.begin_fact(world.now, fact);
+        while world.state.is_half_applied() {
+            world.state.run_step(world.now, 512);
+        }
+    }
+    while world.state.run_step(world.now, 512) {}
+    assert_eq!((world.carried_out().len(), world.held().len()), (0, 900));
+    assert_eq!(world.state.trips(world.now).len(), 1, "they wait for a second list");
 }

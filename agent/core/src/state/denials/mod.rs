@@ -41,8 +41,8 @@ pub(in crate::state) struct Denials {
 #[derive(Debug, Clone, Default)]
 struct OfService {
     denied: BTreeMap<Endpoint, Denied>,
-    /// How many IPs have a denial that takes room.
-    taken: usize,
+    /// How many denials take room, by IP; IPs without one are left out.
+    taken: BTreeMap<Addr, usize>,
 }
 
 /// A Service with pending denials.
@@ -80,15 +80,13 @@ impl Denials {
         self.restored.clear();
     }
 
-    /// Forgets which denials are pending, and why: the lists that they wait for will never come.
+    /// Everything is listed anew: what is proven from now on is new. Until then each denial stays as the tables have it.
     pub fn start_over(&mut self) {
         self.restored.clear();
-        for of_service in self.of_services.values_mut() {
-            of_service.taken = 0;
-            of_service.denied.retain(|_, denied| denied.holds);
-            for denied in of_service.denied.values_mut() {
-                (denied.pending, denied.takes_room) = (None, false);
-            }
+        for known in self.of_services.values_mut() {
+            known.taken.clear();
+            known.denied.retain(|_, denied| denied.holds);
+            known.denied.values_mut().for_each(|denied| (denied.is_void, denied.takes_room) = (true, false));
         }
     }
 
@@ -112,22 +110,20 @@ impl Denials {
         let before: Vec<_> = proven.keys().map(|ip| known.shown(*ip)).collect();
         let needs = Needs::new(cluster, service);
         for (ip, proven) in proven {
-            let took_room = known.takes_room(*ip);
             for endpoint in known.endpoints(*ip) {
                 let proof = proven.get(&endpoint);
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
                 let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
-                let stays = known.denied.get_mut(&endpoint).is_some_and(|denied| {
+                let carried_out = known.denied.get_mut(&endpoint).and_then(|denied| {
                     let stays = denied.update(list, proof, (&needs, *ip));
                     denied.pending.take_if(is_released);
-                    denied.takes_room = denied.pending.is_none() && !plain;
-                    stays
+                    stays.then_some(denied.pending.is_none())
                 });
-                if !stays {
+                known.set_room(&endpoint, carried_out == Some(true) && !plain);
+                if carried_out.is_none() {
                     known.denied.remove(&endpoint);
                 }
             }
-            known.count_room(*ip, took_room);
         }
         let mut room = Room::new(cluster, now, service);
         for (endpoint, proven) in proven.values().flatten() {
@@ -143,12 +139,10 @@ impl Denials {
             };
             let kind = list.map(|list| list.kind);
             let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
-            let took_room = known.takes_room(endpoint.ip);
             let takes_room = pending.is_none() && !plain;
-            let pending = pending.map(Box::new);
-            let denied = Denied { proven: *proven, holds: true, pending, takes_room };
-            known.denied.insert(*endpoint, denied);
-            known.count_room(endpoint.ip, took_room);
+            known.set_room(endpoint, false);
+            known.denied.insert(*endpoint, Denied::new(proven, pending));
+            known.set_room(endpoint, takes_room);
         }
         let changed = proven.keys().zip(before).filter(|(ip, before)| known.shown(**ip) != *before);
         let changed = changed.map(|(ip, _)| *ip).collect();
@@ -265,13 +259,15 @@ impl Denials {
         let mut released = 0;
         let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
         for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
-            for (endpoint, denied) in &mut known.denied {
-                if denied.pending.take().is_some() {
-                    released += 1;
-                    denied.takes_room = !is_plain(cluster, name, endpoint, denied.proven.meant);
+            let pending = known.proven().filter(|(_, denied)| denied.pending.is_some());
+            let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.meant));
+            for (endpoint, meant) in pending.collect::<Vec<_>>() {
+                released += 1;
+                known.set_room(&endpoint, !is_plain(cluster, name, &endpoint, meant));
+                if let Some(denied) = known.denied.get_mut(&endpoint) {
+                    denied.pending = None;
                 }
             }
-            known.taken = known.ips_that_take_room().len();
         }
         released
     }
@@ -300,7 +296,8 @@ impl OfService {
 
     /// Those that are proven and pending, with their IPs.
     fn pending(&self) -> impl Iterator<Item = (Addr, &Pending)> {
-        self.proven().filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_deref()?)))
+        let valid = self.proven().filter(|(_, denied)| !denied.is_void);
+        valid.filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_deref()?)))
     }
 
     /// The endpoints at an IP, with those whose denial is not proven now.
@@ -309,20 +306,16 @@ impl OfService {
         self.denied.range(first..=last).map(|(endpoint, _)| *endpoint).collect()
     }
 
-    /// True if a denial at the IP takes room.
-    fn takes_room(&self, ip: Addr) -> bool {
-        let (first, last) = Endpoint::range_at(ip);
-        self.denied.range(first..=last).any(|(_, denied)| denied.takes_room)
-    }
-
-    /// Counts an IP that takes room now and did not, or the other way round.
-    fn count_room(&mut self, ip: Addr, took_room: bool) {
-        self.taken = self.taken + usize::from(self.takes_room(ip)) - usize::from(took_room);
-    }
-
-    fn ips_that_take_room(&self) -> BTreeSet<Addr> {
-        let taking = self.denied.iter().filter(|(_, denied)| denied.takes_room);
-        taking.map(|(endpoint, _)| endpoint.ip).collect()
+    /// Notes whether a denial takes room, if there is one.
+    fn set_room(&mut self, endpoint: &Endpoint, takes_room: bool) {
+        let Some(denied) = self.denied.get_mut(endpoint) else { return };
+        let count = self.taken.get(&endpoint.ip).copied().unwrap_or_default();
+        let count = (count + usize::from(takes_room)).saturating_sub(denied.takes_room.into());
+        denied.takes_room = takes_room;
+        match count {
+            0 => self.taken.remove(&endpoint.ip),
+            count => self.taken.insert(endpoint.ip, count),
+        };
     }
 
     /// What the tables show of the denials at an IP.

@@ -24,6 +24,8 @@ pub(in crate::state) struct Denied {
     pub pending: Option<Box<Pending>>,
     /// Whether it takes the room of its Service: it is carried out though it is not plain.
     pub takes_room: bool,
+    /// Whether it was proven by what the API showed before it was listed anew: no proof of now goes on with it.
+    pub is_void: bool,
 }
 
 /// Why and since when a denial is pending, that is, only reported.
@@ -68,6 +70,12 @@ impl fmt::Display for Why {
 }
 
 impl Denied {
+    /// A denial that has just been proven.
+    pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
+        let pending = pending.map(Box::new);
+        Self { proven: *proven, holds: true, pending, takes_room: false, is_void: false }
+    }
+
     /// True if the proof denies packets that were not denied before.
     pub fn is_outgrown_by(&self, proven: &Proven) -> bool {
         let weaker = self.proven.state == UidState::Retired && proven.state == UidState::Dead;
@@ -82,6 +90,9 @@ impl Denied {
         proven: Option<&Proven>,
         (needs, ip): (&Needs<'_>, Addr),
     ) -> bool {
+        if self.is_void {
+            return false;
+        }
         self.holds = proven.is_some();
         if let Some(proven) = proven.filter(|proven| !self.is_outgrown_by(proven)) {
             self.proven = *proven;

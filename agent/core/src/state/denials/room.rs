@@ -38,12 +38,14 @@ impl<'a> Room<'a> {
             }
             return true;
         }
-        taken.takes_room(ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)
+        taken.taken.contains_key(&ip)
+            || self.has_place(taken)
+            || self.find_idle(taken) && self.has_place(taken)
     }
 
     fn has_place(&mut self, taken: &OfService) -> bool {
-        let idle = self.idle.iter().flatten().filter(|ip| taken.takes_room(**ip)).count();
-        let denied = taken.taken - idle;
+        let idle = self.idle.iter().flatten().filter(|ip| taken.taken.contains_key(ip)).count();
+        let denied = taken.taken.len() - idle;
         denied == 0 || self.were_ready(2 * (denied + 1))
     }
 
@@ -52,7 +54,7 @@ impl<'a> Room<'a> {
         if self.idle.is_some() {
             return false;
         }
-        let mut idle = taken.ips_that_take_room();
+        let mut idle: BTreeSet<Addr> = taken.taken.keys().copied().collect();
         idle.retain(|ip| !self.was_ready(*ip));
         let found = !idle.is_empty();
         self.idle = Some(idle);
@@ -101,6 +103,7 @@ mod tests {
     }
 
     fn taking(endpoints: &[Endpoint]) -> OfService {
+        let mut known = OfService::default();
         let proven = Proven {
             reason: Reason::DeadBackend,
             state: UidState::Dead,
@@ -109,9 +112,11 @@ mod tests {
             owner: None,
             boot_id: Uid::NONE,
         };
-        let denied = Denied { proven, holds: true, pending: None, takes_room: true };
-        let denied = endpoints.iter().map(|endpoint| (*endpoint, denied.clone())).collect();
-        OfService { denied, taken: endpoints.len() }
+        for endpoint in endpoints {
+            known.denied.insert(*endpoint, Denied::new(&proven, None));
+            known.set_room(endpoint, true);
+        }
+        known
     }
 
     /// The Service has four endpoints, of which the first is not ready.
@@ -148,17 +153,12 @@ mod tests {
 
     #[test]
     fn an_ip_counts_once_for_all_its_ports_and_until_the_last_of_them_goes() {
-        let mut known = OfService::default();
         let all = [endpoint(1, 80), endpoint(1, 443), endpoint(2, 80)];
-        for (step, (endpoint, expected)) in all.iter().chain(&all).zip([1, 1, 2, 2, 1, 0]).enumerate() {
-            let took_room = known.takes_room(endpoint.ip);
-            if step < all.len() {
-                known.denied.extend(taking(&[*endpoint]).denied);
-            } else {
-                known.denied.remove(endpoint);
-            }
-            known.count_room(endpoint.ip, took_room);
-            assert_eq!((known.taken, known.ips_that_take_room().len()), (expected, expected));
+        let mut known = taking(&all);
+        let steps = [(0, true, 2), (0, false, 2), (0, false, 2), (1, false, 1), (0, true, 2), (2, false, 1)];
+        for (which, takes_room, ips) in steps {
+            known.set_room(&all[which], takes_room);
+            assert_eq!(known.taken.len(), ips, "{which} {takes_room}");
         }
     }
 }
