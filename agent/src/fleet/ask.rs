@@ -12,12 +12,15 @@ use futures::{StreamExt as _, stream};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{pin::pin, process::ExitCode, time::Duration};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Exit code if a node did not answer.
 pub const UNKNOWN: u8 = 2;
 /// Seconds to wait for a node, unless it has much to read.
 pub const PATIENCE: u64 = 5;
+/// A node that takes more than this part of the wait is slow.
+const SLOW: u32 = 5;
 /// Most octets that are read of a node's document. The largest, of `drops`, has 1 MB.
 pub const DOCUMENT: u64 = 8 << 20;
 /// Where a document has the name of its node.
@@ -147,12 +150,25 @@ pub async fn each<T>(
 ) -> Asked<T> {
     let command = [&["epguard"], arguments].concat();
     let patience = fleet.scope.timeout.unwrap_or(Duration::from_secs(seconds));
+    let places = Semaphore::new(fleet.scope.parallel.into());
     let run = async |agent: &Agent| {
-        let done = timeout(patience, exec::run(fleet, agent, &command, limit)).await;
+        let mut place = places.acquire().await.ok();
+        let mut done = pin!(timeout(patience, exec::run(fleet, agent, &command, limit)));
+        // One that is slow makes room for others.
+        let done = if let Ok(done) = timeout(patience / SLOW, &mut done).await {
+            done
+        } else {
+            place.take();
+            done.await
+        };
         let done = done.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())));
         (agent.clone(), done.and_then(|done| read(agent, done)))
     };
-    let mut all = pin!(stream::iter(&fleet.agents).map(run).buffer_unordered(fleet.scope.parallel.into()));
+    let mut all = pin!(
+        stream::iter(&fleet.agents)
+            .map(run)
+            .buffer_unordered(usize::from(fleet.scope.parallel) * SLOW as usize)
+    );
     let (mut answers, mut missing) = (Vec::new(), fleet.missing.clone());
     while let Some((agent, answer)) = all.next().await {
         match answer {

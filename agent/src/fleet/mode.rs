@@ -138,7 +138,8 @@ fn counts(asked: &Asked<Condition>, policy: Option<&Policy>) -> String {
         let status = &answer.known.status;
         let own = answer.agent.config_map.as_deref().unwrap_or("none");
         let other = policy.filter(|policy| policy.name != own).map(|_| own);
-        let (other, problem) = (after(", ConfigMap ", other), after("; ", status.config_map.as_ref()));
+        let (other, problem) =
+            (after(", ConfigMap ", other), after("; ", status.config_map.as_deref().map(plain)));
         (format!("{} (by {}{other}{problem})", status.mode_name(), status.mode_source), answer.node())
     }));
     let lines = modes.iter().map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
@@ -170,7 +171,10 @@ struct Policy {
 impl Policy {
     /// Reads the one that the agents watch. Errors: they watch none, or it cannot be read; in one line with the remedy.
     async fn read(fleet: &Fleet) -> Result<Self> {
-        let name = fleet.agents.iter().find_map(|agent| agent.config_map.clone()).context(
+        // While a rollout changes it, most agents decide.
+        let named = fleet.agents.iter().filter_map(|agent| Some((agent.config_map.clone()?, &*agent.node)));
+        let most = grouped(named).into_iter().rev().max_by_key(|(_, nodes)| nodes.len());
+        let name = most.map(|(name, _)| name).context(
             "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
         )?;
         let parts = name.split_once('/');

@@ -43,7 +43,7 @@ impl Report {
     pub fn new(names: Names, announcer: Announcer) -> Self {
         Self {
             names,
-            tally: Tally::new(fastrand::u64(..)),
+            tally: Tally::default(),
             budget: Budget::default(),
             announcer,
             ledger: Ledger::default(),
@@ -74,7 +74,7 @@ impl Report {
             self.count(state, writer, |target| active.contains(target))?;
         }
         self.log(now);
-        self.announcer.tick(now, &mut self.tally);
+        self.announcer.tick(now);
         Ok(())
     }
 
@@ -98,9 +98,12 @@ impl Report {
             let last = Duration::from_nanos(reading.count.last_ns);
             for (outcome, count) in self.ledger.added(&reading) {
                 let kind = kind(&self.names, state, &reading.denied, outcome);
-                let reports = self.announcer.reports_denials();
-                let about = if reports { about(&self.names, state, &reading.denied) } else { vec![] };
-                self.tally.count(last, kind, about, count);
+                if self.announcer.reports_denials() {
+                    for subject in about(&self.names, state, &reading.denied) {
+                        self.announcer.denied(last, subject, &kind, count.packets);
+                    }
+                }
+                self.tally.count(last, kind, count);
             }
         }
         Ok(())

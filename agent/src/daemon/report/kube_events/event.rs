@@ -1,6 +1,6 @@
 //! The text of an Event, and its form as the API accepts it. Pure.
 
-use crate::daemon::report::tally::Course;
+use super::series::Course;
 use crate::shared::drops::{Kind, NOBODY};
 use epguard_common::Outcome;
 use epguard_core::state::Trip;
@@ -33,7 +33,7 @@ impl Text {
     /// because the API does not let it change later.
     pub fn of_denial(kind: &Kind, node: &str) -> Self {
         let Kind { service, meant, reason, outcome, .. } = kind;
-        let (endpoint, ip) = (kind.endpoint(), kind.endpoint.ip());
+        let ip = kind.endpoint.ip();
         let holder = match &*kind.hit {
             NOBODY => "no pod".to_owned(),
             pod => format!("pod {pod}"),
@@ -45,7 +45,7 @@ impl Text {
             ("StaleEndpointDenied", "DenyPackets", format!("the packets are {outcome}"))
         };
         let text = format!(
-            "Service {service} still sends to endpoint {endpoint} for pod {meant}, which has ended; {holder} has that IP now \
+            "Service {service} still sends to endpoint {ip} for pod {meant}, which has ended; {holder} has that IP now \
              ({reason}). On node {node} {done}. Why: epguard why {ip} --service {service}"
         );
         Self { reason: title, action, note: text }
@@ -144,7 +144,7 @@ mod tests {
         };
         let note = |hit: &str, done: &str| {
             format!(
-                "Service shop/web still sends to endpoint 10.244.1.10:8080 for pod shop/a, which has ended; {hit} has that IP \
+                "Service shop/web still sends to endpoint 10.244.1.10 for pod shop/a, which has ended; {hit} has that IP \
                  now {done}. Why: epguard why 10.244.1.10 --service shop/web"
             )
         };

@@ -1,13 +1,14 @@
 //! Events of the Kubernetes API about denied flows and breaker alarms. Best effort: the log has all of them.
 //!
 //! ```text
-//! tally (denied packets: what is due), alarms -> event (its text and form) -> writer (a task of its own)
+//! denied packets, alarms -> event (its text and form), series (when to write it) -> writer (a task of its own)
 //! ```
 
 mod event;
+mod series;
 mod writer;
 
-use super::tally::{Course, Tally};
+use crate::shared::drops::Kind;
 use clap::ValueEnum;
 use epguard_common::Uid;
 use epguard_core::bucket::Bucket;
@@ -16,8 +17,7 @@ use epguard_core::state::{State, Trip};
 use event::{Text, event};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use std::collections::BTreeMap;
-use std::collections::btree_map::OccupiedEntry;
+use series::Series;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use writer::Entry;
@@ -40,7 +40,7 @@ pub enum Announce {
 }
 
 /// An object of the API that an Event is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
     /// `Service` or `Pod`.
     pub kind: &'static str,
@@ -64,9 +64,8 @@ pub struct Announcer {
     what: Announce,
     node: String,
     budget: Bucket,
-    /// The breaker's alarms that are not queued yet, by their Service.
-    alarms: BTreeMap<Name, (Text, Course)>,
-    /// Once it is closed, no Event is queued any more. While it is full, Events wait where they are counted.
+    series: Series,
+    /// Once it is closed, no Event is queued any more. While it is full, Events wait in their series.
     queue: mpsc::Sender<Entry>,
 }
 
@@ -79,15 +78,14 @@ impl Announcer {
         if what != Announce::None {
             tokio::spawn(writer::write(client, entries));
         }
-        Self { what, node, budget: Bucket::new(INTERVAL, BURST), alarms: BTreeMap::new(), queue }
+        let series = Series::new(fastrand::u64(..));
+        Self { what, node, budget: Bucket::new(INTERVAL, BURST), series, queue }
     }
 
-    /// Queues an alarm: the breaker holds denials of this Service.
+    /// Counts an alarm: the breaker holds denials of this Service.
     pub fn tripped(&mut self, now: Duration, about: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
-            let (name, number) = (about.name.clone(), fastrand::u64(..));
-            let course = Course { about, number, count: 1, first: now, last: now, written: None };
-            self.alarms.insert(name, (Text::of_alarm(trip), course));
+            self.series.count(now, about, "alarm", &Text::of_alarm(trip), 1);
         }
     }
 
@@ -97,16 +95,17 @@ impl Announcer {
         self.what == Announce::All && !self.queue.is_closed()
     }
 
+    /// Counts denied packets of a kind. The port makes no difference: one pod that has ended is one Event.
+    pub fn denied(&mut self, last: Duration, about: Subject, kind: &Kind, packets: u64) {
+        let text = Text::of_denial(kind, &self.node);
+        self.series.count(last, about, &text.note, &text, packets);
+    }
+
     /// Queues the Events that are due.
-    pub fn tick(&mut self, now: Duration, tally: &mut Tally) {
-        let Self { node, budget, alarms, queue, .. } = self;
+    pub fn tick(&mut self, now: Duration) {
+        let Self { node, budget, series, queue, .. } = self;
         while let Ok(place) = queue.try_reserve() {
-            let alarm = alarms.first_entry().filter(|_| budget.take(now)).map(OccupiedEntry::remove);
-            let next = alarm.or_else(|| {
-                let (kind, course) = tally.next_event(now, || budget.take(now))?;
-                Some((Text::of_denial(&kind, node), course))
-            });
-            let Some((text, course)) = next else { return };
+            let Some((text, course)) = series.next(now, || budget.take(now)) else { return };
             let event = event(&text, &course, node, now, Timestamp::now());
             place.send(Entry { event, repeated: course.written.is_some() });
         }

@@ -138,7 +138,7 @@ mod tests {
     use super::super::event::{Text, event};
     use super::*;
     use crate::daemon::report::kube_events::Subject;
-    use crate::daemon::report::tally::Course;
+    use crate::daemon::report::kube_events::series::Course;
     use bytes::Bytes;
     use http_body_util::Full;
     use hyper::{Response, StatusCode};

@@ -1,0 +1,176 @@
+//! When to write an Event: once when it is new, then its count at most once a minute. Pure: callers pass the time.
+
+use super::Subject;
+use super::event::Text;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time between two writes of one Event.
+const REST: Duration = Duration::from_mins(1);
+
+/// What was quiet for so long gets another Event when it occurs again: API servers delete Events after that time
+/// (`--event-ttl`).
+const MEMORY: Duration = Duration::from_hours(1);
+
+/// How many Events are followed. Beyond it, the one that occurred longest ago is forgotten.
+const MOST: usize = 1024;
+
+/// The Events of the last hour, by their object and what they say.
+#[derive(Debug)]
+pub struct Series {
+    courses: BTreeMap<(Subject, String), (Text, Course)>,
+    /// The number of the next one.
+    number: u64,
+}
+
+/// The occurrences of what an Event reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Course {
+    /// The object that it is about.
+    pub about: Subject,
+    /// A number that no other Event has.
+    pub number: u64,
+    /// How often it occurred.
+    pub count: u64,
+    /// Time of the first occurrence.
+    pub first: Duration,
+    /// Time of the last occurrence.
+    pub last: Duration,
+    /// When it was written before, and the count that it showed.
+    pub written: Option<(Duration, u64)>,
+}
+
+impl Series {
+    /// Without Events. Their numbers begin with `number`: the caller draws it at random, so that those of two agents differ.
+    pub fn new(number: u64) -> Self {
+        Self { courses: BTreeMap::new(), number }
+    }
+
+    /// Counts so many occurrences. Those about one object and topic are one Event, with the text of the first.
+    pub fn count(&mut self, now: Duration, about: Subject, topic: &str, text: &Text, times: u64) {
+        let key = (about.clone(), topic.to_owned());
+        if self.courses.len() >= MOST && !self.courses.contains_key(&key) {
+            let oldest = self.courses.iter().min_by_key(|(_, (_, course))| course.last);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.and_then(|oldest| self.courses.remove(&oldest));
+        }
+        let (_, course) = self.courses.entry(key).or_insert_with(|| {
+            let number = self.number;
+            self.number = number.wrapping_add(1);
+            (text.clone(), Course { about, number, count: 0, first: now, last: now, written: None })
+        });
+        course.count += times;
+        course.last = course.last.max(now);
+    }
+
+    /// The next Event to write, if one is due and one may be written: then it counts as written. New Events come before
+    /// counts of earlier ones; within each, the longest waiting comes first.
+    pub fn next(&mut self, now: Duration, may_write: impl FnOnce() -> bool) -> Option<(Text, Course)> {
+        self.courses.retain(|_, (_, course)| now.saturating_sub(course.last) < MEMORY);
+        let due = self.courses.values_mut().filter(|(_, course)| course.is_due(now));
+        let (text, course) = due.min_by_key(|(_, course)| (course.written, course.first))?;
+        may_write().then(|| {
+            let due = (text.clone(), course.clone());
+            course.written = Some((now, course.count));
+            due
+        })
+    }
+}
+
+impl Course {
+    fn is_due(&self, now: Duration) -> bool {
+        let rested = |at| now.saturating_sub(at) >= REST;
+        self.written.is_none_or(|(at, count)| self.count > count && rested(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::Uid;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn service(name: &str) -> Subject {
+        Subject { kind: "Service", name: ("shop".into(), name.into()), uid: None }
+    }
+
+    fn pod(uid: u8) -> Subject {
+        let uid = Some(Uid { octets: [uid; 16] });
+        Subject { kind: "Pod", name: ("shop".into(), "b".into()), uid }
+    }
+
+    fn count(series: &mut Series, at: u64, about: &Subject, topic: &str, times: u64) {
+        let text = Text { reason: "R", action: "A", note: format!("{topic} at {at}") };
+        series.count(s(at), about.clone(), topic, &text, times);
+    }
+
+    /// The Events that are written at a time, at most so many: note, count, and whether they were written before.
+    fn written(series: &mut Series, at: u64, most: usize) -> Vec<(String, u64, bool)> {
+        let next = || series.next(s(at), || true);
+        let all = std::iter::from_fn(next).take(most);
+        all.map(|(text, course)| (text.note, course.count, course.written.is_some())).collect()
+    }
+
+    fn row(note: &str, count: u64, repeated: bool) -> (String, u64, bool) {
+        (note.to_owned(), count, repeated)
+    }
+
+    #[test]
+    fn a_thousand_occurrences_are_one_event_and_its_count_follows_once_a_minute() {
+        let mut series = Series::new(7);
+        count(&mut series, 100, &service("web"), "x", 1);
+        assert_eq!(written(&mut series, 101, 9), [row("x at 100", 1, false)]);
+        count(&mut series, 102, &service("web"), "x", 1000);
+        for at in 102..161 {
+            assert_eq!(written(&mut series, at, 9), []);
+        }
+        assert_eq!(written(&mut series, 161, 9), [row("x at 100", 1001, true)]);
+        assert_eq!(written(&mut series, 300, 9), [], "nothing new");
+        assert_eq!(written(&mut series, 102 + 3600, 9), []);
+        count(&mut series, 4000, &service("web"), "x", 1);
+        let again = series.next(s(4000), || true).unwrap().1;
+        let first = Course {
+            about: service("web"),
+            number: 8,
+            count: 1,
+            first: s(4000),
+            last: s(4000),
+            written: None,
+        };
+        assert_eq!(again, first, "after an hour the API server has deleted it");
+    }
+
+    #[test]
+    fn the_longest_waiting_is_written_first_whatever_it_is_about_and_none_is_lost_without_a_budget() {
+        let mut series = Series::new(0);
+        for (at, name) in [(100, "z"), (101, "a"), (102, "b")] {
+            count(&mut series, at, &service(name), "x", 2);
+        }
+        assert_eq!(series.next(s(110), || false), None);
+        assert_eq!(written(&mut series, 110, 2), [row("x at 100", 2, false), row("x at 101", 2, false)]);
+        count(&mut series, 120, &service("z"), "x", 1);
+        assert_eq!(written(&mut series, 181, 9), [row("x at 102", 2, false), row("x at 100", 3, true)]);
+    }
+
+    #[test]
+    fn a_pod_that_was_made_anew_under_its_name_gets_an_event_of_its_own() {
+        let mut series = Series::new(7);
+        count(&mut series, 100, &pod(3), "x", 5);
+        count(&mut series, 101, &pod(4), "x", 2);
+        let numbers = std::iter::from_fn(|| series.next(s(102), || true)).map(|(_, course)| course.number);
+        assert_eq!(numbers.collect::<Vec<_>>(), [7, 8]);
+    }
+
+    #[test]
+    fn beyond_the_bound_the_one_that_occurred_longest_ago_is_forgotten() {
+        let mut series = Series::new(0);
+        for at in 0..=MOST as u64 {
+            count(&mut series, at, &service("web"), &format!("{at:05}"), 1);
+        }
+        let all = written(&mut series, 1_100, usize::MAX);
+        assert_eq!((all.len(), all[0].0.as_str()), (MOST, "00001 at 1"));
+    }
+}
