@@ -17,7 +17,6 @@ mod names;
 mod objects;
 pub mod played;
 mod present;
-mod references;
 pub mod stage;
 mod tell;
 mod traffic;

@@ -63,9 +63,10 @@ impl Clients {
             PATIENCE
         };
         let ask = |_| -> Result<String> {
-            Ok(word(&match &call.on {
-                Some(flow) => self.flow(flow)?.ask(timeout),
-                None => self.request(call, timeout, cluster, variant)?,
+            Ok(word(&match (&call.on, &call.call) {
+                (Some(flow), None) => self.flow(flow)?.ask(timeout),
+                (None, Some(to)) => self.request((call, to), timeout, cluster, variant)?,
+                _ => bail!("a call has either `call: WHOM` or `on: FLOW`"),
             }))
         };
         (0..call.times).map(ask).collect()
@@ -118,14 +119,13 @@ impl Clients {
 
     fn request(
         &mut self,
-        call: &Call,
+        (call, to): (&Call, &str),
         timeout: Duration,
         cluster: &Cluster,
         variant: Variant,
     ) -> Result<Answer> {
         let host = call.from.as_deref().unwrap_or(variant.caller_host());
         let client = cluster.client(host, Some(call))?;
-        let to = call.call.as_deref().context("a call needs `call: WHOM`")?;
         let to = destination(to, (call.port, call.other_family), call.protocol, host, cluster)?;
         let to = if call.mapped { mapped(to)? } else { to };
         let any = any(to);

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use epguard_common::{Effect, Mode, Outcome, Reason};
+use epguard_common::{Effect, Mode, OneOf, Outcome, Reason};
 
 use super::agent::Agent;
 use super::beside;
@@ -99,9 +99,13 @@ impl<'a> Series<'a> {
     }
 
     fn expected<'c>(&self, call: &'c Call, clients: &Clients) -> Result<Expected<'c>> {
+        ensure!(
+            call.forbidden.is_none() || self.neighbour.is_some(),
+            "the call is forbidden, and the story has no `neighbour` whose policy could do that"
+        );
         let denied = call.denied.as_ref().filter(|_| self.mode != Mode::Off);
-        let denied =
-            denied.map(|text| Reason::parse(text).with_context(|| format!("there is no reason {text}")));
+        let unknown = |text| format!("no denial has the reason {text:?}: {}", OneOf(Reason::TO_DENY));
+        let denied = denied.map(|text| Reason::parse(text).with_context(|| unknown(text)));
         let denied = denied.transpose()?;
         let declared = call.by.unwrap_or(self.action);
         let by = self.action_at_caller(call, declared);
