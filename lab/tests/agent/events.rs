@@ -32,7 +32,7 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
     });
     let reported: u64 = drops(&world).iter().map(|row| row.packets).sum();
     assert!(reported >= 100, "{reported}");
-    let note = "Service shop/web still sends to endpoint 10.244.1.10:8080 for pod shop/a, which has ended; pod team-b/b \
+    let note = "Service shop/web still sends to endpoint 10.244.1.10 for pod shop/a, which has ended; pod team-b/b \
                 has that IP now (reused). On node n the packets are dropped. Why: epguard why 10.244.1.10 --service shop/web";
     let expected = |kind: &str, namespace: &str, name: &str| {
         json!({
