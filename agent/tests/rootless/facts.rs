@@ -35,8 +35,14 @@ fn pod(object: &Value) -> Pod {
 /// The state of the UID after one change to the failed pod.
 fn uid_state(pointer: &str, value: Value) -> UidState {
     let mut object = failed();
-    *object.pointer_mut(pointer).unwrap() = value;
-    pod(&object).uid_state
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    match object.pointer_mut(parent).unwrap() {
+        Value::Array(items) => items[field.parse::<usize>().unwrap()] = value,
+        fields => fields[field] = value,
+    }
+    let pod = pod(&object);
+    assert_eq!(pod.mirror, pointer == "/metadata/annotations");
+    pod.uid_state
 }
 
 #[test]
@@ -48,55 +54,39 @@ fn a_failed_pod_as_the_kubelet_reports_it_is_dead() {
 }
 
 #[test]
-fn a_running_pod_is_live_even_if_its_containers_have_ended() {
-    assert_eq!(uid_state("/status/phase", json!("Running")), UidState::Live);
-}
-
-#[test]
 fn a_phase_of_another_writer_than_the_kubelet_proves_no_death() {
-    assert_eq!(
-        uid_state("/metadata/managedFields/1/manager", json!("kube-controller-manager")),
-        UidState::Retired
-    );
-    assert_eq!(uid_state("/metadata/managedFields/1/subresource", json!("")), UidState::Retired);
-    let shared = json!({"f:status": {"f:phase": {}}});
-    assert_eq!(uid_state("/metadata/managedFields/0/fieldsV1", shared), UidState::Retired);
-    assert_eq!(uid_state("/metadata/managedFields", json!([])), UidState::Retired);
+    for (sentence, pointer, value) in [
+        ("a controller wrote it", "/metadata/managedFields/1/manager", json!("kube-controller-manager")),
+        ("not as the status", "/metadata/managedFields/1/subresource", json!("")),
+        ("two wrote it", "/metadata/managedFields/0/fieldsV1", json!({"f:status": {"f:phase": {}}})),
+        ("the writers are unknown", "/metadata/managedFields", json!([])),
+    ] {
+        assert_eq!(uid_state(pointer, value), UidState::Retired, "{sentence}");
+    }
 }
 
 #[test]
-fn a_sandbox_that_is_not_reported_down_proves_no_death() {
-    assert_eq!(uid_state("/status/conditions/0/status", json!("True")), UidState::Retired);
-    assert_eq!(uid_state("/status/conditions", json!([])), UidState::Retired);
-}
-
-#[test]
-fn a_dead_pod_needs_all_containers_ended_and_one_that_ran() {
-    let running = json!({"running": {"startedAt": "2026-11-21T01:16:27Z"}});
-    assert_eq!(uid_state("/status/containerStatuses/0/state", running.clone()), UidState::Retired);
-    let waiting = json!({"waiting": {"reason": "PodInitializing"}});
-    assert_eq!(uid_state("/status/containerStatuses/0/state", waiting.clone()), UidState::Retired);
-    assert_eq!(uid_state("/status/containerStatuses", json!([])), UidState::Retired);
-
-    let mut object = failed();
-    object["status"]["initContainerStatuses"] = json!([{"name": "i", "state": waiting}]);
-    assert_eq!(pod(&object).uid_state, UidState::Dead, "an init container that never started");
-    object["status"]["ephemeralContainerStatuses"] = json!([{"name": "debug", "state": running}]);
-    assert_eq!(pod(&object).uid_state, UidState::Retired, "a debug container still runs");
-}
-
-#[test]
-fn a_container_without_a_status_may_be_running() {
-    assert_eq!(uid_state("/spec/containers", json!([{"name": "c"}, {"name": "d"}])), UidState::Retired);
-}
-
-#[test]
-fn a_mirror_pods_status_proves_no_death() {
-    let mut object = failed();
-    object["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "abc"});
-    let pod = pod(&object);
-    assert!(pod.mirror);
-    assert_eq!(pod.uid_state, UidState::Retired);
+fn a_pod_whose_containers_or_sandbox_may_run_is_not_dead() {
+    let running = || json!({"running": {"startedAt": "2026-11-21T01:16:27Z"}});
+    let waiting = || json!({"waiting": {"reason": "PodInitializing"}});
+    let two = json!([{"name": "c"}, {"name": "d"}]);
+    let mirror = json!({"kubernetes.io/config.mirror": "abc"});
+    let debug = json!([{"name": "debug", "state": running()}]);
+    let init = json!([{"name": "i", "state": waiting()}]);
+    for (sentence, pointer, value, expected) in [
+        ("the pod is running", "/status/phase", json!("Running"), UidState::Live),
+        ("its sandbox is up", "/status/conditions/0/status", json!("True"), UidState::Retired),
+        ("its sandbox is not reported", "/status/conditions", json!([]), UidState::Retired),
+        ("a container runs", "/status/containerStatuses/0/state", running(), UidState::Retired),
+        ("none ever ran", "/status/containerStatuses/0/state", waiting(), UidState::Retired),
+        ("none is reported", "/status/containerStatuses", json!([]), UidState::Retired),
+        ("one is not reported", "/spec/containers", two, UidState::Retired),
+        ("a debug container runs", "/status/ephemeralContainerStatuses", debug, UidState::Retired),
+        ("an init container never started", "/status/initContainerStatuses", init, UidState::Dead),
+        ("it is a mirror pod", "/metadata/annotations", mirror, UidState::Retired),
+    ] {
+        assert_eq!(uid_state(pointer, value), expected, "{sentence}");
+    }
 }
 
 #[test]

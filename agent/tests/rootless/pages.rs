@@ -1,6 +1,13 @@
-//! Reads the tables of the pages, so that tests compare them with the tables of the program.
+//! Compares the pages with the tables of the program.
 
+use clap::CommandFactory as _;
+use epguard::cli::Cli;
+use epguard::commands::audit::State;
+use epguard::commands::lint::Problem;
+use epguard_common::Role;
+use epguard_core::facts::{STATIC_IPS, StaticIp};
 use std::path::Path;
+use strum::{EnumMessage as _, VariantArray as _};
 
 /// A file of the repository.
 pub fn repository(file: &str) -> String {
@@ -44,4 +51,54 @@ pub fn table_under(page: &str, heading: &str, first: &str) -> Vec<Vec<String>> {
         .collect();
     assert!(!rows.is_empty(), "{page}: no table of {first} below {heading}");
     rows
+}
+
+#[test]
+fn the_page_of_lint_has_a_row_for_each_finding() {
+    let rows = Problem::VARIANTS.iter().map(|problem| {
+        let meaning = problem.get_documentation().unwrap();
+        vec![format!("`{problem}`"), meaning.to_owned()]
+    });
+    let rows: Vec<_> = rows.collect();
+    assert_rows("docs/operate.md", "Lint", "finding", &rows);
+}
+
+#[test]
+fn troubleshooting_says_what_each_state_of_the_audit_means() {
+    let page = repository("docs/troubleshooting.md");
+    let (_, below) = page.split_once("## Something still leads to a dead pod").unwrap();
+    for state in State::VARIANTS {
+        assert!(below.contains(&format!("`{state}`")), "{state}");
+    }
+}
+
+#[test]
+fn the_row_of_interfaces_has_the_number_and_name_of_each_role() {
+    let page = repository("docs/reference.md");
+    let row = page.split("\n* ").find(|row| row.starts_with("`INTERFACES`:")).unwrap();
+    for role in Role::ALL {
+        let named = format!("{} `{}`", role as u32, role.as_str());
+        assert!(row.contains(&named), "{named}");
+    }
+}
+
+#[test]
+fn the_table_of_ips_that_outlive_their_pods_has_each_workload_and_mark() {
+    let row = |row: &StaticIp| vec![row.workload.to_owned(), row.marks()];
+    let rows: Vec<_> = STATIC_IPS.iter().map(row).collect();
+    assert_rows("docs/reference.md", "IPs that outlive their pods", "workload", &rows);
+}
+
+#[test]
+fn a_page_shows_each_verb() {
+    let pages: String = repository("docs/SUMMARY.md")
+        .split(['(', ')'])
+        .filter_map(|word| word.strip_suffix(".md"))
+        .map(|page| repository(&format!("docs/{page}.md")))
+        .collect();
+    for verb in Cli::command().get_subcommands() {
+        let shown = format!("epguard {}", verb.get_name());
+        let mut followed = pages.match_indices(&shown).map(|(at, _)| &pages[at + shown.len()..]);
+        assert!(followed.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric())), "{shown}");
+    }
 }

@@ -18,11 +18,6 @@ fn orphan_ip(world: &World) -> bool {
     world.state.tables().terminated.contains_key(&X)
 }
 
-fn later(world: &mut World, time: Duration) {
-    world.now += time;
-    world.state.tick(world.now);
-}
-
 /// A pod is dead, and no slice lists it, so that its IP is an orphan until packets to it stop.
 fn with_an_orphan() -> World {
     let mut world = World::cluster();
@@ -39,12 +34,12 @@ fn no_ip_is_an_orphan_until_an_hour_after_the_last_pod_that_disproved_the_range(
         let mut world = with_an_orphan();
         world.pod(&stray);
         assert!(!orphan_ip(&world), "{stray:?}");
-        later(&mut world, Duration::from_hours(3));
+        world.later(Duration::from_hours(3));
         assert!(!orphan_ip(&world), "it still shows the IP");
         world.deleted(&stray);
-        later(&mut world, Duration::from_mins(59));
+        world.later(Duration::from_mins(59));
         assert!(!orphan_ip(&world), "{stray:?}");
-        later(&mut world, Duration::from_mins(1));
+        world.later(Duration::from_mins(1));
         assert!(orphan_ip(&world), "{stray:?}");
     }
 }

@@ -1,10 +1,10 @@
 //! Who may ask to be spared, and what comes of it: annotations, ranges, and IPs that outlive their pods.
 
-use super::world::{World, X, Y, dead, namespace, pod, terminal, web};
+use super::world::{World, X, Y, b, dead, namespace, pod, settings, terminal, web};
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::{Addr, Reason};
-use epguard_core::facts::{Change, Fact, Pod, Service};
-use epguard_core::state::{Ipam, Ranges, Settings};
+use epguard_core::facts::{Change, Cidr, Fact, Pod, Service};
+use epguard_core::state::{Ranges, Settings};
 
 /// The bound of the only denial.
 fn bound(world: &World) -> Option<Mode> {
@@ -88,14 +88,9 @@ fn the_mode_of_an_orphan_ip_follows_its_dead_pod_and_never_rises() {
 #[test]
 fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
     let denied = |protect: &[&str], exclude: &[&str]| {
-        let parse = |texts: &[&str]| {
-            texts.iter().map(|text| epguard_core::facts::Cidr::parse(text).unwrap()).collect()
-        };
-        let settings = Settings {
-            node: "node-a".into(),
-            ipam: Ipam::Auto,
-            ranges: Ranges { protect: parse(protect), exclude: parse(exclude) },
-        };
+        let parse = |texts: &[&str]| texts.iter().map(|text| Cidr::parse(text).unwrap()).collect();
+        let ranges = Ranges { protect: parse(protect), exclude: parse(exclude) };
+        let settings = Settings { ranges, ..settings() };
         let (mut world, a) = World::with(settings).with_a();
         world.pod(&dead(&a));
         let terminated = !world.state.tables().terminated.is_empty();
@@ -116,14 +111,10 @@ fn the_death_of_a_pod_with_a_static_ip_proves_nothing() {
     assert_eq!((world.reasons(), world.state.tables().terminated.len()), (vec![], 0));
     world.slice(&[]);
     assert_eq!(world.reasons(), [], "nor once it is listed no more");
-}
-
-#[test]
-fn a_live_pod_with_a_static_ip_is_denied_only_for_reuse() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.pod(&Pod { static_ip: true, ..pod("other", "vm", "vm", &[X]) });
-    assert_eq!(world.reasons(), [Reason::Reused]);
+    world.pod(&Pod { static_ip: true, ..b() });
+    assert_eq!(world.reasons(), [Reason::Reused], "a live one is denied for reuse alone");
 }
 
 /// A pod that shows the IP in Multus' annotation only.
@@ -144,14 +135,6 @@ fn an_ip_on_another_network_is_owned_by_its_pod() {
     assert_eq!(owners.get(&X).map(|owner| (owner.uid, owner.flags)), Some((b.uid, 0)));
     world.tell(Fact::Pod(Change::Deleted(b)));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
-}
-
-#[test]
-fn a_backend_that_shows_the_ip_on_another_network_is_never_denied() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.pod(&attached("shop", "b", "web", X));
-    assert_eq!(world.reasons(), []);
 }
 
 #[test]

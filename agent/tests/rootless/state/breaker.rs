@@ -1,10 +1,12 @@
 //! Pending denials: only one list shows them, or they are too many at once. One story each.
 
-use super::world::{World, X, backend, dead, endpoints, pod, terminal};
+use super::world::{
+    World, X, Y, a, backend, dead, endpoints, list_of, namespace, node, pending, pod, settings, shown,
+    terminal, web,
+};
 use epguard_common::Mode;
 use epguard_common::Reason::Reused;
-use epguard_core::facts::Watched;
-use epguard_core::facts::{Change, Fact, Pod};
+use epguard_core::facts::{Change, Fact, Pod, Watched};
 use epguard_core::state::{State, Why};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,19 +39,13 @@ fn denials_from_a_list_of_failed_pods_wait_for_a_second_list() {
         assert_eq!(world.state.wanted_lists(), BTreeSet::from([Watched::EndpointSlices]));
         world.list_slices(&endpoints(&pods));
         assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
-    }
-}
-
-#[test]
-fn denials_from_a_list_of_failed_pods_wait_without_their_slices_too() {
-    for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         world.slice(&[]);
         world.list(&all(&pods, change));
-        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4), "not listed");
         assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS]));
         world.list(&all(&pods, change));
-        assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+        assert_eq!((world.carried_out().len(), world.held().len()), (4, 0), "not listed");
     }
 }
 
@@ -76,56 +72,29 @@ fn a_second_list_without_the_pods_confirms_no_denial() {
 }
 
 #[test]
-fn a_list_that_lacks_the_live_owner_denies_nothing_before_a_second_list() {
-    let (mut world, a) = World::cluster().with_a();
+fn a_denial_that_one_list_began_is_pending_and_one_from_before_stays_in_force() {
     let b = pod("shop", "b", "web", &[X]);
-    world.pod(&dead(&a));
-    world.pod(&b);
-    assert_eq!(world.reasons(), []);
-    world.list(&[dead(&a)]);
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-    world.list(&[dead(&a), b]);
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn denials_from_before_a_list_stay_in_force() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.list(&[dead(&a)]);
-    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
-}
-
-#[test]
-fn a_death_that_a_list_shows_of_a_retired_pod_waits_for_confirmation() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&terminal(&a));
-    assert_eq!(world.carried_out(), [X]);
-    world.list(&[dead(&a)]);
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-}
-
-#[test]
-fn a_denial_that_a_possible_holder_delayed_still_waits_for_a_second_list() {
-    let (mut world, a) = World::cluster().with_a();
-    let possible_holder = super::world::pending("shop", "b", "web");
-    world.list(&[dead(&a), possible_holder]);
-    assert_eq!(world.reasons(), []);
-    world.pod(&pod("shop", "b", "web", &[super::world::Y]));
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-}
-
-#[test]
-fn a_pending_denial_that_is_withdrawn_and_proven_again_is_still_pending() {
-    let (mut world, a) = World::cluster().with_a();
-    let b = pod("shop", "b", "web", &[X]);
-    world.pod(&dead(&a));
-    world.pod(&b);
-    world.list(&[dead(&a)]);
-    world.pod(&b);
-    assert_eq!((world.reasons(), world.held()), (vec![], vec![]));
-    world.tell(Fact::Pod(Change::Deleted(b)));
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    let (is_dead, is_listed) = (shown(dead(&a())), list_of(&[dead(&a())]));
+    let lacks_b = [is_dead.clone(), shown(b.clone()), is_listed.clone()];
+    let with_b = list_of(&[dead(&a()), b.clone()]);
+    let holder = list_of(&[dead(&a()), pending("shop", "b", "web")]);
+    let elsewhere = shown(pod("shop", "b", "web", &[Y]));
+    let withdrawn = [shown(b.clone()), Fact::Pod(Change::Deleted(b.clone()))];
+    for (sentence, facts, carried_out, held) in [
+        ("it was in force before", vec![is_dead, is_listed.clone()], 1, 0),
+        ("the pod was retired before", vec![shown(terminal(&a())), is_listed], 0, 1),
+        ("the list lacks the live owner", lacks_b.to_vec(), 0, 1),
+        ("the next list shows it", [&lacks_b[..], &[with_b]].concat(), 0, 0),
+        ("a possible holder delayed it", vec![holder.clone(), elsewhere], 0, 1),
+        ("the possible holder may be there", vec![holder], 0, 0),
+        ("withdrawn", [&lacks_b[..], &withdrawn[..1]].concat(), 0, 0),
+        ("withdrawn, and proven again", [&lacks_b[..], &withdrawn].concat(), 0, 1),
+    ] {
+        let (mut world, _) = World::cluster().with_a();
+        facts.into_iter().for_each(|fact| world.tell(fact));
+        assert_eq!((world.carried_out().len(), world.held().len()), (carried_out, held), "{sentence}");
+        assert_eq!(world.reasons().len(), carried_out + held, "{sentence}");
+    }
 }
 
 #[test]
@@ -201,15 +170,15 @@ fn a_rolling_update_never_trips_the_breaker() {
 fn the_first_lists_of_an_agent_count_as_one_list() {
     let (_, a) = World::cluster().with_a();
     let mut world = World::cluster();
-    world.state = State::new(super::world::settings());
-    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace("shop", Mode::Enforce)])));
+    world.state = State::new(settings());
+    world.tell(Fact::Namespace(Change::Reset(vec![namespace("shop", Mode::Enforce)])));
     let tell = |world: &mut World| {
         world.list_slices(&[(X, Some(a.uid))]);
         world.list(&[dead(&a)]);
     };
     tell(&mut world);
-    world.tell(Fact::Service(Change::Reset(vec![super::world::web()])));
-    world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
+    world.tell(Fact::Service(Change::Reset(vec![web()])));
+    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
     assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS, Watched::EndpointSlices]));
     tell(&mut world);
@@ -232,11 +201,9 @@ fn denials_of_an_earlier_agent_are_not_pending_after_the_first_list() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     let found = world.state.tables().clone();
-    world.state = State::new(super::world::settings());
+    world.state = State::new(settings());
     world.state.restore(found);
-    world.tell(Fact::Namespace(Change::Reset(vec![super::world::namespace("shop", Mode::Enforce)])));
-    world.tell(Fact::Service(Change::Reset(vec![super::world::web()])));
-    world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
+    world.list_all_but_pods();
     world.list_slices(&[(X, Some(a.uid))]);
     world.list(&[dead(&a)]);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));

@@ -3,7 +3,7 @@
 use super::world::{World, X, Y, dead, pod, terminal};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, Mode};
-use epguard_core::facts::{Ips, Pod, Sandbox};
+use epguard_core::facts::{Fact, Ips, Pod, Presence, Sandbox};
 
 /// A pod that no node takes: it shows the IP in Multus' annotation, and wants to be left alone.
 fn unbound(name: &str) -> Pod {
@@ -66,7 +66,7 @@ fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it(
 fn an_annotation_lifts_no_protection_of_a_pod_that_sent_from_the_ip() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.tell(epguard_core::facts::Fact::Presence(epguard_core::facts::Presence::Spoke(X, world.now)));
+    world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
     let lifted =
         |world: &World| world.state.tables().terminated.get(&X).map(|orphan_ip| orphan_ip.lifted.is_some());
     assert_eq!(lifted(&world), Some(true));

@@ -35,11 +35,6 @@ fn died(world: &mut World, node: &str, ip: Addr) -> Pod {
     pod
 }
 
-fn later(world: &mut World, time: Duration) {
-    world.now += time;
-    world.state.tick(world.now);
-}
-
 #[test]
 fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service() {
     for node in ["node-a", "node-b", "node-c"] {
@@ -81,7 +76,7 @@ fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
     assert_eq!(world.reasons(), []);
     list(&mut world, &nodes());
     assert_eq!(world.state.report().view(X).spared, Some(NotProven::NodeAddress));
-    later(&mut world, TEN_MINUTES);
+    world.later(TEN_MINUTES);
     assert_eq!(world.reasons(), [Reused]);
     assert_eq!(world.state.owners().count(), 1);
 }
@@ -117,6 +112,6 @@ fn an_address_of_a_service_is_no_orphan() {
     world.deleted(&annotated);
     world.tell(Fact::Service(Change::Deleted(dns)));
     assert!(!is_orphan(&world), "packets to the address go on for a while");
-    later(&mut world, TEN_MINUTES);
+    world.later(TEN_MINUTES);
     assert!(is_orphan(&world));
 }

@@ -1,66 +1,157 @@
-//! Which facts prove a denial, and which don't. One story each.
+//! Which facts prove a denial, and which don't: tables of what is told after A ran on X behind the Service.
 
-use super::world::{World, X, dead, pod, slice, terminal, uid, web};
-use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_common::{Reason, UidState};
-use epguard_core::facts::{Change, Fact, Pod, Service};
+use super::world::{
+    NODE, World, X, Y, a, b, dead, gone, judge, list_of, node, pending, pod, service, shown, slice, sliced,
+    terminal, uid, web,
+};
+use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused, Terminated};
+use epguard_common::UidState::{Dead, Retired};
+use epguard_common::{Addr, Mode, Owner, Reason};
+use epguard_core::facts::{Change, Fact, Node, Pod, Sandbox, Service};
+use epguard_core::state::{MEMORY, State};
+use std::time::Duration;
 
-/// Facts that prove this reason, and no other one to deny a Service's endpoint.
-fn proven(reason: Reason) -> World {
-    let (mut world, a) = World::cluster().with_a();
-    match reason {
-        Reason::Nothing => {}
-        Reason::DeadBackend | Reason::Terminated => world.pod(&dead(&a)),
-        Reason::Reused => {
-            world.pod(&dead(&a));
-            world.pod(&pod("other", "b", "b", &[X]));
-        }
-        Reason::RetiredBackend => world.pod(&terminal(&a)),
+/// A pod of the Service.
+fn own(ips: &[Addr]) -> Pod {
+    pod("shop", "c", "web", ips)
+}
+
+fn is_dead() -> Fact {
+    shown(dead(&a()))
+}
+
+fn is_terminal() -> Fact {
+    shown(terminal(&a()))
+}
+
+fn opted_out(pod: Pod) -> Pod {
+    Pod { bound: Mode::Off, ..pod }
+}
+
+#[test]
+fn every_reason_can_be_proven_and_a_denial_names_the_state_of_the_meant_pod_and_the_owner() {
+    let (a, b) = (a(), b());
+    let owner = Some(b.uid);
+    let rows = [
+        ("a dead pod", vec![is_dead()], (DeadBackend, Dead, None)),
+        ("its conditions changed", vec![is_dead(), is_terminal()], (DeadBackend, Dead, None)),
+        ("its IP was reused", vec![is_dead(), shown(b.clone())], (Reused, Dead, owner)),
+        ("a retired pod", vec![is_terminal()], (RetiredBackend, Retired, None)),
+        ("a force-deleted pod", vec![gone(&a)], (RetiredBackend, Retired, None)),
+        (
+            "a later pod retired",
+            vec![is_dead(), shown(terminal(&own(&[X])))],
+            (RetiredBackend, Retired, None),
+        ),
+        ("the claim came later", vec![is_terminal(), shown(b.clone())], (Reused, Retired, owner)),
+        ("deleted before a gap", vec![gone(&a), list_of(&[]), shown(b)], (Reused, Retired, owner)),
+    ];
+    let proven = rows.each_ref().map(|(_, _, (reason, ..))| *reason);
+    assert!(Reason::TO_DENY.iter().all(|reason| proven.contains(reason) || *reason == Terminated));
+    for (sentence, facts, (reason, state, owner)) in rows {
+        let (mut world, a) = World::cluster().with_a();
+        assert_eq!(world.reasons(), [], "{sentence}");
+        facts.into_iter().for_each(|fact| world.tell(fact));
+        assert_eq!(world.denials(), [(X, reason, state, a.uid, owner)], "{sentence}");
+        assert_eq!(world.state.take_revived(), None, "{sentence}");
     }
-    world
 }
 
 #[test]
-fn every_reason_can_be_proven() {
-    for reason in Reason::TO_DENY {
-        let world = proven(reason);
-        if reason == Reason::Terminated {
-            assert!(world.state.tables().terminated.contains_key(&X));
-        } else {
-            assert_eq!(world.reasons(), [reason]);
+fn nothing_is_denied_at_the_ip_of_a_dead_pod_that_somebody_may_hold_or_that_is_to_be_left_alone() {
+    let meant = Some(a().uid);
+    let mut elsewhere = slice("web-metrics", &[(X, Some(uid("stranger")))]);
+    elsewhere.ports[0].port = 9090;
+    let rows = [
+        ("a pod of the Service claims it", vec![shown(own(&[X]))]),
+        ("one that came in a gap does", vec![list_of(&[dead(&a()), own(&[X])])]),
+        ("one shows it on another network", vec![shown(Pod { network_ips: [Y, X].into(), ..own(&[Y]) })]),
+        ("one shows no IP yet", vec![shown(pending("shop", "c", "web"))]),
+        ("one may have a new sandbox", vec![shown(Pod { sandbox: Sandbox::Unsettled, ..own(&[Y]) })]),
+        ("one shows more addresses than are read", vec![shown(Pod { partial: true, ..own(&[Y]) })]),
+        ("a slice lists it without a UID", vec![sliced(&[(X, meant), (X, None)])]),
+        ("a slice lists it with an unknown one", vec![sliced(&[(X, meant), (X, Some(uid("stranger")))])]),
+        ("the Service lists it on another port", vec![Fact::Slice(Change::Applied(elsewhere))]),
+        ("the node has it, a gateway for one", vec![Fact::LocalAddresses(vec![X])]),
+        ("the Service opted out", vec![service(Service { bound: Mode::Off, ..web() })]),
+        ("the pod opted out", vec![shown(opted_out(dead(&a())))]),
+        ("the new owner opted out", vec![shown(opted_out(b()))]),
+        ("the Service vanished in a gap", vec![Fact::Service(Change::Reset(vec![]))]),
+        (
+            "a Service without a selector does not list it",
+            vec![service(Service { selector: None, ..web() }), sliced(&[])],
+        ),
+    ];
+    judge(&[is_dead()], rows, &[]);
+    let before = vec![shown(pending("shop", "c", "web")), is_dead()];
+    judge(&[], [("the possible holder came first", before)], &[]);
+}
+
+#[test]
+fn the_denial_of_a_dead_pod_outlives_its_objects_because_proxies_and_conntrack_do() {
+    let opted_out = service(Service { bound: Mode::Off, ..web() });
+    let rows = [
+        ("no slice lists it", vec![sliced(&[])]),
+        ("nor is it in the API", vec![sliced(&[]), gone(&dead(&a()))]),
+        ("a list lacks it", vec![list_of(&[])]),
+        ("a pod of another Service shows no IP", vec![shown(pending("other", "c", "c"))]),
+        ("the next pod shows another IP", vec![shown(pending("shop", "c", "web")), shown(own(&[Y]))]),
+        ("the Service opted in again", vec![opted_out, service(web())]),
+        ("a Service without a selector lists it", vec![service(Service { selector: None, ..web() })]),
+    ];
+    judge(&[is_dead()], rows, &[DeadBackend]);
+    for (listed, reasons) in [(true, &[DeadBackend][..]), (false, &[])] {
+        let (mut world, a) = World::cluster().with_a();
+        world.pod(&dead(&a));
+        if !listed {
+            world.slice(&[]);
         }
+        world.later(MEMORY * 2);
+        assert_eq!(world.reasons(), reasons, "listed: {listed}");
     }
 }
 
 #[test]
-fn a_dead_pod_that_is_still_listed_is_denied() {
-    let (mut world, a) = World::cluster().with_a();
-    assert_eq!(world.reasons(), []);
-    world.pod(&dead(&a));
-    assert_eq!(world.denials(), [(X, DeadBackend, UidState::Dead, a.uid, None)]);
+fn what_may_be_the_end_of_a_pod_proves_none() {
+    let a = a();
+    let deleting = Pod { deleting: true, ..a.clone() };
+    let moved = Pod { ips: [Y].into(), ..a.clone() };
+    let listed = list_of(&[terminal(&a), b()]);
+    let rows = [
+        ("no deletion timestamp", vec![Fact::Pod(Change::Deleted(a.clone()))]),
+        ("retired, and alive again", vec![is_terminal(), shown(a.clone())]),
+        ("retired, and vanished in a gap", vec![is_terminal(), list_of(&[])]),
+        ("retired, and alive after a gap", vec![is_terminal(), list_of(&[a.clone()])]),
+        ("terminating, and vanished in a gap", vec![shown(deleting.clone()), list_of(&[])]),
+        ("its IP has a new owner, too", vec![shown(deleting), list_of(&[]), shown(b())]),
+        ("dead in one list, and alive again", vec![list_of(&[dead(&a)]), shown(a.clone())]),
+        ("alive on another IP", vec![shown(moved), sliced(&[(Y, Some(a.uid))])]),
+        ("no order of claims in a list", vec![is_terminal(), shown(b()), listed]),
+    ];
+    judge(&[], rows, &[]);
+    let mut world = World::cluster();
+    for fact in [shown(b()), shown(a.clone()), sliced(&[(X, Some(a.uid))]), is_terminal()] {
+        world.tell(fact);
+        assert_eq!(world.reasons(), [], "B was there first");
+    }
 }
 
 #[test]
-fn an_ip_reused_by_another_namespace_is_denied_for_the_old_service_only() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    let b = pod("other", "b", "b", &[X]);
-    world.pod(&b);
-    assert_eq!(world.denials(), [(X, Reused, UidState::Dead, a.uid, Some(b.uid))]);
-}
-
-#[test]
-fn the_denial_outlives_the_slice_because_proxies_and_conntrack_do() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.slice(&[]);
-    assert_eq!(world.reasons(), [DeadBackend]);
-    world.deleted(&dead(&a));
-    assert_eq!(world.reasons(), [DeadBackend]);
-    world.now += epguard_core::state::MEMORY * 2;
-    let now = world.now;
-    world.state.tick(now);
-    assert_eq!(world.reasons(), []);
+fn the_end_of_a_mirror_or_host_network_pod_is_never_judged() {
+    for (sentence, pod) in [
+        ("a mirror pod", Pod { mirror: true, ..a() }),
+        ("on a node's network, at an address that no node shows", Pod { host_network: true, ..a() }),
+        ("at a node's address", Pod { host_network: true, ..pod("shop", "a", "web", &[NODE]) }),
+    ] {
+        let mut world = World::cluster();
+        world.pod(&pod);
+        world.slice(&[(pod.ips[0], Some(pod.uid))]);
+        for fact in [shown(terminal(&pod)), gone(&pod), shown(dead(&pod))] {
+            let told = format!("{sentence}: {fact:?}");
+            world.tell(fact);
+            assert_eq!(world.reasons(), [], "{told}");
+        }
+    }
 }
 
 #[test]
@@ -77,28 +168,13 @@ fn a_late_delete_of_the_old_pod_leaves_the_new_owner_untouched() {
 }
 
 #[test]
-fn a_pod_of_the_same_service_that_claims_the_ip_is_never_denied() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.pod(&pod("shop", "b", "web", &[X]));
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
 fn nothing_is_denied_before_every_kind_was_listed() {
-    let settings = epguard_core::state::Settings {
-        node: "node-a".into(),
-        ipam: epguard_core::state::Ipam::Auto,
-        ranges: epguard_core::state::Ranges::default(),
-    };
-    let mut world =
-        World { state: epguard_core::state::State::new(settings), now: std::time::Duration::ZERO };
-    let a = pod("shop", "a", "web", &[X]);
+    let mut world = World { state: State::new(super::world::settings()), now: Duration::ZERO };
     world.tell(Fact::Service(Change::Reset(vec![web()])));
-    world.tell(Fact::Slice(Change::Reset(vec![slice("web", &[(X, Some(a.uid))])])));
-    world.tell(Fact::Pod(Change::Reset(vec![dead(&a)])));
+    world.list_slices(&[(X, Some(a().uid))]);
+    world.list(&[dead(&a())]);
     assert_eq!(world.reasons(), []);
-    world.tell(Fact::Node(Change::Reset(vec![super::world::node("node-a", 1)])));
+    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     assert_eq!(world.reasons(), []);
     world.tell(Fact::Namespace(Change::Reset(vec![])));
     assert_eq!(world.reasons(), [DeadBackend]);
@@ -108,104 +184,58 @@ fn nothing_is_denied_before_every_kind_was_listed() {
 fn two_live_claimants_are_a_conflict_and_pass() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    world.pod(&pod("other", "b", "b", &[X]));
+    world.pod(&b());
     world.pod(&pod("other", "c", "c", &[X]));
     assert_eq!(world.reasons(), []);
     assert_eq!(world.state.live_claimants(X).count(), 2);
     let (owners, _) = world.state.take_owners(usize::MAX);
-    assert_eq!(owners.get(&X).map(|owner| owner.flags), Some(epguard_common::Owner::CONFLICT));
-}
-
-#[test]
-fn an_entry_without_a_uid_or_with_an_unknown_one_passes() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.slice(&[(X, Some(a.uid)), (X, None)]);
-    assert_eq!(world.reasons(), []);
-    world.slice(&[(X, Some(a.uid)), (X, Some(uid("stranger")))]);
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn a_service_without_a_selector_is_denied_only_while_it_lists_the_pod() {
-    let (mut world, a) = World::cluster().with_a();
-    world.tell(Fact::Service(Change::Applied(Service { selector: None, ..web() })));
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), [DeadBackend]);
-    world.slice(&[]);
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn node_addresses_and_host_network_pods_are_never_judged() {
-    let mut world = World::cluster();
-    let a = Pod { host_network: true, ..pod("shop", "a", "web", &[super::world::NODE]) };
-    world.pod(&a);
-    world.slice(&[(super::world::NODE, Some(a.uid))]);
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), []);
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.tell(Fact::LocalAddresses(vec![X]));
-    assert_eq!(world.reasons(), [], "an address of this node's own, a gateway for one");
-}
-
-#[test]
-fn pods_and_services_that_opted_out_are_never_denied() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.tell(Fact::Service(Change::Applied(Service { bound: epguard_common::Mode::Off, ..web() })));
-    assert_eq!(world.reasons(), []);
-    world.tell(Fact::Service(Change::Applied(web())));
-    world.pod(&Pod { bound: epguard_common::Mode::Off, ..dead(&a) });
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn an_ip_that_the_service_lists_alive_on_another_port_passes_on_all() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    let mut other = slice("web-metrics", &[(X, Some(uid("stranger")))]);
-    other.ports[0].port = 9090;
-    world.tell(Fact::Slice(Change::Applied(other)));
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn a_new_owner_that_opted_out_is_never_denied() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
-    world.pod(&Pod { bound: epguard_common::Mode::Off, ..pod("other", "b", "b", &[X]) });
-    assert_eq!(world.reasons(), []);
+    assert_eq!(owners.get(&X).map(|owner| owner.flags), Some(Owner::CONFLICT));
 }
 
 #[test]
 fn the_status_of_a_virtual_kubelet_proves_nothing() {
     let mut world = World::cluster();
-    let virtual_node = epguard_core::facts::Node { virtual_kubelet: true, ..super::world::node("node-a", 1) };
-    world.tell(Fact::Node(Change::Applied(virtual_node)));
-    let a = pod("shop", "a", "web", &[X]);
-    world.pod(&dead(&a));
-    world.slice(&[(X, Some(a.uid))]);
+    world.tell(Fact::Node(Change::Applied(Node { virtual_kubelet: true, ..node("node-a", 1) })));
+    world.pod(&dead(&a()));
+    world.slice(&[(X, Some(a().uid))]);
     assert_eq!(world.reasons(), []);
 }
 
 #[test]
-fn a_host_network_pod_is_never_judged_even_at_an_address_that_no_node_shows() {
-    let mut world = World::cluster();
-    let a = Pod { host_network: true, ..pod("shop", "a", "web", &[X]) };
-    world.pod(&a);
-    world.slice(&[(X, Some(a.uid))]);
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), []);
+fn a_pod_with_more_addresses_than_are_read_is_named() {
+    let (mut world, _) = World::cluster().with_a();
+    world.pod(&Pod { partial: true, ..own(&[Y]) });
+    assert_eq!(world.state.report().partial(), (1, vec!["Pod shop/c".to_owned()]));
 }
 
 #[test]
-fn a_dead_pod_is_kept_as_long_as_a_slice_lists_it() {
+fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
     let (mut world, a) = World::cluster().with_a();
+    let generation =
+        |world: &mut World| world.state.take_owners(usize::MAX).0.get(&X).map(|owner| owner.generation);
+    assert_eq!(generation(&mut world), Some(1));
     world.pod(&dead(&a));
-    world.now += epguard_core::state::MEMORY * 2;
-    let now = world.now;
-    world.state.tick(now);
-    assert_eq!(world.reasons(), [DeadBackend]);
+    assert_eq!(generation(&mut world), None);
+    world.pod(&b());
+    assert_eq!(generation(&mut world), Some(2));
+}
+
+/// A redirected flow may lead to the owner that OWNERS shows.
+#[test]
+fn owners_that_went_or_were_replaced_are_written_before_many_new_ones() {
+    let (mut world, pods) = World::cluster().with_backends(2);
+    world.state.take_owners(usize::MAX);
+    let new =
+        [1, 2, 3].map(|last| pod("shop", &format!("new-{last}"), "web", &[Addr::v4([10, 244, 1, last])]));
+    for pod in &new {
+        world.pod(pod);
+    }
+    world.pod(&dead(&pods[0]));
+    world.pod(&dead(&pods[1]));
+    world.pod(&pod("shop", "successor", "web", &pods[1].ips));
+    let (_, first) = world.state.take_owners(1);
+    assert_eq!(Vec::from_iter(first), [pods[0].ips[0], pods[1].ips[0]]);
+    assert!(world.state.has_backlog());
+    let (_, rest) = world.state.take_owners(usize::MAX);
+    assert_eq!(Vec::from_iter(rest), new.map(|pod| pod.ips[0]));
 }

@@ -1,6 +1,6 @@
 //! Endpoints to which new flows of a denied endpoint are redirected. One story each.
 
-use super::world::{World, X, Y, dead, node, pod, slice, web};
+use super::world::{World, X, Y, a, dead, node, pod, service, shown, slice, sliced, web};
 use epguard_common::{Action, Addr};
 use epguard_core::facts::{Change, Fact, Node, OnDenial, Pod, PortName, Service, Slice, SlicePort};
 
@@ -9,11 +9,9 @@ const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 /// The Service asks for redirect, A is dead, Y and FAR are ready.
 fn redirecting(on_denial: OnDenial) -> World {
     let mut world = World::cluster();
-    world.tell(Fact::Service(Change::Applied(Service {
-        on_denial: OnDenial { action: Action::Redirect, ..on_denial },
-        ..web()
-    })));
-    let a = pod("shop", "a", "web", &[X]);
+    let on_denial = OnDenial { action: Action::Redirect, ..on_denial };
+    world.tell(service(Service { on_denial, ..web() }));
+    let a = a();
     for pod in [&a, &near(), &far()] {
         world.pod(pod);
     }
@@ -56,10 +54,7 @@ fn a_service_without_the_annotation_is_not_redirected() {
 #[test]
 fn endpoints_of_the_same_node_come_first_and_then_those_of_the_same_zone() {
     let mut world = redirecting(OnDenial::default());
-    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
     world.pod(&dead(&near()));
-    assert_eq!(offered(&world), (vec![FAR], Some(Action::Redirect)));
-
     let farther =
         Pod { node: Some("node-c".into()), ..pod("shop", "farther", "web", &[Addr::v4([10, 244, 3, 10])]) };
     for (name, number, zone) in [("node-a", 1, "west"), ("node-b", 2, "west"), ("node-c", 3, "east")] {
@@ -73,29 +68,35 @@ fn endpoints_of_the_same_node_come_first_and_then_those_of_the_same_zone() {
 }
 
 #[test]
-fn without_a_live_endpoint_flows_are_rejected() {
-    let mut world = redirecting(OnDenial::default());
-    world.pod(&dead(&near()));
-    world.pod(&dead(&far()));
-    assert_eq!(offered(&world), (vec![], Some(Action::Reject)));
-}
-
-#[test]
-fn a_local_traffic_policy_keeps_flows_on_the_node() {
-    let mut world = redirecting(OnDenial { local_only: true, ..OnDenial::default() });
-    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
-    world.pod(&dead(&near()));
-    assert_eq!(offered(&world), (vec![], Some(Action::Reject)));
-}
-
-#[test]
-fn an_endpoint_that_is_terminating_or_no_longer_listed_gets_no_new_flow() {
-    let mut world = redirecting(OnDenial::default());
-    world.pod(&Pod { deleting: true, ..near() });
-    assert_eq!(offered(&world).0, [FAR]);
-    let mut world = redirecting(OnDenial::default());
-    list(&mut world, &[&far()]);
-    assert_eq!(offered(&world).0, [FAR]);
+fn flows_go_to_live_endpoints_that_are_listed_and_alone_have_their_ips_and_are_rejected_without_one() {
+    let local = OnDenial { local_only: true, ..OnDenial::default() };
+    let [near_is_dead, far_is_dead] = [near(), far()].map(|pod| shown(dead(&pod)));
+    let listed = sliced(&[(FAR, Some(far().uid))]);
+    for (sentence, on_denial, facts, expected) in [
+        ("the node's own come first", OnDenial::default(), vec![], Some(Y)),
+        ("the next is another node's", OnDenial::default(), vec![near_is_dead.clone()], Some(FAR)),
+        ("none lives", OnDenial::default(), vec![near_is_dead.clone(), far_is_dead], None),
+        (
+            "near is terminating",
+            OnDenial::default(),
+            vec![shown(Pod { deleting: true, ..near() })],
+            Some(FAR),
+        ),
+        ("near is not listed", OnDenial::default(), vec![listed], Some(FAR)),
+        (
+            "another pod shows its IP",
+            OnDenial::default(),
+            vec![shown(pod("other", "b", "b", &[Y]))],
+            Some(FAR),
+        ),
+        ("the policy is local", local, vec![], Some(Y)),
+        ("and none is of this node", local, vec![near_is_dead], None),
+    ] {
+        let mut world = redirecting(on_denial);
+        facts.into_iter().for_each(|fact| world.tell(fact));
+        let action = if expected.is_some() { Action::Redirect } else { Action::Reject };
+        assert_eq!(offered(&world), (Vec::from_iter(expected), Some(action)), "{sentence}");
+    }
 }
 
 #[test]
@@ -116,13 +117,6 @@ fn a_port_is_known_by_its_number_once_the_services_slices_call_it_otherwise() {
 }
 
 #[test]
-fn an_endpoint_whose_ip_another_pod_shows_gets_no_flow() {
-    let mut world = redirecting(OnDenial::default());
-    world.pod(&pod("other", "b", "b", &[Y]));
-    assert_eq!(offered(&world).0, [FAR]);
-}
-
-#[test]
 fn no_flow_is_redirected_to_a_pod_of_another_namespace_that_a_slice_names() {
     let mut world = redirecting(OnDenial::default());
     let stranger = pod("other", "stranger", "web", &[Addr::v4([10, 244, 1, 12])]);
@@ -134,7 +128,7 @@ fn no_flow_is_redirected_to_a_pod_of_another_namespace_that_a_slice_names() {
 #[test]
 fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
     let mut world = World::cluster();
-    let a = pod("shop", "a", "web", &[X]);
+    let a = a();
     world.pod(&dead(&a));
     for number in 0..4 {
         let ips = (0..80).map(|last| (Addr::v4([10, 244, 10 + number, last]), Some(a.uid)));
@@ -142,10 +136,8 @@ fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
         let ports = (1..=100).map(|port| SlicePort { port, ..listed.ports[0] });
         world.tell(Fact::Slice(Change::Applied(Slice { ports: ports.collect(), ..listed })));
     }
-    world.tell(Fact::Service(Change::Applied(Service {
-        on_denial: OnDenial { action: Action::Redirect, ..OnDenial::default() },
-        ..web()
-    })));
+    let on_denial = OnDenial { action: Action::Redirect, ..OnDenial::default() };
+    world.tell(service(Service { on_denial, ..web() }));
     let denied = &world.state.tables().denied;
     assert_eq!(denied.len(), 4 * 80 * 100);
     assert!(denied.values().all(|denial| denial.action == Action::Reject));
@@ -158,7 +150,7 @@ fn only_endpoints_of_the_same_port_name_are_offered() {
         ports: vec![SlicePort { name: PortName::new(name), port, ..slice(name, &[]).ports[0] }],
         ..slice(name, &[(ip, Some(pod.uid))])
     };
-    let a = pod("shop", "a", "web", &[X]);
+    let a = a();
     world.slice(&[(X, Some(a.uid))]);
     world.tell(Fact::Slice(Change::Applied(listed("admin", 8080, Y, &near()))));
     world.tell(Fact::Slice(Change::Applied(listed("http", 9090, FAR, &far()))));

@@ -1,9 +1,9 @@
 //! What a new process takes over of what an earlier one proved. One story each.
 
-use super::world::{World, X, Y, dead, node, pending, pod, slice, terminal, web};
+use super::world::{World, X, Y, dead, pending, pod, settings, slice, terminal, web};
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_common::{DenialKey, ServiceNumber, UidState};
-use epguard_core::facts::{Change, Fact, Ips, Node, Pod, Presence, Service, Slice, SliceEndpoint, Workload};
+use epguard_core::facts::{Change, Fact, Ips, Pod, Presence, Service, Slice, SliceEndpoint, Workload};
 use epguard_core::state::{Ipam, Numbers, Settings, State, Tables};
 use std::time::Duration;
 
@@ -28,17 +28,11 @@ fn restarted_after(
     services: Vec<Service>,
     slices: Vec<Slice>,
 ) -> World {
-    let settings =
-        Settings { ranges: epguard_core::state::Ranges::default(), node: "node-a".into(), ipam: Ipam::Auto };
     let mut world =
-        World { state: State::with_numbers(settings, Numbers::after(last)), now: Duration::from_secs(1) };
+        World { state: State::with_numbers(settings(), Numbers::after(last)), now: Duration::from_secs(1) };
     world.state.restore(tables.clone());
     world.tell(Fact::Presence(Presence::Held(vec![])));
-    let nodes: Vec<Node> = vec![node("node-a", 1), node("node-b", 2)];
-    world.tell(Fact::Node(Change::Reset(nodes)));
-    world.tell(Fact::Namespace(Change::Reset(
-        ["shop", "other"].map(|name| super::world::namespace(name, epguard_common::Mode::Enforce)).into(),
-    )));
+    world.list_all_but_pods();
     world.tell(Fact::Service(Change::Reset(services)));
     world.tell(Fact::Slice(Change::Reset(slices)));
     assert_eq!(world.reasons(), [], "nothing is proven before everything is listed");
@@ -165,10 +159,8 @@ fn restarted_after_a_revival() -> World {
     world.slice(&[]);
     assert_eq!(world.carried_out().len(), 2);
     let tables = world.state.tables().clone();
-    let mut world = World {
-        state: State::new(Settings { ipam: Ipam::Node, ..super::world::settings() }),
-        now: Duration::from_secs(1),
-    };
+    let mut world =
+        World { state: State::new(Settings { ipam: Ipam::Node, ..settings() }), now: Duration::from_secs(1) };
     world.state.restore(tables);
     world.tell(Fact::Presence(Presence::Held(vec![])));
     world.list_all_but_pods();

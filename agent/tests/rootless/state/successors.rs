@@ -1,6 +1,6 @@
 //! A Service without a selector whose slice names a pod that another pod of the same name replaced. One story each.
 
-use super::world::{World, X, Y, dead, pending, pod, slice, terminal, uid, web};
+use super::world::{World, X, Y, dead, pending, pod, service, shown, slice, sliced, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice, SliceEndpoint};
 
@@ -8,7 +8,7 @@ use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice, SliceEndpo
 fn patroni() -> (World, Pod) {
     let mut world = World::cluster();
     let first = incarnation("first", &[X]);
-    world.tell(Fact::Service(Change::Applied(Service { selector: None, ..web() })));
+    world.tell(service(Service { selector: None, ..web() }));
     world.pod(&first);
     world.tell(Fact::Slice(Change::Applied(listing(&first))));
     (world, first)
@@ -44,8 +44,7 @@ fn a_successor_that_shows_the_ip_is_not_denied() {
 #[test]
 fn a_name_that_a_slice_of_another_service_gives_to_a_pod_counts_for_all() {
     let (mut world, first) = (World::cluster(), incarnation("first", &[X]));
-    let selector = None;
-    world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
+    world.tell(service(Service { selector: None, ..web() }));
     let other = ("shop".into(), "other".into());
     let named = Slice { name: ("shop".into(), "second".into()), service: Some(other), ..listing(&first) };
     let mut unnamed = listing(&first);
@@ -60,49 +59,33 @@ fn a_name_that_a_slice_of_another_service_gives_to_a_pod_counts_for_all() {
 }
 
 #[test]
-fn a_successor_that_shows_no_ip_yet_may_hold_it() {
-    let (mut world, first) = patroni();
-    world.deleted(&dead(&first));
-    assert_eq!(world.reasons(), [DeadBackend]);
-    let second = Pod { uid: uid("second"), ..pending("shop", "pg-0", "pg") };
-    world.pod(&second);
-    assert_eq!(world.reasons(), []);
-    world.pod(&incarnation("second", &[Y]));
-    assert_eq!(world.reasons(), [DeadBackend], "it shows another IP");
-}
-
-#[test]
-fn a_pod_of_another_name_or_namespace_is_no_successor() {
-    for (namespace, name) in [("shop", "pg-1"), ("other", "pg-0")] {
+fn a_successor_has_the_name_and_namespace_and_may_hold_the_ip_until_it_is_finished_or_shows_another() {
+    let second = || incarnation("second", &[X]);
+    let coming = || Pod { uid: uid("second"), ..pending("shop", "pg-0", "pg") };
+    let other = |namespace| pod(namespace, if namespace == "shop" { "pg-1" } else { "pg-0" }, "pg", &[X]);
+    let unnamed = sliced(&[(X, Some(uid("first")))]);
+    let named = Fact::Slice(Change::Applied(listing(&incarnation("first", &[X]))));
+    for (sentence, facts, reasons) in [
+        ("none came", vec![], &[DeadBackend][..]),
+        ("it shows no IP yet", vec![shown(coming())], &[]),
+        ("it shows another IP", vec![shown(coming()), shown(incarnation("second", &[Y]))], &[DeadBackend]),
+        ("of another name, without an IP", vec![shown(pending("shop", "pg-1", "pg"))], &[DeadBackend]),
+        ("of another namespace, without an IP", vec![shown(pending("other", "pg-0", "pg"))], &[DeadBackend]),
+        ("of another name", vec![shown(other("shop"))], &[Reused]),
+        ("of another namespace", vec![shown(other("other"))], &[Reused]),
+        (
+            "it may still serve what it began",
+            vec![shown(second()), shown(terminal(&second()))],
+            &[RetiredBackend],
+        ),
+        ("it is dead", vec![shown(second()), shown(dead(&second()))], &[DeadBackend]),
+        ("a later slice adds the name", vec![unnamed, shown(second()), named], &[]),
+    ] {
         let (mut world, first) = patroni();
         world.deleted(&dead(&first));
-        world.pod(&pending(namespace, name, "pg"));
-        assert_eq!(world.reasons(), [DeadBackend], "{namespace}/{name}");
-        world.pod(&pod(namespace, name, "pg", &[X]));
-        assert_eq!(world.reasons(), [Reused], "{namespace}/{name}");
+        facts.into_iter().for_each(|fact| world.tell(fact));
+        assert_eq!(world.reasons(), reasons, "{sentence}");
     }
-}
-
-#[test]
-fn a_successor_that_is_finished_too_is_denied() {
-    let (mut world, first) = patroni();
-    world.deleted(&dead(&first));
-    let second = incarnation("second", &[X]);
-    world.pod(&second);
-    world.pod(&terminal(&second));
-    assert_eq!(world.reasons(), [RetiredBackend], "it may still serve what it began");
-    world.pod(&dead(&second));
-    assert_eq!(world.reasons(), [DeadBackend]);
-}
-
-#[test]
-fn a_later_slice_adds_the_target_name() {
-    let (mut world, first) = patroni();
-    world.slice(&[(X, Some(first.uid))]);
-    world.deleted(&dead(&first));
-    world.pod(&incarnation("second", &[X]));
-    world.tell(Fact::Slice(Change::Applied(listing(&first))));
-    assert_eq!(world.reasons(), []);
 }
 
 /// A slice by another writer than the controller, which re-uses the targetRef.

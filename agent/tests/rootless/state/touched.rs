@@ -49,8 +49,7 @@ fn an_endpoint_that_left_the_index_is_neither_counted_nor_kept() {
     world.slice(&[]);
     assert!(suspects(&world).contains(&X));
     assert!(world.state.pod_name(b.uid).is_some());
-    world.now += MEMORY * 2;
-    world.state.tick(world.now);
+    world.later(MEMORY * 2);
     assert_eq!(suspects(&world), []);
     assert_eq!(world.state.pod_name(b.uid), None);
 }

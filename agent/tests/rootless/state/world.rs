@@ -68,22 +68,26 @@ impl World {
         }
     }
 
+    pub fn later(&mut self, time: Duration) {
+        self.now += time;
+        self.state.tick(self.now);
+    }
+
     pub fn pod(&mut self, pod: &Pod) {
-        self.tell(Fact::Pod(Change::Applied(pod.clone())));
+        self.tell(shown(pod.clone()));
     }
 
     pub fn deleted(&mut self, pod: &Pod) {
-        let pod = Pod { deleting: true, ..pod.clone() };
-        self.tell(Fact::Pod(Change::Deleted(pod)));
+        self.tell(gone(pod));
     }
 
     pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
-        self.tell(Fact::Slice(Change::Applied(slice("web", endpoints))));
+        self.tell(sliced(endpoints));
     }
 
     /// A runs on X behind the Service.
     pub fn with_a(mut self) -> (Self, Pod) {
-        let a = pod("shop", "a", "web", &[X]);
+        let a = a();
         self.pod(&a);
         self.slice(&[(X, Some(a.uid))]);
         (self, a)
@@ -110,7 +114,7 @@ impl World {
     }
 
     pub fn list(&mut self, pods: &[Pod]) {
-        self.tell(Fact::Pod(Change::Reset(pods.to_vec())));
+        self.tell(list_of(pods));
     }
 
     pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
@@ -139,6 +143,38 @@ impl World {
             denied.filter(|(key, _)| tables.services.values().any(|number| *number == key.service));
         in_force.map(|(_, denial)| denial.reason).collect()
     }
+}
+
+/// What leads to these reasons once A has run on X behind the Service: a sentence, and the facts.
+#[track_caller]
+pub fn judge<const N: usize>(before: &[Fact], rows: [(&str, Vec<Fact>); N], reasons: &[Reason]) {
+    for (sentence, facts) in rows {
+        let (mut world, _) = World::cluster().with_a();
+        before.iter().cloned().chain(facts).for_each(|fact| world.tell(fact));
+        assert_eq!(world.reasons(), reasons, "{sentence}");
+        assert_eq!(world.state.take_revived(), None, "{sentence}");
+    }
+}
+
+pub fn shown(pod: Pod) -> Fact {
+    Fact::Pod(Change::Applied(pod))
+}
+
+/// The pod's object is deleted after it was terminating.
+pub fn gone(pod: &Pod) -> Fact {
+    Fact::Pod(Change::Deleted(Pod { deleting: true, ..pod.clone() }))
+}
+
+pub fn list_of(pods: &[Pod]) -> Fact {
+    Fact::Pod(Change::Reset(pods.to_vec()))
+}
+
+pub fn sliced(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
+    Fact::Slice(Change::Applied(slice("web", endpoints)))
+}
+
+pub fn service(service: Service) -> Fact {
+    Fact::Service(Change::Applied(service))
 }
 
 /// Of an agent on node-a that watches all pods.
@@ -171,6 +207,16 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         partial: false,
         static_ip: false,
     }
+}
+
+/// The pod on X.
+pub fn a() -> Pod {
+    pod("shop", "a", "web", &[X])
+}
+
+/// A pod of another namespace on X.
+pub fn b() -> Pod {
+    pod("other", "b", "b", &[X])
 }
 
 pub fn namespace(name: &str, bound: Mode) -> Namespace {
