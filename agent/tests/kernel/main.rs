@@ -6,6 +6,7 @@ mod bad_input;
 #[path = "../../../lab/src/agent.rs"]
 mod launcher;
 mod lifecycle;
+mod packet_socket;
 mod programs;
 mod release;
 

@@ -1,6 +1,6 @@
 //! `epguard detach`: ours and nothing else.
 
-use super::node::{Node, foreign, ifindex, link, output, run, tc};
+use super::node::{Node, foreign, link, output, run, tc};
 use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use epguard::kernel::datapath::{Hook, Hooks};
@@ -13,7 +13,7 @@ const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");
 #[ignore = "needs root: BPF and network namespaces"]
 fn detach_removes_links_maps_and_directories_and_reports_it_once() {
     let node = Node::new();
-    node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
+    node.hooked(Hooks::Tcx);
     let pin = node.pin(Hook::Ingress);
     let (id, _) = link(&pin);
     let said = detach(&node);
@@ -40,7 +40,7 @@ fn detach_leaves_programs_filters_and_qdiscs_of_others_as_they_are() {
     }
     let before = everything();
     for hooks in [Hooks::Tcx, Hooks::Clsact] {
-        node.load(hooks).hook(ifindex("pod"), "pod").unwrap();
+        node.hooked(hooks);
         assert_ne!(everything(), before);
         detach(&node);
         assert_eq!(everything(), before, "{hooks:?}");
@@ -52,13 +52,13 @@ fn detach_leaves_programs_filters_and_qdiscs_of_others_as_they_are() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_qdisc_that_we_made_goes_unless_others_have_put_filters_on_it() {
     let node = Node::new();
-    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    node.hooked(Hooks::Clsact);
     assert!(tc("qdisc show dev pod").contains("clsact"));
     let said = detach(&node);
     assert!(said.contains("clsact"), "{said}");
     assert!(!tc("qdisc show dev pod").contains("clsact"));
 
-    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    node.hooked(Hooks::Clsact);
     let mut other = node.load(Hooks::Clsact);
     foreign(&mut other).attach_with_options("pod", TcAttachType::Egress, filter()).unwrap();
     detach(&node);
@@ -72,7 +72,7 @@ fn a_qdisc_that_we_made_goes_unless_others_have_put_filters_on_it() {
 fn a_qdisc_that_was_there_before_stays_even_if_it_is_empty() {
     let node = Node::new();
     tc("qdisc add dev pod clsact");
-    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    node.hooked(Hooks::Clsact);
     detach(&node);
     assert!(tc("qdisc show dev pod").contains("clsact"));
     assert_eq!(tc("filter show dev pod egress"), "");
@@ -82,7 +82,7 @@ fn a_qdisc_that_was_there_before_stays_even_if_it_is_empty() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn filters_are_found_without_the_pin_directory() {
     let node = Node::new();
-    node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    node.hooked(Hooks::Clsact);
     run("umount", &["-l", node.dir.to_str().unwrap()]);
     run("mount", &["-t", "bpf", "bpf", node.dir.to_str().unwrap()]);
     assert!(tc("filter show dev pod egress").contains("epguard_to"));

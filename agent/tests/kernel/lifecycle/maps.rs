@@ -187,11 +187,10 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn other_abi_versions_are_removed_once_this_one_is_attached() {
     let node = Node::new();
-    node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
+    node.hooked(Hooks::Tcx);
     let (own, old) = (node.pins().join("v3"), node.pins().join("v0"));
     std::fs::rename(&own, &old).unwrap();
-    let mut datapath = node.load(Hooks::Tcx);
-    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let datapath = node.hooked(Hooks::Tcx);
     let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
     assert_eq!(chain.position, 1, "before the old programs: {chain:?}");
     assert!(own.exists() && old.exists());

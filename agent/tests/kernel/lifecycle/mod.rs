@@ -2,20 +2,17 @@
 
 mod agent;
 mod cgroup;
-mod chain;
 mod detach;
 mod gate;
+mod hooks;
 mod lifts;
 mod maps;
 mod node;
-mod open;
 mod orphan_ip;
 mod socket_lb;
 mod switch;
-mod tagged;
 mod takeover;
 mod traffic;
 mod tunnel;
 mod uplink;
-mod waiting;
 mod xdp;

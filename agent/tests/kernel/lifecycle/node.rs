@@ -71,6 +71,13 @@ impl Node {
         Datapath::load(&self.pins(), hooks, nfct_at().unwrap()).expect("run `cargo xtask build` first")
     }
 
+    /// The same, with hooks at `pod`.
+    pub fn hooked(&self, hooks: Hooks) -> Datapath {
+        let mut datapath = self.load(hooks);
+        datapath.hook(ifindex("pod"), "pod").unwrap();
+        datapath
+    }
+
     /// `--pin-dir`.
     pub fn pins(&self) -> PathBuf {
         self.dir.join("epguard")

@@ -9,9 +9,7 @@ use std::fs;
 #[ignore = "needs root: BPF and network namespaces"]
 fn links_outlive_their_process_and_the_next_one_puts_its_programs_into_them() {
     let node = Node::new();
-    let mut first = node.load(Hooks::Tcx);
-    first.hook(ifindex("pod"), "pod").unwrap();
-    drop(first);
+    drop(node.hooked(Hooks::Tcx));
     let before = Hook::ALL.map(|hook| link(&node.pin(hook)));
     let mut second = node.load(Hooks::Tcx);
     assert!(second.find(ifindex("pod")).unwrap().is_none());
@@ -29,8 +27,7 @@ fn links_outlive_their_process_and_the_next_one_puts_its_programs_into_them() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_severed_link_is_seen_and_attached_again() {
     let node = Node::new();
-    let mut datapath = node.load(Hooks::Tcx);
-    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let mut datapath = node.hooked(Hooks::Tcx);
     let (id, _) = link(&node.pin(Hook::Egress));
     run("bpftool", &["link", "detach", "id", &id.to_string()]);
     assert!(datapath.find(ifindex("pod")).unwrap().is_none());
@@ -43,8 +40,7 @@ fn a_severed_link_is_seen_and_attached_again() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn links_that_another_process_keeps_without_our_pins_still_count_as_hooks() {
     let node = Node::new();
-    let mut datapath = node.load(Hooks::Tcx);
-    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let mut datapath = node.hooked(Hooks::Tcx);
     let held = Hook::ALL.map(|hook| PinnedLink::from_pin(node.pin(hook)).unwrap());
     for hook in Hook::ALL {
         fs::remove_file(node.pin(hook)).unwrap();
@@ -61,8 +57,7 @@ fn links_that_another_process_keeps_without_our_pins_still_count_as_hooks() {
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
     let node = Node::new();
-    let mut datapath = node.load(Hooks::Clsact);
-    datapath.hook(ifindex("pod"), "pod").unwrap();
+    let mut datapath = node.hooked(Hooks::Clsact);
     for removal in
         ["filter del dev pod egress prio 1", "filter del dev pod ingress", "qdisc del dev pod clsact"]
     {
@@ -98,7 +93,7 @@ fn a_renamed_interface_keeps_its_links_and_an_unhooked_one_loses_them() {
 fn an_interface_made_again_with_the_same_number_is_hooked_anew() {
     let node = Node::new();
     let index = ifindex("pod");
-    node.load(Hooks::Tcx).hook(index, "pod").unwrap();
+    node.hooked(Hooks::Tcx);
     let (before, _) = link(&node.pin(Hook::Egress));
     run("ip", &["link", "del", "pod"]);
     let number = index.to_string();
@@ -114,7 +109,7 @@ fn an_interface_made_again_with_the_same_number_is_hooked_anew() {
 fn the_link_of_an_interface_that_left_the_namespace_is_not_reused() {
     let node = Node::new();
     let index = ifindex("pod");
-    node.load(Hooks::Tcx).hook(index, "pod").unwrap();
+    node.hooked(Hooks::Tcx);
     let elsewhere = format!("epguard-life-{}", std::process::id());
     run("ip", &["netns", "add", &elsewhere]);
     run("ip", &["link", "set", "pod", "netns", &elsewhere]);

@@ -60,13 +60,7 @@ fn replace_under_traffic(hooks: Hooks) {
             }
             sent
         });
-        let successors: Vec<Datapath> = (0..TAKEOVERS)
-            .map(|_| {
-                let mut successor = node.load(hooks);
-                successor.hook(ifindex("pod"), "pod").unwrap();
-                successor
-            })
-            .collect();
+        let successors: Vec<Datapath> = (0..TAKEOVERS).map(|_| node.hooked(hooks)).collect();
         over.store(true, Ordering::Release);
         drop(successors);
         sending.join().unwrap()

@@ -1,10 +1,14 @@
-//! Devices over others: a packet is judged where it comes out, and once.
+//! Devices over others, as tunnels and VLANs: a packet is judged where it comes out, and once.
 
 use super::maps::{view, write};
 use super::node::{Node, OWN, PEER, ifindex, ip, mac};
-use super::orphan_ip::{X, denied_of, vacate};
+use super::orphan_ip::{X, denied_of, denied_while, vacate};
+use crate::packet_socket::Socket;
 use epguard::kernel::datapath::{Hooks, Xdp};
 use epguard_common::Role;
+
+/// Octets of the header.
+const ETHERNET: u16 = 14;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -44,4 +48,33 @@ fn the_programs_look_up_roles_once_an_interface_hands_packets_on() {
         write(&node, |writer| writer.set_role(2, Some(role)).unwrap());
         assert_eq!(view(&node).get(&0, 0).unwrap().relays, looked_up, "{role:?}");
     }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn frames_of_a_vlan_are_not_judged_at_the_interface_below_it() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
+    let _writer = vacate(&node, &mut datapath);
+    let socket = node.in_peer(|| Socket::open("eth0"));
+    let send = |tag: &[u8]| {
+        let frame = frame(tag);
+        denied_while(&node, 50, || socket.send(&frame, ETHERNET))
+    };
+    let (untagged, tagged) = (&[][..], &[0x81, 0, 0, 5][..]);
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    assert_eq!((send(untagged), send(tagged)), (50, 0), "TC");
+    datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
+    assert_eq!((send(untagged), send(tagged)), (50, 0), "XDP, then TC");
+}
+
+/// A datagram to X, by way of the node.
+fn frame(tag: &[u8]) -> Vec<u8> {
+    let to: Vec<u8> = mac("pod").split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
+    let mut frame = [&to, &[2, 0, 0, 0, 0, 9][..], tag, &[8, 0]].concat();
+    frame.extend([0x45, 0, 0, 36, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 9, 0, 2]);
+    frame.extend(X.octets());
+    frame.extend([0x80, 0, 0, 9, 0, 16, 0, 0]);
+    frame.extend(b"datagram");
+    frame
 }

@@ -5,12 +5,12 @@ mod answered_early;
 mod forged;
 
 use super::frames::{SYN, TCP, UDP, of_type, packet, tagged, tcp, udp};
+use super::kernel::ip;
 use super::rig::{DROP, PASS, Rig};
 use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, PORT};
 use epguard_common::Verdict::Clear;
 use epguard_common::{Addr, Config, Mac, Mode, Outcome, Reason, Terminated, Uid, Verdict, View};
 use nix::sched::{CloneFlags, unshare};
-use std::process::Command;
 
 const X: Addr = Addr::v4([10, 244, 1, 77]);
 const X6: Addr = Addr::v6([0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77]);
@@ -43,11 +43,7 @@ pub fn node(commands: &[&str]) {
     for family in ["ipv4", "ipv6"] {
         std::fs::write(format!("/proc/sys/net/{family}/conf/all/forwarding"), "1").unwrap();
     }
-    for arguments in commands {
-        let mut ip = Command::new("ip");
-        ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        assert!(ip.args(arguments.split(' ')).status().unwrap().success(), "{arguments}");
-    }
+    commands.iter().copied().for_each(ip);
 }
 
 fn nobody() -> Terminated {

@@ -10,6 +10,7 @@ use epguard::kernel::datapath::{Datapath, Hooks};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::path::Path;
+use std::process::Command;
 
 /// Where [`load`] pins; every thread sees its own.
 pub const PIN_DIR: &str = "/sys/fs/bpf/epguard";
@@ -32,4 +33,11 @@ pub fn fresh_bpffs() {
     let nothing = None::<&str>;
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
     mount(nothing, "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), nothing).unwrap();
+}
+
+/// Runs `ip` with these words.
+pub fn ip(arguments: &str) {
+    let mut ip = Command::new("ip");
+    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments.split_whitespace());
+    assert!(ip.status().unwrap().success(), "ip {arguments}");
 }

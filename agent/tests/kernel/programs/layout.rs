@@ -1,18 +1,19 @@
 //! The maps as `bpftool` sees them: types, sizes, memory, and names for every field.
 
 use super::kernel;
-use super::shown::bpftool;
 use aya::Pod;
-use aya::maps::{Array, HashMap};
+use aya::maps::{Array, HashMap, PerCpuArray, PerCpuValues};
 use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
     Action, Addr, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial, DenialCount, DenialKey,
-    Flow, Gate, Keyed, Mac, Mode, Owner, Rate, RawConfig, RawDenial, RawRole, Reason, ReasonActions,
+    Flow, Gate, Keyed, Mac, Mode, Outcome, Owner, Rate, RawConfig, RawDenial, RawRole, Reason, ReasonActions,
     ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState, View, Vip,
-    capacity,
+    capacity, counter,
 };
 use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
@@ -57,7 +58,7 @@ fn every_map_has_the_type_the_sizes_and_the_capacity_of_the_abi() {
 }
 
 /// The keys and values of a map with the names that its BTF gives them.
-pub fn dumped(map: &str) -> Vec<Value> {
+fn dumped(map: &str) -> Vec<Value> {
     let Value::Array(entries) = bpftool("dump", map) else {
         panic!("{map} is no list");
     };
@@ -228,4 +229,34 @@ fn bpftool_names_every_field_of_the_reports() {
     put(&mut datapath, "MACS", &7_u32, mac);
     let value = json!({"octets": [2, 0, 0, 0, 0, 7], "sends": 1, "reserved": 0});
     assert_eq!(dumped("MACS"), [json!({"key": 7, "value": value})]);
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_index_of_a_counter_is_32_times_its_reason_plus_its_outcome() {
+    let mut datapath = kernel::load();
+    let cpus = aya::util::nr_cpus().unwrap();
+    let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
+    let mut counters: PerCpuArray<_, Count> = map.try_into().unwrap();
+    let count = Count { packets: 3, bytes: 180, openings: 2 };
+    let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
+    let index = counter(Reason::Reused, Outcome::Observed);
+    counters.set(index, counts, 0).unwrap();
+    let value = json!({"packets": 3, "bytes": 180, "openings": 2});
+    let values: Vec<Value> = (0..cpus).map(|cpu| json!({"cpu": cpu, "value": value})).collect();
+    let dumped = dumped("COUNTERS");
+    assert_eq!(dumped[2 * 32 + 1], json!({"key": 65, "values": values}));
+    assert_eq!(dumped.len(), capacity::COUNTERS);
+}
+
+/// What `bpftool -j map VERB pinned` prints of a map.
+pub fn bpftool(verb: &str, map: &str) -> Value {
+    let pin = maps::directory(Path::new(kernel::PIN_DIR)).join(map);
+    let mut command = Command::new("bpftool");
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command.args(["-j", "map", verb, "pinned"]).arg(pin);
+    let output = command.output().expect("bpftool, which `cargo xtask setup` installs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "bpftool map {verb} {map}: {error}");
+    serde_json::from_slice(&output.stdout).expect("JSON from bpftool")
 }

@@ -1,7 +1,7 @@
 //! What the maps cost.
 
 use super::kernel;
-use super::shown::bpftool;
+use super::layout::bpftool;
 use aya::maps::HashMap;
 use epguard::kernel::maps;
 use epguard_common::{Addr, Owner, capacity};

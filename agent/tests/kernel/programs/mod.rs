@@ -4,7 +4,6 @@
 mod answers;
 mod cilium;
 mod counted;
-mod counters;
 mod damaged;
 mod differential;
 mod direct;
@@ -21,8 +20,6 @@ mod network;
 mod once;
 mod redirected;
 mod rig;
-mod shared;
-mod shown;
 mod telemetry;
 mod tracked;
 mod translators;

@@ -1,6 +1,7 @@
 //! A packet is judged once on its way through the node.
 
 use super::frames::{ACK, TCP, frame, packet, tcp};
+use super::kernel::ip;
 use super::rig::{BOTH, DROP, PASS, Rig};
 use super::translators::{of, syn};
 use super::world::{ENFORCE, FRESH, PORT, REUSED};
@@ -8,7 +9,6 @@ use epguard_common::{Config, Mode, Outcome, RawRole, Reason, Role, View};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::ops::Range;
-use std::process::Command;
 
 /// Of `struct __sk_buff`.
 const IFINDEX: Range<usize> = 40..44;
@@ -23,10 +23,7 @@ fn run_at(rig: &mut Rig, ifindex: u32, frame: &[u8]) -> i32 {
 /// Two interfaces of this role, in a namespace of the test's own.
 fn two(role: Role) -> (Rig, [u32; 2]) {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
-    let mut ip = Command::new("ip");
-    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    ip.args("link add one type veth peer name two".split(' '));
-    assert!(ip.status().unwrap().success());
+    ip("link add one type veth peer name two");
     let mut rig = Rig::new();
     let two = ["one", "two"].map(|name| if_nametoindex(name).unwrap());
     for ifindex in two {

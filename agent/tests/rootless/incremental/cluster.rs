@@ -1,10 +1,8 @@
 //! What the API holds, and which facts the watches make of a step.
 
 use super::draw::service_port;
-use super::nodes::{changed_node, node_name, node_of, plain_node};
-use super::relist::{list, part, some};
 use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, Shown, SliceStep, Step, Variant};
-use super::step::{pod_uid, pool};
+use super::step::{changed_node, list, node_name, node_of, part, plain_node, pod_uid, pool, some};
 use super::world::{namespace, pod, uid};
 use epguard_common::{Action, Addr, Mode, Uid, UidState};
 use epguard_core::facts::{

@@ -5,8 +5,6 @@
 mod cluster;
 mod draw;
 mod half;
-mod nodes;
-mod relist;
 mod restart;
 mod step;
 

@@ -1,8 +1,10 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
-use super::world::{X, Y, uid};
+use super::world::{X, Y, node, uid};
 use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{Sandbox, SlicePort};
+use epguard_core::facts::{Change, Cidr, Node, Part, Sandbox, Selection, SlicePort};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
+use std::time::Duration;
 
 /// How many pods there are at most at a time; a UID comes back only by mistake.
 pub const PODS: usize = 8;
@@ -147,4 +149,63 @@ pub fn pool(number: usize) -> [Addr; 3] {
 
 pub fn pod_uid(number: usize) -> Uid {
     uid(&format!("pod-{number}"))
+}
+
+pub fn node_name(number: usize) -> &'static str {
+    ["node-a", "node-b", "node-c"][number]
+}
+
+/// The node that a pod is bound to: one that is there, or one that comes later.
+pub fn node_of(pod: usize) -> usize {
+    [1, 0, 0, 1, 0, 2, 1, 0][pod % 8]
+}
+
+pub fn plain_node(number: usize, range: u8) -> Node {
+    let plain = node(node_name(number), range);
+    let six = Cidr::parse(&format!("fd00:{range}::/64"));
+    Node { pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(), ..plain }
+}
+
+pub fn changed_node(step: &NodeStep) -> Node {
+    let mut node = plain_node(step.number, step.range);
+    node.addresses.extend(&step.more_addresses);
+    if !step.has_ranges {
+        node.pod_cidrs.clear();
+    }
+    if step.rebooted {
+        node.boot_id = uid("another boot");
+    }
+    node.virtual_kubelet = step.virtual_kubelet;
+    node
+}
+
+pub fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<T> {
+    let mut vanished = vanish(gone);
+    objects.retain(|_, _| !vanished());
+    Change::Reset(objects.values().cloned().collect())
+}
+
+/// The objects that are asked for; removes those whose bit is set.
+pub fn some<K: Ord, T: Clone>(
+    objects: &mut BTreeMap<K, T>,
+    is_asked: impl Fn(&T) -> bool,
+    gone: u8,
+) -> Vec<T> {
+    let mut vanished = vanish(gone);
+    objects.retain(|_, object| !is_asked(object) || !vanished());
+    objects.values().filter(|object| is_asked(object)).cloned().collect()
+}
+
+pub fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
+    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
+}
+
+/// Whether the next object vanished.
+fn vanish(gone: u8) -> impl FnMut() -> bool {
+    let mut bits = gone;
+    move || {
+        let vanished = bits & 1 == 1;
+        bits >>= 1;
+        vanished
+    }
 }

@@ -134,7 +134,7 @@ fn a_denial_that_was_right_when_it_began_or_is_old_is_not_found_wrong() {
         denied(&mut world, reason, a.uid);
         world.now += wait;
         assert_eq!(findings(&mut world), [], "{sentence}");
-        facts.into_iter().for_each(|fact| world.tell(fact));
+        world.tell_all(facts);
         assert_eq!(findings(&mut world), [], "{sentence}");
     }
 }

@@ -13,20 +13,17 @@ fn with_vacant_a() -> (World, Pod) {
 #[test]
 fn a_packet_from_an_orphan_ip_without_a_new_holder_proves_the_denial_wrong() {
     use Presence::{Announced, Held, Sighted};
-    let sighted = |ip| move |now| Sighted(ip, now);
-    let (holder, none) = (|_| Held(vec![X]), |_| Held(vec![]));
-    let announced = |_| Announced(vec![X]);
-    let rows: [(&str, &[&dyn Fn(Duration) -> Presence], bool); 5] = [
-        ("no new holder", &[&sighted(X)], true),
-        ("a new holder before", &[&holder, &sighted(X)], false),
-        ("a new holder after", &[&sighted(X), &holder], false),
-        ("a holder between two reads of the node", &[&sighted(X), &announced, &none], false),
-        ("another IP", &[&sighted(Y)], false),
-    ];
-    for (sentence, told, is_wrong) in rows {
+    let holder = Held(vec![X]);
+    let sighted = |ip| Sighted(ip, with_vacant_a().0.now);
+    for (sentence, told, is_wrong) in [
+        ("no new holder", vec![sighted(X)], true),
+        ("a new holder before", vec![holder.clone(), sighted(X)], false),
+        ("a new holder after", vec![sighted(X), holder], false),
+        ("one between two reads", vec![sighted(X), Announced(vec![X]), Held(vec![])], false),
+        ("another IP", vec![sighted(Y)], false),
+    ] {
         let (mut world, _) = with_vacant_a();
-        let now = world.now;
-        told.iter().for_each(|presence| world.tell(Fact::Presence(presence(now))));
+        world.tell_all(told.into_iter().map(Fact::Presence).collect());
         let wrong = is_wrong.then_some((Terminated, Evidence::Sighted));
         assert_eq!(findings(&mut world), Vec::from_iter(wrong), "{sentence}");
     }

@@ -91,7 +91,7 @@ fn a_denial_that_one_list_began_is_pending_and_one_from_before_stays_in_force() 
         ("withdrawn, and proven again", [&lacks_b[..], &withdrawn].concat(), 0, 1),
     ] {
         let (mut world, _) = World::cluster().with_a();
-        facts.into_iter().for_each(|fact| world.tell(fact));
+        world.tell_all(facts);
         assert_eq!((world.carried_out().len(), world.held().len()), (carried_out, held), "{sentence}");
         assert_eq!(world.reasons().len(), carried_out + held, "{sentence}");
     }

@@ -65,7 +65,7 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
         ("the node has no ranges of its own", vec![ranges(&[])], false),
     ] {
         let (mut world, a) = with_dead_a();
-        facts.into_iter().for_each(|fact| world.tell(fact));
+        world.tell_all(facts);
         let expected: &[_] = if expected { &[(X, a.uid)] } else { &[] };
         assert_eq!(orphan_ip(&world), expected, "{sentence}");
         world.later(MEMORY * 2);

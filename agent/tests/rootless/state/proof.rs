@@ -51,7 +51,7 @@ fn every_reason_can_be_proven_and_a_denial_names_the_state_of_the_meant_pod_and_
     for (sentence, facts, (reason, state, owner)) in rows {
         let (mut world, a) = World::cluster().with_a();
         assert_eq!(world.reasons(), [], "{sentence}");
-        facts.into_iter().for_each(|fact| world.tell(fact));
+        world.tell_all(facts);
         assert_eq!(world.denials(), [(X, reason, state, a.uid, owner)], "{sentence}");
         assert_eq!(world.state.take_revived(), None, "{sentence}");
     }
@@ -121,7 +121,7 @@ fn what_may_be_the_end_of_a_pod_proves_none() {
         ("no deletion timestamp", vec![Fact::Pod(Change::Deleted(a.clone()))]),
         ("retired, and alive again", vec![is_terminal(), shown(a.clone())]),
         ("retired, and vanished in a gap", vec![is_terminal(), list_of(&[])]),
-        ("retired, and alive after a gap", vec![is_terminal(), list_of(&[a.clone()])]),
+        ("retired, and alive after a gap", vec![is_terminal(), list_of(std::slice::from_ref(&a))]),
         ("terminating, and vanished in a gap", vec![shown(deleting.clone()), list_of(&[])]),
         ("its IP has a new owner, too", vec![shown(deleting), list_of(&[]), shown(b())]),
         ("dead in one list, and alive again", vec![list_of(&[dead(&a)]), shown(a.clone())]),

@@ -93,7 +93,7 @@ fn flows_go_to_live_endpoints_that_are_listed_and_alone_have_their_ips_and_are_r
         ("and none is of this node", local, vec![near_is_dead], None),
     ] {
         let mut world = redirecting(on_denial);
-        facts.into_iter().for_each(|fact| world.tell(fact));
+        world.tell_all(facts);
         let action = if expected.is_some() { Action::Redirect } else { Action::Reject };
         assert_eq!(offered(&world), (Vec::from_iter(expected), Some(action)), "{sentence}");
     }

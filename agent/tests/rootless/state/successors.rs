@@ -83,7 +83,7 @@ fn a_successor_has_the_name_and_namespace_and_may_hold_the_ip_until_it_is_finish
     ] {
         let (mut world, first) = patroni();
         world.deleted(&dead(&first));
-        facts.into_iter().for_each(|fact| world.tell(fact));
+        world.tell_all(facts);
         assert_eq!(world.reasons(), reasons, "{sentence}");
     }
 }

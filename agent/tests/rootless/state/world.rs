@@ -68,6 +68,12 @@ impl World {
         }
     }
 
+    pub fn tell_all(&mut self, facts: Vec<Fact>) {
+        for fact in facts {
+            self.tell(fact);
+        }
+    }
+
     pub fn later(&mut self, time: Duration) {
         self.now += time;
         self.state.tick(self.now);
@@ -150,7 +156,7 @@ impl World {
 pub fn judge<const N: usize>(before: &[Fact], rows: [(&str, Vec<Fact>); N], reasons: &[Reason]) {
     for (sentence, facts) in rows {
         let (mut world, _) = World::cluster().with_a();
-        before.iter().cloned().chain(facts).for_each(|fact| world.tell(fact));
+        world.tell_all([before, &facts].concat());
         assert_eq!(world.reasons(), reasons, "{sentence}");
         assert_eq!(world.state.take_revived(), None, "{sentence}");
     }

@@ -9,7 +9,6 @@ mod generate;
 mod node;
 mod nonlinear;
 mod oracle;
-mod socket;
 mod tables;
 mod trial;
 

@@ -1,12 +1,12 @@
 //! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge.
 
+use crate::programs::direct;
+use crate::programs::kernel::ip;
 use crate::programs::rig::Rig;
 use crate::programs::wire::Ip;
 use epguard_common::{Addr, Mac, RawRole, Role};
 use nix::net::if_::if_nametoindex;
-use nix::sched::{CloneFlags, unshare};
 use std::net::{IpAddr, Ipv6Addr};
-use std::process::Command;
 use std::sync::LazyLock;
 
 /// By the third octet, in IPv6 by the second one plus 1; see [`leads`].
@@ -17,12 +17,7 @@ const LOOPBACK: u32 = 1;
 
 /// The programs in a network namespace of their own, with empty maps.
 pub fn rig() -> Rig {
-    unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
-    for family in ["ipv4", "ipv6"] {
-        let file = format!("/proc/sys/net/{family}/conf/all/forwarding");
-        std::fs::write(file, "1").expect("forwarding");
-    }
-    ip("link set lo up");
+    direct::node(&["link set lo up"]);
     for device in ["uplink", "pod", "bridge"] {
         ip(&format!("link add {device} type veth peer name {device}-peer"));
         ip(&format!("link set {device} up"));
@@ -40,13 +35,6 @@ pub fn rig() -> Rig {
     }
     rig.put("MACS", &LOOPBACK, Mac { sends: 1, ..Mac::default() });
     rig
-}
-
-/// Runs `ip` with these words.
-pub fn ip(arguments: &str) {
-    let mut ip = Command::new("ip");
-    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments.split_whitespace());
-    assert!(ip.status().expect("ip").success(), "ip {arguments}");
 }
 
 /// Addresses that have a part in the tables: in each of the ranges of [`leads`], and in none.

@@ -3,11 +3,11 @@
 
 use super::draw;
 use super::generate::Generator;
-use super::node::ip;
 use super::oracle::{Oracle, Program};
-use super::socket::{PAGED, Socket};
 use super::tables::Tables;
 use super::trial::{Trial, hex};
+use crate::packet_socket::{PAGED, Socket};
+use crate::programs::kernel::ip;
 use crate::programs::rig::BOTH;
 use crate::programs::wire::read;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};

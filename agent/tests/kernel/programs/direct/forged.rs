@@ -2,10 +2,10 @@
 
 use super::{OWN, VIEW, X, nobody, rig, to};
 use crate::programs::frames::{SYN, TCP, of_type, packet, tagged, tcp};
+use crate::programs::kernel::ip;
 use crate::programs::rig::{PASS, Rig};
 use crate::programs::world::PORT;
 use epguard_common::{Addr, RawRole, Role, Terminated};
-use std::process::Command;
 use std::time::Duration;
 
 /// The node routes it to loopback, which stands for a pod's interface.
@@ -58,10 +58,7 @@ fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
 /// Loopback, where test runs take place, has this role and is where the node routes HELD.
 fn pod_at(role: Option<Role>) -> Rig {
     let mut rig = rig();
-    let mut ip = Command::new("ip");
-    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    ip.args(["route", "add", "10.244.1.78/32", "dev", "lo"]);
-    assert!(ip.status().unwrap().success());
+    ip("route add 10.244.1.78/32 dev lo");
     rig.put_keyed("TERMINATED", &HELD, nobody());
     rig.put_keyed("INTERFACES", &1u32, role.map(RawRole::from).unwrap_or_default());
     rig.write_view(VIEW);

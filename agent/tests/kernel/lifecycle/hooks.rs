@@ -1,0 +1,107 @@
+//! Who else is at the hooks, interfaces that cannot be hooked, and those that are left to the CNI for a while.
+
+use super::agent::Agent;
+use super::node::{Node, foreign, ifindex, run, tc};
+use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
+use aya::programs::{LinkOrder, TcAttachType};
+use epguard::kernel::datapath::Hooks;
+use std::time::{Duration, Instant};
+
+const DELAY: Duration = Duration::from_secs(3);
+
+fn add(name: &str) {
+    run("ip", &["link", "add", name, "type", "veth", "peer", "name", &format!("x{name}")]);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_new_interface_takes_an_ingress_qdisc_within_the_delay_and_has_hooks_after_it_otherwise() {
+    let node = Node::new();
+    let delay = DELAY.as_secs().to_string();
+    let mut agent = Agent::start(&node, &["--hooks", "clsact", "--clsact-delay", &delay]);
+    // This one was there before the agent.
+    agent.wait_for("pod", |at| at.attached);
+    let made = Instant::now();
+    add("pod-cni");
+    add("pod-free");
+    let waiting = agent.wait_for("pod-cni", |at| at.waiting);
+    assert!(!waiting.attached && waiting.error.is_none(), "{waiting:?}");
+    std::thread::sleep(Duration::from_secs(1).saturating_sub(made.elapsed()));
+    tc("qdisc add dev pod-cni ingress");
+    let hooked = agent.wait_for("pod-free", |at| at.attached);
+    assert!(made.elapsed() >= DELAY, "hooked after {:?}", made.elapsed());
+    assert!(!hooked.waiting);
+    let refused = agent.wait_for("pod-cni", |at| at.error.is_some());
+    let error = refused.error.unwrap();
+    assert!(!refused.waiting && error.contains("ingress qdisc"), "{error}");
+    assert!(tc("qdisc show dev pod-cni").contains("qdisc ingress"));
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_interface_that_cannot_be_hooked_stays_open_until_it_can_and_the_agent_goes_on() {
+    let node = Node::new();
+    add("pod2");
+    tc("qdisc add dev pod2 ingress");
+    let mut agent = Agent::start(&node, &["--mode", "enforce", "--hooks", "clsact", "--clsact-delay", "0"]);
+    let refused = agent.wait_for("pod2", |at| at.error.is_some());
+    let error = refused.error.unwrap();
+    assert!(error.contains("tc qdisc replace dev NAME clsact"), "{error}");
+    assert!(!refused.attached);
+    agent.wait_for("pod", |at| at.attached);
+    add("pod3");
+    agent.wait_for("pod3", |at| at.attached);
+    tc("qdisc del dev pod2 ingress");
+    agent.wait_for("pod2", |at| at.attached && at.error.is_none());
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_agent_that_can_hook_no_interface_refuses_to_enforce_with_the_reason() {
+    let node = Node::new();
+    tc("qdisc add dev pod ingress");
+    let said = Agent::start(&node, &["--mode", "enforce", "--hooks", "clsact"]).complaint();
+    assert!(said.contains("no interface can be hooked"), "{said}");
+    assert!(said.contains("tc qdisc replace dev NAME clsact"), "{said}");
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn a_program_before_ours_is_named_and_one_after_ours_is_not() {
+    let node = Node::new();
+    let mut datapath = node.load(Hooks::Tcx);
+    let chain = datapath.hook(ifindex("pod"), "pod").unwrap();
+    assert_eq!((chain.position, chain.before.len()), (1, 0));
+    let attach = |datapath: &mut _, side, order| {
+        let order = TcAttachOptions::TcxOrder(order);
+        foreign(datapath).attach_with_options("pod", side, order).unwrap();
+    };
+    let mut other = node.load(Hooks::Tcx);
+    attach(&mut other, TcAttachType::Ingress, LinkOrder::last());
+    assert_eq!(datapath.find(ifindex("pod")).unwrap().unwrap(), chain);
+    let mut another = node.load(Hooks::Tcx);
+    attach(&mut another, TcAttachType::Egress, LinkOrder::first());
+    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    assert_eq!(chain.position, 2);
+    assert_eq!(chain.before, ["to: tcx epguard_selftes"]);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn foreign_filters_run_after_tcx_and_tcx_programs_before_our_filters() {
+    let node = Node::new();
+    tc("qdisc add dev pod clsact");
+    let mut other = node.load(Hooks::Tcx);
+    let filter = |priority| {
+        TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
+    };
+    let program = foreign(&mut other);
+    program.attach_with_options("pod", TcAttachType::Ingress, filter(1)).unwrap();
+    let order = TcAttachOptions::TcxOrder(LinkOrder::last());
+    program.attach_with_options("pod", TcAttachType::Egress, order).unwrap();
+    let tcx = node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
+    assert_eq!((tcx.position, tcx.before.len()), (1, 0));
+    let clsact = node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    assert_eq!(clsact.before, ["to: tcx epguard_selftes"]);
+    assert_eq!(clsact.position, 2);
+}
