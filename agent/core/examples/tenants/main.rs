@@ -34,10 +34,16 @@ fn main() {
     });
     row("1,000 such Services", |tenant| tenant.wide_services(1_000));
     row("1,000 slices of 1,000 endpoints and 8 ports", |tenant| {
-        (0..1_000).for_each(|number| tenant.slice(number, "web", 0..1_000, 8, None));
+        (0..1_000).for_each(|number| tenant.slice(number, "web", 0..1_000, 0..8, None));
     });
     row("20 slices that list 1,000 pods at one address each time", |tenant| {
-        (0..CHANGES).for_each(|number| tenant.slice(number, "web", 0..1_000, 1, Some(&ip(60, 0))));
+        (0..CHANGES).for_each(|number| tenant.slice(number, "web", 0..1_000, 0..1, Some(&ip(60, 0))));
+    });
+    row("4 pods behind 20,000 ports, which die", |tenant| {
+        tenant.service(0, "web", &json!([{"name": "p1", "port": 80}]), &[], "web");
+        (0..10)
+            .for_each(|number| tenant.slice(number, "web", 0..4, 2_000 * number..2_000 * (number + 1), None));
+        (0..4).for_each(|number| tenant.dies(number));
     });
     row("2,000 Services over one pod that flips, and dies", Tenant::crowd);
     row("32,000 denials, and 20 changes of another Service's selector", |tenant| {
@@ -106,7 +112,7 @@ impl Tenant {
         for number in 0..2_000 {
             let name = format!("crowd-{number}");
             self.service(number, &name, &ports, &[ip(40, number)], "web");
-            self.slice(number, &name, 0..1, 1, None);
+            self.slice(number, &name, 0..1, 0..1, None);
         }
         for change in 0..CHANGES {
             let labels = [("app", if change % 2 == 0 { "web" } else { "one" })];
@@ -126,12 +132,9 @@ impl Tenant {
             self.0.apply(Fact::Pod(Change::Applied(pod)));
         }
         for number in 0..4 {
-            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 8, None);
+            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 0..8, None);
         }
-        for number in 0..4_000 {
-            let pod = self.pod(number);
-            self.0.apply(Fact::Pod(Change::Applied(dead(pod))));
-        }
+        (0..4_000).for_each(|number| self.dies(number));
         self.0.longest_turn();
     }
 
@@ -156,7 +159,14 @@ impl Tenant {
     }
 
     /// Lists these pods, each at its own address or all at this one.
-    fn slice(&mut self, number: usize, service: &str, pods: Range<usize>, ports: usize, at: Option<&str>) {
+    fn slice(
+        &mut self,
+        number: usize,
+        service: &str,
+        pods: Range<usize>,
+        ports: Range<usize>,
+        at: Option<&str>,
+    ) {
         let endpoints = pods.map(|pod| {
             let target = json!({
                 "kind": "Pod", "namespace": "tenant", "name": format!("pod-{pod}"), "uid": uid(1, pod),
@@ -164,7 +174,7 @@ impl Tenant {
             let address = at.map_or_else(|| ip(60, pod), str::to_owned);
             json!({"addresses": [address], "conditions": {"ready": true}, "targetRef": target})
         });
-        let ports = (1..=ports).map(|port| json!({"name": format!("p{port}"), "port": 8_000 + port}));
+        let ports = ports.map(|port| json!({"name": format!("p{}", port + 1), "port": 8_001 + port}));
         let slice: Slice = read(&json!({
             "metadata": {
                 "namespace": "tenant", "name": format!("{service}-{number}"),
@@ -175,6 +185,11 @@ impl Tenant {
             "ports": ports.collect::<Vec<Value>>(),
         }));
         self.0.apply(Fact::Slice(Change::Applied(slice)));
+    }
+
+    fn dies(&mut self, number: usize) {
+        let pod = self.pod(number);
+        self.0.apply(Fact::Pod(Change::Applied(dead(pod))));
     }
 
     fn pod(&self, number: usize) -> Pod {
