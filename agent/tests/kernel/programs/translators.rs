@@ -21,7 +21,7 @@ const NO_INTENT: Verdict = Pass(Reason::Nothing, Outcome::NoIntent);
 
 const PODS: [Addr; 2] = [REUSED, REUSED_V6];
 
-fn client(pod: Addr) -> Addr {
+pub fn client(pod: Addr) -> Addr {
     if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
 }
 

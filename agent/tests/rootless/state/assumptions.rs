@@ -14,17 +14,13 @@ fn strays() -> [Pod; 2] {
     [pod("other", "outside", "stray", &[OUTSIDE]), elsewhere]
 }
 
-fn orphan_ip(world: &World) -> bool {
-    world.state.tables().terminated.contains_key(&X)
-}
-
 /// A pod is dead, and no slice lists it, so that its IP is an orphan until packets to it stop.
 fn with_an_orphan() -> World {
     let mut world = World::cluster();
     let a = pod("other", "a", "a", &[X]);
     world.pod(&a);
     world.pod(&dead(&a));
-    assert!(orphan_ip(&world), "the range is believed");
+    assert!(world.is_orphan(X), "the range is believed");
     world
 }
 
@@ -33,14 +29,14 @@ fn no_ip_is_an_orphan_until_an_hour_after_the_last_pod_that_disproved_the_range(
     for stray in strays() {
         let mut world = with_an_orphan();
         world.pod(&stray);
-        assert!(!orphan_ip(&world), "{stray:?}");
+        assert!(!world.is_orphan(X), "{stray:?}");
         world.later(Duration::from_hours(3));
-        assert!(!orphan_ip(&world), "it still shows the IP");
+        assert!(!world.is_orphan(X), "it still shows the IP");
         world.deleted(&stray);
         world.later(Duration::from_mins(59));
-        assert!(!orphan_ip(&world), "{stray:?}");
+        assert!(!world.is_orphan(X), "{stray:?}");
         world.later(Duration::from_mins(1));
-        assert!(orphan_ip(&world), "{stray:?}");
+        assert!(world.is_orphan(X), "{stray:?}");
     }
 }
 
@@ -51,7 +47,7 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
     world.pod(&stray);
     world.deleted(&stray);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])));
-    assert!(!orphan_ip(&world));
+    assert!(!world.is_orphan(X));
     world.state.start_over(world.now);
     let mut anew = World::cluster();
     let fresh = std::mem::replace(&mut anew.state, world.state);
@@ -68,7 +64,7 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
     let a = pod("other", "a2", "a", &[X]);
     anew.pod(&a);
     anew.pod(&dead(&a));
-    assert!(!orphan_ip(&anew));
+    assert!(!anew.is_orphan(X));
 }
 
 #[test]
@@ -77,13 +73,13 @@ fn other_ranges_of_this_node_are_compared_with_what_all_pods_show() {
     let elsewhere =
         Pod { node: Some("node-b".into()), ..pod("other", "elsewhere", "x", &[Addr::v4([10, 244, 2, 9])]) };
     world.pod(&elsewhere);
-    assert!(orphan_ip(&world));
+    assert!(world.is_orphan(X));
     let wider = Node {
         pod_cidrs: [1, 2].map(|number| node("node-a", number).pod_cidrs[0]).into(),
         ..node("node-a", 1)
     };
     world.tell(Fact::Node(Change::Applied(wider)));
-    assert!(!orphan_ip(&world), "node-b hands out IPs of the second range, too");
+    assert!(!world.is_orphan(X), "node-b hands out IPs of the second range, too");
 }
 
 #[test]

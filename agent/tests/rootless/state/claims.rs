@@ -24,15 +24,11 @@ fn running(name: &str, node: &str, ip: Addr) -> Pod {
 
 const FAR: Addr = Addr::v4([10, 244, 2, 9]);
 
-fn orphan_ip(world: &World) -> bool {
-    world.state.tables().terminated.contains_key(&X)
-}
-
 #[test]
 fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
-    let proven = |world: &World| (world.reasons(), orphan_ip(world), world.carried_out());
+    let proven = |world: &World| (world.reasons(), world.is_orphan(X), world.carried_out());
     assert_eq!(proven(&world), (vec![DeadBackend], true, vec![X]));
     for name in ["c", "d"] {
         world.pod(&unbound(name));
@@ -49,7 +45,7 @@ fn a_pod_of_another_node_ends_no_denial() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&dead(&a));
     world.pod(&running("c", "node-b", FAR));
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![Reused], true));
+    assert_eq!((world.reasons(), world.is_orphan(X)), (vec![Reused], true));
 }
 
 #[test]
@@ -59,7 +55,7 @@ fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it(
     world.pod(&running("c", "node-a", Y));
     world.pod(&running("d", "node-a", Y));
     assert_eq!((world.reasons(), world.carried_out()), (vec![Reused], vec![X]));
-    assert!(!orphan_ip(&world), "one of them may hold it");
+    assert!(!world.is_orphan(X), "one of them may hold it");
 }
 
 #[test]

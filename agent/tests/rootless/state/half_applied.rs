@@ -1,6 +1,6 @@
 //! Lists that are applied in parts: between two parts, denials that a part concerns are not in force, and all others stay.
 
-use super::world::{World, X, Y, dead, endpoints, pod, settings, slice, terminal, uid, web};
+use super::world::{World, X, Y, dead, endpoints, list_of, pod, settings, slice, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, Mode};
 use epguard_core::facts::{Change, Fact, Pod, Presence, Service, ServicePort};
@@ -30,10 +30,6 @@ impl World {
         let denied = self.state.tables().denied.values();
         denied.map(|denial| denial.mode).collect()
     }
-}
-
-fn list_of(pods: &[Pod]) -> Fact {
-    Fact::Pod(Change::Reset(pods.to_vec()))
 }
 
 fn without_node_port(port: ServicePort) -> ServicePort {

@@ -100,18 +100,17 @@ fn an_address_of_a_service_is_no_orphan() {
     let a = pod("other", "a", "a", &[X]);
     world.pod(&a);
     world.pod(&dead(&a));
-    let is_orphan = |world: &World| world.state.tables().terminated.contains_key(&X);
-    assert!(is_orphan(&world));
+    assert!(world.is_orphan(X));
     let dns = Service { uid: uid("dns"), name: ("other".into(), "dns".into()), vips: vec![X], ..web() };
     world.tell(Fact::Service(Change::Applied(dns.clone())));
-    assert!(!is_orphan(&world), "at once");
+    assert!(!world.is_orphan(X), "at once");
     let annotated = Pod { network_ips: [X].into(), ..pod("other", "b", "b", &[Y]) };
     world.pod(&annotated);
     let (owners, _) = world.state.take_owners(usize::MAX);
     assert!(owners.get(&X).is_none(), "and it has no owner");
     world.deleted(&annotated);
     world.tell(Fact::Service(Change::Deleted(dns)));
-    assert!(!is_orphan(&world), "packets to the address go on for a while");
+    assert!(!world.is_orphan(X), "packets to the address go on for a while");
     world.later(TEN_MINUTES);
-    assert!(is_orphan(&world));
+    assert!(world.is_orphan(X));
 }

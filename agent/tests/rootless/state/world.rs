@@ -104,6 +104,10 @@ impl World {
         self.state.denials().map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner)).collect()
     }
 
+    pub fn is_orphan(&self, ip: Addr) -> bool {
+        self.state.tables().terminated.contains_key(&ip)
+    }
+
     /// Endpoints whose packets are stopped when enforcing.
     pub fn carried_out(&self) -> Vec<Addr> {
         self.with_hold(false)

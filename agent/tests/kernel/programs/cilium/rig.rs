@@ -4,6 +4,7 @@ use super::super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, ud
 use super::super::kernel::{PIN_DIR, fresh_bpffs};
 use super::super::rig::Rig;
 use super::super::tracked::Tracked;
+use super::super::translators::client;
 use super::super::world::{self, CLIENT_PORT, FRESH, PORT, REUSED, REUSED_V6, vip};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
@@ -136,10 +137,6 @@ impl Beside {
     pub(super) fn problems(&self) -> Vec<&str> {
         self.cilium.problems().collect()
     }
-}
-
-pub(super) fn client(pod: Addr) -> Addr {
-    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
 }
 
 /// An entry of `struct ct_entry`, with other octets in all fields but one.
