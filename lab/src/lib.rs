@@ -1,7 +1,6 @@
 //! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and test epguard.
 #![allow(clippy::must_use_candidate, reason = "its users are the lab's own program, tests and benchmarks")]
 
-pub mod affinity;
 pub mod agent;
 pub mod api;
 pub mod demo;

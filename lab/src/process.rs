@@ -1,10 +1,12 @@
-//! Runs a program to its end.
+//! Runs programs to their end; the processor that a thread runs on.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
 
 /// Runs a program that must succeed, and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
@@ -43,4 +45,11 @@ pub fn epguard() -> Result<PathBuf> {
     let folders = own.ancestors().skip(1).take(2);
     let found = folders.map(|folder| folder.join("epguard")).find(|path| path.is_file());
     found.with_context(|| format!("there is no epguard beside {}: run `cargo xtask build`", own.display()))
+}
+
+/// Keeps the calling thread on the processor that it is on. Threads that it starts stay there, too.
+pub fn pin_to_processor() -> io::Result<()> {
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu()?)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &here)?)
 }

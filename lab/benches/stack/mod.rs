@@ -46,7 +46,7 @@ const SETUPS: [(&str, Setup); 6] = [
 
 /// A table for each load, and those of [`absorb`].
 pub(crate) fn tables(quick: bool) -> Vec<Table> {
-    epguard_lab::affinity::pin_to_processor().unwrap();
+    epguard_lab::process::pin_to_processor().unwrap();
     let mut stage = Stage::new();
     let samples = in_turns(if quick { 3 } else { 80 }, SETUPS.len(), |row| {
         stage.set(SETUPS[row].1);

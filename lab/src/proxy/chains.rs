@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 
-use super::family::{Family, MASQUERADE, in_names};
+use super::ruleset::{Family, MASQUERADE, in_names};
 use super::{Frontend, ServiceRule};
 
 /// Elements by set or map.

@@ -2,7 +2,6 @@
 
 mod chains;
 mod endpoints;
-mod family;
 mod ruleset;
 mod service;
 
@@ -15,8 +14,7 @@ pub use endpoints::service_rules;
 pub use service::{Frontend, Protocol, ServiceRule};
 
 /// How a [`Proxy`] rewrites, besides DNAT.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ProxyOptions {
     /// Masquerade every Service flow (kube-proxy's `--masquerade-all`), not only `NodePort`, external and hairpin ones.
     pub masquerade_all: bool,

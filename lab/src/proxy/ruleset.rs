@@ -3,9 +3,48 @@
 //! Two things differ. `numgen` counts instead of drawing random numbers, so that a story is the same each time. TCP is
 //! refused by a reset: Linux 6.18 ignores the `ICMPv6` error in reply to a SYN over veth.
 
+use std::net::{IpAddr, SocketAddr};
+
 use super::chains::{Chains, Elements};
-use super::family::{Family, MASQUERADE};
 use super::{ProxyOptions, ServiceRule};
+
+/// kube-proxy's mark for packets to masquerade.
+pub(super) const MASQUERADE: &str = "0x4000";
+
+/// An IP family in the words of nftables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    pub(super) fn name(self) -> &'static str {
+        if self == Self::V4 { "ip" } else { "ip6" }
+    }
+
+    pub(super) fn address(self) -> &'static str {
+        if self == Self::V4 { "ipv4_addr" } else { "ipv6_addr" }
+    }
+
+    pub(super) fn loopback(self) -> &'static str {
+        if self == Self::V4 { "127.0.0.0/8" } else { "::1" }
+    }
+
+    pub(super) fn is(self, ipv6: bool) -> bool {
+        ipv6 == (self == Self::V6)
+    }
+
+    pub(super) fn own(self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        let own = addresses.iter().filter(|to| self.is(to.is_ipv6()));
+        own.copied().collect()
+    }
+}
+
+/// An address as it appears in names of chains.
+pub(super) fn in_names(ip: IpAddr) -> String {
+    ip.to_string().replace(':', ".")
+}
 
 /// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is never unhooked. Chains
 /// of removed Services stay too, empty and without a jump to them, as kube-proxy keeps them for a while.

@@ -9,8 +9,7 @@ use epguard_common::{Outcome, Reason};
 
 use super::counters::Counters;
 use super::format::{Action, Burst, Group};
-use super::played::{Counted, Played, Report, milliseconds};
-use super::present::Presenter;
+use super::played::{Counted, Played, Presenter, Report, milliseconds};
 use super::stage::Stage;
 use super::traffic::{Clients, word};
 use crate::traffic::{Call, Client, Server};

@@ -12,7 +12,7 @@ use anyhow::Result;
 
 use super::format::{Runs, Scenario};
 use super::load;
-use super::present::Silent;
+use super::played::Silent;
 use super::tell::{Failure, tell};
 use super::variant::Variant;
 use crate::files;

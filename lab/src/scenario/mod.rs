@@ -16,7 +16,6 @@ mod matching;
 mod names;
 mod objects;
 pub mod played;
-mod present;
 pub mod stage;
 mod tell;
 mod traffic;
@@ -26,5 +25,5 @@ pub mod workdir;
 
 pub use cli::{Args, run};
 pub use load::{load, parse};
-pub use present::{Presenter, Silent};
+pub use played::{Presenter, Silent};
 pub use tell::tell;

@@ -1,13 +1,15 @@
-//! What came of a burst: what its clients saw, and what `epguard drops` has counted since the last look.
+//! What came of a burst: what its clients saw, and what `epguard drops` has counted since the last look; who is shown it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
 use epguard::shared::drops::{Dropped, Kind};
 
 use super::agent::Agent;
-use super::format::{Burst, Group};
+use super::format::{Burst, Group, Step};
+use super::stage::Stage;
 use crate::traffic::Answer;
 use crate::wait;
 
@@ -99,6 +101,32 @@ impl Counted {
         news.filter(|report| report.opened > 0).collect()
     }
 }
+
+/// Follows a story. By default it shows nothing, and a claim that does not hold ends the story.
+pub trait Presenter {
+    /// A step begins, after these bursts.
+    fn step(&mut self, _stage: &Stage, _played: &[Played<'_>], _step: &Step) -> Result<()> {
+        Ok(())
+    }
+
+    /// Answers to calls of a burst are there; not yet all.
+    fn answers(&mut self, _so_far: &Played<'_>) {}
+
+    /// A burst is over, and the agent has counted its connections.
+    fn counted(&mut self, _played: &Played<'_>) {}
+
+    /// Whether what a text says holds, and what was seen, in words, for when it does not.
+    fn claim(&mut self, holds: bool, text: String, seen: String) -> Result<()> {
+        ensure!(holds, "expected that {text}, but {seen}");
+        Ok(())
+    }
+}
+
+/// Shows nothing.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Presenter for Silent {}
 
 #[cfg(test)]
 mod tests {

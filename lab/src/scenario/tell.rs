@@ -10,8 +10,7 @@ use serde_saphyr::Spanned;
 
 use super::burst;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
-use super::played::{Counted, Played};
-use super::present::Presenter;
+use super::played::{Counted, Played, Presenter};
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected};
 use super::variant::Variant;

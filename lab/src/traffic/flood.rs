@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Client, tcp};
-use crate::affinity::pin_to_processor;
+use super::Client;
+use super::forge::header;
+use crate::process::pin_to_processor;
 
 /// A flood to send.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ fn syn(from: IpAddr, to: SocketAddr, number: u32) -> [[u8; 4]; 5] {
     const FIRST: u16 = 1024;
     let port = u16::try_from(number % u32::from(u16::MAX - FIRST + 1)).unwrap_or_default();
     let from = SocketAddr::new(from, FIRST + port);
-    tcp::header([from, to], [number, 0], SYN)
+    header([from, to], [number, 0], SYN)
 }
 
 #[cfg(test)]

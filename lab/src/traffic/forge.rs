@@ -1,12 +1,18 @@
-//! IPv4 packets with any source address, as a process with `CAP_NET_RAW` sends them.
+//! TCP packets that no connection sends, with any source address, as a process with `CAP_NET_RAW` sends them.
 
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
 
 use anyhow::{Context, Result};
+use epguard_common::{Addr, Sum};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Client, tcp};
+use super::Client;
+
+/// The protocol number in an IP header.
+pub(super) const TCP: u8 = 6;
+/// Octets of a header.
+pub(super) const LENGTH: u8 = 20;
 
 /// A forged TCP packet without data.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +49,30 @@ const RAW: i32 = 255;
 
 fn octets(packet: Forged) -> Vec<u8> {
     let ends = [packet.from, packet.to];
-    let header = tcp::header(ends.map(Into::into), [1, packet.acknowledges], packet.flags);
-    let mut octets = vec![0x45, 0, 0, 20 + tcp::LENGTH, 0, 0, 0, 0, 64, tcp::TCP, 0, 0];
+    let header = header(ends.map(Into::into), [1, packet.acknowledges], packet.flags);
+    let mut octets = vec![0x45, 0, 0, 20 + LENGTH, 0, 0, 0, 0, 64, TCP, 0, 0];
     octets.extend(ends.map(|end| end.ip().octets()).as_flattened());
     octets.extend(header.as_flattened());
     octets
+}
+
+/// A header without options and its checksum (RFC 9293 section 3.1), in network order. The octets before an IPv4 address in an
+/// [`Addr`] add nothing to a checksum.
+pub(super) fn header(
+    [from, to]: [SocketAddr; 2],
+    [sequence, acknowledged]: [u32; 2],
+    flags: u8,
+) -> [[u8; 4]; 5] {
+    /// The length of the header in words, and the window.
+    const OFFSET_AND_WINDOW: u32 = 0x5000_ffff;
+    let ports = u32::from(from.port()) << 16 | u32::from(to.port());
+    let flags = OFFSET_AND_WINDOW | u32::from(flags) << 16;
+    let mut header = [ports, sequence, acknowledged, flags, 0].map(u32::to_be);
+    let pseudo = Sum::new()
+        .with(Addr::from(from.ip()).words())
+        .with(Addr::from(to.ip()).words())
+        .with([LENGTH, TCP].map(|number| u32::from(number).to_be()));
+    let [low, high] = pseudo.with(header).checksum().to_ne_bytes();
+    header[4] = u32::from_ne_bytes([low, high, 0, 0]);
+    header.map(u32::to_ne_bytes)
 }

@@ -9,7 +9,6 @@ mod message;
 mod outcome;
 mod server;
 mod sniffer;
-mod tcp;
 mod udp;
 
 pub use abort::abort;

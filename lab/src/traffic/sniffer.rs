@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use anyhow::{Context, Result};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::tcp::TCP;
+use super::forge::TCP;
 use crate::net::NetNs;
 
 /// `ETH_P_ALL`.
