@@ -86,7 +86,7 @@ impl AgentProcess {
     pub fn until(&mut self, failing: &str, wrong: impl Fn(&Status) -> Option<String>) -> Result<Status> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let seen = status::read(&self.run_dir);
+            let seen = status::current(&self.run_dir);
             let missing = match &seen {
                 Ok(status) => wrong(status),
                 Err(error) => Some(format!("{error:#}")),

@@ -80,6 +80,20 @@ impl<K: Ord, V> SortedMap<K, V> {
         }
     }
 
+    /// The value of a key, to change it.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        match self.position(key) {
+            Ok(at) => (!self.changes.contains_key(key)).then(|| &mut self.array[at].1),
+            Err(_) => self.changes.get_mut(key)?.as_mut(),
+        }
+    }
+
+    /// All values, to change them; in no order, with some that are gone.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        let array = self.array.iter_mut().map(|(_, value)| value);
+        array.chain(self.changes.values_mut().flatten())
+    }
+
     /// True if the key has a value.
     pub fn contains_key(&self, key: &K) -> bool {
         self.get(key).is_some()
@@ -250,6 +264,10 @@ mod tests {
                 }
                 prop_assert_eq!(map.len(), model.len());
                 prop_assert_eq!(map.get(&first), model.get(&first));
+                prop_assert_eq!(map.get_mut(&first), model.get_mut(&first));
+            }
+            for value in map.values_mut().chain(model.values_mut()) {
+                *value = value.wrapping_add(1);
             }
             prop_assert!(map.iter().eq(model.iter()));
             prop_assert!(map.from(first).eq(model.range(first..)));

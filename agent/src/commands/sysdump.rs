@@ -79,7 +79,7 @@ async fn parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
     let (pin_dir, run_dir) = (&args.pins.pin_dir, &args.run.run_dir);
     let ask = |request| status::ask(run_dir, &request);
     let nothing = Status::default();
-    let dump = dump::read(pin_dir, status.as_ref().unwrap_or(&nothing));
+    let dump = dump::collect(pin_dir, status.as_ref().unwrap_or(&nothing));
     let ips = dump.as_ref().map(suspects).unwrap_or_default();
     let log = ask(Request::Log).map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
     let own = [

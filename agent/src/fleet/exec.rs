@@ -41,7 +41,8 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> 
     let mut process = started.map_err(|error| refused("run commands in its pod", &right, error))?;
     let (stdout, stderr) = (process.stdout(), process.stderr());
     let mut status = pin!(OptionFuture::from(process.take_status()).map(Option::flatten));
-    let mut output = pin!(async { tokio::try_join!(read(stdout, limit), read(stderr, ERRORS)) });
+    let mut output =
+        pin!(async { tokio::try_join!(read_at_most(stdout, limit), read_at_most(stderr, ERRORS)) });
     let ((stdout, stderr), status) = tokio::select! {
         output = &mut output => (output?, status.await),
         status = &mut status => {
@@ -54,7 +55,7 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> 
     Ok(Done { stdout, stderr, code })
 }
 
-async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<Vec<u8>, String> {
+async fn read_at_most(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<Vec<u8>, String> {
     let mut all = Vec::new();
     if let Some(from) = from {
         // What came before an error may hold the cause.

@@ -66,7 +66,7 @@ pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
     if let (Some(mode), false) = (args.mode, scope.is_whole()) {
         return switch(&fleet, mode, args).await;
     }
-    let policy = if scope.is_whole() { Some(Policy::read(&fleet).await?) } else { None };
+    let policy = if scope.is_whole() { Some(Policy::fetch(&fleet).await?) } else { None };
     let asked: Asked<Condition> = ask::ask(&fleet, &["status"], ask::PATIENCE).await;
     let counts = counts(&asked, policy.as_ref());
     match policy {
@@ -170,7 +170,7 @@ struct Policy {
 
 impl Policy {
     /// Reads the one that the agents watch. Errors: they watch none, or it cannot be read; in one line with the remedy.
-    async fn read(fleet: &Fleet) -> Result<Self> {
+    async fn fetch(fleet: &Fleet) -> Result<Self> {
         // While a rollout changes it, most agents decide.
         let named = fleet.agents.iter().filter_map(|agent| Some((agent.config_map.clone()?, &*agent.node)));
         let most = grouped(named).into_iter().rev().max_by_key(|(_, nodes)| nodes.len());

@@ -14,7 +14,7 @@ pub use mode::ModeSource;
 pub use parts::{
     Attachment, Cause, Conflict, Gap, Partial, PendingDenials, Ranges, SocketLb, Translators, Watch,
 };
-pub use socket::{Question, Request, ask, read, serve};
+pub use socket::{Question, Request, ask, current, serve};
 
 use crate::shared::drops::Dropped;
 use epguard_common::{Mode, Reason, ServiceNumber, Uid};

@@ -112,7 +112,7 @@ impl World {
     }
 
     pub fn status(&self) -> Status {
-        status::read(&self.dir).unwrap()
+        status::current(&self.dir).unwrap()
     }
 
     /// The status, once `wanted` holds. Panics if the agent ends before.
@@ -120,7 +120,7 @@ impl World {
         let agent = self.agent.as_mut().unwrap();
         let failing = format!("is not {description}");
         agent.until(&failing, |status| (!wanted(status)).then(String::new)).unwrap_or_else(|error| {
-            let seen = status::read(&self.dir);
+            let seen = status::current(&self.dir);
             panic!("{error:#}: {seen:?}\n{}", self.log())
         })
     }

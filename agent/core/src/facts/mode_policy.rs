@@ -47,7 +47,7 @@ impl Object for ModePolicy {
         if metadata.name.is_empty() {
             return Err(Unreadable::because("ConfigMap without a name"));
         }
-        let (wanted, errors) = WantedModes::read(&data);
+        let (wanted, errors) = WantedModes::parse(&data);
         let unreadable =
             errors.iter().map(|error| format!("{error}; only keys that lower a mode are applied"));
         ignored.extend(unreadable);
@@ -56,7 +56,7 @@ impl Object for ModePolicy {
 }
 
 impl WantedModes {
-    fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
+    fn parse(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
         let (mut wanted, mut errors) = (Self::default(), Vec::new());
         for (key, value) in data {
             errors.extend(wanted.set(key, value).err());

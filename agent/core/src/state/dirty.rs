@@ -208,14 +208,15 @@ impl Dirty {
     /// holder, adds every Service that selects it or lists its name.
     fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
-        self.listing(cluster, cluster.endpoint_index.ips_of(uid));
+        let mut ips: BTreeSet<Addr> = cluster.endpoint_index.ips_of(uid).collect();
         for record in before.into_iter().chain(cluster.pods.get(uid)) {
             self.ips.extend(record.pod.addresses());
-            self.listing(cluster, record.pod.addresses());
+            ips.extend(record.pod.addresses());
             if record.is_possible_holder() {
                 self.selecting(cluster, &record.pod);
             }
         }
+        self.listing(cluster, ips);
     }
 
     /// Adds the Services that list these IPs.

@@ -33,7 +33,7 @@ pub struct Flow {
 
 /// Reads all TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only those wanted are
 /// kept: these come ascending, behind the number of all. Errors: the kernel's.
-pub fn read(is_wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<(usize, Vec<Flow>)> {
+pub fn list_flows(is_wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<(usize, Vec<Flow>)> {
     let take = |(seen, wanted): &mut (usize, Vec<Flow>), message: Message<'_>| {
         if let Some(flow) = flow(message.attributes) {
             *seen += 1;

@@ -77,7 +77,7 @@ pub struct Known {
 
 impl Known {
     /// Reads the pinned maps. Errors: no datapath is pinned there.
-    pub fn read(pin_dir: &Path, status: &Status) -> Result<Self> {
+    pub fn from_maps(pin_dir: &Path, status: &Status) -> Result<Self> {
         let mut known = Self::default();
         for (vip, number) in services(pin_dir)? {
             let at = at(vip.addr, vip.port, vip.protocol);

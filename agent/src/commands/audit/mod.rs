@@ -142,7 +142,7 @@ const COLUMNS: [Column<Finding>; 9] = [
 /// Compares the kernel's flows with the agent's denials. Errors: no agent answers, it has not synced, or its
 /// view is too old.
 pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
-    let status = status::read(run_dir)?;
+    let status = status::current(run_dir)?;
     ensure!(
         status.synced,
         "not every watch of the agent has shown a list yet, so nothing can be compared: see epguard status"
@@ -151,10 +151,10 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
         !status.denies() || status.lease_ms > 0,
         "the agent's view is too old, so its denials may have ended: see epguard status"
     );
-    let known = Known::read(pin_dir, &status)?;
-    let read = conntrack::read(|flow| known.judge(flow).is_some());
+    let known = Known::from_maps(pin_dir, &status)?;
+    let read = conntrack::list_flows(|flow| known.judge(flow).is_some());
     // Reading may have taken seconds: a denial that was lifted meanwhile proves nothing.
-    let known = Known::read(pin_dir, &status)?;
+    let known = Known::from_maps(pin_dir, &status)?;
     let (flows, not_looked_at) = match read {
         Ok(flows) => (Some(flows), vec![]),
         Err(error) => (None, vec![format!("conntrack: {error:#}: {REMEDY}")]),

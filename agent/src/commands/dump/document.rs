@@ -17,7 +17,7 @@ use std::path::Path;
 /// All pinned maps, with names where the maps have a number or a UID; `names` is the agent's status. A denial has the highest mode that
 /// annotations allow (`bound`), whether it waits for confirmation (`held`), and the action for its packets unless they are only
 /// observed. Errors: no datapath is pinned there.
-pub fn read(pin_dir: &Path, names: &Status) -> Result<Value> {
+pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
     let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
     let config = maps::configuration(pin_dir)?;
     let denials = denials(pin_dir)?;

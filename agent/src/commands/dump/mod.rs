@@ -4,7 +4,7 @@ mod action;
 mod document;
 mod table;
 
-pub use document::{denials, keyed, read, services};
+pub use document::{collect, denials, keyed, services};
 
 use crate::shared::args::{PinArgs, RunArgs};
 use crate::shared::output::Output;
@@ -32,8 +32,8 @@ pub struct DumpArgs {
 
 /// Reads the pinned maps and prints them. Errors: no datapath is pinned there.
 pub fn run(args: &DumpArgs) -> Result<()> {
-    let names = status::read(&args.run.run_dir).unwrap_or_default();
-    let dump = read(&args.pins.pin_dir, &names)?;
+    let names = status::current(&args.run.run_dir).unwrap_or_default();
+    let dump = collect(&args.pins.pin_dir, &names)?;
     println!("{}", args.output.text(&dump, table::tables)?);
     Ok(())
 }

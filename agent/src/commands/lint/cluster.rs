@@ -36,16 +36,16 @@ impl Listed {
     ) -> Result<Self> {
         let mut required = Required { namespace, unchecked };
         Ok(Self {
-            slices: required.read(list_once(client, namespace).await)?,
-            services: required.read(list_once(client, namespace).await)?,
+            slices: required.take(list_once(client, namespace).await)?,
+            services: required.take(list_once(client, namespace).await)?,
             pods: match (list_once(client, None).await, namespace) {
                 (Err(failure), Some(_)) if failure.is_forbidden() => {
                     required.leave_out(
                         "pods of other namespaces: may not list them, so other pods with the same address are not found",
                     );
-                    required.read(list_once(client, namespace).await)?
+                    required.take(list_once(client, namespace).await)?
                 }
-                (pods, _) => required.read(pods)?,
+                (pods, _) => required.take(pods)?,
             },
             nodes: match list_once(client, None).await {
                 Err(failure) if failure.is_forbidden() => {
@@ -54,7 +54,7 @@ impl Listed {
                     );
                     Vec::new()
                 }
-                nodes => required.read(nodes)?,
+                nodes => required.take(nodes)?,
             },
         })
     }
@@ -70,7 +70,7 @@ impl Required<'_> {
         self.unchecked.push(what.to_owned());
     }
 
-    fn read<O: Object>(&mut self, list: Result<(Vec<O>, Ignored), Failure>) -> Result<Vec<O>> {
+    fn take<O: Object>(&mut self, list: Result<(Vec<O>, Ignored), Failure>) -> Result<Vec<O>> {
         let (objects, skipped) = list.map_err(|failure| {
             let is_hinted = failure.is_forbidden() && self.namespace.is_none();
             let hint = if is_hinted { ", or pass -n NAMESPACE to check only one" } else { "" };

@@ -82,11 +82,11 @@ pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Resul
 }
 
 /// The running agent's status. Blocks; errors name the socket and the remedy.
-pub fn read(run_dir: &Path) -> anyhow::Result<Status> {
+pub fn current(run_dir: &Path) -> anyhow::Result<Status> {
     ask(run_dir, &Request::Status)
 }
 
-/// Sends a request to the running agent and returns its status afterwards. Blocks; errors as of [`read`].
+/// Sends a request to the running agent and returns its status afterwards. Blocks; errors as of [`current`].
 pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
     let path = socket(run_dir);
     let mut document = vec![];
@@ -228,7 +228,7 @@ mod tests {
 
     async fn read_aside(run_dir: &Path) -> anyhow::Result<Status> {
         let run_dir = run_dir.to_owned();
-        tokio::task::spawn_blocking(move || read(&run_dir)).await.unwrap()
+        tokio::task::spawn_blocking(move || current(&run_dir)).await.unwrap()
     }
 
     #[tokio::test]
@@ -287,7 +287,7 @@ mod tests {
         let dir = Directory::new("stale");
         fs::create_dir_all(&dir.0).unwrap();
         drop(std::os::unix::net::UnixListener::bind(socket(&dir.0)).unwrap());
-        let error = format!("{:#}", read(&dir.0).unwrap_err());
+        let error = format!("{:#}", current(&dir.0).unwrap_err());
         assert!(error.contains("no agent answers at") && error.contains("--run-dir"), "{error}");
 
         assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());

@@ -130,7 +130,7 @@ impl Agent {
     }
 
     fn is_attached(&self, name: &str, ifindex: u32) -> bool {
-        let status = status::read(&self.run_dir.0).unwrap_or_default();
+        let status = status::current(&self.run_dir.0).unwrap_or_default();
         let wanted = |at: &Attachment| at.name == name && at.ifindex == ifindex && at.attached;
         status.interfaces.iter().any(wanted)
     }

@@ -122,7 +122,7 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     loop {
         assert!(Instant::now() < deadline, "not settled: {seen:?}\n{}", stage.agent.log());
         // An agent that is just starting has no status yet.
-        let Ok(status) = status::read(stage.workdir.path()) else {
+        let Ok(status) = status::current(stage.workdir.path()) else {
             continue;
         };
         let held = status.breaker.iter().map(|service| service.held).sum();

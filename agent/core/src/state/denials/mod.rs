@@ -15,6 +15,7 @@ pub use opinions::{DELAY, Opinion, SPREAD, spread};
 pub use pending::Why;
 
 use crate::facts::{Name, Watched};
+use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::proof::Proven;
@@ -40,7 +41,7 @@ pub(in crate::state) struct Denials {
 /// The denials of one Service.
 #[derive(Debug, Clone, Default)]
 struct OfService {
-    denied: BTreeMap<Endpoint, Denied>,
+    denied: SortedMap<Endpoint, Denied>,
     /// How many denials take room, by IP; IPs without one are left out.
     taken: BTreeMap<Addr, usize>,
 }
@@ -85,7 +86,6 @@ impl Denials {
         self.restored.clear();
         for known in self.of_services.values_mut() {
             known.taken.clear();
-            known.denied.retain(|_, denied| denied.holds);
             known.denied.values_mut().for_each(|denied| (denied.is_void, denied.takes_room) = (true, false));
         }
     }
@@ -110,7 +110,8 @@ impl Denials {
         let before: Vec<_> = proven.keys().map(|ip| known.shown(*ip)).collect();
         let needs = Needs::new(cluster, service);
         for (ip, proven) in proven {
-            for endpoint in known.endpoints(*ip) {
+            let endpoints: Vec<Endpoint> = known.all_at(*ip).map(|(endpoint, _)| *endpoint).collect();
+            for endpoint in endpoints {
                 let proof = proven.get(&endpoint);
                 let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
                 let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
@@ -290,20 +291,19 @@ impl OfService {
     }
 
     fn at(&self, ip: Addr) -> impl Iterator<Item = (&Endpoint, &Denied)> {
-        let (first, last) = Endpoint::range_at(ip);
-        self.denied.range(first..=last).filter(|(_, denied)| denied.holds)
+        self.all_at(ip).filter(|(_, denied)| denied.holds)
+    }
+
+    /// Those at an IP, with those that are not proven now.
+    fn all_at(&self, ip: Addr) -> impl Iterator<Item = (&Endpoint, &Denied)> {
+        let further = self.denied.from(Endpoint::range_at(ip).0);
+        further.take_while(move |(endpoint, _)| endpoint.ip == ip)
     }
 
     /// Those that are proven and pending, with their IPs.
     fn pending(&self) -> impl Iterator<Item = (Addr, &Pending)> {
         let valid = self.proven().filter(|(_, denied)| !denied.is_void);
         valid.filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_deref()?)))
-    }
-
-    /// The endpoints at an IP, with those whose denial is not proven now.
-    fn endpoints(&self, ip: Addr) -> Vec<Endpoint> {
-        let (first, last) = Endpoint::range_at(ip);
-        self.denied.range(first..=last).map(|(endpoint, _)| *endpoint).collect()
     }
 
     /// Notes whether a denial takes room, if there is one.
