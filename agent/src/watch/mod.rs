@@ -7,6 +7,7 @@
 //! Watches are raw instead of kube-runtime's for two reasons. Bookmarks must be seen, because they show up to where a
 //! stream is complete; and one object that doesn't parse must not end a stream.
 
+mod backoff;
 mod beside;
 mod collection;
 mod confirm;

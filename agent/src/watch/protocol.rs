@@ -1,25 +1,11 @@
 //! Decides what to ask the API server next. Pure: no client, no clock, no randomness.
 
+use super::backoff::{Backoff, RELIST};
 use std::time::Duration;
 
 /// A stream that closes sooner counts as a failed attempt. Otherwise a server that closes at once would be asked in a
 /// loop.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Ceiling of the first wait. A session waits for any part of it, so that agents that lose the server together don't
-/// come back together.
-pub(super) const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// Ceiling of every wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Ceiling of the waits while the server does not answer at all: such attempts cost it nothing. The watches of an
-/// agent draw their waits apart from each other, and the first answer ends all of them: 0.6 s after the server's
-/// return in the median.
-const LONGEST_WAIT_UNANSWERED: Duration = Duration::from_secs(10);
-
-/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once. One
-/// agent's watches wait for the same part of it.
-pub(super) const RELIST: Duration = Duration::from_secs(5);
-/// The same after an outage, whose waits have spread the agents' attempts already.
-pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_millis(2500);
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,9 +60,7 @@ pub(super) struct Protocol {
     answered: bool,
     /// The request has shown something after the list.
     followed: bool,
-    failures: u32,
-    /// How many times the history was gone since a stream last lasted.
-    expiries: u32,
+    backoff: Backoff,
 }
 
 impl Protocol {
@@ -114,11 +98,8 @@ impl Protocol {
     /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next one.
     pub(super) fn end(&mut self, end: End, lived: Duration) -> Duration {
         if self.answered && lived >= SETTLED {
-            self.failures = 0;
             // A list that takes long does not show that the history lasts.
-            if self.followed {
-                self.expiries = 0;
-            }
+            self.backoff.lasted(self.followed);
         }
         let listing = self.version.is_none();
         let unanswered = end == End::Silent && !self.answered;
@@ -126,7 +107,6 @@ impl Protocol {
         if listing && is_unusable && self.lists == Step::Stream {
             self.lists = Step::Pages;
         }
-        let mut wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures));
         match end {
             End::Listed | End::Unsupported => return Duration::ZERO,
             End::Closed if !listing && lived >= SETTLED => return Duration::ZERO,
@@ -140,24 +120,17 @@ impl Protocol {
                     // As client-go's pager does (`FullListIfExpired`).
                     self.lists = Step::List;
                 }
-                // The server answers: earlier failures are no reason to wait now.
-                self.failures = 0;
-                let is_outage = wait / 2 >= RELIST;
-                wait = if is_outage { RELIST_AFTER_OUTAGE } else { RELIST };
-                wait = wait.saturating_mul(2u32.saturating_pow(self.expiries));
-                self.expiries = self.expiries.saturating_add(1);
-                return wait.min(LONGEST_WAIT);
+                return self.backoff.after_expiry();
             }
             // Bookmarks come once a minute. A server that sends none from here on either never will in this list
             // form, or its own version went back behind ours (etcd restored): both need a new list.
             _ if unanswered => {
                 self.version = None;
-                wait = wait.max(RELIST);
+                return self.backoff.after_failure(end).max(RELIST);
             }
             _ => {}
         }
-        self.failures = self.failures.saturating_add(1);
-        wait.min(if end == End::Unanswered { LONGEST_WAIT_UNANSWERED } else { LONGEST_WAIT })
+        self.backoff.after_failure(end)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ends the waits of all watches once one of them reaches the server after an outage: one server answers them all.
 //! Otherwise each would wait for up to half a minute more, and the view is as old as the last of them.
 
-use super::protocol::{FIRST_WAIT, RELIST};
+use super::backoff::{FIRST_WAIT, RELIST};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::watch::backoff::{FIRST_WAIT, LONGEST_WAIT, LONGEST_WAIT_UNANSWERED, RELIST_AFTER_OUTAGE};
 
 const LONG: Duration = Duration::from_mins(5);
 

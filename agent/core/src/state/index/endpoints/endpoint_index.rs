@@ -14,12 +14,6 @@ use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-/// How long an endpoint is kept after the last slice that listed it and the last packet to it.
-pub const MEMORY: Duration = Duration::from_mins(10);
-
-/// Endpoints kept per Service beyond those that are listed; the oldest go first.
-pub const MAX_REMEMBERED: usize = 4096;
-
 /// The endpoints of all Services.
 #[derive(Debug, Clone)]
 pub struct EndpointIndex {

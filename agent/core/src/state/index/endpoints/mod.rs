@@ -11,5 +11,6 @@ mod service_endpoints;
 mod slice_part;
 
 pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
-pub use endpoint_index::{EndpointIndex, MAX_REMEMBERED, MEMORY, Touched};
+pub use endpoint_index::{EndpointIndex, Touched};
+pub use remembered::{MAX_REMEMBERED, MEMORY};
 pub use service_endpoints::Targets;

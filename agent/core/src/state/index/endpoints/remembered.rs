@@ -4,6 +4,13 @@ use super::{Endpoint, Target};
 use crate::facts::Name;
 use crate::state::index::moment::Moment;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long an endpoint is kept after the last slice that listed it and the last packet to it.
+pub const MEMORY: Duration = Duration::from_mins(10);
+
+/// Endpoints kept per Service beyond those that are listed; the oldest go first.
+pub const MAX_REMEMBERED: usize = 4096;
 
 /// The endpoints that no slice lists now, by Service.
 #[derive(Debug, Clone, Default)]
