@@ -7,17 +7,31 @@ use super::SUMMARY;
 use super::markdown::parts;
 use crate::files::File;
 
-/// A line for each link whose file or heading does not exist. Addresses on other machines are not followed.
+/// Folders of the sources. A page may name a file there in backticks.
+const FOLDERS: [&str; 7] = ["agent/", "common/", "deploy/", "docs/", "ebpf/", "lab/", "xtask/"];
+
+/// A line for each link whose file or heading does not exist, and for each file that is named and does not. Addresses on other
+/// machines are not followed.
 pub(super) fn broken(pages: &[File], root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for page in pages {
-        for link in parts(&page.text).links {
+        let parts = parts(&page.text);
+        for link in parts.links {
             if let Some(why) = error(page, &link, pages, root) {
                 found.push(format!("{}: {link}: {why}", page.name));
             }
         }
+        let missing = parts.spans.iter().filter(|span| is_path(span) && !root.join(span).exists());
+        found.extend(missing.map(|span| format!("{}: {span}: there is no such file", page.name)));
     }
     found
+}
+
+/// True for the path of one file or folder. Capitals stand for any name.
+fn is_path(span: &str) -> bool {
+    let is_plain =
+        |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || b"/._-".contains(&octet);
+    FOLDERS.iter().any(|folder| span.starts_with(folder)) && span.bytes().all(is_plain)
 }
 
 fn error(page: &File, link: &str, pages: &[File], root: &Path) -> Option<&'static str> {
@@ -93,12 +107,18 @@ mod tests {
                 "docs/b.md",
                 "# B\n## Two & words\n[d](#b) [e](#none) [f](../README.md) [g](https://example.org/none)",
             ),
-            page("docs/limits.md", "[h](../docs/limits.md)"),
+            page(
+                "docs/limits.md",
+                "[h](../docs/limits.md) `xtask/src/main.rs` `xtask/none.rs` `lab/NAME.rs`",
+            ),
         ];
         let found = broken(&pages, root);
         let named: Vec<&str> = found.iter().filter_map(|error| error.split(": ").nth(1)).collect();
         // The page docs/b.md does not exist here, so only links to its own headings work.
-        assert_eq!(named, ["docs/b.md#two--words", "docs/none.md", "#b", "#none", "../README.md"]);
+        assert_eq!(
+            named,
+            ["docs/b.md#two--words", "docs/none.md", "#b", "#none", "../README.md", "xtask/none.rs"]
+        );
     }
 
     #[test]
