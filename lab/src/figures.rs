@@ -135,11 +135,14 @@ pub fn in_turns<const TABLES: usize>(
     samples
 }
 
-/// The sample at which this share of all others is below. None without samples.
+/// The value below which this share of the samples is: between two of them, as far as the share is. None without samples.
 pub fn percentile(samples: &[f64], percent: usize) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(samples.len().saturating_sub(1) * percent / 100).copied()
+    let at = samples.len().checked_sub(1)? * percent;
+    let (below, above) = (sorted[at / 100], sorted[at.div_ceil(100)]);
+    let share = u8::try_from(at % 100).unwrap_or_default();
+    Some(below + (above - below) * f64::from(share) / 100.0)
 }
 
 /// Three digits that count.
@@ -169,8 +172,8 @@ mod tests {
 | Packets      | minimum | median       | ratio          | quartiles      | limit                |
 |--------------|---------|--------------|----------------|----------------|----------------------|
 | empty, ns    | 2.00    | 2.00         |                |                |                      |
-| miss, ns     | 4.00    | 6.00         | 2.000 to empty | 1.000 to 2.000 | at most 1.45, missed |
-| hit, ns      | 4.00    | 6.00         | 2.000 to empty | 1.000 to 2.000 | at least 1.45        |
+| miss, ns     | 4.00    | 6.00         | 2.000 to empty | 1.500 to 2.500 | at most 1.45, missed |
+| hit, ns      | 4.00    | 6.00         | 2.000 to empty | 1.500 to 2.500 | at least 1.45        |
 | filter, ns   |         | not measured |                |                | at most 1.45         |
 | resident, MB | 130     | 130          |                |                | at most 100, missed  |";
         assert_eq!(table.to_string(), expected);

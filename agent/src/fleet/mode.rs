@@ -217,6 +217,7 @@ impl Policy {
             }
         };
         let right = "the verbs create and patch on configmaps there";
-        answer(&format!("write ConfigMap {}", self.name), right, write).await.map(drop)
+        let written = answer(&format!("write ConfigMap {}", self.name), right, write).await;
+        written.context("see `kubectl epguard mode`, for it may have been written").map(drop)
     }
 }

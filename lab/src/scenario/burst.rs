@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use epguard_common::{Outcome, Reason};
 
 use super::counters::Counters;
@@ -27,6 +27,10 @@ pub(super) fn play<'a>(
     earlier: &[Played<'a>],
     presenter: &mut dyn Presenter,
 ) -> Result<Played<'a>> {
+    for group in &burst.groups {
+        let is_whole = group.denied.is_some() == group.hit.is_some();
+        ensure!(is_whole, "calls to {} have `denied` and `hit`, or none of them", group.means);
+    }
     let server = |group: &Group| stage.cluster.servers.get(&group.means);
     let requests = |group: &Group| server(group).map_or(0, Server::requests);
     let before = stage.counters()?;

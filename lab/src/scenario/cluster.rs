@@ -147,6 +147,7 @@ impl Cluster {
     /// Sets exactly these backends for these Services; the others keep theirs.
     pub fn set_proxy(&mut self, backends: &BTreeMap<String, Vec<String>>) -> Result<()> {
         backends.keys().try_for_each(|service| self.names.service(service).map(drop))?;
+        backends.values().flatten().try_for_each(|alias| self.names.pod(alias).map(drop))?;
         let mut rules = self.wanted_rules();
         for rule in &mut rules {
             let service = rule.service();

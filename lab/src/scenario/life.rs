@@ -45,6 +45,7 @@ impl Cluster {
                 self.edit(alias, |pod, now, _| exit(pod, now, 0))
             }
             PodEvent::SandboxDown => {
+                self.names.pod(alias)?;
                 self.detach(alias)?;
                 self.servers.remove(alias);
                 Ok(())

@@ -31,6 +31,10 @@ pub fn parse(text: &str, file: &str) -> Result<Scenario> {
     let variants = [runs.family.len(), runs.caller.len(), runs.cni.len(), runs.overlay.len()];
     ensure!(!variants.contains(&0), "{file}: `runs` has an empty list, so that the story would never run");
     ensure!(!scenario.steps.is_empty(), "{file}: the story has no steps");
+    ensure!(
+        scenario.neighbour.is_some() || runs.place.is_empty(),
+        "{file}: `runs` varies a neighbour, and the story has no `neighbour`"
+    );
     let reserved = RESERVED.iter().find(|word| scenario.pods.contains_key(**word));
     ensure!(reserved.is_none(), "{file}: no pod can have one of these names: {}", RESERVED.join(", "));
     Ok(scenario)

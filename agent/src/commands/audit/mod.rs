@@ -104,8 +104,10 @@ impl Report {
     /// For people: a summary, then one row per finding.
     #[must_use]
     pub fn text(&self) -> String {
+        let unknown = self.count(State::Unknown);
         let stale = match self.count(State::Stale) {
-            0 => "nothing is stale".to_owned(),
+            0 if unknown == 0 => "nothing is stale".to_owned(),
+            0 => format!("{} in a state of another version", count(unknown, "flow")),
             flows => format!("stale: {}", count(flows, "flow")),
         };
         let ending = match self.count(State::AllowedToEnd) {

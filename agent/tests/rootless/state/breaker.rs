@@ -203,7 +203,8 @@ fn denials_of_an_earlier_agent_are_not_pending_after_the_first_list() {
     let found = world.state.tables().clone();
     world.state = State::new(settings());
     world.state.restore(found);
-    world.list_all_but_pods();
+    world.list_namespaces_and_nodes();
+    world.tell(Fact::Service(Change::Reset(vec![web()])));
     world.list_slices(&[(X, Some(a.uid))]);
     world.list(&[dead(&a)]);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));

@@ -32,7 +32,7 @@ fn restarted_after(
         World { state: State::with_numbers(settings(), Numbers::after(last)), now: Duration::from_secs(1) };
     world.state.restore(tables.clone());
     world.tell(Fact::Presence(Presence::Held(vec![])));
-    world.list_all_but_pods();
+    world.list_namespaces_and_nodes();
     world.tell(Fact::Service(Change::Reset(services)));
     world.tell(Fact::Slice(Change::Reset(slices)));
     assert_eq!(world.reasons(), [], "nothing is proven before everything is listed");

@@ -41,12 +41,16 @@ impl World {
 
     /// The Service, no endpoints, both nodes.
     pub fn list_all_but_pods(&mut self) {
+        self.list_namespaces_and_nodes();
+        self.tell(Fact::Service(Change::Reset(vec![web()])));
+        self.tell(Fact::Slice(Change::Reset(vec![])));
+    }
+
+    pub fn list_namespaces_and_nodes(&mut self) {
         let namespaces = ["shop", "other"].map(|name| namespace(name, Mode::Enforce));
         let nodes = [("node-a", 1), ("node-b", 2)].map(|(name, number)| node(name, number));
         self.tell(Fact::Namespace(Change::Reset(namespaces.into())));
         self.tell(Fact::Node(Change::Reset(nodes.into())));
-        self.tell(Fact::Service(Change::Reset(vec![web()])));
-        self.tell(Fact::Slice(Change::Reset(vec![])));
     }
 
     pub fn tell(&mut self, fact: Fact) {

@@ -12,7 +12,7 @@ const REST: Duration = Duration::from_mins(1);
 /// (`--event-ttl`).
 const MEMORY: Duration = Duration::from_hours(1);
 
-/// How many Events are followed. Beyond it, the one that occurred longest ago is forgotten.
+/// How many Events are followed. Beyond it, the one that occurred longest ago is forgotten, if it can be one that was written.
 const MOST: usize = 1024;
 
 /// The Events of the last hour, by their object and what they say.
@@ -50,7 +50,8 @@ impl Series {
     pub fn count(&mut self, now: Duration, about: Subject, topic: &str, text: &Text, times: u64) {
         let key = (about.clone(), topic.to_owned());
         if self.courses.len() >= MOST && !self.courses.contains_key(&key) {
-            let oldest = self.courses.iter().min_by_key(|(_, (_, course))| course.last);
+            let forgettable = |course: &Course| (course.written.is_none(), course.last);
+            let oldest = self.courses.iter().min_by_key(|(_, (_, course))| forgettable(course));
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.and_then(|oldest| self.courses.remove(&oldest));
         }
