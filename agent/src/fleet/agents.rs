@@ -136,7 +136,7 @@ impl Fleet {
 /// Waits for the answer to a request: `what` it does, and the `right` that it needs. Errors: the cause and the remedy, in one line.
 pub async fn answer<T>(what: &str, right: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T> {
     let answer = timeout(PATIENCE, request).await.map_err(|_| {
-        anyhow!("{what}: the API server does not answer; see whether the kubeconfig's server is right")
+        anyhow!("{what}: no answer, so it may have been done; see whether the kubeconfig's server is right")
     })?;
     answer.map_err(|error| anyhow!(refused(what, right, error)))
 }
