@@ -222,7 +222,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// The counts of denials, as of [`DenialCounts::take_readings`]. Errors: `DENIAL_COUNTS` cannot be read.
+    /// The counts of denials, as of `DenialCounts::take_readings`. Errors: `DENIAL_COUNTS` cannot be read.
     pub fn take_readings(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<Vec<Reading>> {
         self.counts.take_readings(&self.installed, wanted)
     }
