@@ -4,7 +4,7 @@
 //! empty is of no use. The array is full, and has pages of its own.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::iter::{self, Peekable};
 
 /// The array is built anew once the tree has more than this part of its entries.
@@ -187,6 +187,20 @@ impl<K: Ord, V> SortedMap<K, V> {
         all.extend(changes.filter_map(|(key, value)| Some((key, value?))));
         self.array = all;
         self.gone = 0;
+    }
+}
+
+impl<K: Ord + Copy> SortedMap<K, ()> {
+    /// Takes the first keys, at most so many.
+    pub fn take_first(&mut self, most: usize) -> BTreeSet<K> {
+        if self.len() <= most {
+            return std::mem::take(self).keys().copied().collect();
+        }
+        let taken: BTreeSet<K> = self.keys().take(most).copied().collect();
+        for key in &taken {
+            self.remove(key);
+        }
+        taken
     }
 }
 

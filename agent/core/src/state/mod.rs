@@ -165,7 +165,7 @@ impl State {
     /// all among them; new ones as far as there is room for so many.
     pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
         let mut keys = std::mem::take(&mut self.changed_owners);
-        keys.extend(touched::take(&mut self.new_owners, most.saturating_sub(keys.len())));
+        keys.extend(self.new_owners.take_first(most.saturating_sub(keys.len())));
         (self.owners.all(), keys)
     }
 

@@ -34,18 +34,6 @@ impl Touched {
         self.is_mass |= of_list || self.ips.len() > mass;
         let is_mass = self.is_mass;
         self.is_mass &= self.ips.len() > most;
-        (take(&mut self.ips, most), is_mass)
+        (self.ips.take_first(most), is_mass)
     }
-}
-
-/// Takes the first keys, at most so many.
-pub(super) fn take<T: Ord + Copy>(keys: &mut SortedMap<T, ()>, most: usize) -> BTreeSet<T> {
-    if keys.len() <= most {
-        return std::mem::take(keys).keys().copied().collect();
-    }
-    let taken: BTreeSet<T> = keys.keys().take(most).copied().collect();
-    for key in &taken {
-        keys.remove(key);
-    }
-    taken
 }
