@@ -141,6 +141,19 @@ async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_nam
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another() {
+    let world = World::new("mode-rollout");
+    let mut pod = super::world::pod("worker-1");
+    pod["spec"]["containers"][0]["args"][3] = "--fleet-config=team/other".into();
+    world.store.apply(pod).unwrap();
+    world.store.apply(map(&json!({"mode": "enforce"}))).unwrap();
+    world.server.execs().answer(|exec| condition(status(node_of(exec))));
+    let output = world.run(&["mode", "off", "--yes"]).await;
+    assert!(output.starts_with("exit code 0\n"), "{output}");
+    assert_eq!(data(&world), json!({"mode": "off"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_config_map_that_changes_meanwhile_is_not_overwritten() {
     let world = World::new("mode-conflict");
     world.store.apply(map(&json!({"mode": "observe"}))).unwrap();
