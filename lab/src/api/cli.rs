@@ -4,8 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result};
 
 use super::{ApiServer, Store, yaml};
 
@@ -21,9 +20,6 @@ pub struct Args {
     /// YAML or JSON files of any size, whose objects, lists too, exist from the start, status included.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub load: Vec<PathBuf>,
-    /// File with a `ClusterRole`, `Role`s or both: clients have these rights and no others; without it all rights.
-    #[arg(long, value_name = "FILE")]
-    pub role: Option<PathBuf>,
 }
 
 /// Runs the server until SIGINT.
@@ -35,11 +31,6 @@ pub async fn run(args: &Args) -> Result<()> {
     let listener = std::net::TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}: choose another address with --listen", args.listen))?;
     let server = ApiServer::start(listener, store)?;
-    if let Some(file) = &args.role {
-        for role in roles(file)? {
-            server.access().bind(&role)?;
-        }
-    }
     match &args.kubeconfig {
         None => print!("{}", server.kubeconfig()),
         Some(file) => {
@@ -53,23 +44,13 @@ pub async fn run(args: &Args) -> Result<()> {
 
 /// Creates the objects of a file. An error names the first one that is refused.
 fn load(store: &Store, file: &Path) -> Result<()> {
-    for (index, object) in objects(file)?.into_iter().enumerate() {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let objects = yaml::objects(&text);
+    let objects = objects.with_context(|| format!("{} is no YAML or JSON of objects", file.display()))?;
+    for (index, object) in objects.into_iter().enumerate() {
         store.apply(object).with_context(|| format!("{}, object {}", file.display(), index + 1))?;
     }
     Ok(())
-}
-
-/// The roles of a file.
-fn roles(file: &Path) -> Result<Vec<Value>> {
-    let mut roles = objects(file)?;
-    roles.retain(|object| ["ClusterRole", "Role"].iter().any(|kind| object["kind"] == *kind));
-    ensure!(!roles.is_empty(), "{} contains no ClusterRole or Role", file.display());
-    Ok(roles)
-}
-
-fn objects(file: &Path) -> Result<Vec<Value>> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    yaml::objects(&text).with_context(|| format!("{} is no YAML or JSON of objects", file.display()))
 }
 
 #[cfg(test)]

@@ -35,10 +35,6 @@ struct Traits {
     short_names: &'static [&'static str],
     api_version: &'static str,
     namespaced: bool,
-    /// `/status` is a subresource: the main resource then ignores `status`, as the real server does.
-    status: bool,
-    /// Kubernetes 1.36 keeps `metadata.generation`.
-    generation: bool,
 }
 
 const DISCOVERY: &str = "discovery.k8s.io/v1";
@@ -51,23 +47,23 @@ impl Kind {
 
     #[rustfmt::skip]
     fn traits(self) -> Traits {
-        let (plural, short_names, api_version, namespaced, status, generation): (_, &[_], _, _, _, _) = match self {
-            Kind::Pod => ("pods", &["po"], "v1", true, true, true),
-            Kind::Service => ("services", &["svc"], "v1", true, true, false),
-            Kind::Node => ("nodes", &["no"], "v1", false, true, false),
-            Kind::Namespace => ("namespaces", &["ns"], "v1", false, true, false),
-            Kind::ConfigMap => ("configmaps", &["cm"], "v1", true, false, false),
-            Kind::Event => ("events", &["ev"], "v1", true, false, false),
-            Kind::ServiceAccount => ("serviceaccounts", &["sa"], "v1", true, false, false),
-            Kind::EndpointSlice => ("endpointslices", &[], DISCOVERY, true, false, true),
-            Kind::DaemonSet => ("daemonsets", &["ds"], APPS, true, true, true),
-            Kind::ControllerRevision => ("controllerrevisions", &[], APPS, true, false, false),
-            Kind::Role => ("roles", &[], RBAC, true, false, false),
-            Kind::RoleBinding => ("rolebindings", &[], RBAC, true, false, false),
-            Kind::ClusterRole => ("clusterroles", &[], RBAC, false, false, false),
-            Kind::ClusterRoleBinding => ("clusterrolebindings", &[], RBAC, false, false, false),
+        let (plural, short_names, api_version, namespaced): (_, &[_], _, _) = match self {
+            Kind::Pod => ("pods", &["po"], "v1", true),
+            Kind::Service => ("services", &["svc"], "v1", true),
+            Kind::Node => ("nodes", &["no"], "v1", false),
+            Kind::Namespace => ("namespaces", &["ns"], "v1", false),
+            Kind::ConfigMap => ("configmaps", &["cm"], "v1", true),
+            Kind::Event => ("events", &["ev"], "v1", true),
+            Kind::ServiceAccount => ("serviceaccounts", &["sa"], "v1", true),
+            Kind::EndpointSlice => ("endpointslices", &[], DISCOVERY, true),
+            Kind::DaemonSet => ("daemonsets", &["ds"], APPS, true),
+            Kind::ControllerRevision => ("controllerrevisions", &[], APPS, true),
+            Kind::Role => ("roles", &[], RBAC, true),
+            Kind::RoleBinding => ("rolebindings", &[], RBAC, true),
+            Kind::ClusterRole => ("clusterroles", &[], RBAC, false),
+            Kind::ClusterRoleBinding => ("clusterrolebindings", &[], RBAC, false),
         };
-        Traits { plural, short_names, api_version, namespaced, status, generation }
+        Traits { plural, short_names, api_version, namespaced }
     }
 
     /// The `kind` field of an object.
@@ -108,14 +104,6 @@ impl Kind {
     /// The error for an object without a name.
     pub(super) fn unnamed(self) -> ApiError {
         ApiError::invalid(format!("{self}: metadata.name: Required value: name or generateName is required"))
-    }
-
-    pub(super) fn has_status(self) -> bool {
-        self.traits().status
-    }
-
-    pub(super) fn has_generation(self) -> bool {
-        self.traits().generation
     }
 
     pub(super) fn by_plural(group: &str, plural: &str) -> Option<Self> {

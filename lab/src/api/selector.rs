@@ -45,11 +45,6 @@ impl Selector {
         self.namespace.as_deref()
     }
 
-    /// True without conditions on labels or fields.
-    pub(crate) fn takes_all(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
-    }
-
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         self.namespace().is_none_or(|namespace| object.namespace() == namespace)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 use anyhow::Result;
+use epguard_common::Uid;
 use serde_json::Value;
-use uuid::Uuid;
 
 use super::screen::{Screen, WIDTH};
 use crate::api::Kind;
@@ -90,7 +90,7 @@ fn wrapped(label: &str, words: &str) -> String {
 }
 
 fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
-    let text = Uuid::from_bytes(octets).to_string();
+    let text = Uid { octets }.to_string();
     match names.get(&text) {
         _ if octets == [0; 16] => "none".into(),
         Some(name) => format!("{}…({name})", &text[..8]),

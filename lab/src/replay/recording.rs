@@ -2,7 +2,7 @@
 
 use super::stream::{ApiEvent, Change, Kind, Object, Stream, WATCHED};
 use crate::object;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,8 +19,6 @@ pub struct Recording {
     pub name: String,
     /// Ordered by time; at the same instant nodes come before Services, Pods and slices.
     pub instants: Vec<(Duration, What)>,
-    /// `lives.json`: one entry per address life.
-    pub lives: Vec<Value>,
 }
 
 /// An event at an instant.
@@ -33,7 +31,7 @@ pub enum What {
 }
 
 impl Recording {
-    /// Reads a folder; its format is in `lab/traces/README.md`. `nodes.jsonl`, `node.jsonl` and `lives.json` may be absent.
+    /// Reads a folder; its format is in `lab/traces/README.md`. `nodes.jsonl` and `node.jsonl` may be absent.
     /// An error names the file and the line that isn't what the recorder writes.
     pub fn read(dir: &Path) -> Result<Self> {
         let mut instants = Vec::new();
@@ -62,13 +60,12 @@ impl Recording {
             .canonicalize()?
             .file_name()
             .map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into());
-        let lives = lives(&dir.join("lives.json"))?;
-        Ok(Self { name, instants, lives })
+        Ok(Self { name, instants })
     }
 
     /// Whether the recording has events on the node, which show the holders of addresses.
     pub fn has_truth(&self) -> bool {
-        !self.lives.is_empty() || self.instants.iter().any(|(_, what)| matches!(what, What::Node(_)))
+        self.instants.iter().any(|(_, what)| matches!(what, What::Node(_)))
     }
 
     /// The name of one of the nodes, for an agent, which needs one.
@@ -122,17 +119,6 @@ fn time(line: &Value) -> Result<Duration> {
     let millis = line["t_ms"].as_f64().context("a line without the number \"t_ms\"")?;
     Duration::try_from_secs_f64(millis / 1000.0)
         .with_context(|| format!("t_ms {millis} is no time since the recording began"))
-}
-
-fn lives(path: &Path) -> Result<Vec<Value>> {
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let lives: Value =
-        serde_json::from_str(&text).with_context(|| format!("{}: not JSON", path.display()))?;
-    ensure!(lives.is_array(), "{}: not a list of address lives", path.display());
-    Ok(object::each(&lives).cloned().collect())
 }
 
 #[cfg(test)]

@@ -60,12 +60,6 @@ impl Truth {
                 truth.take(*at, line);
             }
         }
-        if truth.leases.is_empty() {
-            truth.leases = recording.lives.iter().filter_map(Lease::of_life).collect();
-        }
-        for life in &recording.lives {
-            truth.name_sandbox(&life["sandbox"], life["pod"].as_str(), &life["uid"]);
-        }
         truth
     }
 
@@ -201,15 +195,5 @@ impl Truth {
 impl Lease {
     fn new(node: &str, ip: IpAddr, from: Duration) -> Self {
         Self { node: node.into(), ip, from, to: None, sandbox: None, link: None, managed: false }
-    }
-
-    fn of_life(life: &Value) -> Option<Self> {
-        let time = |key: &str| Duration::try_from_secs_f64(life[key].as_f64()? / 1000.0).ok();
-        let ends = time("free").into_iter().chain(time("link_del"));
-        Some(Self {
-            to: ends.min(),
-            sandbox: non_empty(&life["sandbox"]).map(str::to_owned),
-            ..Self::new("", life["ip"].as_str()?.parse().ok()?, time("alloc").or(time("route"))?)
-        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use epguard_common::Addr;
+use epguard_common::{Addr, Uid};
 use serde_json::Value;
 
 use super::bpftool;
@@ -45,10 +45,8 @@ fn matches(expected: &Value, seen: &Value) -> bool {
 }
 
 fn spelled(text: &str) -> Option<[u8; 16]> {
-    if let Ok(ip) = text.parse::<IpAddr>() {
-        return Some(Addr::from(ip).octets);
-    }
-    Some(uuid::Uuid::parse_str(text).ok()?.into_bytes())
+    let ip = text.parse::<IpAddr>().ok().map(|ip| Addr::from(ip).octets);
+    ip.or_else(|| Some(Uid::parse(text)?.octets))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The Markdown pages of the repository: their links work.
 //!
-//! The tests in `command_tests` check that the commands in the pages exist.
+//! The tests in `names` check that the commands in the pages exist.
 
-#[cfg(test)]
-mod command_tests;
 mod links;
 mod markdown;
+#[cfg(test)]
+mod names;
 
 use anyhow::Result;
 

@@ -74,21 +74,14 @@ fn field_validation(version: &str) -> Value {
 }
 
 fn resources(version: &str) -> Value {
-    let mut resources = Vec::new();
-    for kind in Kind::ALL.iter().filter(|kind| kind.api_version() == version) {
-        let mut resource = json!({
+    let kinds = Kind::ALL.iter().filter(|kind| kind.api_version() == version);
+    let resources = kinds.map(|kind| {
+        json!({
             "name": kind.plural(), "singularName": kind.name().to_lowercase(), "kind": kind.name(),
             "namespaced": kind.namespaced(), "shortNames": kind.short_names(),
             "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
-        });
-        resources.push(resource.clone());
-        if kind.has_status() {
-            resource["name"] = format!("{}/status", kind.plural()).into();
-            resource["singularName"] = "".into();
-            resource["shortNames"] = json!([]);
-            resource["verbs"] = json!(["get", "patch", "update"]);
-            resources.push(resource);
-        }
-    }
+        })
+    });
+    let resources: Vec<Value> = resources.collect();
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources})
 }

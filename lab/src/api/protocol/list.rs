@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::Response;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
@@ -43,10 +41,7 @@ impl Api {
         }
         let mut meta = json!({"resourceVersion": page.rv.to_string()});
         if let Some(last) = page.more_after {
-            meta["continue"] = write_token(page.rv, &last).into();
-            if let Some(remaining) = page.remaining {
-                meta["remainingItemCount"] = remaining.into();
-            }
+            meta["continue"] = format!("{}:{last}", page.rv).into();
         }
         let head = json!({"kind": format!("{kind}List"), "apiVersion": kind.api_version(), "metadata": meta});
         Ok(reply::parts(list(&head, &page.items)))
@@ -78,14 +73,11 @@ impl Call {
     }
 }
 
-fn write_token(rv: u64, last: &str) -> String {
-    URL_SAFE_NO_PAD.encode(json!({"rv": rv, "start": last}).to_string())
-}
-
+/// The resourceVersion and the last key of the page before.
 fn read_token(token: &str) -> Result<(u64, String), ApiError> {
     let read = || {
-        let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-        Some((token["rv"].as_u64()?, token["start"].as_str()?.to_owned()))
+        let (rv, last) = token.split_once(':')?;
+        Some((rv.parse().ok()?, last.to_owned()))
     };
     read().ok_or_else(|| ApiError::bad_request("continue key is not valid"))
 }

@@ -4,9 +4,8 @@ mod discovery;
 mod event;
 mod exec;
 mod list;
-mod query;
 mod reply;
-mod route;
+mod request;
 mod watch;
 mod write;
 
@@ -22,9 +21,9 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::{Access, ApiError, Audit, Execs, Faults, Kind, Logs, ObjectRef, Request as Logged, Store};
-use query::Query;
 use reply::Body;
-pub(super) use route::Route;
+use request::Query;
+pub(super) use request::Route;
 
 /// The API of one server.
 #[derive(Debug)]

@@ -4,15 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Result;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::ByteString;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use serde_json::json;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use uuid::Uuid;
+
+use crate::api::store::random_uid;
 
 /// A name in every server certificate, so that clients may use any address.
 const SERVER_NAME: &str = "kubernetes.default.svc";
@@ -20,7 +20,8 @@ const SERVER_NAME: &str = "kubernetes.default.svc";
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) token: String,
-    ca_pem: String,
+    /// The authority's certificate, PEM.
+    pub(super) ca_pem: String,
 }
 
 impl Identity {
@@ -34,14 +35,14 @@ impl Identity {
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let token = Uuid::new_v4().to_string();
+        let token = random_uid();
         Ok((Self { token, ca_pem }, TlsAcceptor::from(Arc::new(config))))
     }
 
     pub(super) fn kubeconfig(&self, server: SocketAddr) -> String {
         let cluster = json!({
             "server": format!("https://{server}"),
-            "certificate-authority-data": STANDARD.encode(&self.ca_pem),
+            "certificate-authority-data": ByteString(self.ca_pem.clone().into_bytes()),
             "tls-server-name": SERVER_NAME,
         });
         let config = json!({

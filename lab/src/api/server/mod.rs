@@ -66,6 +66,11 @@ impl ApiServer {
         self.identity.kubeconfig(SocketAddr::new(ip, self.address.port()))
     }
 
+    /// The certificate of the server's authority, PEM.
+    pub fn authority(&self) -> &str {
+        &self.identity.ca_pem
+    }
+
     /// Changes the faults: `server.faults(|f| f.outage = true)`.
     pub fn faults(&self, change: impl FnOnce(&mut Faults)) {
         self.faults.send_modify(change);

@@ -1,12 +1,10 @@
 //! The objects, their history and the one increasing resourceVersion. Cheap to clone; every clone sees the same objects.
 
 mod collection;
-mod deletion;
-mod list;
-mod managed_fields;
 mod write;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,22 +13,21 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::object::Object;
+use super::selector::Selector;
 use super::{ApiError, Kind, ObjectRef};
 pub(crate) use collection::Change;
 use collection::Collection;
-pub(crate) use list::Batch;
-pub(crate) use managed_fields::Writer;
+pub(crate) use write::random_uid;
 
 /// resourceVersion of an empty store.
 const FIRST_REVISION: u64 = 300;
 /// Changes kept per kind; watches and lists from before them are expired (410).
 const KEPT_CHANGES: usize = 20_000;
 
-/// A handle on the cluster's objects that writes as one field manager.
+/// A handle on the cluster's objects. It records no field managers: who needs `managedFields` sends them.
 #[derive(Clone, Debug)]
 pub struct Store {
     shared: Arc<Shared>,
-    writer: Writer,
 }
 
 #[derive(Debug)]
@@ -43,6 +40,24 @@ struct Shared {
 struct State {
     collections: BTreeMap<Kind, Collection>,
     revision: u64,
+}
+
+/// One page of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// resourceVersion of the snapshot.
+    pub(crate) rv: u64,
+    pub(crate) items: Vec<Arc<Object>>,
+    /// Key of the last item if more follow.
+    pub(crate) more_after: Option<String>,
+}
+
+/// Changes that a watch has not sent yet.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) changes: Vec<Arc<Change>>,
+    /// The resourceVersion they reach, from which the watch goes on.
+    pub(crate) rv: u64,
 }
 
 impl Default for Store {
@@ -58,12 +73,7 @@ impl Store {
         let collections = Kind::ALL.iter().map(collection).collect();
         let state = Mutex::new(State { collections, revision: FIRST_REVISION });
         let shared = Arc::new(Shared { state, changed: watch::Sender::new(0) });
-        Self { shared, writer: Writer { manager: "epguard-lab".into(), status: false } }
-    }
-
-    /// A handle on the same objects that writes as another field manager.
-    pub(crate) fn writing(&self, writer: Writer) -> Self {
-        Self { shared: Arc::clone(&self.shared), writer }
+        Self { shared }
     }
 
     /// Reads one object as JSON.
@@ -79,6 +89,57 @@ impl Store {
     /// Reads every object of a kind, ordered by namespace and name.
     pub fn list(&self, kind: Kind) -> Vec<Value> {
         self.lock().of(kind).map_or_else(Vec::new, |c| c.objects().values().map(|o| o.value()).collect())
+    }
+
+    /// Objects after key `after`, in the current state or as of resourceVersion `at`; expired if the history is too short.
+    pub(crate) fn page(
+        &self,
+        kind: Kind,
+        selector: &Selector,
+        at: Option<u64>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, ApiError> {
+        let state = self.lock();
+        let collection = state.of(kind).ok_or_else(|| ApiError::not_found(kind))?;
+        let rv = at.unwrap_or(state.revision);
+        if rv > state.revision {
+            return Err(ApiError::too_large(rv, state.revision));
+        }
+        let objects = collection.at(rv)?;
+        // A namespace's objects stand together.
+        let prefix = selector.namespace().map(|namespace| format!("{namespace}/"));
+        let prefix = prefix.as_deref().unwrap_or_default();
+        let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
+        let mut matching = objects
+            .range(start)
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .filter(|(_, o)| selector.matches(o));
+        let page: Vec<_> = matching.by_ref().take(limit).collect();
+        let more = matching.next().is_some();
+        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).to_owned());
+        let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
+        Ok(Page { rv, items, more_after })
+    }
+
+    /// Changes after a resourceVersion for a new stream; expired if the history does not reach back so far.
+    pub(crate) fn changes_after(&self, kind: Kind, rv: u64) -> Result<Batch, ApiError> {
+        self.batch(kind, |collection| collection.after(rv))
+    }
+
+    /// Changes after a resourceVersion for an open stream; expired if they are no longer kept.
+    pub(crate) fn changes_since(&self, kind: Kind, rv: u64) -> Result<Batch, ApiError> {
+        self.batch(kind, |collection| collection.since(rv))
+    }
+
+    fn batch(
+        &self,
+        kind: Kind,
+        read: impl FnOnce(&Collection) -> Result<Vec<Arc<Change>>, ApiError>,
+    ) -> Result<Batch, ApiError> {
+        let state = self.lock();
+        let collection = state.of(kind).ok_or_else(|| ApiError::not_found(kind))?;
+        Ok(Batch { changes: read(collection)?, rv: state.revision })
     }
 
     /// resourceVersion of the last change of a kind.

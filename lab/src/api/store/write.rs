@@ -1,17 +1,18 @@
-//! Creates and updates, with the metadata that the server itself writes.
+//! Creates, updates and deletes, with the metadata that the server itself writes. Pods have a grace
+//! (k8s.io/apiserver registry/rest/delete.go).
 
-use jiff::Timestamp;
+use epguard_common::Uid;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
-use super::{Store, managed_fields};
+use super::Store;
 use crate::api::patch::Format;
 use crate::api::{ApiError, Kind, ObjectRef};
 
 impl Store {
     /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null removes), status included.
     ///
-    /// A given uid, creationTimestamp, deletionTimestamp or managedFields is kept; a given resourceVersion is not.
+    /// A given uid, creationTimestamp or deletionTimestamp is kept; a given resourceVersion is not.
     /// Errors: no kind or name, or another uid than the stored object's (remove that first).
     pub fn apply(&self, mut object: Value) -> Result<Value, ApiError> {
         let target = ObjectRef::of(&object)?;
@@ -58,25 +59,60 @@ impl Store {
             check_preconditions(target, old, &new)?;
         }
         stamp(target, old, &mut new)?;
-        managed_fields::stamp(old, &mut new, &self.writer, &timestamp(Timestamp::now()));
         if old == Some(&new) {
             return Ok(new);
         }
-        stamp_generation(target, old, &mut new)?;
+        stamp_generation(old, &mut new)?;
         let stored = state.commit(target, new, false);
         drop(state);
         self.notify();
         Ok(stored)
     }
+
+    /// Deletes as a user would. A bound Pod that has not finished gets its grace (seconds; none: the Pod's own) and is
+    /// removed when deleted again with grace 0; all others go at once. Returns the last state.
+    pub fn delete(&self, target: &ObjectRef, grace: Option<u32>) -> Result<Value, ApiError> {
+        let mut state = self.lock();
+        let mut object = state.get(target).ok_or_else(|| target.missing())?.value();
+        let mut over = true;
+        if target.kind == Kind::Pod {
+            let grace = grace_period(&object, grace);
+            if mark(&mut object, grace)? {
+                object = state.commit(target, object, false);
+            }
+            over = object["metadata"]["deletionGracePeriodSeconds"] == 0;
+        }
+        if over {
+            object = state.commit(target, object, true);
+        }
+        drop(state);
+        self.notify();
+        Ok(object)
+    }
+
+    /// Removes an object in one DELETED, without regard to grace. Returns its last state.
+    pub fn remove(&self, target: &ObjectRef) -> Result<Value, ApiError> {
+        let mut state = self.lock();
+        let object = state.get(target).ok_or_else(|| target.missing())?.value();
+        let gone = state.commit(target, object, true);
+        drop(state);
+        self.notify();
+        Ok(gone)
+    }
+}
+
+/// A random UID.
+pub(crate) fn random_uid() -> String {
+    Uid { octets: fastrand::u128(..).to_ne_bytes() }.to_string()
 }
 
 /// A time as Kubernetes writes it: RFC 3339 in seconds.
-pub(super) fn timestamp(at: Timestamp) -> String {
+fn timestamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The metadata of an object, made if it is missing.
-pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
+fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
     let object =
         object.as_object_mut().ok_or_else(|| ApiError::bad_request("an object must be a JSON object"))?;
     let meta = object.entry("metadata").or_insert_with(|| json!({}));
@@ -114,18 +150,15 @@ fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(),
             meta.extend(old["metadata"].get(field).map(|value| (field.to_owned(), value.clone())));
         }
     }
-    meta.entry("uid").or_insert_with(|| Uuid::new_v4().to_string().into());
+    meta.entry("uid").or_insert_with(|| random_uid().into());
     meta.entry("creationTimestamp").or_insert_with(|| timestamp(Timestamp::now()).into());
     new["kind"] = target.kind.name().into();
     new["apiVersion"] = target.kind.api_version().into();
     Ok(())
 }
 
-/// `metadata.generation` counts changes outside metadata and status.
-fn stamp_generation(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
-    if !target.kind.has_generation() {
-        return Ok(());
-    }
+/// `metadata.generation` counts changes outside metadata and status; here of every kind.
+fn stamp_generation(old: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
     let desired = |object: &Value| {
         let mut object = object.clone();
         object.as_object_mut().map(|o| (o.remove("metadata"), o.remove("status")));
@@ -143,4 +176,35 @@ fn stamp_generation(target: &ObjectRef, old: Option<&Value>, new: &mut Value) ->
         meta.insert("generation".into(), generation.into());
     }
     Ok(())
+}
+
+/// Sets or shortens a Pod's deletionTimestamp. False if nothing changes.
+fn mark(pod: &mut Value, grace: i64) -> Result<bool, ApiError> {
+    let meta = metadata(pod)?;
+    let marked = meta.get("deletionTimestamp").and_then(Value::as_str);
+    let marked = marked.and_then(|at| at.parse::<Timestamp>().ok());
+    let had = meta.get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let due = match (marked, had) {
+        (Some(at), Some(had)) if grace < had => at.saturating_add(SignedDuration::from_secs(grace - had)),
+        (Some(_), _) => return Ok(false),
+        (None, _) => Timestamp::now().saturating_add(SignedDuration::from_secs(grace)),
+    };
+    let due = due.map_err(|error| ApiError::bad_request(error.to_string()))?;
+    meta.insert("deletionTimestamp".into(), timestamp(due).into());
+    meta.insert("deletionGracePeriodSeconds".into(), grace.into());
+    if let (None, Some(generation)) = (marked, meta.get("generation").and_then(Value::as_i64)) {
+        meta.insert("generation".into(), generation.saturating_add(1).into());
+    }
+    Ok(true)
+}
+
+/// pkg/registry/core/pod/strategy.go: no grace for Pods that are unbound or have finished.
+fn grace_period(pod: &Value, asked: Option<u32>) -> i64 {
+    let bound = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+    let finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if !bound || finished {
+        return 0;
+    }
+    let own = || pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+    asked.map_or_else(own, i64::from)
 }

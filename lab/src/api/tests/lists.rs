@@ -18,7 +18,6 @@ async fn pages_show_one_snapshot_despite_changes_in_between() {
     let lab = three_pods().await;
     let (_, first) = lab.get(&format!("{PODS}?limit=2")).await;
     assert_eq!(names(&first), ["a", "b"]);
-    assert_eq!(first["metadata"]["remainingItemCount"], 1);
     lab.store.remove(&ObjectRef::pod("ns", "c")).unwrap();
     lab.store.apply(pod("d")).unwrap();
     let token = first["metadata"]["continue"].as_str().unwrap();

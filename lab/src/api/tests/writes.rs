@@ -9,10 +9,10 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 #[tokio::test]
-async fn a_created_pod_is_stamped_and_pending() {
+async fn a_created_pod_is_stamped() {
     let lab = Lab::start().await;
     let (code, created) = lab.call("POST", PODS, "application/json", &pod("a")).await;
-    assert_eq!((code, &created["status"]), (201, &json!({"phase": "Pending"})));
+    assert_eq!((code, &created["status"]), (201, &pod("a")["status"]));
     let meta = &created["metadata"];
     assert_eq!(meta["resourceVersion"], "301");
     assert_eq!(meta["generation"], 1);
@@ -20,17 +20,6 @@ async fn a_created_pod_is_stamped_and_pending() {
     assert_eq!(lab.get(POD).await, (200, created));
     let (code, status) = lab.call("POST", PODS, "application/json", &pod("a")).await;
     assert_eq!((code, &status["reason"]), (409, &json!("AlreadyExists")));
-}
-
-#[tokio::test]
-async fn generated_names_differ() {
-    let lab = Lab::start().await;
-    let object = json!({"metadata": {"generateName": "web-"}, "absurd": [{"ip": "banana"}, 1, null]});
-    let (_, first) = lab.call("POST", PODS, "application/json", &object).await;
-    let (_, second) = lab.call("POST", PODS, "application/json", &object).await;
-    assert!(first["metadata"]["name"].as_str().unwrap().starts_with("web-"));
-    assert_ne!(first["metadata"]["name"], second["metadata"]["name"]);
-    assert_eq!(first["absurd"], object["absurd"]);
 }
 
 #[tokio::test]
@@ -49,40 +38,6 @@ async fn an_update_from_an_old_version_conflicts() {
     let (code, stored) = lab.call("PUT", POD, "application/json", &changed).await;
     assert_eq!((code, &stored["metadata"]["labels"]["x"]), (200, &json!("2")));
     assert_eq!(lab.call("PUT", "/api/v1/namespaces/ns/pods/b", "application/json", &json!({})).await.0, 404);
-}
-
-#[tokio::test]
-async fn the_status_is_written_through_its_subresource_only() {
-    let lab = Lab::start().await;
-    lab.store.apply(pod("a")).unwrap();
-    let patch = json!({"status": {"phase": "Failed"}, "spec": {"nodeName": "node-b"}});
-    let (_, main) = lab.call("PATCH", POD, MERGE, &patch).await;
-    assert_eq!((&main["status"]["phase"], &main["spec"]["nodeName"]), (&json!("Running"), &json!("node-b")));
-    assert_eq!(main["metadata"]["generation"], 2);
-    let patch = json!({"status": {"phase": "Failed"}, "spec": {"nodeName": "node-c"}});
-    let (_, status) =
-        lab.call("PATCH", &format!("{POD}/status?fieldManager=kubelet"), STRATEGIC, &patch).await;
-    assert_eq!(
-        (&status["status"]["phase"], &status["spec"]["nodeName"]),
-        (&json!("Failed"), &json!("node-b"))
-    );
-    assert_eq!(status["metadata"]["generation"], 2);
-    let entries = status["metadata"]["managedFields"].as_array().unwrap();
-    let kubelet = entries.iter().find(|entry| entry["manager"] == "kubelet").unwrap();
-    assert_eq!(kubelet["fieldsV1"], json!({"f:status": {"f:phase": {}}}));
-    assert_eq!(kubelet["subresource"], "status");
-    assert_eq!(lab.get(&format!("{POD}/status")).await.1, status);
-}
-
-#[tokio::test]
-async fn managed_fields_of_a_status_patch_are_kept() {
-    let lab = Lab::start().await;
-    lab.store.apply(pod("a")).unwrap();
-    let given =
-        json!([{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {"f:phase": {}}}}]);
-    let patch = json!({"metadata": {"managedFields": given}, "status": {"phase": "Succeeded"}});
-    let (_, stored) = lab.call("PATCH", &format!("{POD}/status"), MERGE, &patch).await;
-    assert_eq!(stored["metadata"]["managedFields"], given);
 }
 
 #[tokio::test]

@@ -174,7 +174,6 @@ fn after_the_lease_a_denial_is_no_longer_in_force() {
 fn without_the_nodes_side_only_proofs_count() {
     let mut recording = recording("c-force-delete");
     recording.instants.retain(|(_, what)| matches!(what, What::Api(_)));
-    recording.lives.clear();
     let story = replayed(&recording, |denials| denials);
     assert!(!story.has_truth && !story.failed());
     assert_eq!((story.count(Verdict::Ok), story.count(Verdict::StillAlive)), (2, 0));

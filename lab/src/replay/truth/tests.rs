@@ -12,7 +12,7 @@ fn truth(lines: Vec<Value>) -> Truth {
     let mut instants = vec![(Duration::ZERO, What::Api(ApiEvent { kind, change }))];
     let times = (1..).map(Duration::from_millis);
     instants.extend(times.zip(lines.into_iter().map(What::Node)));
-    Truth::of(&Recording { name: "test".into(), instants, lives: Vec::new() })
+    Truth::of(&Recording { name: "test".into(), instants })
 }
 
 /// The holder of X at each of the first milliseconds.
@@ -90,14 +90,6 @@ fn two_nodes_may_hold_one_address_and_release_it_apart() {
         cri("SANDBOX_NOTREADY", 9_000, "a"),
     ]);
     assert_eq!(held(&truth, 1..=3), ["ns/p", "ns/p+ns/p", "ns/p"]);
-}
-
-#[test]
-fn without_the_nodes_events_recorded_lives_show_the_holders() {
-    let life = json!({"pod": "ns/p", "uid": "uid-of", "sandbox": "s", "ip": X, "alloc": 1.0, "free": 3.0, "link_del": 2.5});
-    let recording = Recording { name: "test".into(), instants: Vec::new(), lives: vec![life] };
-    let truth = Truth::of(&recording);
-    assert_eq!(held(&truth, 0..=3), ["", "ns/p", "ns/p", ""]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use epguard_lab::agent::AgentProcess;
-use epguard_lab::api::{Kind, ObjectRef, Run, Store, yaml};
+use epguard_lab::api::{Kind, ObjectRef, Run, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::cluster::Cluster;
 use nix::mount::{MsFlags, mount};
@@ -49,10 +49,9 @@ impl Kubelet {
             mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
         }
         fs::create_dir_all(ACCOUNT).unwrap();
-        let config = yaml::documents(cluster.kubeconfig()).unwrap().remove(0);
-        let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
+        let config: Value = serde_json::from_str(cluster.kubeconfig()).unwrap();
         let account = Path::new(ACCOUNT);
-        fs::write(account.join("ca.crt"), decoded(authority.as_str().unwrap())).unwrap();
+        fs::write(account.join("ca.crt"), cluster.api_server().authority()).unwrap();
         let token = config["users"][0]["user"]["token"].as_str().unwrap();
         fs::write(account.join("token"), token).unwrap();
         fs::write(account.join("namespace"), "epguard").unwrap();
@@ -156,11 +155,6 @@ impl Drop for Kubelet {
             eprintln!("{}", running.agent.log());
         }
     }
-}
-
-fn decoded(text: &str) -> Vec<u8> {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
 }
 
 /// With the container's variables; a path in one of its volumes is the host's.

@@ -1,4 +1,6 @@
-//! Paths of resources.
+//! A request's path and parameters.
+
+use std::time::Duration;
 
 use crate::api::{ApiError, Kind, ObjectRef};
 
@@ -11,7 +13,7 @@ pub(in crate::api) struct Route {
     plural: String,
     /// None for collections, and for what is created.
     pub(in crate::api) name: Option<String>,
-    /// `status`, `exec`, `log`.
+    /// `exec`, `log`.
     pub(in crate::api) subresource: Option<String>,
 }
 
@@ -25,7 +27,7 @@ impl Route {
             _ => return None,
         };
         let (namespace, rest) = match rest {
-            ["namespaces", namespace, plural, ..] if *plural != "status" => (Some(*namespace), &rest[2..]),
+            ["namespaces", namespace, _, ..] => (Some(*namespace), &rest[2..]),
             rest => (None, rest),
         };
         let (plural, name, subresource) = match rest {
@@ -54,21 +56,16 @@ impl Route {
         };
         let is_served = match self.subresource.as_deref() {
             None => true,
-            Some("status") => kind.has_status(),
             Some("exec" | "log") => kind == Kind::Pod,
             Some(_) => false,
         };
         (is_in_scope && is_served).then_some(kind)
     }
 
-    /// The resource as roles name it, with its subresource: `pods/status`.
+    /// The resource as roles name it, with its subresource: `pods/exec`.
     pub(in crate::api) fn resource(&self) -> String {
         let Self { plural, subresource, .. } = self;
         subresource.as_ref().map_or_else(|| plural.clone(), |subresource| format!("{plural}/{subresource}"))
-    }
-
-    pub(super) fn is_status(&self) -> bool {
-        self.subresource.as_deref() == Some("status")
     }
 
     /// The object of this kind that is named, or that of a body to be created here.
@@ -77,6 +74,69 @@ impl Route {
         let name = name.ok_or_else(|| kind.unnamed())?;
         Ok(ObjectRef::new(kind, self.namespace.as_deref().unwrap_or_default(), name))
     }
+}
+
+/// The query of a request (`ListOptions`, `DeleteOptions` and the like in one).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Query {
+    pub(super) labels: String,
+    pub(super) fields: String,
+    pub(super) limit: Option<usize>,
+    pub(super) continue_token: Option<String>,
+    /// 0: any, which is also the meaning of an empty one here.
+    pub(super) resource_version: u64,
+    /// `resourceVersionMatch=NotOlderThan`.
+    pub(super) not_older: bool,
+    pub(super) watch: bool,
+    pub(super) bookmarks: bool,
+    pub(super) initial_events: Option<bool>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Option<u32>,
+}
+
+impl Query {
+    /// Reads a query; parameters that this server does not use are skipped, and so are empty ones.
+    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
+        let mut parsed = Self::default();
+        for (key, value) in form_urlencoded::parse(query.as_bytes()).filter(|(_, value)| !value.is_empty()) {
+            match &*key {
+                "labelSelector" => parsed.labels = value.into(),
+                "fieldSelector" => parsed.fields = value.into(),
+                "dryRun" => return Err(ApiError::bad_request("dryRun is not served here")),
+                "watch" => parsed.watch = flag(&key, &value)?,
+                "allowWatchBookmarks" => parsed.bookmarks = flag(&key, &value)?,
+                "sendInitialEvents" => parsed.initial_events = Some(flag(&key, &value)?),
+                "limit" => parsed.limit = Some(number(&key, &value)?).filter(|limit| *limit > 0),
+                "continue" => parsed.continue_token = Some(value.into()),
+                "timeoutSeconds" => {
+                    parsed.timeout =
+                        Some(Duration::from_secs(number(&key, &value)?)).filter(|t| !t.is_zero());
+                }
+                "gracePeriodSeconds" => parsed.grace = Some(number(&key, &value)?),
+                "resourceVersion" => parsed.resource_version = number(&key, &value)?,
+                "resourceVersionMatch" if value == "NotOlderThan" => parsed.not_older = true,
+                "resourceVersionMatch" => return Err(unsupported(&key, &value)),
+                _ => {}
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+fn flag(key: &str, value: &str) -> Result<bool, ApiError> {
+    match value {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(unsupported(key, value)),
+    }
+}
+
+fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, ApiError> {
+    value.parse().map_err(|_| unsupported(key, value))
+}
+
+fn unsupported(key: &str, value: &str) -> ApiError {
+    ApiError::bad_request(format!("{key}: Invalid value: {value:?}"))
 }
 
 #[cfg(test)]
@@ -96,11 +156,9 @@ mod tests {
             ("/api/v1/pods", Some("Pod /pods - -")),
             ("/api/v1/namespaces/a/pods", Some("Pod /pods a -")),
             ("/api/v1/namespaces/a/pods/p", Some("Pod /pods a p")),
-            ("/api/v1/namespaces/a/pods/p/status", Some("Pod /pods/status a p")),
+            ("/api/v1/namespaces/a/pods/p/status", Some("- /pods/status a p")),
             ("/api/v1/namespaces/a/pods/p/log", Some("Pod /pods/log a p")),
             ("/api/v1/namespaces/a", Some("Namespace /namespaces - a")),
-            ("/api/v1/namespaces/a/status", Some("Namespace /namespaces/status - a")),
-            ("/api/v1/nodes/n/status", Some("Node /nodes/status - n")),
             (
                 "/apis/discovery.k8s.io/v1/endpointslices",
                 Some("EndpointSlice discovery.k8s.io/endpointslices - -"),
