@@ -40,7 +40,7 @@ impl Confirmation {
     ) -> Result<()> {
         for opinion in state.take_opinions(now) {
             tracing::info!(kind = %opinion.kind, of = ?opinion.selection, "requesting a second list");
-            api.list(opinion, state.spread());
+            api.list(opinion.kind, opinion.selection, state.spread());
         }
         self.alarm(now, state, report);
         for finding in state.take_findings() {

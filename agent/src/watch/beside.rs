@@ -5,35 +5,93 @@
 //! stream has yet to show.
 
 use super::collection::Collection;
-use super::confirm::{Answer, Probe, patience};
-use super::failure::{Failure, Request};
-use super::line::Line;
+use super::confirm::{Answer, Confirmations, Probe, patience};
+use super::failure::{Failure, rewound};
+use super::line::Entry;
 use super::list::{Limits, Listed, NARROW, OF_NODE, list};
-use super::open::{Asked, Beside, Done};
-use super::orders::Orders;
 use super::protocol::{End, Step};
-use super::{Event, session::Session};
-use epguard_core::facts::{Object, Part, Selection};
-use futures::{AsyncBufReadExt, FutureExt, StreamExt};
-use kube::api::WatchParams;
-use kube::{Client, core};
-use std::{collections::HashMap, mem::take, pin::pin, sync::Arc, time::Duration};
+use super::stream::probe;
+use super::{Event, Lists, session::Session};
+use anyhow::{Result, anyhow};
+use epguard_core::facts::{Name, Object, Part, Selection};
+use futures::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
+use std::{collections::HashMap, mem::take, sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Most objects that are listed to confirm a watch by their resourceVersions. Of more objects, none is listed: `limit=1` would
 /// make the server count all of them.
 const FEW: u32 = 10;
-/// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
-const PROBE: u32 = 3;
 /// Longest time for a list beside the stream, however slowly it comes.
 const LISTED_WITHIN: Duration = Duration::from_mins(1);
-/// Longest wait for a probe.
-const PROBED_WITHIN: Duration = Duration::from_secs(20);
+/// Narrow lists that are requested at the same time.
+const AT_ONCE: usize = 2;
+
+/// The state of an open stream, and of the requests beside it.
+pub(super) struct Open<O> {
+    /// When the stream was asked for, of `CLOCK_BOOTTIME`.
+    pub(super) sent: Duration,
+    /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
+    pub(super) initial: Option<HashMap<Name, Entry<O>>>,
+    pub(super) confirmations: Confirmations,
+    /// Lists that were ordered, and whose moment is to come.
+    pub(super) ordered: Lists,
+    /// Narrow lists that were asked for.
+    pub(super) beside: Vec<Beside<O>>,
+    turns: Arc<Semaphore>,
+    pub(super) requests: FuturesUnordered<BoxFuture<'static, Done<O>>>,
+}
+
+/// A narrow list beside a stream.
+pub(super) struct Beside<O> {
+    selection: Selection,
+    /// Objects that the stream has shown since the list was asked for, with their last resourceVersions.
+    pub(super) changed: HashMap<Name, u64>,
+    listed: Option<Listed<O>>,
+}
+
+/// A request beside a stream that has ended.
+pub(super) enum Done<O> {
+    /// The moment of an ordered list is there; none: of everything.
+    Due(Option<Selection>),
+    Listed(Asked, Result<Listed<O>>),
+    Probed(Result<Probe>),
+}
+
+/// A list that was asked for beside a stream.
+pub(super) struct Asked {
+    /// None: to confirm the stream.
+    selection: Option<Selection>,
+    /// True for all objects, as far as they fit into one page.
+    of_all: bool,
+    patience: Duration,
+    /// The greatest resourceVersion that the stream or a proof had shown then.
+    seen: u64,
+}
+
+impl<O> Open<O> {
+    /// For a stream that was asked for at a moment, and that `lists` all objects first or not.
+    pub(super) fn new(sent: Duration, lists: bool) -> Self {
+        Self {
+            sent,
+            initial: lists.then(HashMap::new),
+            confirmations: Confirmations::default(),
+            ordered: Lists::new(),
+            beside: Vec::new(),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            requests: FuturesUnordered::new(),
+        }
+    }
+
+    fn beside(&mut self, selection: Option<&Selection>) -> Option<&mut Beside<O>> {
+        self.beside.iter_mut().find(|beside| Some(&beside.selection) == selection)
+    }
+}
 
 impl<O: Object> Session<O> {
     /// Begins with what was ordered, but for lists that are under way. Each list is due at a moment of its own.
     pub(super) fn order(&mut self) {
-        let mut new = Orders::default();
+        let mut new = super::Orders::default();
         self.orders.send_if_modified(|orders| {
             new = take(orders);
             false
@@ -42,7 +100,7 @@ impl<O: Object> Session<O> {
             self.confirm(within);
         }
         for (selection, within) in new.lists {
-            if self.open.ordered.contains_key(&selection) || self.beside(selection.as_ref()).is_some() {
+            if self.open.ordered.contains_key(&selection) || self.open.beside(selection.as_ref()).is_some() {
                 continue;
             }
             self.open.ordered.insert(selection.clone(), within);
@@ -54,23 +112,17 @@ impl<O: Object> Session<O> {
         }
     }
 
-    fn beside(&mut self, selection: Option<&Selection>) -> Option<&mut Beside<O>> {
-        let mut beside = self.open.beside.iter_mut();
-        beside.find(|beside| Some(&beside.selection) == selection)
-    }
-
     /// Lists all objects if they are few, else the key of no object. Of a single object that is watched, lists only that: the
     /// agent may have no right to another. The proof is needed `within` that time.
     pub(super) fn confirm(&self, within: Duration) {
         let shown = self.shown_part();
         let one = shown.fields.is_some().then_some(1);
-        let objects = self.protocol.objects.and_then(|objects| objects.try_into().ok());
+        let objects = self.protocol.shown.objects.and_then(|objects| objects.try_into().ok());
         let few = objects.filter(|few| *few <= FEW).or(one);
-        let asked =
-            Asked { selection: None, of_all: few.is_some(), patience: patience(within), seen: self.seen() };
         let limits = Limits { page: Some(few.map_or(1, |few| few + 1)), pages: 1, ..NARROW };
         let collection = few.map_or_else(Collection::nothing::<O>, |_| shown);
-        self.ask(asked, collection, limits);
+        let (patience, seen) = (patience(within), self.seen());
+        self.ask(Asked { selection: None, of_all: few.is_some(), patience, seen }, collection, limits);
     }
 
     fn list_part(&mut self, selection: Selection) {
@@ -80,76 +132,62 @@ impl<O: Object> Session<O> {
             _ => NARROW,
         };
         let collection = Collection::selected::<O>(&selection);
-        let asked = Asked {
-            selection: Some(selection),
-            of_all: false,
-            patience: patience(Duration::ZERO),
-            seen: self.seen(),
-        };
-        self.ask(asked, collection, limits);
+        let (patience, seen) = (patience(Duration::ZERO), self.seen());
+        self.ask(Asked { selection: Some(selection), of_all: false, patience, seen }, collection, limits);
     }
 
     fn ask(&self, asked: Asked, collection: Collection, limits: Limits) {
-        let (client, clock, path) = (self.client.clone(), self.clock, self.collection.path.clone());
-        let turns = Arc::clone(&self.open.turns);
+        let (client, clock, turns) = (self.client.clone(), self.clock, Arc::clone(&self.open.turns));
         let list = async move {
             let is_narrow = asked.selection.is_some();
             let _turn = if is_narrow { turns.acquire().await.ok() } else { None };
-            let (step, path) = (Step::List, path.as_str());
-            let request = Request { step, path };
-            let listed = timeout(LISTED_WITHIN, list(&client, request, &collection, &limits, clock())).await;
-            let mut listed = listed.unwrap_or_else(|elapsed| Err(request.broken(elapsed)));
-            if is_narrow {
-                listed = listed.and_then(|all| all.complete().map_err(|error| request.broken(error)));
-            }
-            Done::Listed(asked, listed)
+            let listed = timeout(LISTED_WITHIN, list(&client, &collection, &limits, clock())).await;
+            let listed = listed.unwrap_or_else(|elapsed| Err(elapsed.into()));
+            Done::Listed(asked, if is_narrow { listed.and_then(Listed::complete) } else { listed })
         };
         self.open.requests.push(list.boxed());
     }
 
     /// Requests a short watch from where the stream is.
     pub(super) fn probe(&self) {
-        let probed = probe::<O>(self.client.clone(), self.shown_part(), self.protocol.highest);
+        let probed = probe::<O>(self.client.clone(), self.shown_part(), self.protocol.shown.version);
         self.open.requests.push(probed.map(Done::Probed).boxed());
     }
 
     /// Handles the end of a request. Returns how the stream ends, if it does.
-    pub(super) async fn done(&mut self, done: Done<O>) -> Result<Option<End>, Failure> {
-        let mut error = None;
-        match done {
+    pub(super) async fn done(&mut self, done: Done<O>) -> Result<Option<End>> {
+        let failed = match done {
             Done::Due(selection) => {
                 self.open.ordered.remove(&selection);
                 match selection {
                     Some(selection) => self.list_part(selection),
                     None => return Ok(Some(End::Relist)),
                 }
+                None
             }
             Done::Listed(Asked { seen, .. }, Ok(Listed { version, .. })) if version < seen => {
-                let failure = self.request().rewound(seen, version);
-                self.protocol.highest = 0;
-                self.send(Event::Rewound(failure.error.clone())).await;
-                return Err(failure);
+                let cause = rewound(seen, version);
+                self.protocol.shown.version = 0;
+                self.send(Event::Rewound(cause.clone())).await;
+                return Err(anyhow!(cause).context(End::Expired));
             }
-            Done::Listed(asked, Ok(listed)) => self.listed(&asked, listed),
+            Done::Listed(asked, Ok(listed)) => {
+                self.listed(&asked, listed);
+                None
+            }
             // One that fails is dropped, and the stream goes on: the main loop asks again.
-            Done::Listed(asked, Err(failure)) => {
-                let of = |beside: &Beside<O>| Some(&beside.selection) == asked.selection.as_ref();
-                self.open.beside.retain(|beside| !of(beside));
-                error = Some(failure.error);
+            Done::Listed(asked, Err(error)) => {
+                self.open.beside.retain(|beside| Some(&beside.selection) != asked.selection.as_ref());
+                Some((Step::List, error))
             }
             Done::Probed(probed) => {
-                let probe = probed.map_err(|failure| error = Some(failure.error)).ok();
-                if let Some(version) = self.open.confirmations.probed(probe, Instant::now()) {
-                    let cause = format!(
-                        "no bookmark reaches resourceVersion {version} of a list, so nothing proves the watch complete; a \
-                         quiet collection needs Kubernetes 1.31 or later, or etcd with --watch-progress-notify-interval=5s"
-                    );
-                    error = Some(self.request().failure(End::Failed, &cause).error);
-                }
+                let probed = self.open.confirmations.probed(probed, Instant::now());
+                probed.err().map(|error| (Step::Watch(self.protocol.shown.version), error))
             }
-        }
-        if let Some(error) = error {
-            self.send(Event::Unconfirmed(error)).await;
+        };
+        if let Some((step, error)) = failed {
+            let failure = Failure::of(step, &self.collection.path, &error);
+            self.send(Event::Unconfirmed(failure.error)).await;
         }
         Ok(None)
     }
@@ -167,7 +205,7 @@ impl<O: Object> Session<O> {
             probe_at: Some(now + asked.patience),
         };
         self.open.confirmations.answered(answer, now);
-        if let Some(beside) = self.beside(asked.selection.as_ref()) {
+        if let Some(beside) = self.open.beside(asked.selection.as_ref()) {
             beside.listed = Some(listed);
         }
     }
@@ -175,7 +213,7 @@ impl<O: Object> Session<O> {
     /// Sends the narrow lists that the stream has caught up with. When a list was sent proves nothing: one that is sent later
     /// may be answered from an earlier version.
     pub(super) async fn send_parts(&mut self) {
-        let reached = self.open.confirmations.complete_up_to(self.shown());
+        let reached = self.open.confirmations.complete_up_to(self.protocol.shown);
         let is_shown = |beside: &mut Beside<O>| {
             let listed = beside.listed.as_ref();
             listed.is_some_and(|listed| listed.version <= reached)
@@ -202,30 +240,4 @@ impl<O: Object> Session<O> {
             }
         }
     }
-}
-
-/// Watches the changes after a resourceVersion, up to the bookmark that a server sends 2 s before a watch times out
-/// (`cache_watcher.go:nextBookmarkTime`).
-async fn probe<O: Object>(client: Client, shown: Collection, after: u64) -> Result<Probe, Failure> {
-    let (step, path) = (Step::Watch(after), shown.path.as_str());
-    let request = Request { step, path };
-    let params =
-        WatchParams { field_selector: shown.fields.clone(), ..WatchParams::default().timeout(PROBE) };
-    let http = core::Request::new(path).watch(&params, &after.to_string());
-    let http = http.map_err(|error| request.broken(error))?;
-    let read = async {
-        let stream = client.request_stream(http).await;
-        let mut lines = pin!(stream.map_err(|error| request.failed(error))?.lines());
-        let mut last = after;
-        while let Some(line) = lines.next().await {
-            let line = line.map_err(|error| request.broken(error))?;
-            match Line::<O>::parse(line.as_bytes()).map_err(|error| request.broken(error))? {
-                Line::Object(_, entry) => last = last.max(entry.version),
-                Line::Bookmark { version, .. } => return Ok(Probe { last, through: version }),
-                Line::Error(status) => return Err(request.refused(&status)),
-            }
-        }
-        Ok(Probe { last, through: last })
-    };
-    timeout(PROBED_WITHIN, read).await.map_err(|elapsed| request.broken(elapsed))?
 }

@@ -6,7 +6,7 @@ use epguard_core::facts::{Name, Object, Selection};
 const NOTHING: (&str, &str) = ("default", "epguard-confirmation");
 
 /// The objects of a path that selectors match.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Collection {
     /// `/api/v1/pods`.
     pub(super) path: String,
@@ -19,17 +19,17 @@ pub(super) struct Collection {
 impl Collection {
     /// All objects of a kind.
     pub(super) fn all<O: Object>() -> Self {
-        Self { path: O::PATH.to_owned(), fields: None, labels: None }
+        Self { path: O::PATH.to_owned(), ..Self::default() }
     }
 
     /// Those in one namespace; all of them, if the kind has no namespaces.
     pub(super) fn in_namespace<O: Object>(namespace: &str) -> Self {
-        let mut path = O::PATH.to_owned();
-        if let Some((root, plural)) = O::PATH.rsplit_once('/').filter(|_| O::NAMESPACED) {
-            path = format!("{root}/namespaces/{namespace}/{plural}");
+        match O::PATH.rsplit_once('/').filter(|_| O::NAMESPACED) {
+            Some((root, plural)) => {
+                Self { path: format!("{root}/namespaces/{namespace}/{plural}"), ..Self::default() }
+            }
+            None => Self::all::<O>(),
         }
-        let all = Self::all::<O>();
-        Self { path, ..all }
     }
 
     /// Of these, the object of this name.

@@ -15,6 +15,8 @@
 //!
 //! An event or a bookmark alone proves nothing about age: an event that comes now may have happened long ago.
 
+use super::protocol::End;
+use anyhow::{Result, anyhow};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -58,7 +60,7 @@ pub(super) struct Probe {
 }
 
 /// What a stream has shown so far.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shown {
     /// It has shown everything up to this resourceVersion.
     pub(super) version: u64,
@@ -88,25 +90,17 @@ pub(super) struct Confirmations {
     same_as: u64,
     probe: Option<Probe>,
     probing: bool,
-    /// What the stream may lack; versions and times ascend.
-    elsewhere: VecDeque<Elsewhere>,
-}
-
-/// An object that a list or a probe has shown, and the stream has not.
-#[derive(Debug, Clone, Copy)]
-struct Elsewhere {
-    version: u64,
-    /// Since when the stream has lacked it.
-    since: Instant,
-    /// Whether [`Verdict::Late`] was returned.
-    late: bool,
+    /// Objects that a list or a probe has shown and the stream may lack, and since when; versions and times ascend.
+    elsewhere: VecDeque<(u64, Instant)>,
+    /// The version of the last one for which [`Verdict::Late`] was returned.
+    late: u64,
 }
 
 impl Confirmations {
     /// True if a list or a probe has shown what the stream has not.
     pub(super) fn lacks(&self, shown: Shown) -> bool {
         let newest = self.elsewhere.back();
-        newest.is_some_and(|newest| newest.version > shown.version)
+        newest.is_some_and(|(newest, _)| *newest > shown.version)
     }
 
     /// Takes in the answer to a list.
@@ -119,16 +113,22 @@ impl Confirmations {
         }
     }
 
-    /// Takes in the end of a probe. Returns the resourceVersion of an answer that the probe should have reached and
-    /// did not.
-    pub(super) fn probed(&mut self, probe: Option<Probe>, at: Instant) -> Option<u64> {
+    /// Takes in the end of a probe. Errors: it failed, or it did not reach an answer that it should have reached.
+    pub(super) fn probed(&mut self, probe: Result<Probe>, at: Instant) -> Result<()> {
         self.probing = false;
         let probe = probe?;
         self.seen_elsewhere(probe.last, at);
         self.probe = Some(probe);
-        let mut probed = self.answers.iter().rev();
-        let newest = probed.find(|answer| answer.probe_at.is_none())?.version;
-        (newest > probe.through).then_some(newest)
+        let mut probed = self.answers.iter().rev().filter(|answer| answer.probe_at.is_none());
+        let Some(Answer { version, .. }) = probed.next().filter(|newest| newest.version > probe.through)
+        else {
+            return Ok(());
+        };
+        let error = anyhow!(
+            "no bookmark reaches resourceVersion {version} of a list, so nothing proves the watch complete; a quiet collection \
+             needs Kubernetes 1.31 or later, or etcd with --watch-progress-notify-interval=5s"
+        );
+        Err(error.context(End::Failed))
     }
 
     /// The resourceVersion up to which the stream is known to be complete.
@@ -155,16 +155,18 @@ impl Confirmations {
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
     pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
-        self.elsewhere.retain(|object| object.version > shown.version);
+        self.elsewhere.retain(|(version, _)| *version > shown.version);
         let mut wake = None;
-        if let Some(oldest) = self.elsewhere.front_mut() {
-            if now >= oldest.since + CATCH_UP {
-                return Verdict::Behind(oldest.version);
+        if let Some((oldest, since)) = self.elsewhere.front().copied() {
+            let is_late = self.late == oldest;
+            if now >= since + CATCH_UP {
+                return Verdict::Behind(oldest);
             }
-            if now >= oldest.since + LATE && !std::mem::replace(&mut oldest.late, true) {
+            if now >= since + LATE && !is_late {
+                self.late = oldest;
                 return Verdict::Late;
             }
-            wake = Some(oldest.since + if oldest.late { CATCH_UP } else { LATE });
+            wake = Some(since + if is_late { CATCH_UP } else { LATE });
         }
         let due = self.answers.iter().rev().find_map(|answer| answer.probe_at);
         let due = due.filter(|_| !self.probing);
@@ -180,9 +182,8 @@ impl Confirmations {
 
     fn seen_elsewhere(&mut self, version: u64, since: Instant) {
         let newest = self.elsewhere.back();
-        if newest.is_none_or(|newest| newest.version < version) {
-            let late = false;
-            self.elsewhere.push_back(Elsewhere { version, since, late });
+        if newest.is_none_or(|(newest, _)| *newest < version) {
+            self.elsewhere.push_back((version, since));
         }
     }
 }

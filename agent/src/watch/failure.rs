@@ -2,7 +2,7 @@
 
 use super::protocol::{End, Step};
 use kube::core::Status;
-use std::time::Duration;
+use std::error::Error;
 
 /// A request that failed.
 #[derive(Debug)]
@@ -13,6 +13,28 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Of a request for a collection's path, `/api/v1/pods`. An error with an [`End`] as its context has that end. Any other that is
+    /// no refusal by the server means that there is no connection, a broken one, or an answer that is not the API's.
+    pub(super) fn of(step: Step, path: &str, error: &anyhow::Error) -> Self {
+        let (verb, next) = match step {
+            Step::Once => ("list", "see whether the kubeconfig's server is right and reachable"),
+            Step::Pages | Step::List => ("list", "retrying"),
+            Step::Stream | Step::Watch(_) => ("watch", "retrying"),
+        };
+        let unanswered = |error| {
+            let cause = format!("no usable answer from the API server ({}); {next}", causes(error));
+            (End::Unanswered, cause)
+        };
+        let (end, cause) = match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(end), _) => (*end, error.root_cause().to_string()),
+            (_, Some(kube::Error::Api(status))) => refused(step, path, status, next),
+            (_, Some(kube::Error::Service(error))) => unanswered(&**error),
+            _ => unanswered(error.as_ref()),
+        };
+        let error = format!("cannot {verb} {}: {cause}", resource(path));
+        Self { end, error }
+    }
+
     /// True if the account lacks the right.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
@@ -20,114 +42,43 @@ impl Failure {
     }
 }
 
-/// The request, for the error message.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Request<'a> {
-    pub(super) step: Step,
-    /// The collection's path, `/api/v1/pods`.
-    pub(super) path: &'a str,
+/// A refusal by the server, by an HTTP status or in the middle of a stream.
+fn refused(step: Step, path: &str, status: &Status, next: &str) -> (End, String) {
+    let (code, message) = (status.code, status.message.lines().next().unwrap_or_default());
+    let (end, what, remedy) = match (code, step) {
+        (410, Step::Once) => (End::Expired, "the list expired", "run it again".to_owned()),
+        (410, _) => (End::Expired, "the server's history is gone", "listing again".to_owned()),
+        (400 | 422, Step::Stream) => {
+            (End::Unsupported, "the server streams no lists", "listing in pages".to_owned())
+        }
+        (401, _) => {
+            let whose = "renew the token or certificate of a user or service account that is bound to";
+            (End::Failed, "the API server does not accept the credentials", format!("{whose} {}", role(path)))
+        }
+        (403, Step::Once) => {
+            (End::Refused, "forbidden", format!("grant the account the verb list on {}", resource(path)))
+        }
+        (403, _) => (End::Refused, "forbidden", format!("bind the agent's account to {}", role(path))),
+        _ => return (End::Failed, format!("the API server answers {code} ({message}); {next}")),
+    };
+    (end, format!("{what} ({message}); {remedy}"))
 }
 
-impl Request<'_> {
-    /// A request without a usable answer, or with a refusal.
-    pub(super) fn failed(self, error: kube::Error) -> Failure {
-        match error {
-            kube::Error::Api(status) => self.refused(&status),
-            kube::Error::Service(error) => self.broken(anyhow::Error::from_boxed(error)),
-            error => self.broken(error),
-        }
-    }
+fn resource(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
 
-    /// A refusal by the server, by an HTTP status or in the middle of a stream.
-    pub(super) fn refused(self, status: &Status) -> Failure {
-        let message = status.message.lines().next().unwrap_or_default();
-        let (end, cause) = match (status.code, self.step) {
-            (410, Step::Once) => (End::Expired, format!("the list expired ({message}); run it again")),
-            (410, _) => {
-                let cause = format!("the server's history is gone ({message}); listing again");
-                (End::Expired, cause)
-            }
-            (400 | 422, Step::Stream) => {
-                let cause = format!("the server streams no lists ({message}); listing in pages");
-                (End::Unsupported, cause)
-            }
-            (401, _) => {
-                let cause = format!(
-                    "the API server does not accept the credentials ({message}); renew the token or certificate \
-                     of a user or service account that is bound to {}",
-                    self.role()
-                );
-                (End::Failed, cause)
-            }
-            (403, Step::Once) => {
-                let remedy = format!("grant the account the verb list on {}", self.resource());
-                (End::Refused, format!("forbidden ({message}); {remedy}"))
-            }
-            (403, _) => {
-                let remedy = format!("bind the agent's account to {}", self.role());
-                (End::Refused, format!("forbidden ({message}); {remedy}"))
-            }
-            (code, _) => {
-                let cause = format!("the API server answers {code} ({message}); {}", self.next());
-                (End::Failed, cause)
-            }
-        };
-        self.failure(end, &cause)
-    }
-
-    /// No connection, a broken one, or an answer that is not the API's.
-    pub(super) fn broken(self, error: impl Into<anyhow::Error>) -> Failure {
-        let (causes, next) = (causes(&error.into()), self.next());
-        let cause = format!("no usable answer from the API server ({causes}); {next}");
-        self.failure(End::Unanswered, &cause)
-    }
-
-    /// A list that is older than the watch's last version before it was asked for.
-    pub(super) fn rewound(self, before: u64, version: u64) -> Failure {
-        self.failure(End::Expired, &rewound(before, version))
-    }
-
-    /// A stream that was silent for too long.
-    pub(super) fn silent(self, silence: Duration) -> Failure {
-        let seconds = silence.as_secs();
-        let cause = format!("neither event nor bookmark for {seconds} s; connecting again");
-        self.failure(End::Silent, &cause)
-    }
-
-    pub(super) fn failure(self, end: End, cause: &str) -> Failure {
-        let verb = match self.step {
-            Step::Pages | Step::List | Step::Once => "list",
-            Step::Stream | Step::Watch(_) => "watch",
-        };
-        let error = format!("cannot {verb} {}: {cause}", self.resource());
-        Failure { end, error }
-    }
-
-    fn next(&self) -> &'static str {
-        match self.step {
-            Step::Once => "see whether the kubeconfig's server is right and reachable",
-            _ => "retrying",
-        }
-    }
-
-    fn resource(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or(self.path)
-    }
-
-    /// The rights that the request needs.
-    fn role(&self) -> String {
-        let group = self.path.strip_prefix("/apis/").unwrap_or_default();
-        let group = group.split('/').next().unwrap_or_default();
-        let namespaced = self.path.split_once("/namespaces/");
-        let role = match namespaced.and_then(|(_, rest)| rest.split_once('/')) {
-            Some((namespace, _)) => format!("a Role in namespace {namespace}"),
-            None => "a ClusterRole".to_owned(),
-        };
-        let resource = self.resource();
-        format!(
-            "{role} with apiGroups [\"{group}\"], resources [\"{resource}\"], verbs [\"list\", \"watch\"]"
-        )
-    }
+/// The rights that requests for a path need.
+fn role(path: &str) -> String {
+    let group = path.strip_prefix("/apis/").unwrap_or_default();
+    let group = group.split('/').next().unwrap_or_default();
+    let namespaced = path.split_once("/namespaces/");
+    let role = match namespaced.and_then(|(_, rest)| rest.split_once('/')) {
+        Some((namespace, _)) => format!("a Role in namespace {namespace}"),
+        None => "a ClusterRole".to_owned(),
+    };
+    let resource = resource(path);
+    format!("{role} with apiGroups [\"{group}\"], resources [\"{resource}\"], verbs [\"list\", \"watch\"]")
 }
 
 /// The error message when the API's resourceVersions go back.
@@ -139,9 +90,9 @@ pub(super) fn rewound(before: u64, version: u64) -> String {
 }
 
 /// The chain of causes in one line, without those that an outer one repeats.
-fn causes(error: &anyhow::Error) -> String {
+fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    for cause in anyhow::Chain::new(error).map(ToString::to_string) {
         if !text.contains(&cause) {
             let colon = if text.is_empty() { "" } else { ": " };
             text.extend([colon, &cause]);
@@ -156,7 +107,8 @@ mod tests {
 
     fn refusal(step: Step, code: u16) -> Failure {
         let path = "/apis/discovery.k8s.io/v1/endpointslices";
-        Request { step, path }.refused(&Status::failure("because", "Reason").with_code(code))
+        let status = Status::failure("because", "Reason").with_code(code);
+        Failure::of(step, path, &kube::Error::Api(status.boxed()).into())
     }
 
     #[test]
@@ -172,10 +124,9 @@ mod tests {
     #[test]
     fn for_a_namespaced_request_the_remedy_names_a_role() {
         let path = "/api/v1/namespaces/epguard/configmaps";
-        let request = Request { step: Step::List, path };
-        let refused = request.refused(&Status::failure("because", "Reason").with_code(403));
+        let status = Status::failure("because", "Reason").with_code(403);
         assert_eq!(
-            refused.error,
+            Failure::of(Step::List, path, &kube::Error::Api(status.boxed()).into()).error,
             "cannot list configmaps: forbidden (because); bind the agent's account to a Role in namespace epguard with \
              apiGroups [\"\"], resources [\"configmaps\"], verbs [\"list\", \"watch\"]"
         );
@@ -203,6 +154,6 @@ mod tests {
         let inner = anyhow::anyhow!("connection refused\nby somebody");
         let middle = inner.context("tcp: connection refused\nby somebody");
         let error = middle.context("no connection");
-        assert_eq!(causes(&error), "no connection: tcp: connection refused by somebody");
+        assert_eq!(causes(error.as_ref()), "no connection: tcp: connection refused by somebody");
     }
 }

@@ -99,6 +99,14 @@ impl<O: Object> Entry<O> {
         })
     }
 
+    /// The object; none if it cannot be read. Adds what of it could not be, one line each.
+    pub(super) fn read(self, skipped: &mut Ignored) -> Option<O> {
+        let error = self.object.as_ref().err().map(|error| format!("{error:#}"));
+        let unread = self.ignored.iter().chain(&error);
+        skipped.extend(unread.map(|what| format!("{}: {what}", self.describe())));
+        self.object.ok()
+    }
+
     /// Kind, namespace and name for a log line.
     pub(super) fn describe(&self) -> String {
         match &self.name {

@@ -3,7 +3,6 @@
 
 use futures::FutureExt as _;
 use futures::io::{AsyncBufRead, AsyncBufReadExt as _};
-use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 use tokio::task::yield_now;
@@ -22,7 +21,7 @@ const TURNS: u32 = 3;
 /// When the last lines came, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    last: VecDeque<Instant>,
+    last: [Option<Instant>; CROWD],
 }
 
 impl Lines {
@@ -55,15 +54,12 @@ impl Lines {
     }
 
     fn note(&mut self) {
-        if self.last.len() == CROWD {
-            self.last.pop_front();
-        }
-        self.last.push_back(Instant::now());
+        self.last.rotate_left(1);
+        self.last[CROWD - 1] = Some(Instant::now());
     }
 
     fn is_crowded(&self) -> bool {
-        let oldest = self.last.front().filter(|_| self.last.len() == CROWD);
-        oldest.is_some_and(|oldest| oldest.elapsed() < WITHIN)
+        self.last[0].is_some_and(|oldest| oldest.elapsed() < WITHIN)
     }
 }
 

@@ -2,11 +2,11 @@
 //! resourceVersion=0, which a server may answer with any old state.
 
 use super::collection::Collection;
-use super::failure::{Failure, Request};
+use super::failure::Failure;
 use super::line::{Entry, Head, Headed};
 use super::protocol::Step;
 use crate::shared::clock::boot;
-use anyhow::{Context, anyhow};
+use anyhow::{Context as _, Result, bail, ensure};
 use epguard_core::facts::{Ignored, Object};
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use kube::api::ListParams;
@@ -54,28 +54,23 @@ pub(super) struct Listed<O> {
 
 impl<O: Object> Listed<O> {
     /// Fails unless it shows all objects, and each can be read.
-    pub(super) fn complete(self) -> anyhow::Result<Self> {
-        let unreadable = self.entries.iter().find(|entry| entry.object.is_err());
-        match (self.whole, unreadable, self.entries.len()) {
-            (true, None, _) => Ok(self),
-            (true, Some(entry), _) => {
-                Err(anyhow!("{} cannot be read, so the list proves nothing", entry.describe()))
-            }
-            (false, _, count) => {
-                Err(anyhow!("{count} objects are not all: the denials that wait for this list stay pending"))
-            }
+    pub(super) fn complete(self) -> Result<Self> {
+        let count = self.entries.len();
+        ensure!(self.whole, "{count} objects are not all: the denials that wait for this list stay pending");
+        if let Some(entry) = self.entries.iter().find(|entry| entry.object.is_err()) {
+            bail!("{} cannot be read, so the list proves nothing", entry.describe());
         }
+        Ok(self)
     }
 }
 
 /// Lists a collection. It is sent now, of `CLOCK_BOOTTIME`.
 pub(super) async fn list<O: Object>(
     client: &Client,
-    request: Request<'_>,
     collection: &Collection,
     limits: &Limits,
     sent: Duration,
-) -> Result<Listed<O>, Failure> {
+) -> Result<Listed<O>> {
     let (mut entries, mut pages) = (Vec::new(), 0);
     let mut params = ListParams {
         limit: limits.page,
@@ -84,16 +79,10 @@ pub(super) async fn list<O: Object>(
         ..ListParams::default()
     };
     loop {
-        let http = core::Request::new(&*collection.path).list(&params);
-        let http = http.map_err(|error| request.broken(error))?;
-        let body = timeout(limits.patience, client.request_stream(http))
-            .await
-            .map_err(|elapsed| request.broken(elapsed))?
-            .map_err(|error| request.failed(error))?;
-        let page = page(body, limits, |json| entries.push(Entry::listed(json))).await;
-        let head = page.map_err(|error| request.broken(error))?;
-        let version = head.version().map_err(|error| request.broken(error))?;
-        let whole = head.next.is_empty();
+        let http = core::Request::new(&*collection.path).list(&params)?;
+        let body = timeout(limits.patience, client.request_stream(http)).await??;
+        let head = page(body, limits, |json| entries.push(Entry::listed(json))).await?;
+        let (version, whole) = (head.version()?, head.next.is_empty());
         pages += 1;
         if whole || pages == limits.pages {
             return Ok(Listed { version, sent, entries, whole });
@@ -108,26 +97,15 @@ pub async fn list_once<O: Object>(
     namespace: Option<&str>,
 ) -> Result<(Vec<O>, Ignored), Failure> {
     let collection = namespace.map_or_else(Collection::all::<O>, Collection::in_namespace::<O>);
-    let listed = list(client, once(O::PATH), &collection, &WHOLE, boot()).await?;
-    let (mut objects, mut skipped) = (Vec::new(), Ignored::new());
-    for entry in listed.entries {
-        let what = entry.describe();
-        skipped.extend(entry.ignored);
-        match entry.object {
-            Ok(object) => objects.push(object),
-            Err(error) => skipped.push(format!("{what}: {error:#}")),
-        }
-    }
+    let listed = list(client, &collection, &WHOLE, boot()).await;
+    let listed = listed.map_err(|error| Failure::of(Step::Once, O::PATH, &error))?;
+    let mut skipped = Ignored::new();
+    let objects = listed.entries.into_iter().filter_map(|entry| entry.read(&mut skipped)).collect();
     Ok((objects, skipped))
 }
 
-const fn once(path: &str) -> Request<'_> {
-    let step = Step::Once;
-    Request { step, path }
-}
-
 /// Reads the answer to a list, and hands over each of its objects.
-async fn page(body: impl AsyncBufRead, limits: &Limits, mut each: impl FnMut(&[u8])) -> anyhow::Result<Head> {
+async fn page(body: impl AsyncBufRead, limits: &Limits, mut each: impl FnMut(&[u8])) -> Result<Head> {
     let (mut body, mut items, mut octets) = (pin!(body), Items::default(), 0);
     loop {
         let chunk = timeout(limits.patience, body.fill_buf()).await??;
@@ -143,9 +121,7 @@ async fn page(body: impl AsyncBufRead, limits: &Limits, mut each: impl FnMut(&[u
         let read = chunk.len();
         octets += read as u64;
         body.consume_unpin(read);
-        if octets > limits.octets {
-            return Err(anyhow!("an answer of more than {} octets", limits.octets));
-        }
+        ensure!(octets <= limits.octets, "an answer of more than {} octets", limits.octets);
     }
     let list: Headed = serde_json::from_slice(&items.rest).context("not a list")?;
     Ok(list.metadata)

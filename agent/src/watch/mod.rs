@@ -7,7 +7,6 @@
 //! Watches are raw instead of kube-runtime's for two reasons. Bookmarks must be seen, because they show up to where a
 //! stream is complete; and one object that doesn't parse must not end a stream.
 
-mod backoff;
 mod beside;
 mod collection;
 mod confirm;
@@ -15,8 +14,6 @@ mod failure;
 mod line;
 mod lines;
 mod list;
-mod open;
-mod orders;
 mod protocol;
 mod recovery;
 mod session;
@@ -26,15 +23,15 @@ mod tests;
 
 pub use failure::Failure;
 pub use list::list_once;
-pub use orders::Watches;
 
-use collection::Collection;
-use epguard_core::facts::{Change, Fact, Name, Object, Visitor, WATCHED_NODES, Watched};
+use epguard_core::facts::{Fact, Name, Selection, WATCHED_NODES, Watched};
 use epguard_core::freshness::Proof;
-use recovery::Server;
-use session::{Narrowing, Session};
+use session::{Narrowing, Start};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 /// Reads `CLOCK_BOOTTIME`, which dates the proofs.
 pub type Clock = fn() -> Duration;
@@ -92,6 +89,51 @@ pub enum Event {
     Skipped(String),
 }
 
+/// The running watches; dropping this ends them.
+#[derive(Debug, Default)]
+pub struct Watches {
+    orders: BTreeMap<Watched, watch::Sender<Orders>>,
+    tasks: JoinSet<()>,
+}
+
+/// Requests to one watch that it hasn't begun to carry out; several of the same kind count as one.
+#[derive(Debug, Default)]
+struct Orders {
+    /// The time within which a confirmation is needed.
+    confirm: Option<Duration>,
+    lists: Lists,
+}
+
+/// Lists that are ordered, by what they select (none: everything), each with the time over which all agents spread it.
+type Lists = BTreeMap<Option<Selection>, Duration>;
+
+impl Watches {
+    /// Asks for a confirmation, needed `within` that time: the longer that is, the fewer requests it takes. It results in
+    /// [`Event::Proven`] or [`Event::Unconfirmed`], once the watch is up.
+    pub fn confirm(&self, id: Watched, within: Duration) {
+        if let Some(orders) = self.orders.get(&id) {
+            orders.send_modify(|orders| orders.confirm = Some(within));
+        }
+    }
+
+    /// Asks for one more list of everything, or for a narrow one. It is requested at a random moment `within` from now, or from when
+    /// the watch is up, because the same event makes all agents ask.
+    ///
+    /// The watch begins anew with a list of everything. During a narrow one the stream continues, and the list arrives once the
+    /// stream has shown everything up to it. One that fails, or whose stream ends first, doesn't arrive.
+    pub fn list(&self, id: Watched, selection: Option<Selection>, within: Duration) {
+        if let Some(orders) = self.orders.get(&id) {
+            order_list(orders, selection, within);
+        }
+    }
+}
+
+fn order_list(orders: &watch::Sender<Orders>, selection: Option<Selection>, within: Duration) {
+    orders.send_modify(|orders| {
+        orders.lists.insert(selection, within);
+    });
+}
+
 /// Starts the watches of the agent on `node`, and that of the mode policy's `ConfigMap` if one is named. They run until the handle is
 /// dropped or the receiver is gone.
 #[must_use]
@@ -100,47 +142,19 @@ pub fn start(
     (node, mode_policy): (&str, Option<&Name>),
     tx: &mpsc::Sender<Message>,
 ) -> Watches {
-    let server = &Server::default();
-    let mut watches = Watches::default();
-    let ids = Watched::ALWAYS.into_iter().chain(mode_policy.map(|_| Watched::ModePolicy));
-    for id in ids {
-        let one = mode_policy.filter(|_| id == Watched::ModePolicy);
-        id.visit(Start {
-            connection: (client.clone(), clock),
-            outbox: (id, tx.clone()),
-            server,
-            node,
-            one,
+    let (server, mut watches) = (Arc::default(), Watches::default());
+    for watched in Watched::ALWAYS.into_iter().chain(mode_policy.map(|_| Watched::ModePolicy)) {
+        let narrowing = Narrowing { name: node.to_owned(), most: WATCHED_NODES };
+        watched.visit(Start {
+            client: client.clone(),
+            clock,
+            watched,
+            one: mode_policy.filter(|_| watched == Watched::ModePolicy),
+            narrowing: (watched == Watched::Nodes).then_some(narrowing),
+            messages: tx.clone(),
+            server: &server,
             watches: &mut watches,
         });
     }
     watches
-}
-
-/// Starts one watch.
-struct Start<'a> {
-    connection: (kube::Client, Clock),
-    outbox: (Watched, mpsc::Sender<Message>),
-    server: &'a Server,
-    node: &'a str,
-    /// The only object to watch; none: all.
-    one: Option<&'a Name>,
-    watches: &'a mut Watches,
-}
-
-impl Visitor for Start<'_> {
-    type Output = ();
-
-    fn visit<O: Object>(self, fact: fn(Change<O>) -> Fact) {
-        let id = self.outbox.0;
-        let collection = self.one.map_or_else(Collection::all::<O>, Collection::one::<O>);
-        let mut session = Session::new(self.connection, self.outbox, (collection, fact), self.server);
-        session.narrowing = (id == Watched::Nodes).then(|| Narrowing {
-            name: self.node.to_owned(),
-            most: WATCHED_NODES,
-            again: None,
-        });
-        self.watches.orders.insert(id, session.orders.clone());
-        self.watches.tasks.spawn(session.run());
-    }
 }

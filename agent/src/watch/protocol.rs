@@ -1,6 +1,7 @@
 //! Decides what to ask the API server next. Pure: no client, no clock, no randomness.
 
-use super::backoff::{Backoff, RELIST};
+use super::confirm::Shown;
+use super::recovery::{Backoff, RELIST};
 use std::time::Duration;
 
 /// A stream that closes sooner counts as a failed attempt. Otherwise a server that closes at once would be asked in a
@@ -24,7 +25,7 @@ pub(super) enum Step {
 }
 
 /// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub(super) enum End {
     /// All pages were read.
     Listed,
@@ -51,10 +52,8 @@ pub(super) enum End {
 pub(super) struct Protocol {
     /// The version from which a watch can resume; none before everything was listed.
     version: Option<u64>,
-    /// The newest resourceVersion seen. 0 accepts any list as new enough, after the API went back.
-    pub(super) highest: u64,
-    /// How many objects exist as of `highest`, as far as the watch has shown; none if that is not certain.
-    pub(super) objects: Option<usize>,
+    /// Version 0 accepts any list as new enough, after the API went back.
+    pub(super) shown: Shown,
     /// How everything is listed. Where the pages of a list outlasted the server's history, the next list has but one.
     lists: Step,
     answered: bool,
@@ -75,8 +74,8 @@ impl Protocol {
 
     /// Takes in a complete list as of `version`.
     pub(super) fn listed(&mut self, version: u64, objects: usize) {
-        (self.version, self.highest, self.objects) = (Some(version), version, Some(objects));
-        self.answered = true;
+        self.shown = Shown { version, objects: Some(objects) };
+        (self.version, self.answered) = (Some(version), true);
         if self.lists == Step::List {
             self.lists = Step::Pages;
         }
@@ -84,15 +83,15 @@ impl Protocol {
 
     /// Takes in an event or a bookmark of a stream of changes.
     pub(super) fn advance(&mut self, version: u64) {
-        self.highest = self.highest.max(version);
+        self.shown.version = self.shown.version.max(version);
         self.version = Some(version);
         (self.answered, self.followed) = (true, true);
     }
 
     /// Counts one object more or fewer that the stream showed. `None`: a line of the stream could not be read.
     pub(super) fn count(&mut self, change: Option<isize>) {
-        let objects = self.objects.zip(change);
-        self.objects = objects.and_then(|(objects, change)| objects.checked_add_signed(change));
+        let objects = self.shown.objects.zip(change);
+        self.shown.objects = objects.and_then(|(objects, change)| objects.checked_add_signed(change));
     }
 
     /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next one.
@@ -108,11 +107,11 @@ impl Protocol {
             self.lists = Step::Pages;
         }
         match end {
-            End::Listed | End::Unsupported => return Duration::ZERO,
-            End::Closed if !listing && lived >= SETTLED => return Duration::ZERO,
+            End::Listed | End::Unsupported => Duration::ZERO,
+            End::Closed if !listing && lived >= SETTLED => Duration::ZERO,
             End::Relist => {
                 self.version = None;
-                return Duration::ZERO;
+                Duration::ZERO
             }
             End::Expired => {
                 self.version = None;
@@ -120,17 +119,16 @@ impl Protocol {
                     // As client-go's pager does (`FullListIfExpired`).
                     self.lists = Step::List;
                 }
-                return self.backoff.after_expiry();
+                self.backoff.after_expiry()
             }
             // Bookmarks come once a minute. A server that sends none from here on either never will in this list
             // form, or its own version went back behind ours (etcd restored): both need a new list.
             _ if unanswered => {
                 self.version = None;
-                return self.backoff.after_failure(end).max(RELIST);
+                self.backoff.after_failure(end).max(RELIST)
             }
-            _ => {}
+            _ => self.backoff.after_failure(end),
         }
-        self.backoff.after_failure(end)
     }
 }
 

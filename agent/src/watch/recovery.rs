@@ -1,7 +1,9 @@
-//! Ends the waits of all watches once one of them reaches the server after an outage: one server answers them all.
+//! How long a watch waits after a failure, and before it lists everything again.
+//!
+//! The waits of all watches end once one of them reaches the server after an outage: one server answers them all.
 //! Otherwise each would wait for up to half a minute more, and the view is as old as the last of them.
 
-use super::backoff::{FIRST_WAIT, RELIST};
+use super::protocol::End;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -10,12 +12,64 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// Shortest outage. Watches that come and go would otherwise end each other's waits all the time.
 const OUTAGE: Duration = Duration::from_secs(2);
 
-/// The state that the watches of one server share.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Server(Arc<Shared>);
+/// Ceiling of the first wait. A session waits for any part of it, so that agents that lose the server together don't
+/// come back together.
+pub(super) const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// Ceiling of every wait.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Ceiling of the waits while the server does not answer at all: such attempts cost it nothing. The watches of an
+/// agent draw their waits apart from each other, and the first answer ends all of them: 0.6 s after the server's
+/// return in the median.
+pub(super) const LONGEST_WAIT_UNANSWERED: Duration = Duration::from_secs(10);
 
+/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once. One
+/// agent's watches wait for the same part of it.
+pub(super) const RELIST: Duration = Duration::from_secs(5);
+/// The same after an outage, whose waits have spread the agents' attempts already.
+pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_millis(2500);
+
+/// The waits of one watch so far. Pure: callers draw a part of each.
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Backoff {
+    failures: u32,
+    /// How many times the history was gone since a stream last lasted.
+    expiries: u32,
+}
+
+impl Backoff {
+    /// A request lasted: failures before it are no reason to wait longer; nor are lost histories, if it showed changes.
+    pub(super) fn lasted(&mut self, followed: bool) {
+        self.failures = 0;
+        if followed {
+            self.expiries = 0;
+        }
+    }
+
+    /// Ceiling of the wait after a failure: twice as long each time.
+    pub(super) fn after_failure(&mut self, end: End) -> Duration {
+        let wait = self.next();
+        self.failures = self.failures.saturating_add(1);
+        wait.min(if end == End::Unanswered { LONGEST_WAIT_UNANSWERED } else { LONGEST_WAIT })
+    }
+
+    /// Ceiling of the wait before everything is listed again. The server answers: earlier failures are no reason to wait.
+    pub(super) fn after_expiry(&mut self) -> Duration {
+        let is_outage = self.next() / 2 >= RELIST;
+        self.failures = 0;
+        let wait = if is_outage { RELIST_AFTER_OUTAGE } else { RELIST };
+        let wait = wait.saturating_mul(2u32.saturating_pow(self.expiries));
+        self.expiries = self.expiries.saturating_add(1);
+        wait.min(LONGEST_WAIT)
+    }
+
+    fn next(&self) -> Duration {
+        FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures))
+    }
+}
+
+/// The state that the watches of one server share.
+#[derive(Debug, Default)]
+pub(super) struct Server {
     answers: watch::Sender<()>,
     /// When this agent lists everything again, and when that was drawn.
     relist: Mutex<Option<(Instant, Instant)>>,
@@ -24,14 +78,14 @@ struct Shared {
 /// The part of one watch: since when it is down, and the signals of the other watches.
 pub(super) struct Recovery {
     down: Option<Instant>,
-    server: Server,
+    server: Arc<Server>,
     answers: watch::Receiver<()>,
 }
 
 impl Recovery {
     /// For a watch of the same server as all others that share `server`.
-    pub(super) fn new(server: &Server) -> Self {
-        Self { down: None, server: server.clone(), answers: server.0.answers.subscribe() }
+    pub(super) fn new(server: &Arc<Server>) -> Self {
+        Self { down: None, server: Arc::clone(server), answers: server.answers.subscribe() }
     }
 
     /// Begins a request: earlier signals of other watches do not apply to it.
@@ -47,7 +101,7 @@ impl Recovery {
     /// Records that the watch is up. After an outage, ends the waits of the other watches.
     pub(super) fn up(&mut self) {
         if self.down.take().is_some_and(|since| since.elapsed() >= OUTAGE) {
-            self.server.0.answers.send_replace(());
+            self.server.answers.send_replace(());
         }
     }
 
@@ -61,7 +115,7 @@ impl Recovery {
         let (at, _) = if ceiling > RELIST {
             draw()
         } else {
-            let shared = self.server.0.relist.lock();
+            let shared = self.server.relist.lock();
             let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
             let drawn = shared.take_if(|(_, drawn)| drawn.elapsed() < RELIST);
             *shared.insert(drawn.unwrap_or_else(draw))
@@ -91,7 +145,7 @@ mod tests {
     const LONG: Duration = Duration::from_hours(1000);
 
     fn two() -> [Recovery; 2] {
-        let server = Server::default();
+        let server = Arc::default();
         [Recovery::new(&server), Recovery::new(&server)]
     }
 
@@ -132,7 +186,7 @@ mod tests {
 
     /// How long an agent of six watches takes until all of them list. They lose the history within 1.5 s.
     async fn relists() -> Duration {
-        let (server, begun) = (Server::default(), Instant::now());
+        let (server, begun) = (Arc::default(), Instant::now());
         let mut watches = JoinSet::new();
         for number in 0..6 {
             let mut watch = Recovery::new(&server);

@@ -1,21 +1,22 @@
 //! One watch: sends the requests that the protocol decides on, and passes on what is listed.
 
-use super::failure::{Failure, Request, rewound};
-use super::list::{Limits, Listed, UNPAGED, WHOLE, list};
-use super::open::Open;
-use super::orders::Orders;
+use super::beside::Open;
+use super::collection::Collection;
+use super::failure::{Failure, rewound};
+use super::line::Entry;
+use super::list::{Listed, UNPAGED, WHOLE, list};
 use super::protocol::{End, Protocol, Step};
 use super::recovery::{Recovery, Server};
-use super::{Clock, Event, Message, collection::Collection, line::Entry};
-use epguard_core::facts::{Change, Fact, Object, Watched, cut};
+use super::stream::LIFETIME;
+use super::{Clock, Event, Message, Orders, Watches};
+use anyhow::Result;
+use epguard_core::facts::{Change, Fact, Ignored, Name, Object, Visitor, Watched, cut};
 use epguard_core::freshness::Proof;
 use kube::Client;
-use std::{fmt::Display, mem::replace, ops::Range, time::Duration};
+use std::{mem::replace, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
-/// Seconds after which the server ends a stream; watches draw theirs at random, apart from each other.
-pub(super) const LIFETIME: Range<u32> = 270..330;
 /// Longest line about an object that was skipped, in octets; names have at most 253 each.
 const LINE: usize = 1024;
 /// Mean time after which a collection is listed again of which one object is watched.
@@ -34,6 +35,8 @@ pub(super) struct Session<O> {
     /// Shows that something was ordered.
     pub(super) ordered: watch::Receiver<Orders>,
     pub(super) narrowing: Option<Narrowing>,
+    /// When everything is to be listed again, while one object alone is watched.
+    pub(super) again: Option<Instant>,
     pub(super) protocol: Protocol,
     recovery: Recovery,
     /// The current request.
@@ -55,38 +58,53 @@ pub(super) struct Narrowing {
     pub(super) name: String,
     /// All are watched if they are no more than this.
     pub(super) most: usize,
-    /// When to list all again; none while all are watched.
-    pub(super) again: Option<Instant>,
 }
 
-impl<O: Object> Session<O> {
-    pub(super) fn new(
-        (client, clock): (Client, Clock),
-        (watched, messages): (Watched, mpsc::Sender<Message>),
-        (collection, fact): (Collection, fn(Change<O>) -> Fact),
-        server: &Server,
-    ) -> Self {
+/// Starts a session.
+pub(super) struct Start<'a> {
+    pub(super) client: Client,
+    pub(super) clock: Clock,
+    pub(super) watched: Watched,
+    /// The only object to watch; none: all.
+    pub(super) one: Option<&'a Name>,
+    pub(super) narrowing: Option<Narrowing>,
+    pub(super) messages: mpsc::Sender<Message>,
+    /// Shared by all sessions of the server.
+    pub(super) server: &'a Arc<Server>,
+    /// Where the session runs and takes orders.
+    pub(super) watches: &'a mut Watches,
+}
+
+impl Visitor for Start<'_> {
+    type Output = ();
+
+    fn visit<O: Object>(self, fact: fn(Change<O>) -> Fact) {
         let (orders, ordered) = watch::channel(Orders::default());
-        Self {
-            client,
-            clock,
-            watched,
-            collection,
+        self.watches.orders.insert(self.watched, orders.clone());
+        let session = Session {
+            client: self.client,
+            clock: self.clock,
+            watched: self.watched,
+            collection: self.one.map_or_else(Collection::all::<O>, Collection::one::<O>),
             fact,
-            messages,
+            messages: self.messages,
             orders,
             ordered,
-            narrowing: None,
+            narrowing: self.narrowing,
+            again: None,
             protocol: Protocol::default(),
-            recovery: Recovery::new(server),
+            recovery: Recovery::new(self.server),
             step: Step::Stream,
             open: Open::new(Duration::ZERO, false),
             up: false,
             newest: None,
             cut_short: false,
-        }
+        };
+        self.watches.tasks.spawn(session.run());
     }
+}
 
+impl<O: Object> Session<O> {
     /// Runs until the receiver of the messages is gone.
     pub(super) async fn run(mut self) {
         while !self.messages.is_closed() {
@@ -95,7 +113,7 @@ impl<O: Object> Session<O> {
             self.recovery.begin();
             let end = match self.attempt().await {
                 Ok(end) => end,
-                Err(failure) => self.failed(failure).await,
+                Err(error) => self.failed(&error).await,
             };
             self.cut_short =
                 end != End::Closed || begun.elapsed() < Duration::from_secs(LIFETIME.start.into());
@@ -109,23 +127,29 @@ impl<O: Object> Session<O> {
         }
     }
 
-    async fn attempt(&mut self) -> Result<End, Failure> {
-        if let Step::Watch(version) = self.step {
-            return self.stream(Some(version)).await;
+    async fn attempt(&mut self) -> Result<End> {
+        if !matches!(self.step, Step::Watch(_)) {
+            // This list satisfies all orders that came before it.
+            self.again = None;
+            self.orders.send_if_modified(|orders| {
+                orders.lists.clear();
+                false
+            });
         }
-        // This list satisfies all orders that came before it.
-        self.orders.send_if_modified(|orders| {
-            orders.lists.clear();
-            false
-        });
-        match self.step {
-            Step::Stream => self.stream(None).await,
-            Step::Pages => self.list(&WHOLE).await,
-            _ => self.list(&UNPAGED).await,
-        }
+        let limits = match self.step {
+            Step::Watch(version) => return self.stream(Some(version)).await,
+            Step::Stream => return self.stream(None).await,
+            Step::Pages => &WHOLE,
+            Step::List | Step::Once => &UNPAGED,
+        };
+        let listed = list(&self.client, &self.collection, limits, (self.clock)()).await?;
+        self.reset(listed).await;
+        self.narrows();
+        Ok(End::Listed)
     }
 
-    async fn failed(&mut self, Failure { end, error }: Failure) -> End {
+    async fn failed(&mut self, error: &anyhow::Error) -> End {
+        let Failure { end, error } = Failure::of(self.step, &self.collection.path, error);
         if end == End::Unsupported {
             tracing::debug!(watch = %self.watched, "{error}");
         } else {
@@ -135,14 +159,6 @@ impl<O: Object> Session<O> {
             self.send(Event::Down { refused, error }).await;
         }
         end
-    }
-
-    async fn list(&mut self, limits: &Limits) -> Result<End, Failure> {
-        let sent = (self.clock)();
-        let listed = list(&self.client, self.request(), &self.collection, limits, sent).await?;
-        self.reset(listed).await;
-        self.narrows();
-        Ok(End::Listed)
     }
 
     /// Passes on a list of everything.
@@ -177,32 +193,22 @@ impl<O: Object> Session<O> {
     /// The greatest resourceVersion that the stream or a proof has shown. A list that is older shows that the API went back.
     pub(super) fn seen(&self) -> u64 {
         let proven = self.newest.map_or(0, |(version, _)| version);
-        self.protocol.highest.max(proven)
+        self.protocol.shown.version.max(proven)
     }
 
     /// Decides by the number of all objects whether one alone is watched from now on. All agents draw the moment of their next
     /// list apart from each other.
     pub(super) fn narrows(&mut self) -> bool {
-        let Some((narrowing, count)) = self.narrowing.as_mut().zip(self.protocol.objects) else {
+        let Some((narrowing, count)) = self.narrowing.as_ref().zip(self.protocol.shown.objects) else {
             return false;
         };
         let narrows = count > narrowing.most;
-        narrowing.again = narrows.then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
+        self.again = narrows.then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
         if narrows {
             // Where the object does not exist, no list shows as many, and a probe confirms the watch.
-            self.protocol.objects = Some(1);
+            self.protocol.shown.objects = Some(1);
         }
         narrows
-    }
-
-    /// When everything is to be listed again; none while everything is watched.
-    pub(super) fn again(&self) -> Option<Instant> {
-        self.narrowing.as_ref().and_then(|narrowing| narrowing.again)
-    }
-
-    pub(super) fn request(&self) -> Request<'_> {
-        let (step, path) = (self.step, self.collection.path.as_str());
-        Request { step, path }
     }
 
     /// Sends that changes arrive from now on; once, until the watch is down again.
@@ -229,17 +235,16 @@ impl<O: Object> Session<O> {
 
     /// The object of an entry; none if it cannot be read. Sends what of it could not be.
     pub(super) async fn object(&mut self, entry: Entry<O>) -> Option<O> {
-        for what in &entry.ignored {
-            self.skipped(entry.describe(), what).await;
+        let mut skipped = Ignored::new();
+        let object = entry.read(&mut skipped);
+        for what in skipped {
+            self.skipped(&what).await;
         }
-        if let Err(error) = &entry.object {
-            self.skipped(entry.describe(), error).await;
-        }
-        entry.object.ok()
+        object
     }
 
-    pub(super) async fn skipped(&mut self, what: impl Display, error: impl Display) {
-        let line = format!("{what}: {error:#}").replace('\n', " ");
+    pub(super) async fn skipped(&mut self, what: &str) {
+        let line = what.replace('\n', " ");
         self.send(Event::Skipped(cut(&line, LINE).to_owned())).await;
     }
 }

@@ -1,61 +1,55 @@
 //! One open stream of changes. [`beside`](super::beside) has the requests beside it.
 
-use super::confirm::{Shown, Verdict};
-use super::failure::Failure;
+use super::beside::Open;
+use super::collection::Collection;
+use super::confirm::{Probe, Verdict};
 use super::line::{Entry, Kind, Line};
 use super::lines::Lines;
 use super::list::{Listed, SILENCE};
-use super::open::Open;
 use super::protocol::End;
-use super::session::{LIFETIME, Session};
-use super::{Event, collection::Collection};
+use super::{Event, order_list, session::Session};
+use anyhow::{Result, anyhow};
 use epguard_core::facts::{Change, Object};
 use epguard_core::freshness::Proof;
-use futures::{StreamExt, io::AsyncBufRead};
-use kube::{api::WatchParams, core};
-use std::{pin::pin, time::Duration};
+use futures::{AsyncBufReadExt, StreamExt, io::AsyncBufRead};
+use kube::{Client, api::WatchParams, core};
+use std::{ops::Range, pin::pin, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 /// Longest time until a stream begins: the server may keep the request in a queue for 15 s. A later one is asked for again,
 /// from where the last one ended: a server that has yet to fill its cache sends nothing before.
 const BEGUN_WITHIN: Duration = Duration::from_secs(30);
+/// Seconds after which the server ends a stream; watches draw theirs at random, apart from each other.
+pub(super) const LIFETIME: Range<u32> = 270..330;
+/// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
+const PROBE: u32 = 3;
+/// Longest wait for a probe.
+const PROBED_WITHIN: Duration = Duration::from_secs(20);
 
 impl<O: Object> Session<O> {
     /// Reads a stream of the changes after a version to its end; without one, all existing objects come first.
-    pub(super) async fn stream(&mut self, after: Option<u64>) -> Result<End, Failure> {
+    pub(super) async fn stream(&mut self, after: Option<u64>) -> Result<End> {
         self.open = Open::new((self.clock)(), after.is_none());
-        let params = WatchParams {
-            field_selector: self.shown_part().fields,
-            send_initial_events: after.is_none(),
-            ..WatchParams::default().timeout(fastrand::u32(LIFETIME))
-        };
-        let after = after.map(|version| version.to_string()).unwrap_or_default();
-        let http = core::Request::new(&*self.collection.path)
-            .watch(&params, &after)
-            .map_err(|error| self.request().broken(error))?;
-        let stream = timeout(BEGUN_WITHIN, self.client.request_stream(http))
-            .await
-            .map_err(|elapsed| self.request().broken(elapsed))?
-            .map_err(|error| self.request().failed(error))?;
+        let shown = self.shown_part();
+        let watch = watch(&self.client, &shown, after, fastrand::u32(LIFETIME));
+        let stream = timeout(BEGUN_WITHIN, watch).await??;
         if self.is_following() {
             self.up().await;
         }
         let end = self.follow(&mut pin!(stream)).await;
         self.open.requests.clear();
-        if self.open.confirmations.lacks(self.shown()) {
+        if self.open.confirmations.lacks(self.protocol.shown) {
             self.send(Event::Behind).await;
         }
         if let Some(within) = self.open.ordered.remove(&None) {
-            self.orders.send_modify(|orders| {
-                orders.lists.insert(None, within);
-            });
+            order_list(&self.orders, None, within);
         }
         end
     }
 
-    async fn follow(&mut self, stream: &mut (impl AsyncBufRead + Unpin)) -> Result<End, Failure> {
+    async fn follow(&mut self, stream: &mut (impl AsyncBufRead + Unpin)) -> Result<End> {
         let (mut lines, mut line, mut last_line) = (Lines::default(), Vec::new(), Instant::now());
-        let is_wide = !self.is_following() || self.again().is_none();
+        let silent = || anyhow!("neither event nor bookmark for {} s; connecting again", SILENCE.as_secs());
         if self.cut_short && self.is_following() {
             // A restored server that is older than this watch sends nothing until it reaches our version, and omits
             // what happened before. A list shows it at once.
@@ -63,43 +57,25 @@ impl<O: Object> Session<O> {
         }
         while !self.messages.is_closed() {
             let following = self.is_following();
-            let again = self.again().filter(|_| !is_wide);
-            let wake = match self.judge().await {
-                Verdict::Wait(wake) => wake,
-                Verdict::Behind(version) => {
-                    let error = format!(
-                        "a list shows resourceVersion {version}, and the watch has stopped at {}; connecting again",
-                        self.protocol.highest
-                    );
-                    return Err(self.request().failure(End::Failed, &error));
-                }
-                Verdict::Late => {
-                    self.send(Event::Behind).await;
-                    continue;
-                }
-                Verdict::Probe => {
-                    self.probe();
-                    continue;
-                }
-            };
+            let wake = self.judge().await?;
             // Biased: what has come is read before an answer is evaluated. Lines that gather come after it, which only delays a proof.
             tokio::select! {
                 biased;
                 read = timeout_at(last_line + SILENCE, lines.next_line(stream, &mut line, following)) => {
-                    if !read.map_err(|_| self.request().silent(SILENCE))?.map_err(|error| self.request().broken(error))? {
+                    if !read.map_err(|_| silent().context(End::Silent))?? {
                         break;
                     }
                     last_line = Instant::now();
                     self.take(Line::parse(&line)).await?;
                     line.clear();
-                    if is_wide && self.is_following() {
+                    if self.again.is_none() && self.is_following() {
                         if self.narrows() {
                             return Ok(End::Listed);
                         }
                         self.up().await;
                     }
                 }
-                () = sleep_until(again.unwrap_or(last_line)), if again.is_some() => return Ok(End::Relist),
+                () = sleep_until(self.again.unwrap_or(last_line)), if self.again.is_some() => return Ok(End::Relist),
                 Ok(()) = self.ordered.changed(), if following => self.order(),
                 Some(done) = self.open.requests.next() => {
                     if let Some(end) = self.done(done).await? {
@@ -112,26 +88,35 @@ impl<O: Object> Session<O> {
         Ok(End::Closed)
     }
 
-    /// Sends what is proven by now. Returns how to prove the rest.
-    async fn judge(&mut self) -> Verdict {
-        let shown = self.shown();
+    /// Sends what is proven by now, and begins to prove the rest. Returns when to look again.
+    async fn judge(&mut self) -> Result<Option<Instant>> {
+        let shown = self.protocol.shown;
         let proven = self.open.confirmations.take_proven(shown);
         self.send_parts().await;
         if let Some((version, as_of)) = proven {
             self.proven(version, as_of, Proof::Confirmation).await;
         }
-        self.open.confirmations.judge(shown, Instant::now())
-    }
-
-    pub(super) fn shown(&self) -> Shown {
-        Shown { version: self.protocol.highest, objects: self.protocol.objects }
+        loop {
+            match self.open.confirmations.judge(shown, Instant::now()) {
+                Verdict::Wait(wake) => return Ok(wake),
+                Verdict::Probe => self.probe(),
+                Verdict::Late => self.send(Event::Behind).await,
+                Verdict::Behind(version) => {
+                    let error = anyhow!(
+                        "a list shows resourceVersion {version}, and the watch has stopped at {}; connecting again",
+                        shown.version
+                    );
+                    return Err(error.context(End::Failed));
+                }
+            }
+        }
     }
 
     /// The objects that the stream shows.
     pub(super) fn shown_part(&self) -> Collection {
         let all = self.collection.clone();
         match &self.narrowing {
-            Some(narrowing) if narrowing.again.is_some() && self.is_following() => all.named(&narrowing.name),
+            Some(narrowing) if self.again.is_some() => all.named(&narrowing.name),
             _ => all,
         }
     }
@@ -141,12 +126,12 @@ impl<O: Object> Session<O> {
         self.open.initial.is_none()
     }
 
-    async fn take(&mut self, line: anyhow::Result<Line<O>>) -> Result<(), Failure> {
+    async fn take(&mut self, line: anyhow::Result<Line<O>>) -> Result<()> {
         match (line, &mut self.open.initial) {
-            (Ok(Line::Error(status)), _) => return Err(self.request().refused(&status)),
+            (Ok(Line::Error(status)), _) => return Err(kube::Error::Api(status).into()),
             (Err(error), _) => {
                 self.protocol.count(None);
-                self.skipped(O::KIND, error).await;
+                self.skipped(&format!("{}: {error:#}", O::KIND)).await;
             }
             (Ok(Line::Object(Kind::Deleted, entry)), Some(initial)) => drop(initial.remove(&entry.name)),
             (Ok(Line::Object(_, entry)), Some(initial)) => {
@@ -189,4 +174,39 @@ impl<O: Object> Session<O> {
             self.send_fact(version, (self.fact)(change(object))).await;
         }
     }
+}
+
+/// Asks for the changes after a version, for so many seconds; without one, all existing objects come first.
+async fn watch(
+    client: &Client,
+    collection: &Collection,
+    after: Option<u64>,
+    seconds: u32,
+) -> Result<impl AsyncBufRead + use<>> {
+    let params = WatchParams {
+        field_selector: collection.fields.clone(),
+        send_initial_events: after.is_none(),
+        ..WatchParams::default().timeout(seconds)
+    };
+    let after = after.map(|version| version.to_string()).unwrap_or_default();
+    let http = core::Request::new(&*collection.path).watch(&params, &after)?;
+    Ok(client.request_stream(http).await?)
+}
+
+/// Watches the changes after a resourceVersion, up to the bookmark that a server sends 2 s before a watch times out
+/// (`cache_watcher.go:nextBookmarkTime`).
+pub(super) async fn probe<O: Object>(client: Client, shown: Collection, after: u64) -> Result<Probe> {
+    let read = async {
+        let mut lines = pin!(watch(&client, &shown, Some(after), PROBE).await?.lines());
+        let mut last = after;
+        while let Some(line) = lines.next().await {
+            match Line::<O>::parse(line?.as_bytes())? {
+                Line::Object(_, entry) => last = last.max(entry.version),
+                Line::Bookmark { version, .. } => return Ok(Probe { last, through: version }),
+                Line::Error(status) => return Err(kube::Error::Api(status).into()),
+            }
+        }
+        Ok(Probe { last, through: last })
+    };
+    timeout(PROBED_WITHIN, read).await?
 }

@@ -103,7 +103,7 @@ impl Agent {
                     if self.state.take_revived().is_some() {
                         self.lease.view.void(boot());
                         for id in Watched::ALWAYS {
-                            self.watches.relist(id, self.state.spread());
+                            self.watches.list(id, None, self.state.spread());
                         }
                     }
                 }
@@ -133,7 +133,7 @@ impl Agent {
         }
         self.state.tick(now);
         for opinion in self.state.take_opinions(now) {
-            self.watches.list(opinion, self.state.spread());
+            self.watches.list(opinion.kind, opinion.selection, self.state.spread());
         }
         self.write(kernel);
         self.write_view(kernel);
@@ -144,7 +144,7 @@ impl Agent {
         if self.state.is_synced() {
             self.state.start_over(boot());
             for id in Watched::ALWAYS.into_iter().filter(|id| *id != noticed_by) {
-                self.watches.relist(id, self.state.spread());
+                self.watches.list(id, None, self.state.spread());
             }
         }
     }

@@ -170,7 +170,7 @@ impl Agent {
         if self.state.is_listed() {
             self.state.start_over(now());
             for id in self.watches.keys().filter(|id| **id != noticed_by) {
-                self.api.relist(*id, self.state.spread());
+                self.api.list(*id, None, self.state.spread());
             }
         }
     }
@@ -186,7 +186,7 @@ impl Agent {
         );
         self.lease.view.void(now());
         for id in self.watches.keys() {
-            self.api.relist(*id, self.state.spread());
+            self.api.list(*id, None, self.state.spread());
         }
     }
 

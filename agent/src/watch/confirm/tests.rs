@@ -52,7 +52,7 @@ fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
     let (mut confirmations, at) = asked(answer());
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
     let probe = Probe { last: 15, through: 22 };
-    assert_eq!(confirmations.probed(Some(probe), at), None);
+    confirmations.probed(Ok(probe), at).unwrap();
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None, "lacks 15");
     assert_eq!(proven(&mut confirmations, shown(15, 9)), Some(SENT));
 }
@@ -64,7 +64,8 @@ fn a_probe_that_shows_too_little_proves_only_older_answers() {
     confirmations.answered(later, at);
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
     let probe = Probe { last: 12, through: 29 };
-    assert_eq!(confirmations.probed(Some(probe), at), Some(30));
+    let error = confirmations.probed(Ok(probe), at).unwrap_err();
+    assert!(error.root_cause().to_string().starts_with("no bookmark reaches resourceVersion 30"));
     assert_eq!(proven(&mut confirmations, shown(12, 9)), Some(SENT));
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None);
     assert_eq!(proven(&mut confirmations, shown(30, 9)), Some(SENT * 2));

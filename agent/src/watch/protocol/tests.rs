@@ -1,5 +1,5 @@
 use super::*;
-use crate::watch::backoff::{FIRST_WAIT, LONGEST_WAIT, LONGEST_WAIT_UNANSWERED, RELIST_AFTER_OUTAGE};
+use crate::watch::recovery::{FIRST_WAIT, LONGEST_WAIT, LONGEST_WAIT_UNANSWERED, RELIST_AFTER_OUTAGE};
 
 const LONG: Duration = Duration::from_mins(5);
 
@@ -212,10 +212,10 @@ fn after_an_outage_a_thousand_agents_do_not_list_at_the_same_moment() {
 fn a_line_that_cannot_be_read_leaves_the_number_of_objects_unknown_until_the_next_list() {
     let mut protocol = following(7);
     protocol.count(Some(1));
-    assert_eq!(protocol.objects, Some(2));
+    assert_eq!(protocol.shown.objects, Some(2));
     protocol.count(None);
     protocol.count(Some(-1));
-    assert_eq!(protocol.objects, None);
+    assert_eq!(protocol.shown.objects, None);
     protocol.listed(9, 4);
-    assert_eq!(protocol.objects, Some(4));
+    assert_eq!(protocol.shown.objects, Some(4));
 }

@@ -1,18 +1,15 @@
 //! An API server in which the test itself answers each request.
 
 use crate::shared::clock::boot;
-use crate::watch::collection::Collection;
-use crate::watch::recovery;
-use crate::watch::session::{Narrowing, Session};
+use crate::watch::session::{Narrowing, Start};
 use crate::watch::{Event, Message, Watches};
 use bytes::Bytes;
-use epguard_core::facts::Watched;
-use epguard_core::facts::{Change, Fact, Pod};
+use epguard_core::facts::{Change, Fact, Name, Pod, Watched};
 use epguard_core::freshness::Proof;
 use http_body_util::channel::{Channel, Sender};
 use hyper::{Request, Response, Uri};
 use kube::client::Body;
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
@@ -40,29 +37,33 @@ pub struct Stream(Sender<Bytes>);
 
 impl Rig {
     pub fn new() -> Self {
-        Self::watching(Collection::all::<Pod>())
+        Self::start(None, None)
     }
 
     /// A watch of the pods of which one is watched alone, if there are more than `most`.
     pub fn narrowed(name: &str, most: usize) -> Self {
-        Self::start(Collection::all::<Pod>(), Some(Narrowing { name: name.to_owned(), most, again: None }))
+        Self::start(None, Some(Narrowing { name: name.to_owned(), most }))
     }
 
-    /// A watch of another collection of pods.
-    pub fn watching(collection: Collection) -> Self {
-        Self::start(collection, None)
+    /// A watch of one pod.
+    pub fn watching(pod: &Name) -> Self {
+        Self::start(Some(pod), None)
     }
 
-    fn start(collection: Collection, narrowing: Option<Narrowing>) -> Self {
+    fn start(one: Option<&Name>, narrowing: Option<Narrowing>) -> Self {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(64);
-        let shared = recovery::Server::default();
-        let kind = (collection, Fact::Pod as fn(Change<Pod>) -> Fact);
-        let mut session = Session::new((client, boot), (Watched::Pods, tx), kind, &shared);
-        session.narrowing = narrowing;
         let mut watches = Watches::default();
-        watches.orders.insert(Watched::Pods, session.orders.clone());
-        watches.tasks.spawn(session.run());
+        Watched::Pods.visit(Start {
+            client,
+            clock: boot,
+            watched: Watched::Pods,
+            one,
+            narrowing,
+            messages: tx,
+            server: &Arc::default(),
+            watches: &mut watches,
+        });
         Self { server, watches, proofs: Vec::new(), messages }
     }
 

@@ -4,7 +4,6 @@ use super::mock::{Call, Rig, Stream, pod};
 use epguard_core::facts::Selection;
 use epguard_core::facts::Watched::Pods;
 use epguard_core::freshness::Proof::{Confirmation, List};
-use epguard_core::state::Opinion;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -26,8 +25,7 @@ pub(super) async fn asked() -> (Rig, Stream, Call) {
 }
 
 pub(super) fn order(rig: &Rig, selection: Selection) {
-    let (kind, selection) = (Pods, Some(selection));
-    rig.watches.list(Opinion { kind, selection }, Duration::ZERO);
+    within(rig, selection, Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +151,7 @@ async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached
 async fn a_narrow_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream, call) = asked().await;
     call.page(5, "", &[]).await;
-    assert!(rig.message().await.starts_with("rewound: cannot watch pods: the API went back in time"));
+    assert!(rig.message().await.starts_with("rewound: the API went back in time"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,8 +198,7 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
 }
 
 fn within(rig: &Rig, selection: Selection, within: Duration) {
-    let (kind, selection) = (Pods, Some(selection));
-    rig.watches.list(Opinion { kind, selection }, within);
+    rig.watches.list(Pods, Some(selection), within);
 }
 
 #[tokio::test(start_paused = true)]

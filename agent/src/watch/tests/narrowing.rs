@@ -1,9 +1,8 @@
 //! Tests of watches of one object, alone or of a large collection.
 
 use super::mock::{Rig, Stream, pod};
-use crate::watch::collection::Collection;
 use crate::watch::session::AGAIN;
-use epguard_core::facts::{Pod, Watched::Pods};
+use epguard_core::facts::Watched::Pods;
 use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -98,7 +97,7 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn the_watch_of_one_object_is_confirmed_by_that_object_alone() {
-    let mut rig = Rig::watching(Collection::one::<Pod>(&("ns".into(), "a".into())));
+    let mut rig = Rig::watching(&("ns".into(), "a".into()));
     let mut stream = rig.server.call().await.stream();
     stream.event("ADDED", &pod("a", 3)).await;
     stream.bookmark(7, true).await;

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 async fn an_ordered_list_is_streamed_and_its_stream_continues() {
     let (mut rig, _old) = Rig::streaming().await;
     assert_eq!(rig.proven().await, [List]);
-    rig.watches.relist(Pods, Duration::ZERO);
+    rig.watches.list(Pods, None, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
     let mut stream = call.stream();
@@ -32,7 +32,7 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
     assert_eq!(rig.message().await, "reset a @7");
     let _stream = rig.server.call().await.stream();
     assert_eq!(rig.message().await, "up");
-    rig.watches.relist(Pods, Duration::ZERO);
+    rig.watches.list(Pods, None, Duration::ZERO);
     let mut call = rig.server.call().await;
     if call.kind() == "confirm" {
         call = rig.server.call().await;
@@ -45,7 +45,7 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
 #[tokio::test(start_paused = true)]
 async fn an_ordered_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream) = Rig::streaming().await;
-    rig.watches.relist(Pods, Duration::ZERO);
+    rig.watches.list(Pods, None, Duration::ZERO);
     let mut stream = rig.server.call().await.stream();
     stream.bookmark(5, true).await;
     assert_eq!(
@@ -58,7 +58,7 @@ async fn an_ordered_list_that_went_back_in_time_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn an_ordered_list_that_fails_is_repeated() {
     let (mut rig, _stream) = Rig::streaming().await;
-    rig.watches.relist(Pods, Duration::ZERO);
+    rig.watches.list(Pods, None, Duration::ZERO);
     for code in [429, 500, 503] {
         let call = rig.server.call().await;
         assert_eq!(call.kind(), "stream");
@@ -75,7 +75,7 @@ async fn a_list_that_comes_anyway_satisfies_an_earlier_order() {
     let (mut rig, mut stream) = Rig::streaming().await;
     stream.error(410, "too old resource version").await;
     assert!(rig.message().await.starts_with("down: "));
-    rig.watches.relist(Pods, Duration::ZERO);
+    rig.watches.list(Pods, None, Duration::ZERO);
     let call = rig.server.call().await;
     assert_eq!(call.kind(), "stream");
     let mut stream = call.stream();
