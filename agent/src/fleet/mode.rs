@@ -175,7 +175,7 @@ impl Policy {
         let named = fleet.agents.iter().filter_map(|agent| Some((agent.config_map.clone()?, &*agent.node)));
         let most = grouped(named).into_iter().rev().max_by_key(|(_, nodes)| nodes.len());
         let name = most.map(|(name, _)| name).context(
-            "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/base does, or pass --node",
+            "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/epguard.yaml does, or pass --node",
         )?;
         let parts = name.split_once('/');
         let (namespace, own_name) =

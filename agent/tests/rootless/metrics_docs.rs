@@ -71,9 +71,12 @@ fn pages_alerts_their_test_and_the_dashboard_name_metrics_and_labels_of_the_tabl
     let served = served();
     let pages = ["actions", "install", "metrics", "reference", "threats", "troubleshooting", "verdicts"];
     let pages = pages.map(|page| format!("docs/{page}.md"));
-    let monitoring = ["prometheusrule.yaml", "prometheusrule_test.yaml", "dashboard.json"];
-    let monitoring = monitoring.map(|file| format!("deploy/overlays/monitoring/{file}"));
-    for file in pages.into_iter().chain(monitoring) {
+    let monitoring = [
+        "deploy/chart/files/alerts.yaml",
+        "deploy/chart/files/dashboard.json",
+        "xtask/tests/repository/manifests/alerts_test.yaml",
+    ];
+    for file in pages.into_iter().chain(monitoring.map(str::to_owned)) {
         for (name, labels) in named(&file) {
             let metric = served.get(&name).unwrap_or_else(|| panic!("{file}: no metric {name}"));
             for label in labels {

@@ -1,10 +1,9 @@
-//! The real agent with the capabilities of `deploy/base` and no others.
+//! The real agent with the capabilities of `deploy/epguard.yaml` and no others.
 
 use super::stale::{connect_to_the_service, deny};
-use super::world::World;
+use super::world::{World, manifest};
 use epguard::kernel::maps;
 use epguard_common::{Outcome, Reason};
-use epguard_lab::api::yaml;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -14,9 +13,7 @@ const KNOWN: [(&str, u32); 3] = [("NET_ADMIN", 12), ("PERFMON", 38), ("BPF", 39)
 
 /// The capabilities that the manifest adds after it drops all.
 fn named() -> Vec<(String, u32)> {
-    let manifest = include_str!("../../../deploy/base/daemonset.yaml");
-    let daemon_set = yaml::documents(manifest).unwrap().remove(0);
-    let context = &daemon_set["spec"]["template"]["spec"]["containers"][0]["securityContext"];
+    let context = &manifest("DaemonSet")["spec"]["template"]["spec"]["containers"][0]["securityContext"];
     let names = context["capabilities"]["add"].as_array().unwrap().iter();
     let number = |name: &str| KNOWN.iter().find(|known| known.0 == name).unwrap().1;
     names.map(|name| name.as_str().unwrap()).map(|name| (name.to_owned(), number(name))).collect()

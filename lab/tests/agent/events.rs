@@ -1,21 +1,19 @@
 //! Events of the Kubernetes API about denied packets, by the real agent.
 
 use super::stale::deny;
-use super::world::World;
+use super::world::{World, manifest};
 use epguard::daemon::report::metrics;
 use epguard::kernel::maps;
 use epguard::shared::drops::Dropped;
 use epguard::shared::status::{self, Request};
 use epguard_common::{Count, Outcome, Reason};
-use epguard_lab::api::{Kind, yaml};
+use epguard_lab::api::Kind;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
-
-const ROLE: &str = include_str!("../../../deploy/base/rbac.yaml");
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
@@ -173,16 +171,14 @@ fn logged(world: &World) -> Vec<u64> {
 /// An agent under its role, without these verbs on Events, on a node with a denial.
 fn denying(name: &str, forbidden: &[&str]) -> World {
     let mut world = World::new(name);
-    for mut role in yaml::documents(ROLE).unwrap() {
+    for mut role in ["ClusterRole", "Role"].map(manifest) {
         for rule in role["rules"].as_array_mut().into_iter().flatten() {
             if rule["resources"] == json!(["events"]) {
                 let verbs = rule["verbs"].as_array_mut().unwrap();
                 verbs.retain(|verb| !forbidden.iter().any(|forbidden| verb == forbidden));
             }
         }
-        if role["kind"].as_str().unwrap().ends_with("Role") {
-            world.server.access().bind(&role).unwrap();
-        }
+        world.server.access().bind(&role).unwrap();
     }
     // Before the agent starts: it denies nothing in a Namespace that it has not seen.
     world.store.ensure_namespace("team-b").unwrap();

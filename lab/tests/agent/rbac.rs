@@ -1,17 +1,14 @@
 //! The real agent under the role that `deploy/` gives it, at an API server that enforces it.
 
-use super::world::{World, service};
+use super::world::{World, manifest, service};
 use epguard_core::facts::Watched;
-use epguard_lab::api::{Kind, yaml};
+use epguard_lab::api::Kind;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The `ClusterRole` and the `Role`.
 fn roles() -> Vec<Value> {
-    let mut documents = yaml::documents(include_str!("../../../deploy/base/rbac.yaml")).unwrap();
-    documents.retain(|document| document["rules"].is_array());
-    assert_eq!(documents.len(), 2);
-    documents
+    ["ClusterRole", "Role"].map(manifest).into()
 }
 
 fn bind(world: &World, roles: &[Value]) {

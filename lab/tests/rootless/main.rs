@@ -1,8 +1,9 @@
-//! Tests that need no root: stories, recordings, and `epguard lint` beside an API server.
+//! Tests that need no root: stories, recordings, `epguard lint` and the Helm chart beside an API server.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod fleet;
 mod fuzz;
+mod helm;
 mod lint;
 mod scenarios;
 mod why;

@@ -1,5 +1,5 @@
 //! The demo with the agent in a container: runc starts it from the image, with a read-only root, namespaces of its own for
-//! everything but the network, and the capabilities of `deploy/base`. The lab around it stays outside.
+//! everything but the network, and the capabilities of `deploy/epguard.yaml`. The lab around it stays outside.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -11,13 +11,14 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const OUTPUT: [&str; 1] = ["VERDICT"];
 
 /// Programs: a code span of two words or more that begins with one of them is a command.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 15] = [
     "bpftool",
     "cargo",
     "conntrack",
     "ctr",
     "epguard",
     "ethtool",
+    "helm",
     "ip",
     "jq",
     "k3s",

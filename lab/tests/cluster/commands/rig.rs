@@ -42,7 +42,7 @@ impl Rig {
             wrong: Vec::new(),
             modes_are_set: false,
         };
-        rig.must("kubectl apply -k deploy/overlays/observe");
+        rig.must("kubectl apply -f deploy/epguard.yaml");
         rig.must("install target/image/kubectl-epguard /usr/local/bin");
         rig.must(ROLLED_OUT);
         rig.await_output("epguard status", "tcx, place 1");

@@ -1,7 +1,7 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 24] = [
+pub(crate) const NOT_RUN: [(&str, &str); 29] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
@@ -20,6 +20,17 @@ pub(crate) const NOT_RUN: [(&str, &str); 24] = [
     ("conntrack -D", "the name of a command; its arguments are in another command's output"),
     ("ctr *", "needs containerd"),
     ("k3s *", "needs k3s"),
+    (
+        "helm install *",
+        "`the_quick_start_has_the_results_of_the_readme` runs it, in place of `kubectl apply`",
+    ),
+    (
+        "helm upgrade *",
+        "`a_release_is_upgraded_rolled_back_and_uninstalled_without_a_rest`, by Helm's engine",
+    ),
+    ("helm rollback *", "the same"),
+    ("helm uninstall *", "the same"),
+    ("helm template *", "`the_files_for_kubectl_are_what_helm_renders`, by Helm's engine"),
     ("kind *", "needs kind and a container runtime"),
     ("epguard action", "the name of a command"),
     ("epguard why", "the name of a command"),

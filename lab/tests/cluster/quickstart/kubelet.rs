@@ -166,6 +166,7 @@ fn resolved(argument: &str, spec: &Value) -> String {
         let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
         let value = match field {
             Some("spec.nodeName") => NODE,
+            Some("status.hostIP") => "192.0.2.1",
             _ => variable["value"].as_str().unwrap(),
         };
         resolved = resolved.replace(&format!("$({})", variable["name"].as_str().unwrap()), value);

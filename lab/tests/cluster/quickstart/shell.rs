@@ -42,8 +42,16 @@ impl Shell {
         fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
         // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
         program(&bin, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
-        let epguard = epguard_lab::process::epguard().unwrap();
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        // Helm's own engine, which is a library.
+        let helm = format!(
+            "#!/bin/sh\n[ \"$*\" = 'install epguard deploy/chart -n epguard --create-namespace' ] || exit 1\n\
+             echo '[[\"install\", {{}}]]' | {}/target/tools/helm/bin/python deploy/helm.py \"$KUBECONFIG\" | tee /dev/stderr | \
+             grep -q '\"status\": \"deployed\"'\n",
+            root.display()
+        );
+        program(&bin, "helm", &helm);
+        let epguard = epguard_lab::process::epguard().unwrap();
         for (file, link) in [
             (&*kubectl(), bin.join("kubectl")),
             (&*epguard, bin.join("epguard")),

@@ -10,4 +10,4 @@ mod refusals;
 mod status;
 mod sysdump;
 mod versions;
-mod world;
+pub mod world;

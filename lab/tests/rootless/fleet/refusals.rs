@@ -37,8 +37,11 @@ async fn the_operators_roles_are_enough_for_every_verb() {
     let world = World::empty("operator");
     world.node("worker-1");
     world.agent("worker-1");
-    let file = include_str!("../../../../deploy/operator.yaml");
-    for role in epguard_lab::api::yaml::documents(file).unwrap() {
+    let mut roles =
+        epguard_lab::api::yaml::documents(include_str!("../../../../deploy/epguard.yaml")).unwrap();
+    roles.retain(|object| object["metadata"]["name"] == "epguard-operator");
+    assert_eq!(roles.len(), 2);
+    for role in roles {
         world.server.access().bind(&role).unwrap();
     }
     let file = std::env::temp_dir().join(format!("epguard-operator-{}.tar", std::process::id()));

@@ -41,6 +41,10 @@ impl World {
         Self { store, server, kubeconfig }
     }
 
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     pub fn node(&self, name: &str) {
         self.store.apply(Self::node_of(name, &json!({}))).unwrap();
     }

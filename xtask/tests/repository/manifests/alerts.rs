@@ -1,7 +1,6 @@
 //! The alerts, checked by promtool.
 
-use super::schema::{Custom, RuleSpec};
-use super::{deploy, documents, schema};
+use super::text;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,11 +10,9 @@ use std::process::Command;
 fn promtool_accepts_the_alerts_and_they_fire_when_they_should() {
     let folder = std::env::temp_dir().join(format!("epguard-alerts-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let rule: Custom<RuleSpec> = schema::read(&documents("overlays/monitoring/prometheusrule.yaml")[0]);
-    fs::write(folder.join("rules.json"), serde_json::to_string(&rule.spec).unwrap()).unwrap();
-    fs::copy(deploy().join("overlays/monitoring/prometheusrule_test.yaml"), folder.join("test.yaml"))
-        .unwrap();
-    let said = [["check", "rules", "rules.json"], ["test", "rules", "test.yaml"]]
+    fs::write(folder.join("alerts.yaml"), text("chart/files/alerts.yaml")).unwrap();
+    fs::write(folder.join("test.yaml"), include_str!("alerts_test.yaml")).unwrap();
+    let said = [["check", "rules", "alerts.yaml"], ["test", "rules", "test.yaml"]]
         .map(|arguments| promtool(&folder, &arguments));
     fs::remove_dir_all(&folder).unwrap();
     for (success, text) in said {

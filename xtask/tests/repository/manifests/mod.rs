@@ -1,9 +1,10 @@
-//! The manifests in `deploy/`, checked without a cluster: the files, the output of kubectl, the alerts.
+//! The Helm chart in `deploy/chart` and the files for kubectl that are rendered from it, checked without a cluster.
 
+mod agent;
 mod alerts;
-mod base;
-mod overlays;
+mod chart;
 mod schema;
+mod values;
 
 use serde_json::Value;
 use std::fs;
@@ -14,7 +15,30 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
 }
 
-/// Every document of a file below `deploy/`, in its order.
-fn documents(file: &str) -> Vec<Value> {
-    serde_saphyr::from_multiple(&fs::read_to_string(deploy().join(file)).unwrap()).unwrap()
+/// A file below `deploy/`.
+fn text(file: &str) -> String {
+    fs::read_to_string(deploy().join(file)).unwrap()
+}
+
+/// Every document of a text, in its order. Panics if Kubernetes 1.36 does not know all fields of an object.
+fn objects(text: &str) -> Vec<Value> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+    objects.iter().for_each(schema::check);
+    objects
+}
+
+/// The only object of this kind and name.
+fn object(objects: &[Value], kind: &str, name: &str) -> Value {
+    let is_meant = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    let found: Vec<&Value> = objects.iter().filter(is_meant).collect();
+    assert_eq!(found.len(), 1, "{kind} {name}");
+    found[0].clone()
+}
+
+/// Compares a text with a file below `deploy/`; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
+fn expect(file: &str, expected: &str) {
+    if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
+        fs::write(deploy().join(file), expected).unwrap();
+    }
+    assert!(text(file) == expected, "deploy/{file} is not up to date: EPGUARD_WRITE_GOLDEN=1 writes it anew");
 }

@@ -21,7 +21,7 @@ pub fn check(object: &Value) {
         "DaemonSet" => drop(read::<DaemonSet>(object)),
         "ConfigMap" => drop(read::<ConfigMap>(object)),
         "Service" => drop(read::<Service>(object)),
-        "ServiceMonitor" => drop(read::<Custom<MonitorSpec>>(object)),
+        "ServiceMonitor" | "PodMonitor" => drop(read::<Custom<MonitorSpec>>(object)),
         "PrometheusRule" => drop(read::<Custom<RuleSpec>>(object)),
         other => panic!("no type for {other}"),
     }
@@ -42,11 +42,11 @@ pub fn read<T: DeserializeOwned + Serialize>(object: &Value) -> T {
 /// A custom resource.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Custom<T> {
+struct Custom<T> {
     api_version: ApiVersion,
     kind: String,
     metadata: Metadata,
-    pub spec: T,
+    spec: T,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,7 +68,11 @@ struct Metadata {
 struct MonitorSpec {
     job_label: String,
     selector: Selector,
-    endpoints: Vec<Endpoint>,
+    /// `podMetricsEndpoints` of a `PodMonitor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoints: Option<Vec<Endpoint>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod_metrics_endpoints: Option<Vec<Endpoint>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,6 +99,6 @@ struct Relabeling {
 /// A file of rules, as promtool reads it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RuleSpec {
+struct RuleSpec {
     groups: Vec<Value>,
 }

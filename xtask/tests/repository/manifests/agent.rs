@@ -1,20 +1,38 @@
-//! The manifests of the base.
+//! What the rendered manifests let the agent do.
 
-use super::{documents, schema};
+use super::{object, objects, schema, text};
 use clap::Parser as _;
 use epguard_core::facts::Watched;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use serde_json::Value;
+
+/// The object of this kind called epguard.
+fn manifest(kind: &str) -> Value {
+    object(&objects(&text("epguard.yaml")), kind, "epguard")
+}
 
 fn pod() -> PodSpec {
-    let daemon_set: DaemonSet = schema::read(&documents("base/daemonset.yaml")[0]);
+    pod_of(&manifest("DaemonSet"))
+}
+
+pub(super) fn pod_of(daemon_set: &Value) -> PodSpec {
+    let daemon_set: DaemonSet = schema::read(daemon_set);
     daemon_set.spec.unwrap().template.spec.unwrap()
+}
+
+/// The agent's options, with variables in place of those that the API server fills in.
+pub(super) fn options(pod: &PodSpec) -> Result<epguard::cli::Cli, clap::Error> {
+    let arguments = pod.containers[0].args.iter().flatten();
+    let filled = arguments
+        .map(|argument| argument.replace("$(NODE_NAME)", "filled-in").replace("$(HOST_IP)", "192.0.2.1"));
+    epguard::cli::Cli::try_parse_from(std::iter::once("epguard".to_owned()).chain(filled))
 }
 
 #[test]
 fn the_role_allows_only_the_agents_lists_watches_and_events() {
-    let role: ClusterRole = schema::read(&documents("base/rbac.yaml")[1]);
+    let role: ClusterRole = schema::read(&manifest("ClusterRole"));
     let mut may = Vec::new();
     for rule in role.rules.unwrap() {
         let (group, verbs) = (rule.api_groups.unwrap().join(","), rule.verbs.join(","));
@@ -34,15 +52,14 @@ fn the_role_allows_only_the_agents_lists_watches_and_events() {
 
 #[test]
 fn the_agent_may_read_the_mode_policy_in_its_own_namespace() {
-    let rbac = documents("base/rbac.yaml");
-    let role: Role = schema::read(&rbac[3]);
+    let role: Role = schema::read(&manifest("Role"));
     let [only] = role.rules.as_deref().unwrap() else { panic!("{role:?}") };
     assert_eq!(
         (only.resources.as_deref().unwrap(), &only.verbs),
         (&["configmaps".to_owned()][..], &vec!["list".to_owned(), "watch".into()])
     );
-    let binding: RoleBinding = schema::read(&rbac[4]);
-    assert_eq!(rbac[4]["subjects"], rbac[2]["subjects"]);
+    let binding: RoleBinding = schema::read(&manifest("RoleBinding"));
+    assert_eq!(manifest("RoleBinding")["subjects"], manifest("ClusterRoleBinding")["subjects"]);
     assert_eq!(Some(binding.role_ref.name), role.metadata.name);
     let arguments = pod().containers[0].args.clone().unwrap();
     let namespace = role.metadata.namespace.unwrap();
@@ -52,11 +69,10 @@ fn the_agent_may_read_the_mode_policy_in_its_own_namespace() {
 
 #[test]
 fn the_role_is_bound_to_the_account_the_agent_runs_under() {
-    let rbac = documents("base/rbac.yaml");
-    let binding: ClusterRoleBinding = schema::read(&rbac[2]);
+    let binding: ClusterRoleBinding = schema::read(&manifest("ClusterRoleBinding"));
     let subject = &binding.subjects.as_ref().unwrap()[0];
-    assert_eq!(binding.role_ref.name, rbac[1]["metadata"]["name"]);
-    let account = &rbac[0]["metadata"];
+    assert_eq!(binding.role_ref.name, manifest("ClusterRole")["metadata"]["name"]);
+    let account = &manifest("ServiceAccount")["metadata"];
     assert_eq!(account["name"], subject.name);
     assert_eq!(account["namespace"].as_str(), subject.namespace.as_deref());
     assert_eq!(account["name"].as_str(), pod().service_account_name.as_deref());
@@ -74,19 +90,8 @@ fn the_agent_runs_on_every_node_in_its_network_and_writes_to_no_file_system_of_i
 
 #[test]
 fn the_agent_knows_each_argument_that_it_is_started_with() {
-    let container = pod().containers.remove(0);
-    let mut arguments = vec!["epguard".to_owned()];
-    for argument in container.args.unwrap() {
-        let values = container.env.iter().flatten();
-        // The API server fills in what has no value here.
-        let filled = values.fold(argument, |argument, variable| {
-            let value = variable.value.as_deref().unwrap_or("filled-in");
-            argument.replace(&format!("$({})", variable.name), value)
-        });
-        arguments.push(filled);
-    }
-    let read = epguard::cli::Cli::try_parse_from(&arguments);
-    assert!(read.is_ok(), "{arguments:?}: {:?}", read.err());
+    let read = options(&pod());
+    assert!(read.is_ok(), "{:?}", read.err());
 }
 
 /// `ctr images import` keeps the archive's name, and the kubelet requests the full name of the manifest's image.
