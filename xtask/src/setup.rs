@@ -27,7 +27,7 @@ const PROGRAMS: [(&str, &str); 9] = [
 /// Programs that the benchmarks compare epguard with.
 const BENCH_PROGRAMS: [(&str, &str); 2] = [("xdp-filter", "xdp-tools"), ("ipset", "ipset")];
 
-/// Helm's engine as a library of Python, for x86_64 and aarch64. Debian has no package of Helm.
+/// Helm's engine as a library of Python, for `x86_64` and aarch64. Debian has no package of Helm.
 const HELM: &str = "helm-python-sdk==0.2.2 \
     --hash=sha256:28cc13abaf134c3a7e37f070c939be8d9cdc9825c3c8b8b2d35161073bcd4578 \
     --hash=sha256:078bac2464ea2f4b5af24cf7873e8f78ee3f3c216766fcdea41b7c61f47275b1";

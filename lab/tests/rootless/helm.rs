@@ -68,6 +68,8 @@ async fn kubectl_apply_and_helm_give_the_same_objects() {
     let applied = objects(&world);
     assert_eq!(applied.len(), 8);
     assert_eq!(applied, released("helm", &calls(&[INSTALL])));
+    let (taken_over, objects) = after(&world, &json!([["install", {}, {"take_ownership": true}]]));
+    assert_eq!((&taken_over[0]["status"], objects), (&json!("deployed"), applied));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +84,7 @@ async fn a_release_is_upgraded_rolled_back_and_uninstalled_without_a_rest() {
     assert_eq!(released("uninstalled", &calls(&[INSTALL, UPGRADE, ROLLBACK, UNINSTALL])), [Value::Null; 0]);
 }
 
-/// `kubectl epguard mode` makes a ConfigMap that belongs to no release.
+/// `kubectl epguard mode` makes a `ConfigMap` that belongs to no release.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 async fn an_upgrade_leaves_the_modes_that_the_plugin_has_set_and_refuses_to_take_them_over() {

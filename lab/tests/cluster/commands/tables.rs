@@ -22,7 +22,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 29] = [
     ("k3s *", "needs k3s"),
     (
         "helm install *",
-        "`the_quick_start_has_the_results_of_the_readme` runs it, in place of `kubectl apply`",
+        "`the_quick_start_has_the_results_of_the_readme` and `kubectl_apply_and_helm_give_the_same_objects`, by Helm's engine",
     ),
     (
         "helm upgrade *",

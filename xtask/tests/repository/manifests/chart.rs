@@ -77,7 +77,7 @@ fn combinations() -> Vec<Value> {
             "/operator",
             &[
                 r#"{"create": false}"#,
-                r#"{}"#,
+                "{}",
                 r#"{"subjects": [{"kind": "Group", "name": "sre", "apiGroup": "rbac.authorization.k8s.io"}]}"#,
             ],
         ),
@@ -169,7 +169,20 @@ fn only_privileged_agents_have_more_than_the_named_capabilities() {
     assert_eq!(containers[2]["image"], format!("r.example:5000/e@{digest}"));
 }
 
-/// Before Kubernetes 1.30 the API server refuses or drops the field, and AppArmor would forbid the agent to write to bpffs.
+#[test]
+#[ignore = "needs Helm's engine: cargo xtask setup installs it"]
+fn only_agents_that_write_events_may_do_so() {
+    let choices = [None, Some("all"), Some("breaker"), Some("none")];
+    let values = choices.map(|events| json!({"agent": {"events": events}}));
+    for (events, rendered) in choices.into_iter().zip(render(&values)) {
+        let role = object(&objects(rendered["manifest"].as_str().unwrap()), "ClusterRole", "epguard");
+        let rules = role["rules"].as_array().unwrap();
+        let may = rules.iter().any(|rule| rule["resources"] == json!(["events"]));
+        assert_eq!(may, events != Some("none"), "{events:?}");
+    }
+}
+
+/// Before Kubernetes 1.30 the API server refuses or drops the field, and the runtime's profile would keep the agent from bpffs.
 #[test]
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 fn an_older_kubernetes_gets_the_apparmor_profile_as_an_annotation() {
