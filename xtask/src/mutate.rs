@@ -223,14 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn every_mutation_applies_to_the_sources_and_stands_in_the_assurance_page() {
-        let page = files::read(&root().join("docs/assurance.md")).unwrap().text;
+    fn every_mutation_applies_to_the_sources() {
         for mutation in all().unwrap() {
             let output = command("git").args(["apply", "--check"]).arg(&mutation.file).output().unwrap();
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{}: {error}", mutation.name());
-            let row = format!("| {} | `{}` |", mutation.row, mutation.test_name());
-            assert!(page.contains(&row), "docs/assurance.md lacks the row: {row}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Each test that a table of the documentation names exists.
+//! Each test that a table of the documentation or a mutation names exists.
 //!
 //! A column `test` of a table lists the evidence for each row: test functions or scenario files, in backticks.
 
@@ -7,16 +7,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn every_test_that_a_table_names_exists() {
+fn every_test_that_a_table_or_a_mutation_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let known = known(&root);
     let mut cited = 0;
     let mut missing = Vec::new();
-    for page in files(&root.join("docs"), "md") {
-        for name in cited_in(&fs::read_to_string(&page).unwrap()) {
+    let pages = files(&root.join("docs"), "md").into_iter();
+    for file in pages.chain(files(&root.join("xtask/mutations"), "patch")) {
+        let text = fs::read_to_string(&file).unwrap();
+        let reverted = text.lines().find_map(|line| line.strip_prefix("# test: ")?.rsplit([':', ' ']).next());
+        for name in cited_in(&text).into_iter().chain(reverted.map(str::to_owned)) {
             cited += 1;
             if !known.contains(&name) {
-                missing.push(format!("{}: {name}", page.display()));
+                missing.push(format!("{}: {name}", file.display()));
             }
         }
     }
