@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::packages;
-use crate::process::{cargo, root, run, which};
+use crate::process::which;
 use crate::toolchain::Toolchain;
+use crate::tools;
 
 /// The version that is built where none is found; bump it together with the compilers.
 const VERSION: &str = "0.13.0";
@@ -25,15 +26,13 @@ pub(crate) fn ensure(toolchain: &Toolchain) -> Result<PathBuf> {
         })?;
     }
     println!("setup: building bpf-linker {VERSION} for LLVM {llvm} in target/tools, once (a minute or two)");
-    let mut install = cargo();
-    install.args(["install", &format!("bpf-linker@{VERSION}"), "--locked", "--force"]);
-    install.args(["--no-default-features", "--features", &format!("llvm-{llvm}")]);
-    install.arg("--root").arg(tools()).arg("--target-dir").arg(tools().join("build"));
-    // Both are read: the first by bpf-linker's build script, the second by llvm-sys.
-    install.env("LLVM_PREFIX", &prefix).env(format!("LLVM_SYS_{llvm}1_PREFIX"), &prefix);
-    run(&mut install).context("cannot build bpf-linker; a prebuilt one on PATH will do as well")?;
-    // 300 MB that are not needed any more.
-    let _ = fs::remove_dir_all(tools().join("build"));
+    let features = format!("llvm-{llvm}");
+    tools::install("bpf-linker", VERSION, |install| {
+        install.args(["--no-default-features", "--features", &features]);
+        // Both are read: the first by bpf-linker's build script, the second by llvm-sys.
+        install.env("LLVM_PREFIX", &prefix).env(format!("LLVM_SYS_{llvm}1_PREFIX"), &prefix);
+    })
+    .context("a prebuilt bpf-linker on PATH will do as well")?;
     match find(toolchain) {
         Some(built) => Ok(built),
         None => bail!("bpf-linker was built but does not contain LLVM {llvm}; remove target/tools and retry"),
@@ -42,15 +41,11 @@ pub(crate) fn ensure(toolchain: &Toolchain) -> Result<PathBuf> {
 
 /// Finds a linker without building one.
 pub(crate) fn find(toolchain: &Toolchain) -> Option<PathBuf> {
-    let built = tools().join("bin/bpf-linker");
+    let built = tools::folder().join("bin/bpf-linker");
     [Some(built), which("bpf-linker")]
         .into_iter()
         .flatten()
         .find(|path| fs::read(path).is_ok_and(|binary| llvm_major(&binary) == Some(toolchain.llvm)))
-}
-
-fn tools() -> PathBuf {
-    root().join("target/tools")
 }
 
 /// The LLVM a linker carries: in its needed library (`libLLVM.so.22.1`) or, linked statically, in the

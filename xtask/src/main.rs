@@ -1,5 +1,7 @@
 //! `cargo xtask VERB`: sets the machine up, builds, tests and shows epguard. One file per verb.
 
+mod arch;
+mod archive;
 mod bench;
 mod build;
 mod files;
@@ -14,9 +16,11 @@ mod packages;
 mod pages;
 mod paths;
 mod process;
+mod release;
 mod setup;
 mod test;
 mod toolchain;
+mod tools;
 mod watchdog;
 
 use std::process::ExitCode;
@@ -48,6 +52,8 @@ enum Verb {
     Mutate(mutate::Args),
     /// Make the container image: the agent alone, statically linked
     Image(image::Args),
+    /// Make all files of a release: image, plugin, chart, bill of materials, licences, digests
+    Release(release::Args),
     /// Run packets and stories on another kernel, in a virtual machine
     Kernel(kernel::Args),
     /// Serve the embedded API server, for use with kubectl
@@ -76,6 +82,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Bench(args) => bench::run(&args),
         Verb::Mutate(args) => mutate::run(&args),
         Verb::Image(args) => image::run(&args),
+        Verb::Release(args) => release::run(&args),
         Verb::Kernel(args) => kernel::run(&args),
         Verb::Api(args) => lab::run("api", &args),
     }

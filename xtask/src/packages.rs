@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::arch::Arch;
 use crate::files::list;
 use crate::process::{command, is_root, root, run, which};
 
@@ -81,6 +82,29 @@ pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf> {
     }
     run(apt_get().args(["download", package]).current_dir(folder))?;
     find()?.with_context(|| format!("apt-get download {package} left nothing"))
+}
+
+/// Unpacks packages of any architecture and all that they need into a folder, unless it is there. Installs nothing.
+pub(crate) fn unpack_all(arch: Arch, packages: &[&str], folder: &Path) -> Result<()> {
+    if folder.exists() {
+        return Ok(());
+    }
+    install_missing(&[("mmdebstrap", "mmdebstrap")])?;
+    let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
+    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let suite = suite.context("/etc/os-release names no release of Debian")?;
+    let part = folder.with_extension("part");
+    if part.exists() {
+        // An interrupted run leaves half of it.
+        fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))?;
+    }
+    println!("setup: unpacking for {}: {}", arch.name(), packages.join(" "));
+    let mut mmdebstrap = command("mmdebstrap");
+    mmdebstrap.args(["--quiet", "--mode=root", "--variant=extract"]);
+    mmdebstrap.arg(format!("--architectures={}", arch.name()));
+    mmdebstrap.arg(format!("--include={}", packages.join(","))).arg(suite).arg(&part);
+    run(&mut mmdebstrap)?;
+    fs::rename(&part, folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
 /// Writes a package's contents into a folder.

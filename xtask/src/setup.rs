@@ -12,7 +12,7 @@ use crate::process::{command, read, root, run as run_command, which};
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
-const PROGRAMS: [(&str, &str); 9] = [
+pub(crate) const PROGRAMS: [(&str, &str); 9] = [
     ("bpftool", "bpftool"),
     ("nft", "nftables"),
     ("ip", "iproute2"),

@@ -9,18 +9,22 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::arch::{Arch, Compiler};
 use crate::build;
 use crate::ladder::{Counted, Ladder};
 use crate::packages;
-use crate::process::{cargo, command, is_root, read, root};
+use crate::process::{cargo, command, is_root, read, root, run as run_command};
 use crate::setup;
 use guest::Guest;
 
 /// On which kernel, and what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// The machine's architecture; a foreign one has Debian's kernel and programs [default: this machine's]
+    #[arg(long, value_enum)]
+    arch: Option<Arch>,
     /// A Debian package of a kernel; again for its modules, where they are packages of their own [default: this release's
-    /// linux-image-amd64]
+    /// kernel]
     #[arg(long, value_name = "FILE")]
     deb: Vec<PathBuf>,
     /// Stories [default: one for each verdict, hook and way]
@@ -48,8 +52,7 @@ const STORIES: [&str; 12] = [
 ];
 
 /// Programs that make the virtual machine, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 6] = [
-    ("qemu-system-x86_64", "qemu-system-x86"),
+const PROGRAMS: [(&str, &str); 5] = [
     ("busybox", "busybox-static"),
     ("cpio", "cpio"),
     ("depmod", "kmod"),
@@ -62,13 +65,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !is_root() {
         bail!("`cargo xtask kernel` lets the virtual machine read all files: run it as root");
     }
-    ensure!(std::env::consts::ARCH == "x86_64", "the virtual machine is one of x86_64: this machine is none");
+    let arch = args.arch.map_or_else(Arch::host, Ok)?;
+    ensure!(arch == Arch::host()? || args.deb.is_empty(), "--deb is for this machine's architecture");
     setup::programs()?;
     packages::install_missing(&PROGRAMS)?;
+    packages::install_missing(&[match arch {
+        Arch::Amd64 => ("qemu-system-x86_64", "qemu-system-x86"),
+        Arch::Arm64 => ("qemu-system-aarch64", "qemu-system-arm"),
+    }])?;
     build::object(&setup::ebpf()?)?;
-    build::host()?;
-    let guest = Guest::new(&args.deb)?;
-    let work = [late()?, intents()?, tables()?, stories(&args.scenarios)?].concat();
+    let builder = Builder::new(arch)?;
+    let guest = Guest::new(arch, &args.deb)?;
+    let work = [late(&builder)?, intents(&builder)?, tables(&builder)?, stories(&builder, &args.scenarios)?];
+    let work = work.concat();
     let mut ladder = Ladder::default();
     let machine = guest.machine(&work)?;
     let title = format!("Linux {}", guest.release);
@@ -78,39 +87,68 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The command for the test of a module that is loaded late: the first, as the others load it.
-fn late() -> Result<String> {
-    let executable = executable("epguard-lab", "agent")?;
+fn late(builder: &Builder) -> Result<String> {
+    let executable = builder.test("epguard-lab", "agent")?;
     Ok(format!("cd lab && {executable} --ignored late_module::; cd ..\n"))
 }
 
 /// The command for the tests of all that conntrack shows. Debian has IPVS as a module, many other kernels lack it.
-fn intents() -> Result<String> {
-    let executable = executable("epguard-lab", "network")?;
+fn intents(builder: &Builder) -> Result<String> {
+    let executable = builder.test("epguard-lab", "network")?;
     Ok(format!("modprobe ip_vs\ncd lab && {executable} --ignored --test-threads 2 intents::; cd ..\n"))
 }
 
 /// The command that runs packets through the programs, and calls through a socket load balancer. Before Linux 6.4 the memory of maps is only estimated.
-fn tables() -> Result<String> {
-    let executable = executable("epguard", "kernel")?;
+fn tables(builder: &Builder) -> Result<String> {
+    let executable = builder.test("epguard", "kernel")?;
     Ok(format!(
         "cd agent && FRAMES=20000 {executable} --ignored --test-threads 2 --skip memory:: programs:: lifecycle::socket_lb; cd ..\n"
     ))
 }
 
-/// Builds a package's test, and returns its path.
-fn executable(package: &str, test: &str) -> Result<String> {
-    let mut build = cargo();
-    build.args(["test", "--no-run", "--package", package, "--test", test]);
-    let printed = read(build.args(["--message-format", "json"]))?;
-    let paths = printed.split("\"executable\":\"").skip(1);
-    let mut paths = paths.filter_map(|rest| rest.split('"').next());
-    let executable = paths.find(|path| path.contains(&format!("/{test}-")));
-    executable.map(Into::into).with_context(|| format!("cargo names no executable of the test `{test}`"))
+/// Builds what the machine runs. A foreign machine has other libraries: all is linked statically.
+struct Builder {
+    foreign: Option<Compiler>,
 }
 
-fn stories(given: &[PathBuf]) -> Result<String> {
+impl Builder {
+    fn new(arch: Arch) -> Result<Self> {
+        let foreign = (arch != Arch::host()?).then(|| Compiler::ensure(arch)).transpose()?;
+        Ok(Self { foreign })
+    }
+
+    fn cargo(&self, verb: &str) -> Command {
+        let native = || {
+            let mut cargo = cargo();
+            cargo.arg(verb);
+            cargo
+        };
+        self.foreign.as_ref().map_or_else(native, |compiler| compiler.cargo(verb, Vec::new()))
+    }
+
+    /// A package's test. Returns its path.
+    fn test(&self, package: &str, test: &str) -> Result<String> {
+        let mut build = self.cargo("test");
+        build.args(["--no-run", "--package", package, "--test", test]);
+        let printed = read(build.args(["--message-format", "json"]))?;
+        let paths = printed.split("\"executable\":\"").skip(1);
+        let mut paths = paths.filter_map(|rest| rest.split('"').next());
+        let executable = paths.find(|path| path.contains(&format!("/{test}-")));
+        executable.map(Into::into).with_context(|| format!("cargo names no executable of the test `{test}`"))
+    }
+
+    /// The lab and, beside it, the agent.
+    fn lab(&self) -> Result<PathBuf> {
+        run_command(self.cargo("build").args(["--package", "epguard", "--package", "epguard-lab"]))?;
+        let folder =
+            self.foreign.as_ref().map_or("debug".into(), |foreign| format!("{}/debug", foreign.triple));
+        Ok(build::binaries(&folder).join("epguard-lab"))
+    }
+}
+
+fn stories(builder: &Builder, given: &[PathBuf]) -> Result<String> {
     let own = STORIES.map(|name| format!("lab/scenarios/{name}.yaml").into());
-    let lab = build::binaries("debug").join("epguard-lab");
+    let lab = builder.lab()?;
     // The emulated kernel takes a minute to verify the programs of as many agents as start at once.
     let mut command = format!("{} scenario --jobs 2", lab.display());
     for file in if given.is_empty() { &own } else { given } {
@@ -126,14 +164,22 @@ fn folder() -> PathBuf {
     root().join("target/kernel")
 }
 
-fn qemu(kernel: &Path, initrd: &Path, shared: &Path) -> Command {
-    let mut qemu = command("qemu-system-x86_64");
-    qemu.args(["-nographic", "-no-reboot", "-nic", "none", "-m", "6144", "-smp", "2"]);
-    qemu.args(["-cpu", "qemu64", "-append", "console=ttyS0 quiet panic=-1"]);
+/// The virtual machine. `host` is the root of its files.
+fn qemu(arch: Arch, kernel: &Path, initrd: &Path, host: &Path) -> Command {
+    let (processor, console): (&[&str], _) = match arch {
+        Arch::Amd64 => (&["-cpu", "qemu64"], "ttyS0"),
+        Arch::Arm64 => (&["-machine", "virt", "-cpu", "cortex-a72"], "ttyAMA0"),
+    };
+    let mut qemu = command(format!("qemu-system-{}", arch.machine()));
+    qemu.args(["-nographic", "-no-reboot", "-nic", "none", "-m", "6144", "-smp", "2"]).args(processor);
+    qemu.args(["-append", &format!("console={console} quiet panic=-1")]);
     qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
-    let shared = shared.display();
-    let host = "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap";
-    qemu.args(["-virtfs", host, "-virtfs"]);
-    qemu.arg(format!("local,path={shared},mount_tag=shared,security_model=none"));
+    let mut share = |folder: &Path, tag, end| {
+        let share = format!("local,path={},mount_tag={tag},security_model=none{end}", folder.display());
+        qemu.args(["-virtfs", &share]);
+    };
+    share(host, "host", ",readonly=on,multidevs=remap");
+    share(root(), "workspace", ",readonly=on,multidevs=remap");
+    share(&folder().join("shared"), "shared", "");
     qemu
 }

@@ -1,14 +1,15 @@
 //! Debian's `rustc-web`: a stable compiler that comes with `core` for BPF, so only our crates must be built.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 use super::without_host_settings;
+use crate::arch::Arch;
 use crate::packages;
-use crate::process::command;
+use crate::process::{command, read, root};
 
 const PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "libstd-rust-web-dev-bpf"];
 const RUSTC: &str = "/usr/bin/rustc";
@@ -32,12 +33,24 @@ pub(super) fn ensure_clippy() -> Result<()> {
     packages::install_missing(&[(CARGO_CLIPPY, "rust-web-clippy")])
 }
 
+/// The system root with `std` for a foreign architecture: out of Debian's package, without installing it.
+pub(crate) fn std_for(arch: Arch) -> Result<PathBuf> {
+    install()?;
+    let version = read(rustc().arg("--version"))?;
+    let version = version.split(' ').nth(1).context("rustc --version names none")?;
+    let tree = root().join(format!("target/tools/std-{}-{version}", arch.name()));
+    packages::unpack_all(arch, &["libstd-rust-web-dev"], &tree)?;
+    let library = tree.join("usr/lib/rustlib").join(format!("{}-unknown-linux-gnu", arch.machine()));
+    ensure!(library.exists(), "Debian's libstd-rust-web-dev has no {}", library.display());
+    Ok(tree.join("usr"))
+}
+
 pub(super) fn rustc() -> Command {
     without_host_settings(command(RUSTC))
 }
 
 /// cargo, ready for `verb`. By default it would search ~/.cargo/bin first and find rustup's cargo-clippy.
-pub(super) fn cargo(verb: &str) -> Command {
+pub(crate) fn cargo(verb: &str) -> Command {
     let program = if verb == "clippy" { CARGO_CLIPPY } else { CARGO };
     let mut cargo = without_host_settings(command(program));
     // The BPF target is unstable; this compiler is a stable one.

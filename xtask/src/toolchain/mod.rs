@@ -1,6 +1,6 @@
 //! The compiler for the eBPF object: the host's stable compiler cannot build it. Two sources: `debian` and `rustup`.
 
-mod debian;
+pub(crate) mod debian;
 mod rustup;
 
 use std::env;

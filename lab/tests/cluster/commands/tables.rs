@@ -1,7 +1,7 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 29] = [
+pub(crate) const NOT_RUN: [(&str, &str); 33] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
@@ -13,12 +13,16 @@ pub(crate) const NOT_RUN: [(&str, &str); 29] = [
     ("cargo xtask image *", "takes minutes and needs buildah; a file stands in its place"),
     ("cargo xtask kernel", "boots an emulated machine with a kernel that is not here"),
     ("cargo xtask mutate", "builds and tests everything many times"),
+    ("cargo xtask release *", "takes an hour and needs a commit"),
     ("cargo xtask scenario *", "`cargo xtask test` plays the stories"),
     ("cargo xtask test", "runs this test"),
     ("bpftool cgroup tree", "the name of a command; a block has it with its directory"),
     ("bpftool map dump pinned ...", "the name of a command"),
     ("conntrack -D", "the name of a command; its arguments are in another command's output"),
+    ("cosign *", "needs a registry and an identity"),
     ("ctr *", "needs containerd"),
+    ("sha256sum *", "needs the files of a release"),
+    ("skopeo *", "needs a registry"),
     ("k3s *", "needs k3s"),
     (
         "helm install *",

@@ -1,0 +1,39 @@
+//! Programs of crates.io, built once under `target/tools`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::process::{cargo, command, read, root, run};
+
+/// Where they are.
+pub(crate) fn folder() -> PathBuf {
+    root().join("target/tools")
+}
+
+/// A tool for cargo at a version, built if it is not there.
+pub(crate) fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
+    let path = folder().join("bin").join(name);
+    let verb = name.trim_start_matches("cargo-");
+    let there = path.exists() && read(command(&path).args([verb, "--version"]))?.contains(version);
+    if !there {
+        println!("setup: building {name} {version} in target/tools, once (some minutes)");
+        install(name, version, |_| {})?;
+    }
+    Ok(path)
+}
+
+/// Builds a tool; `prepare` adds arguments and variables.
+pub(crate) fn install(name: &str, version: &str, prepare: impl FnOnce(&mut Command)) -> Result<()> {
+    let build = folder().join("build");
+    let mut install = cargo();
+    install.args(["install", &format!("{name}@{version}"), "--locked", "--force"]);
+    install.arg("--root").arg(folder()).arg("--target-dir").arg(&build);
+    prepare(&mut install);
+    run(&mut install).with_context(|| format!("cannot build {name}"))?;
+    // Hundreds of megabytes that are not needed any more.
+    let _ = fs::remove_dir_all(build);
+    Ok(())
+}
