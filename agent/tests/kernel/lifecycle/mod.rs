@@ -5,6 +5,7 @@ mod cgroup;
 mod detach;
 mod gate;
 mod hooks;
+mod layouts;
 mod lifts;
 mod maps;
 mod node;
