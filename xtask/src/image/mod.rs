@@ -44,8 +44,14 @@ pub(crate) struct Image {
 
 /// Makes the image and prints its path.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Image { digest, archive, .. } = make()?;
+    let Image { digest, archive, binaries } = make()?;
     println!("image: {NAME} {digest}, {} bytes: {}", size(&archive)?, archive.display());
+    let host = Arch::host()?;
+    let plugin = target().join("kubectl-epguard");
+    for (_, binary) in binaries.iter().filter(|(arch, _)| *arch == host) {
+        fs::copy(binary, &plugin).with_context(|| format!("cannot write {}", plugin.display()))?;
+    }
+    println!("image: kubectl's plugin: {}", plugin.display());
     println!("image: load it with `podman load -i` or `ctr -n k8s.io images import`");
     if args.demo {
         container::demo(&target(), &archive)?;

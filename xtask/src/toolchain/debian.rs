@@ -35,7 +35,9 @@ pub(super) fn ensure_clippy() -> Result<()> {
 
 /// The system root with `std` for a foreign architecture: out of Debian's package, without installing it.
 pub(crate) fn std_for(arch: Arch) -> Result<PathBuf> {
-    install()?;
+    if !is_complete() {
+        install()?;
+    }
     let version = read(rustc().arg("--version"))?;
     let version = version.split(' ').nth(1).context("rustc --version names none")?;
     let tree = root().join(format!("target/tools/std-{}-{version}", arch.name()));
