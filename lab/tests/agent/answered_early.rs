@@ -82,7 +82,7 @@ fn tap(world: &World, name: &str) -> File {
         // SAFETY: an all-zero ifreq is one.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from.cast_signed();
+            *to = libc::c_char::from_ne_bytes([from]);
         }
         request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TAP | libc::IFF_NO_PI).unwrap();
         // SAFETY: the descriptor is open, and the request lives until the call returns.
