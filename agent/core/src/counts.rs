@@ -105,9 +105,22 @@ impl<K: Ord, V: Ord> Groups<K, V> {
         self.0.get(key).into_iter().flat_map(move |group| group.range(&first..))
     }
 
+    /// How many things there are behind a key.
+    pub fn count<Q: Ord + ?Sized>(&self, key: &Q) -> usize
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get(key).map_or(0, BTreeSet::len)
+    }
+
     /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys()
+    }
+
+    /// All keys, each with the least thing behind it.
+    pub fn firsts(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.0.iter().filter_map(|(key, group)| Some((key, group.first()?)))
     }
 
     /// This key and all that are greater.

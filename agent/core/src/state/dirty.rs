@@ -7,7 +7,7 @@ use super::index::endpoints::Touched;
 use super::index::pods::Record;
 use super::queue::{Scope, Scopes};
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -99,7 +99,10 @@ impl Dirty {
         if cluster.note_stray(now, uid) {
             self.own_range(cluster);
         }
-        cluster.index_stale(uid);
+        let had_ended = before.is_some_and(|record| record.uid_state != UidState::Live);
+        if had_ended || cluster.has_ended(uid) {
+            cluster.index_stale(uid);
+        }
         self.published(cluster, uid, before);
         self.pod(cluster, uid, before);
         let services = cluster.endpoint_index.of_pod(uid).map(|(service, _)| service);

@@ -43,8 +43,8 @@ use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{Revivals, Synced, Task};
+use tables::Generations;
 use tables::layout::Layout;
-use tables::{Generations, Owners};
 use touched::Touched;
 
 /// The state machine. `now` is any clock that only goes forward.
@@ -62,7 +62,8 @@ pub struct State {
     task: Option<Task>,
     queue: Queue,
     layout: Layout,
-    owners: Owners,
+    /// What OWNERS should hold.
+    owners: SortedMap<Addr, Owner>,
     /// IPs whose entry in OWNERS is wrong, and those that have none yet.
     changed_owners: BTreeSet<Addr>,
     new_owners: SortedMap<Addr, ()>,
@@ -95,7 +96,7 @@ impl State {
             task: None,
             queue: Queue::default(),
             layout: Layout::new(numbers),
-            owners: Owners::default(),
+            owners: SortedMap::default(),
             changed_owners: BTreeSet::new(),
             new_owners: SortedMap::default(),
             generations: Generations::default(),
@@ -166,7 +167,7 @@ impl State {
     pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
         let mut keys = std::mem::take(&mut self.changed_owners);
         keys.extend(self.new_owners.take_first(most.saturating_sub(keys.len())));
-        (self.owners.all(), keys)
+        (&self.owners, keys)
     }
 
     /// How long IPs had no owner, for those that got another one since the last call.
@@ -176,7 +177,7 @@ impl State {
 
     /// The pods that own an IP.
     pub fn owners(&self) -> impl Iterator<Item = Uid> {
-        self.owners.all().values().map(|owner| owner.uid)
+        self.owners.values().map(|owner| owner.uid)
     }
 
     /// All denials with their evidence.

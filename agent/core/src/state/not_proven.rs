@@ -75,27 +75,6 @@ pub enum Exemption {
 }
 
 impl<P> NotProven<P> {
-    /// The pods that the failed step names.
-    pub fn pods(&self) -> impl Iterator<Item = &P> {
-        let (one, other) = match self {
-            Self::SeveralOwners(one, other) => (Some(one), Some(other)),
-            Self::OwnerOptedOut(pod)
-            | Self::PossibleHolder(pod)
-            | Self::OwnPod(pod)
-            | Self::NotLater(pod)
-            | Self::Target {
-                why:
-                    NotStale::Unknown(pod)
-                    | NotStale::Live(pod)
-                    | NotStale::Terminating(pod)
-                    | NotStale::Exempt(pod, _),
-                ..
-            } => (Some(pod), None),
-            _ => (None, None),
-        };
-        one.into_iter().chain(other)
-    }
-
     /// The same with pods named by another type.
     pub fn map<Q>(self, name: impl Fn(P) -> Q) -> NotProven<Q> {
         match self {

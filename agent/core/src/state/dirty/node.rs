@@ -61,6 +61,8 @@ impl Dirty {
 
     /// Adds the pairs that name an ended pod of one of the nodes.
     pub fn ended_on(&mut self, cluster: &ClusterIndex, nodes: &BTreeSet<Text>) {
-        self.pairs(cluster.stale_of_nodes(nodes));
+        if !nodes.is_empty() {
+            self.pairs(cluster.stale_of_nodes(nodes));
+        }
     }
 }

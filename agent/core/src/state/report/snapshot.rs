@@ -116,37 +116,4 @@ impl View {
     pub fn is_empty(&self) -> bool {
         self.pods.is_empty() && self.services.is_empty() && self.terminated.is_none()
     }
-
-    /// An estimate from above of the memory it takes, octets: each text with 48 for its place and its allocation.
-    #[must_use]
-    pub fn octets(&self) -> usize {
-        const TEXT: usize = 48;
-        let pods = self.pods.iter().map(|pod| {
-            size_of::<PodView>()
-                + pod.name.len()
-                + pod.uid.len()
-                + pod.node.as_ref().map_or(0, String::len)
-                + 2 * TEXT
-        });
-        let services = self.services.iter().map(|service| {
-            let endpoints = service.endpoints.iter().map(EndpointView::octets);
-            size_of::<ServiceView>() + service.name.len() + TEXT + endpoints.sum::<usize>()
-        });
-        size_of::<Self>() + 2 * TEXT + pods.sum::<usize>() + services.sum::<usize>()
-    }
-}
-
-impl EndpointView {
-    fn octets(&self) -> usize {
-        /// Longest sensible text of a denial: two names, a reason and a bound.
-        const DENIAL: usize = 512;
-        let targets = self
-            .targets
-            .iter()
-            .map(|target| size_of::<TargetView>() + 48 + target.pod.as_ref().map_or(0, String::len));
-        let denial = self.denial.as_ref().map_or(0, |_| DENIAL);
-        let pods = self.not_proven.iter().flat_map(NotProven::pods);
-        let pods: usize = pods.map(|name| 48 + name.len()).sum();
-        size_of::<Self>() + 48 + denial + pods + targets.sum::<usize>()
-    }
 }

@@ -182,7 +182,7 @@ impl State {
         let mut fresh = self.clone();
         fresh.denials.forget_proofs();
         fresh.draining.clear();
-        for (ip, owner) in std::mem::take(&mut fresh.owners).all().iter() {
+        for (ip, owner) in std::mem::take(&mut fresh.owners).iter() {
             fresh.generations.idle(*ip, owner, now);
         }
         let numbers = std::mem::take(&mut fresh.layout.numbers);
@@ -298,7 +298,7 @@ impl State {
         self.task = None;
         let mut dirty = Dirty {
             orphan_ips: true,
-            ips: self.owners.all().keys().copied().collect(),
+            ips: self.owners.keys().copied().collect(),
             pods: self.draining.keys().copied().collect(),
             ..Dirty::default()
         };

@@ -135,7 +135,10 @@ impl State {
                 } else {
                     self.changed_owners.insert(*ip);
                 }
-                self.owners.set(*ip, after);
+                match after {
+                    Some(owner) => drop(self.owners.insert(*ip, owner)),
+                    None => drop(self.owners.remove(ip)),
+                }
             }
         }
     }

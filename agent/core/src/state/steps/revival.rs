@@ -53,6 +53,7 @@ impl Revivals {
             }
             if self.last.contains_key(&pod.name.0) {
                 cluster.pods.take_back(pod.uid);
+                cluster.index_stale(pod.uid);
                 pod.bound = Mode::Off;
             } else {
                 cause = Some(pod.name.clone());

@@ -6,13 +6,11 @@ pub(in crate::state) mod entry;
 mod generations;
 pub(in crate::state) mod layout;
 mod numbers;
-mod owners;
 pub(in crate::state) mod restore;
 
 pub use changes::Changes;
 pub(in crate::state) use generations::Generations;
 pub use numbers::Numbers;
-pub(in crate::state) use owners::Owners;
 
 use crate::facts::Ips;
 use crate::sorted_map::SortedMap;

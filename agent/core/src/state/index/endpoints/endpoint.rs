@@ -60,6 +60,8 @@ struct Past {
     hit: Moment,
     /// When a slice listed it as ready last, if none does now.
     ready: Option<Moment>,
+    /// Its last use, by which it was put into its place again.
+    placed: Moment,
 }
 
 /// The name of a port, as far as slices agree.
@@ -106,6 +108,17 @@ impl Listing {
     pub fn used(&self) -> Moment {
         let hit = self.past.as_ref().map(|past| past.hit);
         self.last.max(hit.unwrap_or_default())
+    }
+
+    /// Its place among those that no slice lists: its last use, or an earlier one if packets have hit it since.
+    pub(super) fn place(&self) -> Moment {
+        let placed = self.past.as_ref().map(|past| past.placed);
+        self.last.max(placed.unwrap_or_default())
+    }
+
+    /// Makes its last use its place.
+    pub(super) fn put_in_place(&mut self) {
+        self.past.get_or_insert_default().placed = self.used();
     }
 
     /// Notes a packet aimed at it while it was denied.

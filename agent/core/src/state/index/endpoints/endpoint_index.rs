@@ -3,12 +3,13 @@
 
 use super::left_out::{LeftOut, OF_ALL, OF_ONE};
 use super::places::Places;
-use super::remembered::Remembered;
 use super::service_endpoints::{Endpoints, Entry};
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Port, Target};
+use crate::counts::Groups;
 use crate::facts::{Name, Part, Slice, Text};
 use crate::sorted_map::SortedMap;
+use crate::state::index::moment::Moment;
 use crate::state::index::quota::{Quota, RETRIED};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -23,8 +24,8 @@ pub struct EndpointIndex {
     pub(in crate::state) places: Places,
     /// The Services that list an IP, or did.
     pub(in crate::state) ips: SortedMap<(Addr, Name), ()>,
-    /// Those that no slice lists now.
-    pub(in crate::state) remembered: Remembered,
+    /// The endpoints of each Service that no slice lists now, each with its [`Listing::place`].
+    pub(super) remembered: Groups<Name, (Moment, Endpoint, Target)>,
     /// Quota of targets behind sockets.
     pub(in crate::state) room: Quota<Text>,
     pub(in crate::state) left_out: LeftOut,
@@ -61,7 +62,7 @@ impl Default for EndpointIndex {
             services: HashMap::new(),
             places: Places::default(),
             ips: SortedMap::default(),
-            remembered: Remembered::default(),
+            remembered: Groups::default(),
             room: Quota::with_capacity(OF_ALL),
             left_out: LeftOut::default(),
         }
@@ -134,12 +135,13 @@ impl EndpointIndex {
         let target = Some(uid);
         let listing = Listing::default();
         let new = endpoints.add(std::iter::once(Entry { endpoint, target, listing }));
-        if new > 0 {
-            self.remembered.add(service, now.into(), endpoint, target);
-        }
         if let Some(listing) = endpoints.get_mut(&endpoint, target) {
+            self.remembered.remove(service, &(listing.place(), endpoint, target));
             listing.last = now.into();
             listing.foreign |= foreign;
+            if !listing.is_current() {
+                self.remembered.insert(service.clone(), (listing.place(), endpoint, target));
+            }
         }
         self.room.take(service.0.clone(), new);
         self.ips.insert((endpoint.ip, service.clone()), ());
@@ -217,7 +219,9 @@ impl EndpointIndex {
         self.room.take(service.0.clone(), new);
         if self.remembered.count(service) > 0 {
             for (endpoint, shown, _) in part.named() {
-                self.remembered.remove(service, endpoint, shown.target);
+                if let Some(listing) = endpoints.get(&endpoint, shown.target) {
+                    self.remembered.remove(service, &(listing.place(), endpoint, shown.target));
+                }
             }
         }
         if part.foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
@@ -266,10 +270,11 @@ impl EndpointIndex {
         };
         for (endpoint, shown, _) in part.named() {
             let target = shown.target;
-            if let Some(listing) = endpoints.get_mut(&endpoint, target) {
+            if let Some(listing) = endpoints.get_mut(&endpoint, target).filter(|listing| listing.is_current())
+            {
                 listing.take_away(now, shown.ready);
                 if !listing.is_current() {
-                    self.remembered.add(service, now.into(), endpoint, target);
+                    self.remembered.insert(service.clone(), (listing.place(), endpoint, target));
                 }
             }
         }

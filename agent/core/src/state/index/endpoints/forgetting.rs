@@ -1,25 +1,29 @@
 //! Removal of endpoints that no slice lists any more.
 
 use super::service_endpoints::Endpoints;
-use super::{Endpoint, EndpointIndex, MAX_REMEMBERED, MEMORY, Target, Touched};
+use super::{Endpoint, EndpointIndex, Target, Touched};
 use crate::facts::Name;
 use crate::state::index::moment::Moment;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
+/// How long an endpoint is kept after the last slice that listed it and the last packet to it.
+pub const MEMORY: Duration = Duration::from_mins(10);
+
+/// Endpoints kept per Service beyond those that are listed; the oldest go first.
+pub const MAX_REMEMBERED: usize = 4096;
+
 impl EndpointIndex {
     /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
         let is_old = |used: Moment| now.saturating_sub(used.into()) > MEMORY;
+        let due = self.remembered.firsts().filter(|(_, (place, ..))| is_old(*place));
+        let due: Vec<Name> = due.map(|(service, _)| service.clone()).collect();
         let mut touched = Touched::default();
         let mut places = BTreeSet::new();
-        for service in self.remembered.due(is_old) {
-            let mut gone = Vec::new();
-            while let Some((_, endpoint, target)) = self.oldest(&service).filter(|(used, ..)| is_old(*used)) {
-                self.remembered.remove(&service, endpoint, target);
-                gone.push((endpoint, target));
-            }
+        for service in due {
+            let gone = std::iter::from_fn(|| self.take_oldest(&service, is_old)).collect();
             places.append(&mut self.forget(&service, gone, &mut touched));
         }
         self.forget_places(&places);
@@ -28,32 +32,27 @@ impl EndpointIndex {
 
     /// Removes the oldest endpoints of a Service that no slice lists, beyond [`MAX_REMEMBERED`].
     pub(in crate::state) fn drop_surplus(&mut self, service: &Name, touched: &mut Touched) {
-        let mut gone = Vec::new();
-        while self.remembered.count(service) > MAX_REMEMBERED
-            && let Some((_, endpoint, target)) = self.oldest(service)
-        {
-            self.remembered.remove(service, endpoint, target);
-            gone.push((endpoint, target));
-        }
+        let surplus = self.remembered.count(service).saturating_sub(MAX_REMEMBERED);
+        let gone = std::iter::from_fn(|| self.take_oldest(service, |_| true)).take(surplus).collect();
         let places = self.forget(service, gone, touched);
         self.forget_places(&places);
     }
 
-    /// The endpoint of a Service that was not used for the longest time, of those that no slice lists.
-    fn oldest(&mut self, service: &Name) -> Option<(Moment, Endpoint, Target)> {
+    /// Takes out the endpoint of a Service that was not used for the longest time, of those that no slice lists, if that time is due.
+    fn take_oldest(&mut self, service: &Name, is_due: impl Fn(Moment) -> bool) -> Option<(Endpoint, Target)> {
         loop {
-            let (noted, endpoint, target) = self.remembered.oldest(service)?;
-            let used = self.used(service, &endpoint, target).unwrap_or(noted);
-            if used <= noted {
-                return Some((noted, endpoint, target));
-            }
+            let oldest = *self.remembered.get(service).next().filter(|(place, ..)| is_due(*place))?;
+            self.remembered.remove(service, &oldest);
+            let (place, endpoint, target) = oldest;
+            let endpoints = self.services.get_mut(service);
+            let listing = endpoints.and_then(|endpoints| endpoints.get_mut(&endpoint, target));
+            let Some(listing) = listing.filter(|listing| listing.used() > place) else {
+                return Some((endpoint, target));
+            };
             // A packet has hit it since.
-            self.remembered.add(service, used, endpoint, target);
+            listing.put_in_place();
+            self.remembered.insert(service.clone(), (listing.place(), endpoint, target));
         }
-    }
-
-    fn used(&self, service: &Name, endpoint: &Endpoint, target: Target) -> Option<Moment> {
-        Some(self.services.get(service)?.get(endpoint, target)?.used())
     }
 
     /// Removes targets of a Service. Returns where it listed pods: for [`EndpointIndex::forget_places`].

@@ -6,11 +6,10 @@ mod forgetting;
 mod left_out;
 mod lookups;
 mod places;
-mod remembered;
 mod service_endpoints;
 mod slice_part;
 
 pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
 pub use endpoint_index::{EndpointIndex, Touched};
-pub use remembered::{MAX_REMEMBERED, MEMORY};
+pub use forgetting::{MAX_REMEMBERED, MEMORY};
 pub use service_endpoints::Targets;

@@ -1,16 +1,22 @@
-//! Bounded history: `MAX_STEPS` per IP, `BUDGET` octets in all. The IP whose last step is the oldest makes room.
+//! Past pods and denials of each IP, for `epguard why`: a ring of `MAX_STEPS` views per IP, `BUDGET` octets in all. The IP whose last
+//! step is the oldest makes room.
+//!
+//! ```text
+//! State (IPs that a fact touched, their views) -> History::note -> ring of steps -> Chronicle -> `epguard why`
+//! ```
 
-use super::{Chronicle, Step};
 use crate::state::{State, View};
 use epguard_common::Addr;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Steps kept per IP; the oldest go first.
-pub const MAX_STEPS: usize = 64;
+const MAX_STEPS: usize = 64;
 
 /// Octets for all IPs.
-pub const BUDGET: usize = 8 * 1024 * 1024;
+const BUDGET: usize = 8 * 1024 * 1024;
 
 /// Changed IPs that are read at once: a millisecond or two.
 const AT_ONCE: usize = 64;
@@ -19,8 +25,9 @@ const AT_ONCE: usize = 64;
 /// the others.
 const MASS: usize = 4096;
 
-/// Octets of an entry of both indexes.
+/// Octets of an entry of both indexes, and of the place of a step.
 const ENTRY: usize = 128;
+const STEP: usize = 48;
 
 /// The history of all IPs.
 #[derive(Debug, Clone)]
@@ -39,9 +46,65 @@ pub struct History {
 
 #[derive(Debug, Clone, Default)]
 struct Ring {
-    steps: VecDeque<Step>,
+    steps: VecDeque<Kept>,
     last: u64,
     truncated: bool,
+}
+
+/// A [`Step`] with its view as JSON: in fewer octets, and their number is known.
+#[derive(Debug, Clone)]
+struct Kept {
+    at_ms: u64,
+    rv: u64,
+    view: Box<str>,
+}
+
+/// The history of an IP, with the clocks to read it by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Chronicle {
+    /// The IP.
+    pub ip: IpAddr,
+    /// Changes, the oldest first; empty if there were none since the history began.
+    pub steps: Vec<Step>,
+    /// The current view.
+    pub view: View,
+    /// When the first whole list was known, ms; its objects may be older.
+    pub began_ms: u64,
+    /// When the history was requested, ms of `CLOCK_BOOTTIME`: the clock of the steps.
+    pub now_ms: u64,
+    /// The same moment in ms since 1970, by the node's clock.
+    pub wall_ms: i64,
+    /// True if earlier steps were dropped to make room.
+    pub truncated: bool,
+    /// The node's mode now, `off`, `observe` or `enforce`, and whether its lease is over.
+    pub mode: String,
+}
+
+/// What the agent knew about an IP from a moment on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// When the agent had processed the change, ms of `CLOCK_BOOTTIME`.
+    pub at_ms: u64,
+    /// The newest resourceVersion that the agent had seen.
+    pub rv: u64,
+    /// The view from then on.
+    pub view: View,
+}
+
+impl Chronicle {
+    /// Since when the IP's history is known, ms of `CLOCK_BOOTTIME`.
+    #[must_use]
+    pub fn since_ms(&self) -> u64 {
+        match self.steps.first() {
+            Some(first) if self.truncated => first.at_ms,
+            None if self.truncated => self.now_ms,
+            _ => self.began_ms,
+        }
+    }
 }
 
 impl Default for History {
@@ -52,8 +115,7 @@ impl Default for History {
 
 impl History {
     /// An empty history that keeps to so many octets.
-    #[must_use]
-    pub fn with_budget(budget: usize) -> Self {
+    fn with_budget(budget: usize) -> Self {
         Self {
             ips: HashMap::new(),
             order: BTreeSet::new(),
@@ -84,18 +146,18 @@ impl History {
                 self.forgot = true;
                 continue;
             }
-            self.step(now, rv, ip, state.report().view(ip));
+            self.step(now, rv, ip, &state.report().view(ip));
         }
     }
 
     /// Stores a step of an IP; does nothing if the view has not changed.
-    pub fn step(&mut self, now: Duration, rv: u64, ip: Addr, view: View) {
+    fn step(&mut self, now: Duration, rv: u64, ip: Addr, view: &View) {
         let known = self.ips.get(&ip).and_then(|ring| ring.steps.back());
-        if known.map_or_else(|| view.is_empty(), |known| known.view == view) {
+        let Ok(json) = serde_json::to_string(view) else { return };
+        if known.map_or_else(|| view.is_empty(), |known| *known.view == *json) {
             return;
         }
-        let at_ms = milliseconds(now);
-        let step = Step { at_ms, rv, view };
+        let step = Kept { at_ms: milliseconds(now), rv, view: json.into() };
         self.number += 1;
         if !self.ips.contains_key(&ip) {
             self.octets += ENTRY;
@@ -117,11 +179,14 @@ impl History {
     #[must_use]
     pub fn chronicle(&self, ip: Addr, view: View) -> Chronicle {
         let ring = self.ips.get(&ip);
-        let steps = ring.into_iter().flat_map(|ring| ring.steps.iter().cloned());
+        let steps = ring.into_iter().flat_map(|ring| &ring.steps);
+        let step = |&Kept { at_ms, rv, ref view }: &Kept| {
+            Some(Step { at_ms, rv, view: serde_json::from_str(view).ok()? })
+        };
         let began_ms = milliseconds(self.began.unwrap_or_default());
         Chronicle {
             ip: ip.ip(),
-            steps: steps.collect(),
+            steps: steps.filter_map(step).collect(),
             view,
             began_ms,
             now_ms: began_ms,
@@ -129,12 +194,6 @@ impl History {
             truncated: self.forgot || ring.is_some_and(|ring| ring.truncated),
             mode: String::new(),
         }
-    }
-
-    /// Octets in use.
-    #[must_use]
-    pub fn octets(&self) -> usize {
-        self.octets
     }
 
     fn make_room(&mut self) {
@@ -152,8 +211,8 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn octets(step: &Step) -> usize {
-    size_of::<Step>() - size_of::<View>() + step.view.octets()
+fn octets(step: &Kept) -> usize {
+    STEP + step.view.len()
 }
 
 #[cfg(test)]
@@ -172,7 +231,7 @@ mod tests {
     }
 
     fn note(history: &mut History, ip: Addr, name: u64) {
-        history.step(Duration::from_secs(name), name, ip, view(name));
+        history.step(Duration::from_secs(name), name, ip, &view(name));
     }
 
     /// resourceVersions of the steps, and whether earlier ones were dropped.
@@ -184,7 +243,7 @@ mod tests {
     #[test]
     fn an_unchanged_or_empty_view_adds_no_step() {
         let mut history = History::default();
-        history.step(Duration::ZERO, 1, ip(1), View::default());
+        history.step(Duration::ZERO, 1, ip(1), &View::default());
         assert_eq!(of(&history, 1), (vec![], false));
         for name in [1, 1, 2, 1] {
             note(&mut history, ip(1), name);
@@ -207,7 +266,7 @@ mod tests {
         for name in 0..1000 {
             note(&mut history, ip(u16::try_from(name).unwrap()), name);
             note(&mut history, ip(0), name + 1);
-            assert!(history.octets() <= 128 * 1024);
+            assert!(history.octets <= 128 * 1024);
         }
         assert_eq!(of(&history, 1), (vec![], true));
         assert_eq!(of(&history, 0).0.len(), MAX_STEPS);
