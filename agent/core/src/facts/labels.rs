@@ -1,7 +1,6 @@
 //! Labels of pods.
 
-use super::shared::shared_hashes;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use super::{hash, text::shared_hashes};
 use std::sync::Arc;
 
 /// Labels that are kept of a pod.
@@ -52,17 +51,11 @@ impl Default for Labels {
 
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
-        let labels = labels.into_iter().map(|(key, value)| hash(key.as_ref(), value.as_ref()));
+        let labels = labels.into_iter().map(|(key, value)| hash((key.as_ref(), value.as_ref())));
         let mut labels: Vec<u64> = labels.collect();
         labels.sort_unstable();
         Self(shared_hashes(&labels))
     }
-}
-
-fn hash(key: &str, value: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (key, value).hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

@@ -43,8 +43,7 @@ impl Object for ListedSlice {
 
     type Raw<'a> = RawSlice<'a>;
 
-    fn from_raw(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
-        let raw = raw.named()?;
+    fn from_named(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let namespace = &raw.metadata.namespace;
         Ok(Self {
             service: raw.service(),

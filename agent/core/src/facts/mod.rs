@@ -4,53 +4,46 @@
 //! (an IP "banana", an empty UID, an FQDN slice) is left out and counted; it never fails the
 //! object around it, because an object left out could be the one that shows an IP alive.
 
-mod action;
-mod brief;
+mod annotations;
 mod labels;
 mod listed;
-mod mode;
 mod mode_policy;
-mod namespace;
 mod networks;
 mod node;
-mod part;
 mod pod;
 mod raw_slice;
-mod raw_text;
-mod selected;
-mod selector;
+mod selection;
 mod service;
-mod shared;
 mod slice;
 mod static_ip;
-mod unreadable;
+mod text;
 mod workload;
 #[macro_use]
 mod watched;
 
-pub use brief::cut;
+pub use annotations::{Namespace, cut};
 pub use labels::Labels;
 pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use mode_policy::{ModePolicy, WantedModes};
-pub use namespace::Namespace;
 pub use node::{Cidr, Node, WATCHED_NODES};
-pub use part::{Part, Selection};
 pub use pod::{Doubt, Ips, Pod, Sandbox};
-pub use selector::Selector;
+pub use selection::{Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
-pub use shared::{Text, shared};
 pub use slice::{PodName, PortName, Slice, SliceEndpoint, SlicePort};
 pub use static_ip::{STATIC_IPS, StaticIp};
-pub use unreadable::Unreadable;
+pub use text::{Text, shared};
 pub use watched::Visitor;
 pub use workload::Workload;
 
 use epguard_common::{Addr, Uid};
-use raw_text::RawText;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU64;
 use std::time::Duration;
+use text::RawText;
 
 /// Namespace and name of an object.
 pub type Name = (Text, Text);
@@ -136,13 +129,21 @@ pub trait Object: Clone + Send + 'static {
     /// Makes the object of its JSON. Adds the annotations that it could not read to `ignored`.
     ///
     /// Fails only if it has no name or no UID.
-    fn from_raw(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable>;
+    fn from_raw(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        if raw.as_ref().name.is_empty() {
+            return Err(format!("{} without a name", Self::KIND).into());
+        }
+        Self::from_named(raw, ignored)
+    }
+
+    /// The same for an object that has a name.
+    fn from_named(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable>;
 
     /// Reads one object as it stands in a list or a watch event.
     ///
     /// Fails as [`Object::from_raw`] does, and if it isn't of the API's shape at all.
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        Self::from_raw(parse(json)?, ignored)
+        Self::from_raw(serde_json::from_slice(json)?, ignored)
     }
 
     /// The fact that a narrow list shows; none for a kind of which none is asked for.
@@ -161,6 +162,26 @@ pub trait Object: Clone + Send + 'static {
 
 /// Parts of an object that were left out, and why, one line each.
 pub type Ignored = Vec<String>;
+
+/// Why an object of the API could not be read, for a log line.
+pub type Unreadable = Box<dyn Error + Send + Sync>;
+
+/// The parts of an object that most kinds have.
+#[derive(Deserialize)]
+pub struct RawObject<'a, S: Default, T: Default> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
+    #[serde(default)]
+    spec: S,
+    #[serde(default)]
+    status: T,
+}
+
+impl<'a, S: Default, T: Default> AsRef<Meta<'a>> for RawObject<'a, S, T> {
+    fn as_ref(&self) -> &Meta<'a> {
+        &self.metadata
+    }
+}
 
 /// The metadata of an object.
 #[derive(Deserialize, Default)]
@@ -183,13 +204,10 @@ pub struct Meta<'a> {
 }
 
 impl Meta<'_> {
-    /// Errors: the object has no name, or no UID.
+    /// Errors: the object has no UID.
     fn uid(&self) -> Result<Uid, Unreadable> {
-        if self.name.is_empty() {
-            return Err(Unreadable::because("object without a name"));
-        }
-        Uid::parse(&self.uid)
-            .ok_or_else(|| Unreadable::because(format!("{}/{} has no UID", &*self.namespace, &*self.name)))
+        let uid = Uid::parse(&self.uid);
+        uid.ok_or_else(|| format!("{}/{} has no UID", &*self.namespace, &*self.name).into())
     }
 
     /// The resourceVersion, as it is written.
@@ -244,8 +262,15 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: 
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
-fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Unreadable> {
-    Ok(serde_json::from_slice(json)?)
+fn hash(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Nothing is kept but this where there is one for each pod or endpoint.
+fn nonzero_hash(of: impl Hash) -> NonZeroU64 {
+    NonZeroU64::new(hash(of)).unwrap_or(NonZeroU64::MIN)
 }
 
 /// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address. Old objects have IPv4 addresses

@@ -42,12 +42,8 @@ impl Object for ModePolicy {
 
     type Raw<'a> = RawConfigMap<'a>;
 
-    fn from_raw(raw: RawConfigMap<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        let RawConfigMap { metadata, data } = raw;
-        if metadata.name.is_empty() {
-            return Err(Unreadable::because("ConfigMap without a name"));
-        }
-        let (wanted, errors) = WantedModes::parse(&data);
+    fn from_named(raw: RawConfigMap<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        let (wanted, errors) = WantedModes::parse(&raw.data);
         let unreadable =
             errors.iter().map(|error| format!("{error}; only keys that lower a mode are applied"));
         ignored.extend(unreadable);

@@ -1,6 +1,6 @@
 //! The addresses of a pod's further networks, which `status.podIPs` does not show: as Multus writes them, GKE and Kube-OVN.
 
-use super::brief::{brief, cut};
+use super::annotations::{brief, cut};
 use super::{Ignored, Meta, addr, null_is_default};
 use epguard_common::Addr;
 use serde::Deserialize;

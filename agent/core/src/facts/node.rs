@@ -1,6 +1,6 @@
 //! Nodes: addresses that are never judged, and the ranges that one node alone uses.
 
-use super::{Ignored, Meta, Object, RawText, Text, Unreadable, addr, null_is_default, shared};
+use super::{Ignored, Object, RawObject, RawText, Text, Unreadable, addr, null_is_default, shared};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 use std::{fmt, net::IpAddr};
@@ -97,10 +97,7 @@ impl Object for Node {
 
     type Raw<'a> = RawNode<'a>;
 
-    fn from_raw(raw: RawNode<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
-        if raw.metadata.name.is_empty() {
-            return Err(Unreadable::because("Node without a name"));
-        }
+    fn from_named(raw: RawNode<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let virtual_kubelet =
             raw.metadata.labels.get("type").is_some_and(|kind| &**kind == "virtual-kubelet")
                 || raw.spec.taints.iter().any(|taint| taint.key.starts_with("virtual-kubelet.io/"));
@@ -120,25 +117,11 @@ impl Object for Node {
 }
 
 /// What is read of its JSON.
-#[derive(Deserialize)]
-pub struct RawNode<'a> {
-    #[serde(borrow)]
-    metadata: Meta<'a>,
-    #[serde(default)]
-    spec: Spec<'a>,
-    #[serde(default)]
-    status: Status<'a>,
-}
-
-impl<'a> AsRef<Meta<'a>> for RawNode<'a> {
-    fn as_ref(&self) -> &Meta<'a> {
-        &self.metadata
-    }
-}
+type RawNode<'a> = RawObject<'a, Spec<'a>, Status<'a>>;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Spec<'a> {
+pub struct Spec<'a> {
     #[serde(rename = "podCIDR", borrow)]
     pod_cidr: RawText<'a>,
     #[serde(rename = "podCIDRs")]
@@ -157,7 +140,7 @@ struct Taint<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Status<'a> {
+pub struct Status<'a> {
     #[serde(deserialize_with = "null_is_default", borrow)]
     addresses: Vec<Address<'a>>,
     node_info: NodeInfo<'a>,

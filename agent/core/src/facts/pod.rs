@@ -7,7 +7,7 @@ pub use death::Doubt;
 pub use sandbox::Sandbox;
 
 use super::{
-    Fact, Ignored, Labels, ManagedFields, Meta, Name, Object, Part, RawText, Text, Unreadable, Workload,
+    Fact, Ignored, Labels, ManagedFields, Name, Object, Part, RawObject, RawText, Text, Unreadable, Workload,
     addr, null_is_default, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
@@ -79,7 +79,7 @@ impl Object for Pod {
         Some(Fact::PodsOf(part))
     }
 
-    fn from_raw(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_named(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         let mirror = raw.metadata.annotations.contains_key("kubernetes.io/config.mirror");
         let (uid_state, doubt) = raw.uid_state(mirror);
@@ -108,25 +108,11 @@ impl Object for Pod {
 }
 
 /// What is read of its JSON.
-#[derive(Deserialize)]
-pub struct RawPod<'a> {
-    #[serde(borrow)]
-    metadata: Meta<'a>,
-    #[serde(default)]
-    spec: Spec<'a>,
-    #[serde(default)]
-    status: Status<'a>,
-}
-
-impl<'a> AsRef<Meta<'a>> for RawPod<'a> {
-    fn as_ref(&self) -> &Meta<'a> {
-        &self.metadata
-    }
-}
+type RawPod<'a> = RawObject<'a, Spec<'a>, Status<'a>>;
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec<'a> {
+pub struct Spec<'a> {
     #[serde(borrow)]
     node_name: Option<RawText<'a>>,
     host_network: bool,
@@ -135,7 +121,7 @@ struct Spec<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Status<'a> {
+pub struct Status<'a> {
     #[serde(borrow)]
     phase: RawText<'a>,
     #[serde(rename = "podIP")]

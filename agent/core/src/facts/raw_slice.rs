@@ -1,6 +1,6 @@
 //! `EndpointSlices` as the API writes them, with the fields that epguard reads.
 
-use super::{Meta, Name, RawText, Unreadable, addr, null_is_default, shared};
+use super::{Meta, Name, RawText, addr, null_is_default, shared};
 use epguard_common::Addr;
 use serde::Deserialize;
 use smallvec::SmallVec;
@@ -68,14 +68,6 @@ impl<'a> AsRef<Meta<'a>> for RawSlice<'a> {
 }
 
 impl<'a> RawSlice<'a> {
-    /// Errors: it has no name.
-    pub(super) fn named(self) -> Result<Self, Unreadable> {
-        if self.metadata.name.is_empty() {
-            return Err(Unreadable::because("EndpointSlice without a name"));
-        }
-        Ok(self)
-    }
-
     /// Label `kubernetes.io/service-name`; none for an orphan.
     pub(super) fn service(&self) -> Option<Name> {
         let service = self.label("kubernetes.io/service-name")?;

@@ -1,6 +1,8 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Ignored, Meta, Name, Object, Pod, RawText, Selector, Unreadable, addr, null_is_default, shared};
+use super::{
+    Ignored, Name, Object, Pod, RawObject, RawText, Selector, Unreadable, addr, null_is_default, shared,
+};
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -137,7 +139,7 @@ impl Object for Service {
 
     type Raw<'a> = RawService<'a>;
 
-    fn from_raw(raw: RawService<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_named(raw: RawService<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
         Ok(Self {
             uid,
@@ -160,25 +162,11 @@ impl Object for Service {
 }
 
 /// What is read of its JSON.
-#[derive(Deserialize)]
-pub struct RawService<'a> {
-    #[serde(borrow)]
-    metadata: Meta<'a>,
-    #[serde(default)]
-    spec: Spec<'a>,
-    #[serde(default)]
-    status: Status<'a>,
-}
-
-impl<'a> AsRef<Meta<'a>> for RawService<'a> {
-    fn as_ref(&self) -> &Meta<'a> {
-        &self.metadata
-    }
-}
+type RawService<'a> = RawObject<'a, Spec<'a>, Status<'a>>;
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec<'a> {
+pub struct Spec<'a> {
     #[serde(borrow)]
     selector: Option<BTreeMap<RawText<'a>, RawText<'a>>>,
     #[serde(rename = "clusterIP")]
@@ -198,7 +186,7 @@ struct Spec<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Status<'a> {
+pub struct Status<'a> {
     #[serde(borrow)]
     load_balancer: LoadBalancer<'a>,
 }

@@ -1,10 +1,9 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
 use super::raw_slice::{RawAddress, RawPort, RawSlice};
-use super::{Fact, Ignored, Name, Object, Part, Pod, Protocol, Unreadable};
+use super::{Fact, Ignored, Name, Object, Part, Pod, Protocol, Unreadable, hash, nonzero_hash};
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroU64;
 use std::time::SystemTime;
 
@@ -61,9 +60,7 @@ impl PortName {
     /// The name as the API writes it; empty where the Service has one port only.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        Self(u32::try_from(hasher.finish() >> 32).unwrap_or_default())
+        Self(u32::try_from(hash(name) >> 32).unwrap_or_default())
     }
 }
 
@@ -88,9 +85,7 @@ impl PodName {
     /// The name of a pod in a namespace.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (namespace, name).hash(&mut hasher);
-        Self(NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN))
+        Self(nonzero_hash((namespace, name)))
     }
 }
 
@@ -115,8 +110,7 @@ impl Object for Slice {
         Some(Fact::SlicesOf(part))
     }
 
-    fn from_raw(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
-        let raw = raw.named()?;
+    fn from_named(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let RawSlice { metadata, ports, .. } = &raw;
         let endpoints = raw.addresses().map(|address| endpoint(&address, &metadata.namespace));
         let ports = ports.iter().take(MAX_PORTS).filter_map(RawPort::port);

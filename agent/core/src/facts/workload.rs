@@ -1,7 +1,6 @@
 //! The workload of a pod, where its pods stand in for each other.
 
-use super::Meta;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use super::{Meta, nonzero_hash};
 use std::num::NonZeroU64;
 
 /// The namespace, kind and name of a pod's controlling owner; only its hash is kept, for there are as many as pods. Two workloads
@@ -13,9 +12,7 @@ impl Workload {
     /// The workload of a namespace, kind and name.
     #[must_use]
     pub fn new(namespace: &str, kind_and_name: (&str, &str)) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (namespace, kind_and_name).hash(&mut hasher);
-        Self(NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN))
+        Self(nonzero_hash((namespace, kind_and_name)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether a pod's status shows the IPs of the sandbox that runs.
 
+use super::super::hash;
 use super::{Container, Status};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroU32;
 
 /// Whether the published IPs are those of the sandbox that runs now.
@@ -39,14 +39,9 @@ impl Status<'_> {
     }
 
     pub(super) fn starts(&self) -> u32 {
-        let mut starts = self.containers().flat_map(Container::starts).peekable();
-        if starts.peek().is_none() {
-            return 0;
-        }
-        let mut hasher = DefaultHasher::new();
-        starts.for_each(|start| start.hash(&mut hasher));
-        let [a, b, c, d, ..] = hasher.finish().to_ne_bytes();
-        u32::from_ne_bytes([a, b, c, d]) | 1
+        let starts: Vec<&str> = self.containers().flat_map(Container::starts).collect();
+        let [a, b, c, d, ..] = hash(&starts).to_ne_bytes();
+        if starts.is_empty() { 0 } else { u32::from_ne_bytes([a, b, c, d]) | 1 }
     }
 
     pub(super) fn sandbox_since(&self) -> Option<NonZeroU32> {

@@ -1,7 +1,84 @@
-//! Which objects a narrow list has.
+//! Narrow lists: the part of a collection that a selector matches, and the selectors of Services.
 
-use super::{Name, Pod, Selection, Slice};
-use std::collections::BTreeSet;
+use super::{Labels, Name, Pod, Slice, Text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+/// Labels that the selected pods have; by default none, which selects all. Their text is kept, as requests for such pods need it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Selector {
+    text: Text,
+    labels: Labels,
+}
+
+impl Selector {
+    /// True if all its labels are among these.
+    #[must_use]
+    pub fn selects(&self, labels: &Labels) -> bool {
+        labels.have_all(&self.labels)
+    }
+
+    /// As the parameter `labelSelector` of a list has it, keys ascending.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Selector {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
+        let labels = labels.into_iter();
+        let labels: BTreeMap<String, String> =
+            labels.map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned())).collect();
+        let terms: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Self { text: terms.join(",").into(), labels: labels.iter().collect() }
+    }
+}
+
+/// The objects that a narrow list asks for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Selection {
+    /// The pods of a namespace with these labels, on one node or on any.
+    Labelled {
+        /// The namespace.
+        namespace: Text,
+        /// The labels.
+        selector: Selector,
+        /// The node; none: any.
+        node: Option<Text>,
+    },
+    /// The pod of a namespace and name.
+    Named(Name),
+    /// The pods on a node.
+    OnNode(Text),
+    /// The slices of some Services of a namespace.
+    SlicesOf {
+        /// The namespace.
+        namespace: Text,
+        /// The names of the Services.
+        services: BTreeSet<Text>,
+    },
+}
+
+/// A consistent list of the objects that a selection matches.
+#[derive(Debug, Clone)]
+pub struct Part<T> {
+    /// What was asked for.
+    pub selection: Selection,
+    /// When it was requested, on the clock of the state: it holds every earlier change.
+    pub sent: Duration,
+    /// The objects, without those in `later`.
+    pub objects: Vec<T>,
+    /// Objects that the watch has shown in a later state than the list, or as deleted. The list proves nothing of them.
+    pub later: BTreeSet<Name>,
+}
 
 impl Selection {
     /// True if the selection matches the pod for certain.
@@ -65,6 +142,16 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_selector_selects_by_its_labels_and_keeps_their_text() {
+        let selector: Selector = [("tier", "front"), ("app", "web")].into_iter().collect();
+        assert_eq!(selector.as_str(), "app=web,tier=front");
+        let selects = |labels: &[(&str, &str)]| selector.selects(&labels.iter().copied().collect());
+        assert!(selects(&[("app", "web"), ("tier", "front"), ("zone", "a")]));
+        assert!(!selects(&[("app", "web")]));
+        assert!(Selector::default().selects(&Labels::default()));
+    }
 
     fn labelled(node: Option<&str>) -> Selection {
         Selection::Labelled {

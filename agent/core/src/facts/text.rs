@@ -1,9 +1,44 @@
-//! Values that many objects have in common, each stored once: namespaces, nodes, Services, sets of labels.
+//! Text: of the JSON of an object, and stored once where many objects have it in common (namespaces, nodes, Services), as are sets of
+//! labels.
 
-use std::borrow::Borrow;
+use serde::Deserialize;
+use std::borrow::{Borrow, Cow};
 use std::collections::HashSet;
 use std::hash::Hash;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// A text that is part of the JSON, and copied only if it has escapes there. A `Cow` in a list or a map would always be a copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
+pub(super) struct RawText<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for RawText<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for RawText<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// For maps: both compare and hash as their text.
+impl Borrow<str> for RawText<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> From<&'a str> for RawText<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
 
 /// A text that cannot change; its clones are the same text in memory.
 pub type Text = arcstr::ArcStr;
@@ -81,6 +116,14 @@ impl<T: Counted + Clone + Eq + Hash> Pool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_text_with_escapes_is_copied() {
+        let texts: Vec<RawText<'_>> = serde_json::from_str(r#"["web", "a\nb", ""]"#).unwrap();
+        let is_copy = |text: &RawText<'_>| matches!(text.0, Cow::Owned(_));
+        assert_eq!(texts.iter().map(is_copy).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(texts.iter().map(|text| &**text).collect::<Vec<_>>(), ["web", "a\nb", ""]);
+    }
 
     #[test]
     fn a_value_is_stored_once() {

@@ -1,0 +1,168 @@
+//! The annotations of owners, `epguard.io/mode` and `epguard.io/action`; and Namespaces, of which only these matter.
+
+use super::{Ignored, Meta, Object, RawObject, Text, Unreadable, shared};
+use epguard_common::{Action, Mode, OneOf};
+use serde::de::IgnoredAny;
+
+/// On a Namespace, a Service or a Pod: the most that its owner allows.
+const MODE: &str = "epguard.io/mode";
+
+/// On a Service: how its denials are carried out, an action that its owner may choose.
+const ACTION: &str = "epguard.io/action";
+
+/// A Namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    /// The namespace's name.
+    pub name: Text,
+    /// Highest mode for its Services and pods that its annotation `epguard.io/mode` allows.
+    pub bound: Mode,
+}
+
+impl Object for Namespace {
+    const KIND: &'static str = "Namespace";
+    const PATH: &'static str = "/api/v1/namespaces";
+    const NAMESPACED: bool = false;
+
+    type Raw<'a> = RawObject<'a, IgnoredAny, IgnoredAny>;
+
+    fn from_named(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        Ok(Self { bound: raw.metadata.bound(ignored), name: shared(&raw.metadata.name) })
+    }
+}
+
+impl Meta<'_> {
+    /// Highest mode that the object's owner allows. It only ever lowers what the operator allows, so `enforce` means
+    /// the same as no annotation. The writer of any other value wanted to be spared, but how far is unknown: it means
+    /// `observe`, which drops nothing and shows what would be dropped.
+    pub(super) fn bound(&self, ignored: &mut Ignored) -> Mode {
+        let Some(text) = self.annotations.get(MODE) else {
+            return Mode::Enforce;
+        };
+        Mode::named(text).unwrap_or_else(|| {
+            ignored.push(format!(
+                "annotation {MODE}: {} is not {}; taken for {}",
+                brief(text),
+                OneOf(Mode::ALL),
+                Mode::Observe
+            ));
+            Mode::Observe
+        })
+    }
+
+    /// The action that the Service asks for; unset without the annotation, or with another value.
+    pub(super) fn action(&self, ignored: &mut Ignored) -> Action {
+        let Some(text) = self.annotations.get(ACTION) else {
+            return Action::Unset;
+        };
+        let chosen = Action::named(text).filter(|action| action.choosers().service);
+        chosen.unwrap_or_else(|| {
+            let choices = Action::ALL.into_iter().filter(|action| action.choosers().service);
+            ignored.push(format!("annotation {ACTION}: {} is not {}; ignored", brief(text), OneOf(choices)));
+            Action::Unset
+        })
+    }
+}
+
+/// How much of a value is shown.
+const VALUE: usize = 64;
+
+/// The beginning of a value, in quotation marks.
+pub(super) fn brief(value: &str) -> String {
+    let shown = cut(value, VALUE);
+    let rest = if shown.len() < value.len() { "..." } else { "" };
+    format!("{shown:?}{rest}")
+}
+
+/// At most so many octets of a text, whole characters only.
+#[must_use]
+pub fn cut(text: &str, octets: usize) -> &str {
+    let mut end = octets.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Pod, Service};
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn object(annotations: &Value) -> Vec<u8> {
+        let metadata = json!({"name": "n", "namespace": "shop", "uid": "u", "annotations": annotations});
+        json!({"metadata": metadata}).to_string().into_bytes()
+    }
+
+    #[test]
+    fn namespaces_services_and_pods_are_read_alike() {
+        for (annotations, expected) in [
+            (json!({"epguard.io/mode": "off"}), Mode::Off),
+            (json!({"epguard.io/mode": "observe"}), Mode::Observe),
+            (json!({"epguard.io/mode": "enforce"}), Mode::Enforce),
+            (json!({"other.io/mode": "off"}), Mode::Enforce),
+            (Value::Null, Mode::Enforce),
+        ] {
+            let json = object(&annotations);
+            let bounds = [
+                Namespace::parse(&json).unwrap().bound,
+                Service::parse(&json).unwrap().bound,
+                Pod::parse(&json).unwrap().bound,
+            ];
+            assert_eq!(bounds, [expected; 3], "{annotations}");
+        }
+    }
+
+    #[test]
+    fn a_large_invalid_mode_is_reported_in_a_short_line() {
+        let mut ignored = Ignored::new();
+        let annotations =
+            json!({"epguard.io/mode": "a".repeat(250_000), "epguard.io/action": "a".repeat(250_000)});
+        Service::read(&object(&annotations), &mut ignored).unwrap();
+        assert_eq!(ignored.len(), 2);
+        assert!(ignored.iter().all(|line| line.len() < 200));
+    }
+
+    #[test]
+    fn an_unknown_mode_counts_as_observe_and_is_reported() {
+        for odd in ["Off", "disabled", "", "false", " off"] {
+            let mut ignored = Ignored::new();
+            let pod = Pod::read(&object(&json!({"epguard.io/mode": odd})), &mut ignored).unwrap();
+            assert_eq!(pod.bound, Mode::Observe, "{odd:?}");
+            assert!(
+                matches!(ignored.as_slice(), [error] if error.contains(&format!("{odd:?}"))),
+                "{ignored:?}"
+            );
+        }
+    }
+
+    fn action_of(annotations: &Value) -> (Action, usize) {
+        let mut ignored = Ignored::new();
+        let service = Service::read(&object(annotations), &mut ignored).unwrap();
+        (service.on_denial.action, ignored.len())
+    }
+
+    #[test]
+    fn a_service_chooses_how_its_denials_are_carried_out() {
+        for action in [Action::Drop, Action::Reject, Action::Redirect] {
+            assert_eq!(action_of(&json!({"epguard.io/action": action.as_str()})), (action, 0));
+        }
+        assert_eq!(action_of(&Value::Null), (Action::Unset, 0));
+    }
+
+    #[test]
+    fn an_unknown_action_is_ignored_and_reported() {
+        for odd in ["Redirect", "unset", "", "redirect=eth0"] {
+            assert_eq!(action_of(&json!({"epguard.io/action": odd})), (Action::Unset, 1), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_cut_between_characters() {
+        assert_eq!(brief("of"), r#""of""#);
+        assert_eq!(brief(&"a".repeat(65)), format!("{:?}...", "a".repeat(64)));
+        assert_eq!(brief(&"ä".repeat(40)), format!("{:?}...", "ä".repeat(32)));
+        assert_eq!(cut(&format!("a{}", "ä".repeat(40)), 64).len(), 63);
+    }
+}
