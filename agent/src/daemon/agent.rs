@@ -165,7 +165,7 @@ impl Agent {
             }
             self.report.reported(now(), &self.state, event);
             self.state.denied(event);
-            if let Some(protocol) = Protocol::from_number(event.protocol) {
+            if let Some(protocol) = Protocol::from_repr(event.protocol) {
                 let socket = Endpoint { ip: event.dst, port: event.dst_port, protocol };
                 self.state.hit(now(), event.service, &socket);
             }

@@ -80,7 +80,7 @@ impl Confirmation {
                 denied = trip.denied,
                 ready_recently = trip.ready_recently,
                 since_ms = ms(now, trip.since),
-                why = trip.why.as_str(),
+                why = %trip.why,
                 "breaker tripped: these endpoints are only observed until a second list agrees"
             );
             report.announcer.tripped(now, Subject::service(state, name.clone()), &trip);

@@ -94,7 +94,7 @@ impl<O: Object> Entry<O> {
         Self::parse(json).unwrap_or_else(|error| Self {
             name: (Text::default(), Text::default()),
             version: 0,
-            object: Err(Unreadable::because(format!("{error:#}"))),
+            object: Err(format!("{error:#}").into()),
             ignored: Ignored::new(),
         })
     }

@@ -122,7 +122,8 @@ impl Agent {
 
 /// The change in the form of the agent's watches. The end of a watch is no event for the state machine.
 fn change<T: facts::Object>(event: &ApiEvent) -> Result<Option<facts::Change<T>>> {
-    let parse = |object: &Object| T::parse(&serde_json::to_vec(object.as_ref())?);
+    let parse =
+        |object: &Object| T::parse(&serde_json::to_vec(object.as_ref())?).map_err(anyhow::Error::from_boxed);
     Ok(Some(match &event.change {
         Change::Reset(list) => facts::Change::Reset(list.iter().map(parse).collect::<Result<_, _>>()?),
         Change::Applied(object) => facts::Change::Applied(parse(object)?),

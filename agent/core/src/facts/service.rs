@@ -57,56 +57,46 @@ pub struct ServicePort {
     pub protocol: Protocol,
 }
 
-/// Transport protocols of a Service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// Transport protocols of a Service, by their IP protocol number.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::EnumString,
+    strum::FromRepr,
+    strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "the names explain the fields")]
+#[repr(u8)]
 pub enum Protocol {
-    Tcp,
-    Udp,
-    Sctp,
+    Tcp = 6,
+    Udp = 17,
+    Sctp = 132,
 }
 
 impl Protocol {
     /// As the API writes it; TCP is the default (core/v1 ServicePort).
     #[must_use]
     pub fn parse(text: Option<&str>) -> Option<Self> {
-        match text {
-            None | Some("" | "TCP") => Some(Self::Tcp),
-            Some("UDP") => Some(Self::Udp),
-            Some("SCTP") => Some(Self::Sctp),
-            Some(_) => None,
-        }
+        text.filter(|text| !text.is_empty()).map_or(Some(Self::Tcp), |text| text.parse().ok())
     }
 
     /// As the API writes it.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Udp => "UDP",
-            Self::Sctp => "SCTP",
-        }
-    }
-
-    /// From an IP protocol number.
-    #[must_use]
-    pub const fn from_number(number: u8) -> Option<Self> {
-        match number {
-            6 => Some(Self::Tcp),
-            17 => Some(Self::Udp),
-            132 => Some(Self::Sctp),
-            _ => None,
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The IP protocol number.
     #[must_use]
     pub const fn number(self) -> u8 {
-        match self {
-            Self::Tcp => 6,
-            Self::Udp => 17,
-            Self::Sctp => 132,
-        }
+        self as u8
     }
 }
 

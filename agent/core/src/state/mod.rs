@@ -16,7 +16,6 @@ mod report;
 mod review;
 mod steps;
 mod tables;
-mod touched;
 
 pub use denials::{DELAY, Opinion, SPREAD, Trip, Why, spread};
 pub use index::endpoints::{
@@ -39,13 +38,12 @@ use crate::sorted_map::SortedMap;
 use denials::{Denials, Opinions};
 use epguard_common::{Addr, Owner, Reason, ServiceNumber, Uid};
 use orphan_ip::OrphanIps;
-use queue::Queue;
+use queue::{Queue, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{Revivals, Synced, Task};
 use tables::Generations;
 use tables::layout::Layout;
-use touched::Touched;
 
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone)]
@@ -138,19 +136,6 @@ impl State {
         &self.cluster.settings.node
     }
 
-    /// Whether this node is labelled as a canary.
-    #[must_use]
-    pub fn is_canary(&self) -> bool {
-        let own = self.cluster.node(&self.cluster.settings.node);
-        own.is_some_and(|node| node.canary)
-    }
-
-    /// The ranges in which endpoints may be denied.
-    #[must_use]
-    pub fn ranges(&self) -> &Ranges {
-        &self.cluster.settings.ranges
-    }
-
     /// What SUSPECTS, SERVICES and DENIED should hold.
     #[must_use]
     pub fn tables(&self) -> &Tables {
@@ -241,12 +226,6 @@ impl State {
     #[must_use]
     pub fn service_name(&self, number: ServiceNumber) -> Option<&Name> {
         self.layout.numbers.service(number)
-    }
-
-    /// A Service's own UID.
-    #[must_use]
-    pub fn service_uid(&self, name: &Name) -> Option<Uid> {
-        self.cluster.service(name).map(|service| service.uid)
     }
 
     /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass

@@ -1,7 +1,9 @@
 //! The Services to judge, the one that waits longest first. Facts only mark them, so that no fact costs more than what
-//! it names, and a flood of facts about one Service costs one judgement of it at a time.
+//! it names, and a flood of facts about one Service costs one judgement of it at a time. And the IPs whose history is written next.
 
+use super::dirty::Dirty;
 use crate::facts::Name;
+use crate::sorted_map::SortedMap;
 use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -74,6 +76,39 @@ impl Queue {
     /// True if the Service has no VIPs until it is judged.
     pub(in crate::state) fn suspends(&self, service: &Name) -> bool {
         self.waits(service) && self.suspended.contains(service)
+    }
+}
+
+/// IPs about which anything may have changed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Touched {
+    ips: SortedMap<Addr, ()>,
+    /// Whether these are many, of which a part was taken.
+    is_mass: bool,
+}
+
+impl Touched {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ips.is_empty()
+    }
+
+    /// Adds IPs.
+    pub(super) fn add(&mut self, ips: impl IntoIterator<Item = Addr>) {
+        self.ips.extend(ips.into_iter().map(|ip| (ip, ())));
+    }
+
+    /// Adds the IPs that a change is about. Those that it affects indirectly are added where that is found.
+    pub(super) fn add_changed(&mut self, dirty: &Dirty) {
+        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
+        self.add(dirty.ips.iter().chain(listed).copied());
+    }
+
+    /// Takes at most so many, and tells whether they are some of a mass of more than `mass`, or of a list.
+    pub(super) fn take(&mut self, most: usize, mass: usize, of_list: bool) -> (BTreeSet<Addr>, bool) {
+        self.is_mass |= of_list || self.ips.len() > mass;
+        let is_mass = self.is_mass;
+        self.is_mass &= self.ips.len() > most;
+        (self.ips.take_first(most), is_mass)
     }
 }
 

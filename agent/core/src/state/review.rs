@@ -4,7 +4,7 @@
 
 use super::dirty::Dirty;
 use super::index::ClusterIndex;
-use super::proof::own::Own;
+use super::proof::Own;
 use crate::counts::Counts;
 use crate::facts::{Name, Presence};
 use epguard_common::{Addr, Reason, Uid, UidState};

@@ -73,7 +73,7 @@ fn tuple(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr, Protocol)> {
     // CTA_PROTO_NUM, _SRC_PORT, _DST_PORT
     let transport = |kind: u16| number(tuple, &[CTA_TUPLE_PROTO, kind]);
     let port = |kind: u16| transport(kind).and_then(|port| u16::try_from(port).ok());
-    let protocol = u8::try_from(transport(1)?).ok().and_then(Protocol::from_number)?;
+    let protocol = u8::try_from(transport(1)?).ok().and_then(Protocol::from_repr)?;
     let source = SocketAddr::new(ip(1)?, port(2)?);
     let destination = SocketAddr::new(ip(2)?, port(3)?);
     Some((source, destination, protocol))

@@ -133,7 +133,7 @@ impl Known {
 }
 
 fn at(addr: Addr, port: u16, protocol: u8) -> Option<(SocketAddr, Protocol)> {
-    Some((SocketAddr::new(addr.ip(), port), Protocol::from_number(protocol)?))
+    Some((SocketAddr::new(addr.ip(), port), Protocol::from_repr(protocol)?))
 }
 
 fn denied(endpoint: SocketAddr, number: ServiceNumber, denial: &Denial, status: &Status) -> Finding {

@@ -125,7 +125,7 @@ fn flags(bits: u32, names: [(u32, &'static str); 2]) -> Vec<&'static str> {
 }
 
 fn protocol(number: u8) -> &'static str {
-    Protocol::from_number(number).map_or("?", Protocol::as_str)
+    Protocol::from_repr(number).map_or("?", Protocol::as_str)
 }
 
 #[cfg(test)]

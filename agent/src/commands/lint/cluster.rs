@@ -135,7 +135,7 @@ impl<'a> Cluster<'a> {
     pub fn is_spared(&self, pod: &Pod) -> bool {
         match self.agent().exempt(pod) {
             None | Some(Exemption::HostNetwork) => false,
-            Some(Exemption::VirtualKubelet) => self.agent().node_names().next().is_some(),
+            Some(Exemption::VirtualKubelet) => !self.agent().nodes.is_empty(),
             Some(Exemption::StaticIp | Exemption::OptedOut) => true,
         }
     }

@@ -119,7 +119,8 @@ impl Agent {
         if !self.state.is_synced() {
             return Ok(());
         }
-        if let Some(modes) = self.node_modes.take_change(self.state.is_canary()) {
+        let own = self.state.cluster().node(self.state.node());
+        if let Some(modes) = self.node_modes.take_change(own.is_some_and(|node| node.canary)) {
             self.writer.config.configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
             let source = modes.source.as_str();
             let reasons = self.writer.config.reasons().into_iter();

@@ -76,7 +76,7 @@ impl Agent {
             config_map: self.node_modes.problem(config.as_ref()),
             reasons: self.writer.config.reasons(),
             mode: config.map(|config| config.mode),
-            ranges: self.state.ranges().into(),
+            ranges: (&self.state.cluster().settings.ranges).into(),
             applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
             translators: self.translators.shown(self.attachments.has_socket_lb()),
             socket_lb: self.attachments.socket_lb(),

@@ -173,7 +173,7 @@ fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind
             None => NONE.to_owned(),
         },
         endpoint: SocketAddr::new(target.addr.ip(), target.port),
-        protocol: Protocol::from_number(target.protocol).map_or(NONE, Protocol::as_str).to_owned(),
+        protocol: Protocol::from_repr(target.protocol).map_or(NONE, Protocol::as_str).to_owned(),
         reason: denied.reason.as_str().into(),
         outcome: outcome.as_str().into(),
         meant: names.text(state, denied.dead),

@@ -143,7 +143,7 @@ impl Run {
         let socket = Endpoint {
             ip: target.addr,
             port: target.port,
-            protocol: Protocol::from_number(target.protocol).expect("a protocol of a slice"),
+            protocol: Protocol::from_repr(target.protocol).expect("a protocol of a slice"),
         };
         self.world.now += Duration::from_secs(1);
         self.world.state.hit(self.world.now, target.service, &socket);

@@ -49,17 +49,18 @@ impl<'a> Needs<'a> {
                 Watched::EndpointSlices => vec![Selection::slices_of(self.service)],
                 _ => vec![],
             };
+            let opinion = |selection| Opinion { kind: *kind, selection };
             if narrow.is_empty() {
-                needs.push(Opinion::whole(*kind));
+                needs.push(opinion(None));
             }
-            needs.extend(narrow.into_iter().map(|selection| Opinion::narrow(*kind, selection)));
+            needs.extend(narrow.into_iter().map(Some).map(opinion));
         }
         needs
     }
 
     /// True if the list shows the pod alive. It has been applied.
     pub(in crate::state) fn shows_alive(&self, list: &ReceivedList, pod: Uid) -> bool {
-        let includes = |record: &Record| list.part().is_none_or(|part| part.has_pod(&record.pod));
+        let includes = |record: &Record| list.part.as_ref().is_none_or(|part| part.has_pod(&record.pod));
         let alive = self.cluster.pods.get(pod).filter(|record| record.is_live());
         list.kind == Watched::Pods && alive.is_some_and(includes)
     }
@@ -67,7 +68,7 @@ impl<'a> Needs<'a> {
     /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.
     pub(in crate::state) fn may_include(&self, ip: Addr, list: &ReceivedList) -> bool {
         let mut pods = self.targets(ip).map(|record| &record.pod);
-        match list.part() {
+        match &list.part {
             None => true,
             Some(slices @ Selection::SlicesOf { .. }) => slices.covers(&Selection::slices_of(self.service)),
             Some(Selection::Labelled { namespace, selector, node }) => {

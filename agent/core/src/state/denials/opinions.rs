@@ -44,18 +44,6 @@ pub struct Opinion {
 }
 
 impl Opinion {
-    /// A narrow list.
-    pub(in crate::state) fn narrow(kind: Watched, selection: Selection) -> Self {
-        let selection = Some(selection);
-        Self { kind, selection }
-    }
-
-    /// A list of everything.
-    pub(in crate::state) const fn whole(kind: Watched) -> Self {
-        let selection = None;
-        Self { kind, selection }
-    }
-
     /// Adds the other list to this one, if one request can ask for both. False if not.
     fn join(&mut self, other: &Self) -> bool {
         match (&mut self.selection, &other.selection) {
@@ -73,8 +61,8 @@ pub(in crate::state) type Wanted = BTreeMap<Opinion, BTreeSet<Text>>;
 pub struct ReceivedList {
     /// The collection.
     pub kind: Watched,
-    /// None: the whole collection.
-    part: Option<Selection>,
+    /// What it selects; none: the whole collection.
+    pub part: Option<Selection>,
     /// When a narrow list was requested.
     sent: Option<Duration>,
 }
@@ -95,11 +83,6 @@ impl ReceivedList {
         };
         let (part, sent) = (Some(selection.clone()), Some(sent));
         Some(Self { kind, part, sent })
-    }
-
-    /// What it selects; none: everything.
-    pub const fn part(&self) -> Option<&Selection> {
-        self.part.as_ref()
     }
 
     /// True for a list of everything.

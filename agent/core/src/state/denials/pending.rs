@@ -9,7 +9,6 @@ use crate::state::proof::Proven;
 use epguard_common::{Addr, Uid, UidState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::Duration;
 
 /// A denial.
@@ -40,33 +39,20 @@ pub(in crate::state) struct Pending {
 }
 
 /// Why a denial is pending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, strum::Display,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Why {
     /// It rests on one list alone.
     #[default]
     OneList,
     /// More than half of the Service's endpoints that were ready not long ago would be denied.
     #[serde(rename = "more-than-half")]
+    #[strum(serialize = "more-than-half")]
     Half,
-}
-
-impl Why {
-    /// As the status and the log write it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OneList => "one-list",
-            Self::Half => "more-than-half",
-        }
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl Denied {

@@ -13,7 +13,7 @@ pub(super) fn update_index(cluster: &mut ClusterIndex, now: Duration, change: Ch
         Change::Applied(node) => BTreeMap::from([(node.name.clone(), Some(node))]),
         Change::Deleted(node) => BTreeMap::from([(node.name, None)]),
         Change::Reset(all) => {
-            let gone = cluster.node_names().map(|name| (name.clone(), None));
+            let gone = cluster.nodes.keys().map(|name| (name.clone(), None));
             let shown = all.into_iter().map(|node| (node.name.clone(), Some(node)));
             gone.chain(shown).collect()
         }

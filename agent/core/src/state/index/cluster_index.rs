@@ -10,12 +10,12 @@ use super::stale_index::StaleIndex;
 use super::vips::Vips;
 use crate::facts::{Name, Node, Pod, Service, Text};
 use crate::state::not_proven::{Exemption, NotProven};
-use epguard_common::{Addr, Mode, Uid, UidState, Vip};
+use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The accumulated facts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ClusterIndex {
     /// The agent's settings, which never change.
     pub settings: Settings,
@@ -31,7 +31,8 @@ pub struct ClusterIndex {
     /// Services with a selector whose slices list pods that it does not select: it proves nothing.
     pub(in crate::state) unselective: BTreeSet<Name>,
     pub(in crate::state) vips: Vips,
-    pub(in crate::state) nodes: HashMap<Text, Node>,
+    /// All Nodes.
+    pub nodes: HashMap<Text, Node>,
     /// Nodes that are gone, for [`MEMORY`]: when, and whether each was a virtual kubelet.
     gone: HashMap<Text, (Duration, bool)>,
     local: Vec<Addr>,
@@ -45,22 +46,7 @@ impl ClusterIndex {
     /// An empty index.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            pods: PodIndex::default(),
-            endpoint_index: EndpointIndex::default(),
-            namespaces: Namespaces::default(),
-            stale: StaleIndex::default(),
-            services: BTreeMap::new(),
-            unselective: BTreeSet::new(),
-            vips: Vips::new(Vec::new()),
-            nodes: HashMap::new(),
-            gone: HashMap::new(),
-            local: Vec::new(),
-            node_addresses: Addresses::default(),
-            service_addresses: Addresses::default(),
-            strayed: None,
-        }
+        Self { settings, ..Self::default() }
     }
 
     /// Drops what the API has shown, except facts that make the agent more cautious.
@@ -101,12 +87,6 @@ impl ClusterIndex {
         self.services.iter()
     }
 
-    /// Services of one namespace.
-    pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Name, &'a Service)> {
-        let first = (Text::from(namespace), Text::default());
-        self.services.range(first..).take_while(move |(name, _)| name.0 == namespace)
-    }
-
     /// Adds or replaces a Service; removes it with `None`.
     pub fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
@@ -118,12 +98,6 @@ impl ClusterIndex {
             self.service_addresses.add(&fact.vips);
             self.services.insert(name.clone(), fact);
         }
-    }
-
-    /// The addresses and ports of a Service, without those that another Service claims too: there, the Service meant is
-    /// unknown.
-    pub fn unambiguous_vips<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
-        self.vips.unambiguous(service)
     }
 
     /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
@@ -174,11 +148,6 @@ impl ClusterIndex {
         if own.is_some_and(|own| own != self.own_addresses()) {
             self.index_vips();
         }
-    }
-
-    /// Names of all nodes.
-    pub fn node_names(&self) -> impl Iterator<Item = &Text> {
-        self.nodes.keys()
     }
 
     /// A node by name.
@@ -298,12 +267,6 @@ impl ClusterIndex {
             is_unknown && !is_selected
         });
         if is_unselective { self.unselective.insert(name.clone()) } else { self.unselective.remove(name) }
-    }
-
-    /// The Service that alone claims a VIP.
-    #[must_use]
-    pub fn service_at(&self, vip: &Vip) -> Option<&Name> {
-        self.vips.owner(vip)
     }
 
     /// The node with this boot id.

@@ -8,12 +8,10 @@ mod namespaces;
 mod own_range;
 pub(in crate::state) mod pods;
 pub(in crate::state) mod quota;
-mod ranges;
 mod settings;
 mod stale_index;
 mod vips;
 
 pub use cluster_index::ClusterIndex;
 pub use moment::Moment;
-pub use ranges::Ranges;
-pub use settings::{Ipam, Settings};
+pub use settings::{Ipam, Ranges, Settings};

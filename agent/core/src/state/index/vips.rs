@@ -33,8 +33,14 @@ struct LeftOut {
     node_ports: Counts<(u16, u8)>,
 }
 
+impl Default for Vips {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
 impl Vips {
-    /// An empty index, for a node with these addresses.
+    /// None of any Service, for a node with these addresses.
     pub(in crate::state) fn new(own: Vec<Addr>) -> Self {
         Self { own, owners: HashMap::new(), room: Quota::with_capacity(OF_ALL), left_out: LeftOut::default() }
     }
@@ -83,7 +89,7 @@ impl Vips {
         }
     }
 
-    /// The VIPs of a Service that no other one claims.
+    /// The VIPs of a Service that no other one claims: on the others the Service meant is unknown.
     pub(in crate::state) fn unambiguous<'a>(
         &'a self,
         service: &'a Service,

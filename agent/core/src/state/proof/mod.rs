@@ -1,7 +1,205 @@
-//! Which endpoints are proven stale, or why not.
+//! The proof that packets of a Service to an IP must not arrive there any more.
+//!
+//! A flow is judged by the pod that was meant, never an IP by API state alone. Any gap in the proof (an unknown UID, an
+//! entry without one, a possible holder) is a pass.
 
-pub(in crate::state) mod judge;
-pub(in crate::state) mod own;
+mod own;
 
-pub use judge::Proven;
 pub use own::Own;
+
+use crate::facts::{Name, Service};
+use crate::state::index::cluster_index::ClusterIndex;
+use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
+use crate::state::index::pods::Record;
+use crate::state::not_proven::{NotProven, NotStale};
+use epguard_common::{Addr, Mode, Reason, Uid, UidState};
+
+/// The evidence for a denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proven {
+    /// Which proof holds.
+    pub reason: Reason,
+    /// Dead: all packets. Retired: only those that open a flow.
+    pub state: UidState,
+    /// Highest mode that the annotations of all concerned objects allow.
+    pub mode: Mode,
+    /// The pod that was meant.
+    pub meant: Uid,
+    /// The pod that would be hit, for `reused`.
+    pub owner: Option<Uid>,
+    /// Boot id of the node that the meant pod ran on.
+    pub boot_id: Uid,
+}
+
+/// The denial that is proven for each endpoint of a Service at an IP, or why none is.
+#[must_use]
+pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Endpoint, Verdict)> {
+    let endpoints = cluster.endpoint_index.at(name, ip);
+    match Case::new(cluster, name, service, ip) {
+        Ok(case) => endpoints.map(|(endpoint, targets)| (*endpoint, case.prove(targets))).collect(),
+        Err(why) => endpoints.map(|(endpoint, _)| (*endpoint, Err(why.clone()))).collect(),
+    }
+}
+
+/// A proven denial of one endpoint, or the first step of the proof that fails.
+pub type Verdict = Result<Proven, NotProven>;
+
+/// The first target that slices of the Service list at the IP, on any port, and that may be in service.
+fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr) -> Option<NotProven> {
+    let mut targets = cluster.endpoint_index.at(service, ip).flat_map(|(_, targets)| targets.iter());
+    targets.find_map(|(target, listing)| {
+        let why = stale(cluster, target).err().filter(|_| listing.is_current())?;
+        Some(NotProven::Target { why, listed: true })
+    })
+}
+
+/// The pod behind a target, if it is proven retired or dead.
+fn stale(cluster: &ClusterIndex, target: Target) -> Result<&Record, NotStale> {
+    let uid = target.ok_or(NotStale::NoPod)?;
+    let record = cluster.pods.get(uid).ok_or(NotStale::Unknown(uid))?;
+    match (record.uid_state, cluster.exempt(&record.pod)) {
+        (UidState::Live, _) if record.pod.deleting => Err(NotStale::Terminating(uid)),
+        (UidState::Live, _) => Err(NotStale::Live(uid)),
+        (_, Some(why)) => Err(NotStale::Exempt(uid, why)),
+        (_, None) => Ok(record),
+    }
+}
+
+/// A Service at an IP where nothing forbids denials on all ports at once.
+struct Case<'a> {
+    cluster: &'a ClusterIndex,
+    service: &'a Service,
+    /// The Service's own pods that show the IP, dead ones included.
+    own: Vec<&'a Record>,
+    /// One of its own that may hold the IP without showing it.
+    possible_holder: Option<&'a Record>,
+    ip: Addr,
+    owner: Option<&'a Record>,
+    /// The annotation mode of the Service and the owner.
+    bound: Mode,
+}
+
+impl<'a> Case<'a> {
+    fn new(
+        cluster: &'a ClusterIndex,
+        name: &'a Name,
+        service: &'a Service,
+        ip: Addr,
+    ) -> Result<Self, NotProven> {
+        if let Some(spared) = cluster.spared(ip) {
+            return Err(spared);
+        }
+        if !service.has_vip() {
+            return Err(NotProven::NoVip);
+        }
+        if service.partial || cluster.endpoint_index.leaves_out(name) {
+            return Err(NotProven::TooLarge);
+        }
+        let own = Own::at(cluster, name, service, ip);
+        if own.is_any() {
+            return Err(NotProven::TooLarge);
+        }
+        let certain = |record: &&Record| record.pod.ips.contains(&ip) || own.contains(&record.pod);
+        let mut certain = cluster.pods.live_claimants(ip).filter(certain);
+        let owner = certain.next();
+        if let (Some(one), Some(other)) = (owner, certain.next()) {
+            return Err(NotProven::SeveralOwners(one.pod.uid, other.pod.uid));
+        }
+        let bound = cluster.bound_of_service(service);
+        if bound == Mode::Off {
+            return Err(NotProven::ServiceOptedOut);
+        }
+        let bound = owner.map_or(bound, |owner| bound.lower(cluster.bound_of_pod(&owner.pod)));
+        if let (Some(owner), Mode::Off) = (owner, bound) {
+            return Err(NotProven::OwnerOptedOut(owner.pod.uid));
+        }
+        if let Some(survivor) = survivor(cluster, name, ip) {
+            return Err(survivor);
+        }
+        let claimants = cluster.pods.claimants(ip);
+        Ok(Case {
+            cluster,
+            service,
+            own: claimants.filter(|record| own.contains(&record.pod)).collect(),
+            possible_holder: own.possible_holder(),
+            ip,
+            owner,
+            bound,
+        })
+    }
+
+    fn prove(&self, targets: Targets<'_>) -> Verdict {
+        let listed = targets.values().any(Listing::is_current);
+        if self.service.selector.is_none() && !listed {
+            return Err(NotProven::NotListed);
+        }
+        let mut pods = Vec::new();
+        for (target, listing) in targets.iter() {
+            let listed = listing.is_current();
+            let pod = stale(self.cluster, target).map_err(|why| NotProven::Target { why, listed })?;
+            pods.push((pod, listing));
+        }
+        let left = |listing: &Listing| (!listing.is_current()).then_some(listing.last);
+        let meant = pods.iter().max_by_key(|(_, listing)| (listing.is_current(), left(listing)));
+        let (meant, _) = meant.ok_or(NotProven::NotListed)?;
+        let current = pods.iter().filter(|(_, listing)| listing.is_current());
+        let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
+        if let Some(holder) = self.possible_holder {
+            return Err(NotProven::PossibleHolder(holder.pod.uid));
+        }
+        let own = || self.own.iter().copied();
+        if let Some(own) = own().find(|record| record.uid_state == UidState::Live) {
+            return Err(NotProven::OwnPod(own.pod.uid));
+        }
+        let mut gone = pods.iter().map(|(record, _)| *record).chain(own());
+        let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
+        // On a network that its status does not show, others may hold the IP unseen, too.
+        let is_shown = |record: &Record| record.claims.get(&self.ip).is_some_and(|claim| claim.published);
+        let bounds = pods.iter().map(|(record, _)| {
+            if is_shown(record) {
+                self.cluster.bound_of_pod(&record.pod)
+            } else {
+                self.cluster.bound_of_pod(&record.pod).lower(Mode::Observe)
+            }
+        });
+        Ok(Proven {
+            reason: self.reason(is_dead, &listed)?,
+            state: if is_dead { UidState::Dead } else { UidState::Retired },
+            mode: bounds.fold(self.bound, Mode::lower),
+            meant: meant.pod.uid,
+            owner: self.owner.or_else(|| self.attached()).map(|owner| owner.pod.uid),
+            boot_id: self.cluster.boot_id(meant.pod.node.as_deref()),
+        })
+    }
+
+    fn reason(&self, is_dead: bool, listed: &[&Record]) -> Result<Reason, NotProven> {
+        let is_later = |owner| listed.iter().all(|meant| self.claimed_after(owner, meant));
+        match (self.owner, is_dead) {
+            (None, true) if self.attached().is_some() => Ok(Reason::Reused),
+            (None, true) => Ok(Reason::DeadBackend),
+            (None, false) => Ok(Reason::RetiredBackend),
+            (Some(owner), false) if !is_later(owner) => Err(NotProven::NotLater(owner.pod.uid)),
+            (Some(_), _) => Ok(Reason::Reused),
+        }
+    }
+
+    /// A pod that shows the IP in an annotation alone. It neither ends a denial nor bounds it: whichever pod holds the IP, this packet
+    /// is not for it.
+    fn attached(&self) -> Option<&Record> {
+        let live = self.cluster.pods.live_claimants(self.ip);
+        live.min_by_key(|record| record.pod.uid)
+    }
+
+    /// True if the owner's claim was seen to come after the retired pod's. Without that, the retired pod may still run
+    /// and own the IP. For a dead pod the order does not matter: its claims are void. Claims on other networks than the
+    /// pods' show no order: such networks may overlap.
+    fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
+        match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
+            (Some(later), Some(earlier)) => {
+                let order = |claim| self.cluster.pods.order_of(claim);
+                later.published && earlier.published && order(later) > order(earlier)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,13 +1,12 @@
 //! What the state holds, for status, `why`, history and metrics.
 
 mod pod_counts;
-mod snapshot;
 mod unproven;
 mod view;
 
 pub use pod_counts::{IpState, PodCounts, PodState};
-pub use snapshot::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
 pub use unproven::{PossibleHolder, UnprovenDeaths};
+pub use view::{DenialView, EndpointView, PodView, ServiceView, TargetView, View};
 
 use super::State;
 

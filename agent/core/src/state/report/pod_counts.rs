@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The state of a pod, as it is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PodState {
     /// Runs, or may run.
     Live,
@@ -21,9 +24,12 @@ pub enum PodState {
 }
 
 /// The state of an IP, as it is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum IpState {
     /// A live pod shows it.
     Owned,
@@ -35,36 +41,6 @@ pub enum IpState {
     Denied,
     /// An orphan IP that no packet has come from.
     Terminated,
-}
-
-impl PodState {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Live, Self::Draining, Self::Retired, Self::Dead];
-
-    /// As the status and the metrics name it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Draining => "draining",
-            Self::Retired => "retired",
-            Self::Dead => "dead",
-        }
-    }
-}
-
-impl IpState {
-    /// As the status and the metrics name it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Owned => "owned",
-            Self::Draining => "draining",
-            Self::Conflict => "conflict",
-            Self::Denied => "denied",
-            Self::Terminated => "terminated",
-        }
-    }
 }
 
 /// Counts by state; a state without pods or IPs has 0.
@@ -80,7 +56,8 @@ impl Report<'_> {
     /// Counts pods and IPs. Reads only those that are stale, or about to be.
     #[must_use]
     pub fn counts(self) -> PodCounts {
-        let mut pods = BTreeMap::from(PodState::ALL.map(|state| (state, 0)));
+        let mut pods =
+            BTreeMap::from([PodState::Draining, PodState::Retired, PodState::Dead].map(|state| (state, 0)));
         let mut live = self.0.cluster.pods.len();
         for record in self.0.cluster.pods.leaving() {
             let state = match record.uid_state {

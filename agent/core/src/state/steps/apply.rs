@@ -1,8 +1,7 @@
 //! Facts are applied at once, but for lists: these take as many steps as they need.
 
 use super::judge::AT_ONCE;
-use super::lists::{Objects, Task};
-use super::synced::Synced;
+use super::lists::{Objects, Synced, Task};
 use crate::facts::{Change, Fact, Name, Protocol, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
@@ -110,7 +109,7 @@ impl State {
         if service.is_none() && reason != Reason::Terminated {
             return;
         }
-        let endpoint = Protocol::from_number(event.protocol).map(|protocol| Endpoint {
+        let endpoint = Protocol::from_repr(event.protocol).map(|protocol| Endpoint {
             ip: event.dst,
             port: event.dst_port,
             protocol,

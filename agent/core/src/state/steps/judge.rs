@@ -6,10 +6,9 @@ use crate::state::denials::opinions::{Opinion, ReceivedList};
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIp;
-use crate::state::proof::{Proven, judge::judge};
+use crate::state::proof::{Proven, judge};
 use crate::state::queue::{Queue, Scope};
-use crate::state::tables::entry::Given;
-use crate::state::tables::layout::Layout;
+use crate::state::tables::layout::{Given, Layout};
 use crate::state::{State, tables};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -275,10 +274,8 @@ impl State {
     pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
         let mut wanted = self.denials.wanted_opinions(&self.cluster);
         if self.has_doubtful_deaths() {
-            wanted.insert(
-                Opinion::narrow(Watched::Pods, Selection::OnNode(self.node().into())),
-                BTreeSet::new(),
-            );
+            let selection = Some(Selection::OnNode(self.node().into()));
+            wanted.insert(Opinion { kind: Watched::Pods, selection }, BTreeSet::new());
         }
         let spread = self.spread();
         self.opinions.take_due(now, &wanted, spread)

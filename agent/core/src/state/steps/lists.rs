@@ -24,25 +24,13 @@ pub(in crate::state) enum Task {
     Judge(ReceivedList, BTreeSet<Name>),
 }
 
-/// The objects of a list that are still to be applied, then the names of those that are gone.
+/// The objects of a list that are still to be applied, and the names of those that are gone. Pods that are gone come first: until then
+/// they would seem to share IPs with new ones.
 #[derive(Debug, Clone)]
 pub(in crate::state) enum Objects {
-    Pods(Pods),
-    Slices(Rest<Slice>),
-    Services(Rest<Service>),
-}
-
-/// Pods that are gone come first: until then they would seem to share IPs with new ones.
-#[derive(Debug, Clone)]
-pub(in crate::state) struct Pods {
-    gone: IntoIter<Uid>,
-    listed: IntoIter<Pod>,
-}
-
-#[derive(Debug, Clone)]
-pub(in crate::state) struct Rest<T> {
-    listed: IntoIter<T>,
-    gone: IntoIter<Name>,
+    Pods(IntoIter<Uid>, IntoIter<Pod>),
+    Slices(IntoIter<Slice>, IntoIter<Name>),
+    Services(IntoIter<Service>, IntoIter<Name>),
 }
 
 impl Objects {
@@ -55,15 +43,17 @@ impl Objects {
                 let gone = cluster.pods.begin_list(&listed);
                 // No claim that the list shows first is newer than others: not at its end, and not in between.
                 cluster.pods.level_claims();
-                Self::Pods(Pods { gone: gone.into_iter(), listed: pods.into_iter() })
+                Self::Pods(gone.into_iter(), pods.into_iter())
             }
             Fact::Slice(Change::Reset(slices)) => {
-                let known = cluster.endpoint_index.slices.keys();
-                Self::Slices(Rest::new(slices, known, |slice| &slice.name))
+                let listed = slices.iter().map(|slice| &slice.name);
+                let gone = missing(cluster.endpoint_index.slices.keys(), listed);
+                Self::Slices(slices.into_iter(), gone)
             }
             Fact::Service(Change::Reset(services)) => {
                 let known = cluster.services().map(|(name, _)| name);
-                Self::Services(Rest::new(services, known, |service| &service.name))
+                let gone = missing(known, services.iter().map(|service| &service.name));
+                Self::Services(services.into_iter(), gone)
             }
             other => return Err(other),
         })
@@ -71,9 +61,9 @@ impl Objects {
 
     pub(in crate::state) const fn watched(&self) -> Watched {
         match self {
-            Self::Pods(_) => Watched::Pods,
-            Self::Slices(_) => Watched::EndpointSlices,
-            Self::Services(_) => Watched::Services,
+            Self::Pods(..) => Watched::Pods,
+            Self::Slices(..) => Watched::EndpointSlices,
+            Self::Services(..) => Watched::Services,
         }
     }
 
@@ -87,61 +77,77 @@ impl Objects {
     ) -> bool {
         let mut done = 0;
         while done < most {
-            let next = match self {
-                Self::Pods(pods) => pods.apply_next(cluster, now, dirty),
-                Self::Slices(slices) => slices.apply_next(cluster, now, dirty),
-                Self::Services(services) => services.apply_next(cluster, now, dirty),
-            };
-            let Some(cost) = next else { return false };
+            let Some(cost) = self.apply_next(cluster, now, dirty) else { return false };
             done += cost;
         }
         true
     }
-}
 
-impl Pods {
+    /// Applies one object; none if none is left.
     fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
-        let touched = match self.gone.next() {
-            Some(uid) => Some(cluster.pods.vanish(uid)),
-            None => cluster.pods.list(now, self.listed.next()?),
-        };
-        if let Some((uid, before)) = touched {
-            dirty.changed_pod(cluster, now, uid, before.as_ref());
+        let mut cost = 1;
+        match self {
+            Self::Pods(gone, listed) => {
+                let touched = match gone.next() {
+                    Some(uid) => Some(cluster.pods.vanish(uid)),
+                    None => cluster.pods.list(now, listed.next()?),
+                };
+                if let Some((uid, before)) = touched {
+                    dirty.changed_pod(cluster, now, uid, before.as_ref());
+                }
+            }
+            Self::Slices(listed, gone) => {
+                let touched = if let Some(slice) = listed.next() {
+                    cost += slice.endpoints.len() * slice.ports.len();
+                    cluster.endpoint_index.show(now, slice)
+                } else {
+                    cluster.endpoint_index.delete(now, &gone.next()?)
+                };
+                dirty.changed_endpoints(cluster, touched);
+            }
+            Self::Services(listed, gone) => match listed.next() {
+                Some(service) => dirty.changed_service(cluster, now, &service.name.clone(), Some(service)),
+                None => dirty.changed_service(cluster, now, &gone.next()?, None),
+            },
         }
-        Some(1)
-    }
-}
-
-impl<T> Rest<T> {
-    fn new<'a>(listed: Vec<T>, known: impl Iterator<Item = &'a Name>, name: impl Fn(&T) -> &Name) -> Self {
-        let names: HashSet<&Name> = listed.iter().map(&name).collect();
-        let gone: Vec<Name> = known.filter(|known| !names.contains(known)).cloned().collect();
-        Self { listed: listed.into_iter(), gone: gone.into_iter() }
-    }
-}
-
-impl Rest<Slice> {
-    fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
-        let (touched, cost) = if let Some(slice) = self.listed.next() {
-            let cost = 1 + slice.endpoints.len() * slice.ports.len();
-            (cluster.endpoint_index.show(now, slice), cost)
-        } else {
-            let gone = self.gone.next()?;
-            (cluster.endpoint_index.delete(now, &gone), 1)
-        };
-        dirty.changed_endpoints(cluster, touched);
         Some(cost)
     }
 }
 
-impl Rest<Service> {
-    fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
-        if let Some(service) = self.listed.next() {
-            let name = service.name.clone();
-            dirty.changed_service(cluster, now, &name, Some(service));
-        } else {
-            dirty.changed_service(cluster, now, &self.gone.next()?, None);
-        }
-        Some(1)
+fn missing<'a>(
+    known: impl Iterator<Item = &'a Name>,
+    listed: impl Iterator<Item = &'a Name>,
+) -> IntoIter<Name> {
+    let listed: HashSet<&Name> = listed.collect();
+    known.filter(|name| !listed.contains(name)).cloned().collect::<Vec<_>>().into_iter()
+}
+
+/// The lists that have been seen at least once. Before all have, absence can have any cause.
+#[derive(Debug, Clone, Default)]
+pub struct Synced {
+    listed: BTreeSet<Watched>,
+    /// Whether all endpoints have been judged on these lists.
+    is_judged: bool,
+}
+
+impl Synced {
+    /// True if each of [`Watched::ALWAYS`] has been listed once.
+    pub fn is_listed(&self) -> bool {
+        Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched))
+    }
+
+    /// True if, besides, all endpoints have been judged since.
+    pub fn is_complete(&self) -> bool {
+        self.is_judged && self.is_listed()
+    }
+
+    /// Stores that a watch has shown a whole list.
+    pub fn note(&mut self, watched: Watched) {
+        self.listed.insert(watched);
+    }
+
+    /// Stores that all endpoints have been judged on the lists so far.
+    pub fn note_judged(&mut self) {
+        self.is_judged = self.is_listed();
     }
 }

@@ -4,8 +4,6 @@ mod apply;
 pub(in crate::state) mod judge;
 mod lists;
 mod revival;
-mod synced;
 
-pub(in crate::state) use lists::Task;
+pub(in crate::state) use lists::{Synced, Task};
 pub(in crate::state) use revival::Revivals;
-pub(in crate::state) use synced::Synced;

@@ -1,14 +1,22 @@
 //! The denials of one Service laid out in the tables, at the cost of what changed of it.
 
 use super::alternatives::Alternatives;
-use super::entry::{Given, action, denial, key};
-use super::{Changes, Numbers, Tables};
+use super::{Changes, Draining, Numbers, Tables};
 use crate::facts::{Name, Service, Text};
+use crate::state::denials::{Denials, pending::Denied};
+use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::quota::{Quota, RETRIED, take_turn};
 use crate::state::queue::Queue;
-use epguard_common::{Action, Addr, Backends, DenialKey, Suspect, Vip, capacity};
+use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What the tables are made of.
+pub(in crate::state) struct Given<'a> {
+    pub cluster: &'a ClusterIndex,
+    pub denials: &'a Denials,
+    pub draining: &'a Draining,
+}
 
 /// The tables, and what each Service has in them.
 #[derive(Debug, Clone)]
@@ -142,7 +150,7 @@ impl Layout {
         let known = self.vips.remove(name).unwrap_or_default();
         let service = of.cluster.service(name).filter(|_| is_denied);
         let named = service.filter(|_| number.is_some());
-        let vips = named.map(|service| of.cluster.unambiguous_vips(service));
+        let vips = named.map(|service| of.cluster.vips.unambiguous(service));
         let mut wanted: BTreeSet<Vip> = vips.into_iter().flatten().collect();
         self.services.give_back(&name.0, known.len());
         self.without_vips.remove(name);
@@ -260,5 +268,32 @@ impl Layout {
             found.entry(name).or_default();
         }
         found
+    }
+}
+
+/// The key of a denial of the Service with this number.
+fn key(endpoint: &Endpoint, service: ServiceNumber) -> DenialKey {
+    DenialKey::new(endpoint.ip, service, endpoint.port, endpoint.protocol.number())
+}
+
+fn denial(denied: &Denied, action: Action) -> Denial {
+    let proven = &denied.proven;
+    Denial {
+        dead_uid: proven.meant,
+        owner_uid: proven.owner.unwrap_or_default(),
+        boot_id: proven.boot_id,
+        reason: proven.reason,
+        uid_state: proven.state,
+        mode: proven.mode,
+        held: denied.pending.is_some().into(),
+        action,
+    }
+}
+
+/// The action of a denial: one that should redirect, and has nothing to redirect to, rejects.
+fn action(service: &Service, is_redirected: bool) -> Action {
+    match service.on_denial.action {
+        Action::Redirect if !is_redirected => Action::Reject,
+        asked => asked,
     }
 }

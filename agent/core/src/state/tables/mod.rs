@@ -1,14 +1,11 @@
 //! The desired contents of the maps.
 
 mod alternatives;
-mod changes;
-pub(in crate::state) mod entry;
 mod generations;
 pub(in crate::state) mod layout;
 mod numbers;
 pub(in crate::state) mod restore;
 
-pub use changes::Changes;
 pub(in crate::state) use generations::Generations;
 pub use numbers::Numbers;
 
@@ -18,7 +15,7 @@ use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
 use crate::state::orphan_ip::OrphanIp;
 use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, ServiceNumber, Suspect, Uid, Vip};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// IPs of this node's endpoints that terminate, by pod; packets to them are only counted. The nodes of others count those.
@@ -39,6 +36,48 @@ pub struct Tables {
     pub terminated: BTreeMap<Addr, OrphanIp>,
     /// Denials that found no room in a table, by the Service's namespace; those packets pass.
     pub refused: BTreeMap<String, usize>,
+}
+
+/// Keys whose entries may differ between two tables.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Of SUSPECTS.
+    pub suspects: BTreeSet<Addr>,
+    /// Of SERVICES.
+    pub services: BTreeSet<Vip>,
+    /// Of DENIED and BACKENDS.
+    pub denied: BTreeSet<DenialKey>,
+}
+
+impl Changes {
+    /// The keys whose entries differ.
+    #[must_use]
+    pub fn between(one: &Tables, other: &Tables) -> Self {
+        let mut changes = Self::default();
+        changes.add(one, other);
+        changes
+    }
+
+    /// Adds the keys whose entries differ.
+    pub fn add(&mut self, one: &Tables, other: &Tables) {
+        self.suspects.extend(differing(&one.suspects, &other.suspects));
+        self.services.extend(differing(&one.services, &other.services));
+        self.denied.extend(differing(&one.denied, &other.denied));
+        self.denied.extend(differing(&one.backends, &other.backends));
+    }
+
+    /// Adds other keys.
+    pub fn extend(&mut self, mut other: Self) {
+        self.suspects.append(&mut other.suspects);
+        self.services.append(&mut other.services);
+        self.denied.append(&mut other.denied);
+    }
+}
+
+fn differing<K: Ord + Copy, V: PartialEq>(one: &SortedMap<K, V>, other: &SortedMap<K, V>) -> Vec<K> {
+    let lost = one.iter().filter(|(key, value)| other.get(key) != Some(value));
+    let new = other.keys().filter(|key| !one.contains_key(key));
+    lost.map(|(key, _)| *key).chain(new.copied()).collect()
 }
 
 /// Pods that show one IP, of which one is its owner; those that show it in an annotation come last.

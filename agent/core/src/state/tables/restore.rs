@@ -55,7 +55,7 @@ pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
 fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<ServiceNumber, Option<Name>> {
     let mut services = BTreeMap::new();
     for (vip, number) in tables.services.iter() {
-        let service = cluster.service_at(vip).cloned();
+        let service = cluster.vips.owner(vip).cloned();
         let agreed = services.entry(*number).or_insert_with(|| service.clone());
         if *agreed != service {
             *agreed = None;
@@ -71,7 +71,7 @@ fn restore_denial(
     cluster: &mut ClusterIndex,
     now: Duration,
 ) {
-    let Some(protocol) = Protocol::from_number(target.protocol) else {
+    let Some(protocol) = Protocol::from_repr(target.protocol) else {
         return;
     };
     if denial.uid_state != UidState::Dead || denial.held != 0 {

@@ -55,9 +55,7 @@ impl Text {
     pub fn of_alarm(trip: &Trip) -> Self {
         let note = format!(
             "{} of {} recently ready endpoints would be denied ({}); observed until a second list agrees",
-            trip.held,
-            trip.ready_recently,
-            trip.why.as_str()
+            trip.held, trip.ready_recently, trip.why
         );
         Self { reason: "BreakerTripped", action: "HoldDenials", note }
     }

@@ -54,7 +54,7 @@ impl Subject {
     /// A Service, with its UID if that is known.
     #[must_use]
     pub fn service(state: &State, name: Name) -> Self {
-        Self { kind: "Service", uid: state.service_uid(&name), name }
+        Self { kind: "Service", uid: state.cluster().service(&name).map(|service| service.uid), name }
     }
 }
 

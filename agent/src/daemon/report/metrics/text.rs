@@ -186,9 +186,9 @@ impl Collector for Moment {
                 => one(seconds(figures.api.throttled_us));
 
             Gauge pods(state) "Pods in the agent's index, by state"
-                => figures.pods.iter().map(|(state, n)| ([state.as_str()], *n));
+                => figures.pods.iter().map(|(state, n)| ([state.into()], *n));
             Gauge ips(state) "IPs that pods own, and of these draining and in conflict; IPs with denials"
-                => figures.ips.iter().map(|(state, n)| ([state.as_str()], *n));
+                => figures.ips.iter().map(|(state, n)| ([state.into()], *n));
             Gauge map_entries(map) "Entries of a map that the agent fills"
                 => maps().map(|(name, fill)| (name, fill.entries));
             Gauge map_capacity(map) "Entries that the map has room for"

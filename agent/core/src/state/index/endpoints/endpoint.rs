@@ -17,13 +17,6 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The first and the last socket of all.
-    #[must_use]
-    pub fn range() -> (Self, Self) {
-        let (first, last) = (Addr { octets: [0; 16] }, Addr { octets: [255; 16] });
-        (Self::range_at(first).0, Self::range_at(last).1)
-    }
-
     /// The first and the last socket of an IP.
     #[must_use]
     pub fn range_at(ip: Addr) -> (Self, Self) {

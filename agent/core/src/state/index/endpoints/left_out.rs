@@ -19,8 +19,8 @@ pub(in crate::state) struct LeftOut {
     without_room: BTreeSet<Name>,
     /// Those that were read only in part.
     partial: BTreeSet<Name>,
-    services: Counts<Name>,
-    ips: Counts<Addr>,
+    pub services: Counts<Name>,
+    pub ips: Counts<Addr>,
     /// The slice that was looked at last.
     last: Name,
 }
@@ -52,16 +52,6 @@ impl LeftOut {
     /// The next slices without room, at most so many; after the last one the first again.
     pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
         take_turn(&self.without_room, &mut self.last, most)
-    }
-
-    /// Whether one of the slices is of the Service.
-    pub(in crate::state) fn is_of(&self, service: &Name) -> bool {
-        self.services.has(service)
-    }
-
-    /// Whether one of the slices lists the IP.
-    pub(in crate::state) fn lists(&self, ip: Addr) -> bool {
-        self.ips.has(&ip)
     }
 
     /// Removes a slice; false if it was not left out.

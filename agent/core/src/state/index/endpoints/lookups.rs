@@ -130,12 +130,12 @@ impl EndpointIndex {
     /// True if a slice of the Service was left out: it may list any pod.
     #[must_use]
     pub fn leaves_out(&self, service: &Name) -> bool {
-        self.left_out.is_of(service)
+        self.left_out.services.has(service)
     }
 
     /// True if a slice that was left out lists the IP.
     #[must_use]
     pub fn leaves_out_at(&self, ip: Addr) -> bool {
-        self.left_out.lists(ip)
+        self.left_out.ips.has(&ip)
     }
 }

@@ -12,11 +12,6 @@ impl PodIndex {
         self.records_of(self.leaving.iter())
     }
 
-    /// Pods that the API no longer shows.
-    pub fn absent(&self) -> impl Iterator<Item = Uid> {
-        self.records.iter().filter(|(_, record)| !record.present).map(|(uid, _)| *uid)
-    }
-
     /// Restores a pod that an earlier process saw dead at an IP. Its status may have been rewritten since. False if the API shows
     /// it alive, which voids that, or dead. `bound` is the mode that was in force; for a pod that is gone, annotations are unknown now.
     pub fn restore_dead(

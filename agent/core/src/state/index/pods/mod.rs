@@ -4,7 +4,6 @@ mod claims;
 mod gone;
 mod pod_index;
 mod pod_places;
-mod possible_holder;
 mod record;
 
 pub use claims::{Claim, Claims};

@@ -2,8 +2,7 @@
 
 use super::claims::Claim;
 use super::pod_places::PodPlaces;
-use super::possible_holder::is_settled;
-use super::record::Record;
+use super::record::{Record, is_settled};
 use crate::facts::{Part, Pod, Selection};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::{HashMap, HashSet};
@@ -62,34 +61,34 @@ impl PodIndex {
     /// True if a pod of a node's own network shows the IP, which is the node's.
     #[must_use]
     pub fn is_of_host_network(&self, ip: Addr) -> bool {
-        self.places.is_of_host_network(ip)
+        self.places.host_network.has(&ip)
     }
 
     /// IPs that several pods show.
     pub fn shared_ips(&self) -> impl Iterator<Item = Addr> {
-        self.places.shared()
+        self.places.shared.iter().copied()
     }
 
     /// Possible holders: pods that may hold an IP that the API does not show.
     pub fn possible_holders(&self) -> impl Iterator<Item = &Record> {
-        self.records_of(self.places.possible_holders())
+        self.records_of(self.places.possible_holders.values())
     }
 
     /// The possible holders of a namespace.
     pub fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Record> {
-        self.records_of(self.places.possible_holders_in(namespace))
+        self.records_of(self.places.possible_holders.get(namespace))
     }
 
     /// The live pods of a node, without those of its own network.
     pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        let on_node = self.records_of(self.places.on_node(node));
+        let on_node = self.records_of(self.places.on_nodes.get(node));
         on_node.filter(|record| record.is_live() && !record.pod.host_network)
     }
 
     /// The dead pods of a node that the API shows, without those of its own network.
     pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
         let is_dead = |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
-        self.records_of(self.places.on_node(node)).filter(is_dead)
+        self.records_of(self.places.on_nodes.get(node)).filter(is_dead)
     }
 
     /// The live ones of [`PodIndex::claimants`].

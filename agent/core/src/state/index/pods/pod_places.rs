@@ -13,15 +13,15 @@ pub(in crate::state) struct PodPlaces {
     /// By IP; those first that show it as their pod IP, since a client that may annotate pods can add many others.
     claimants: SortedMap<(Addr, bool, Uid), ()>,
     /// How many of them show each IP of the nodes' own networks.
-    host_network: Counts<Addr>,
+    pub host_network: Counts<Addr>,
     /// IPs that several of them show.
-    shared: BTreeSet<Addr>,
+    pub shared: BTreeSet<Addr>,
     /// Pods that the API shows, by namespace.
     in_namespaces: Groups<Text, Uid>,
     /// The same by node.
-    on_nodes: Groups<Text, Uid>,
+    pub on_nodes: Groups<Text, Uid>,
     /// Possible holders by namespace.
-    possible_holders: Groups<Text, Uid>,
+    pub possible_holders: Groups<Text, Uid>,
 }
 
 impl PodPlaces {
@@ -35,29 +35,6 @@ impl PodPlaces {
     pub(in crate::state) fn claims_from(&self, ip: Addr) -> impl Iterator<Item = (Addr, Uid)> {
         let from = self.claimants.from((ip, false, Uid::NONE));
         from.map(|((ip, _, uid), ())| (*ip, *uid))
-    }
-
-    /// IPs that several pods show.
-    pub(in crate::state) fn shared(&self) -> impl Iterator<Item = Addr> {
-        self.shared.iter().copied()
-    }
-
-    /// True if a pod shows the IP as one of its node's.
-    pub(in crate::state) fn is_of_host_network(&self, ip: Addr) -> bool {
-        self.host_network.has(&ip)
-    }
-
-    pub(in crate::state) fn possible_holders(&self) -> impl Iterator<Item = &Uid> {
-        self.possible_holders.values()
-    }
-
-    pub(in crate::state) fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Uid> {
-        self.possible_holders.get(namespace)
-    }
-
-    /// Pods of a node that the API shows.
-    pub(in crate::state) fn on_node(&self, node: &str) -> impl Iterator<Item = &Uid> {
-        self.on_nodes.get(node)
     }
 
     /// Pods that the API shows in the namespace or on the node of a selection: those that it matches, and others.
