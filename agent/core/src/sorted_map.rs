@@ -126,25 +126,6 @@ impl<K: Ord, V> SortedMap<K, V> {
         was_there
     }
 
-    /// The value of a key, to change it; the default one of a new key.
-    pub fn or_default(&mut self, key: K) -> &mut V
-    where
-        V: Default,
-    {
-        self.build_if_due();
-        match self.position(&key) {
-            Ok(at) => {
-                let value = &mut self.array[at].1;
-                if self.changes.remove(&key).is_some() {
-                    self.gone -= 1;
-                    *value = V::default();
-                }
-                value
-            }
-            Err(_) => self.changes.entry(key).or_default().get_or_insert_default(),
-        }
-    }
-
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         merged(self.array.iter(), self.changes.range(..))
@@ -247,15 +228,13 @@ mod tests {
     enum Step {
         Insert(u16, u8),
         Remove(u16),
-        Change(u16, u8),
     }
 
     fn any_step() -> impl Strategy<Value = Step> {
         let key = 0..300_u16;
         prop_oneof![
             3 => (key.clone(), any::<u8>()).prop_map(|(key, value)| Step::Insert(key, value)),
-            2 => key.clone().prop_map(Step::Remove),
-            1 => (key, any::<u8>()).prop_map(|(key, value)| Step::Change(key, value)),
+            2 => key.prop_map(Step::Remove),
         ]
     }
 
@@ -270,11 +249,6 @@ mod tests {
                 match step {
                     Step::Insert(key, value) => prop_assert_eq!(map.insert(key, value), model.insert(key, value)),
                     Step::Remove(key) => prop_assert_eq!(map.remove(&key), model.remove(&key).is_some()),
-                    Step::Change(key, value) => {
-                        let (ours, expected) = (map.or_default(key), model.entry(key).or_default());
-                        prop_assert_eq!(&*ours, &*expected);
-                        (*ours, *expected) = (value, value);
-                    }
                 }
                 prop_assert_eq!(map.len(), model.len());
                 prop_assert_eq!(map.get(&first), model.get(&first));

@@ -40,10 +40,9 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU64;
 use std::time::Duration;
-use text::RawText;
+use text::{RawText, addr};
 
 /// Namespace and name of an object.
 pub type Name = (Text, Text);
@@ -271,39 +270,4 @@ fn hash(of: impl Hash) -> u64 {
 /// Nothing is kept but this where there is one for each pod or endpoint.
 fn nonzero_hash(of: impl Hash) -> NonZeroU64 {
     NonZeroU64::new(hash(of)).unwrap_or(NonZeroU64::MIN)
-}
-
-/// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address. Old objects have IPv4 addresses
-/// with leading zeros, which Kubernetes reads as decimal (`ParseIPSloppy`).
-fn addr(text: &str) -> Option<Addr> {
-    let ip = text.parse::<IpAddr>().ok().or_else(|| sloppy(text).map(IpAddr::V4));
-    ip.map(Addr::from).filter(|addr| addr.is_unicast())
-}
-
-fn sloppy(text: &str) -> Option<Ipv4Addr> {
-    let mut octets = [0; 4];
-    let mut parts = text.split('.');
-    for octet in &mut octets {
-        let part = parts.next()?;
-        let is_number = !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
-        *octet = part.parse().ok().filter(|_| is_number)?;
-    }
-    parts.next().is_none().then(|| octets.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn malformed_and_unspecified_addresses_are_refused_and_leading_zeros_are_not() {
-        assert_eq!(addr("banana"), None);
-        assert_eq!(addr("0.0.0.0"), None);
-        for text in ["10.1.2.3", "010.001.2.03"] {
-            assert_eq!(addr(text), Some(Addr::v4([10, 1, 2, 3])));
-        }
-        for text in ["10.1.2", "10.1.2.3.4", "10.1.2.256", "10.+1.2.3", "10..2.3", "fe80::1%eth0"] {
-            assert_eq!(addr(text), None, "{text}");
-        }
-    }
 }

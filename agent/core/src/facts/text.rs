@@ -1,10 +1,12 @@
-//! Text: of the JSON of an object, and stored once where many objects have it in common (namespaces, nodes, Services), as are sets of
-//! labels.
+//! Text in the JSON of an object: the addresses in it, and what many objects have in common (namespaces, nodes, Services, sets of
+//! labels), which is stored once.
 
+use epguard_common::Addr;
 use serde::Deserialize;
 use std::borrow::{Borrow, Cow};
 use std::collections::HashSet;
 use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -113,6 +115,24 @@ impl<T: Counted + Clone + Eq + Hash> Pool<T> {
     }
 }
 
+/// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address. Old objects have IPv4 addresses
+/// with leading zeros, which Kubernetes reads as decimal (`ParseIPSloppy`).
+pub(super) fn addr(text: &str) -> Option<Addr> {
+    let ip = text.parse::<IpAddr>().ok().or_else(|| sloppy(text).map(IpAddr::V4));
+    ip.map(Addr::from).filter(|addr| addr.is_unicast())
+}
+
+fn sloppy(text: &str) -> Option<Ipv4Addr> {
+    let mut octets = [0; 4];
+    let mut parts = text.split('.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        let is_number = !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+        *octet = part.parse().ok().filter(|_| is_number)?;
+    }
+    parts.next().is_none().then(|| octets.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +162,17 @@ mod tests {
         }
         assert!(pool.0.lock().unwrap().values.len() <= FIRST_SWEEP);
         assert!(Text::ptr_eq(&used, &pool.get("used")));
+    }
+
+    #[test]
+    fn malformed_and_unspecified_addresses_are_refused_and_leading_zeros_are_not() {
+        assert_eq!(addr("banana"), None);
+        assert_eq!(addr("0.0.0.0"), None);
+        for text in ["10.1.2.3", "010.001.2.03"] {
+            assert_eq!(addr(text), Some(Addr::v4([10, 1, 2, 3])));
+        }
+        for text in ["10.1.2", "10.1.2.3.4", "10.1.2.256", "10.+1.2.3", "10..2.3", "fe80::1%eth0"] {
+            assert_eq!(addr(text), None, "{text}");
+        }
     }
 }

@@ -211,7 +211,7 @@ impl Dirty {
     /// holder, adds every Service that selects it or lists its name.
     fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
-        let mut ips: BTreeSet<Addr> = cluster.endpoint_index.ips_of(uid).collect();
+        let mut ips: BTreeSet<Addr> = cluster.endpoint_index.places.ips(uid).collect();
         for record in before.into_iter().chain(cluster.pods.get(uid)) {
             self.ips.extend(record.pod.addresses());
             ips.extend(record.pod.addresses());
@@ -243,7 +243,7 @@ impl Dirty {
         } else {
             let shown = live.into_iter().flat_map(|record| record.pod.addresses());
             // A slice may have given it another name.
-            let ips = shown.chain(cluster.endpoint_index.ips_of(uid));
+            let ips = shown.chain(cluster.endpoint_index.places.ips(uid));
             self.pairs(ips.filter(|ip| cluster.stale.has(name, *ip)).map(|ip| (name, ip)));
         }
         let mut both = before.into_iter().chain(after);

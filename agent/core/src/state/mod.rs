@@ -33,7 +33,7 @@ pub use report::{
 pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
 pub use tables::{Changes, Draining, Numbers, Tables};
 
-use crate::facts::Name;
+use crate::facts::{Name, Watched};
 use crate::sorted_map::SortedMap;
 use denials::{Denials, Opinions};
 use epguard_common::{Addr, Owner, Reason, ServiceNumber, Uid};
@@ -41,7 +41,7 @@ use orphan_ip::OrphanIps;
 use queue::{Queue, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use steps::{Revivals, Synced, Task};
+use steps::{Revivals, Task};
 use tables::Generations;
 use tables::layout::Layout;
 
@@ -49,7 +49,10 @@ use tables::layout::Layout;
 #[derive(Debug, Clone)]
 pub struct State {
     cluster: ClusterIndex,
-    synced: Synced,
+    /// The lists that have been seen at least once. Before all have, absence can have any cause.
+    listed: BTreeSet<Watched>,
+    /// Whether all endpoints have been judged on these lists.
+    is_judged: bool,
     denials: Denials,
     review: Review,
     draining: Draining,
@@ -85,7 +88,8 @@ impl State {
     pub fn with_numbers(settings: Settings, numbers: Numbers) -> Self {
         Self {
             cluster: ClusterIndex::new(settings),
-            synced: Synced::default(),
+            listed: BTreeSet::new(),
+            is_judged: false,
             denials: Denials::default(),
             review: Review::default(),
             draining: Draining::new(),
@@ -115,13 +119,13 @@ impl State {
     /// True if every watch has shown everything once.
     #[must_use]
     pub fn is_listed(&self) -> bool {
-        self.synced.is_listed()
+        Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched))
     }
 
     /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials that hold.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.synced.is_complete()
+        self.is_judged && self.is_listed()
     }
 
     /// The facts that were applied.
@@ -184,19 +188,19 @@ impl State {
 
     /// Denials that were found to be wrong since the last call.
     pub fn take_findings(&mut self) -> Vec<Finding> {
-        self.review.take_findings()
+        std::mem::take(&mut self.review.findings)
     }
 
     /// How many denials were wrong, by reason.
     #[must_use]
     pub fn wrong_denies(&self) -> &BTreeMap<Reason, u64> {
-        self.review.wrong()
+        &self.review.wrong
     }
 
     /// Past denials that were dropped to make room before they could be checked against all later evidence.
     #[must_use]
     pub fn evicted_denials(&self) -> u64 {
-        self.review.evicted()
+        self.review.evicted
     }
 
     /// Services that have, or lately had, denials.

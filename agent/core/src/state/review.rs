@@ -89,7 +89,8 @@ pub struct Finding {
 pub struct Review {
     open: BTreeMap<Case, Packets>,
     shares: Counts<Addr>,
-    evicted: u64,
+    /// Past denials that were dropped to make room for others.
+    pub evicted: u64,
     /// IPs whose holder was sighted, until netlink has reported what changed.
     sighted: BTreeMap<Addr, Sighted>,
     /// Since when the node's routes and neighbours show a holder.
@@ -98,8 +99,10 @@ pub struct Review {
     announced: BTreeMap<Addr, Duration>,
     /// Since when, and until when, everything that they lead to has been reported.
     looked: Option<(Duration, Duration)>,
-    findings: Vec<Finding>,
-    wrong: BTreeMap<Reason, u64>,
+    /// Denials that were found wrong and are not taken yet.
+    pub findings: Vec<Finding>,
+    /// How many cases were wrong, by reason.
+    pub wrong: BTreeMap<Reason, u64>,
 }
 
 /// Packets from an IP that a pod cannot forge.
@@ -149,12 +152,6 @@ impl Review {
         }
     }
 
-    /// Past denials that were dropped to make room for others.
-    #[must_use]
-    pub const fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
     /// Marks denials as wrong whose meant pod is alive, after pods changed.
     pub fn seen_alive(&mut self, cluster: &ClusterIndex, changed: impl Fn(Uid) -> bool) {
         let alive = |uid| {
@@ -195,47 +192,30 @@ impl Review {
     /// Stores a report of the node.
     pub(in crate::state) fn note(&mut self, now: Duration, presence: &Presence) {
         match presence {
-            Presence::Held(ips) => self.held(now, ips),
-            Presence::Announced(ips) => self.announced(now, ips),
-            Presence::Looked(at) => self.looked(*at),
-            Presence::Unknown => self.blind(),
+            Presence::Held(ips) => {
+                let before = std::mem::take(&mut self.holders);
+                let since = |ip: &Addr| before.get(ip).copied().unwrap_or(now);
+                self.holders = ips.iter().map(|ip| (*ip, since(ip))).collect();
+                self.shown(now, ips);
+            }
+            // They may be gone again.
+            Presence::Announced(ips) => {
+                self.announced.extend(ips.iter().map(|ip| (*ip, now)));
+                self.shown(now, ips);
+            }
+            // What was before the first time is unknown.
+            Presence::Looked(at) => self.looked = Some((self.looked.map_or(*at, |(since, _)| since), *at)),
+            // The node cannot list its routes and neighbours.
+            Presence::Unknown => (self.looked, self.holders) = (None, BTreeMap::new()),
             // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.
             Presence::Spoke(..) => {}
-            Presence::Sighted(ip, at) => self.sighted(now, *at, *ip),
+            // No pod can forge these. Netlink may report the holder as late as this report came.
+            Presence::Sighted(ip, at) => {
+                if self.open.keys().any(|case| case.ip == *ip && case.reason == Reason::Terminated) {
+                    self.sighted.entry(*ip).or_insert(Sighted { reported: now, at: *at });
+                }
+            }
         }
-    }
-
-    /// Notes packets that a pod cannot forge: they showed a holder of the IP at `at`. Netlink may report the holder as
-    /// late as this report came (`reported`).
-    pub fn sighted(&mut self, reported: Duration, at: Duration, ip: Addr) {
-        if self.open.keys().any(|case| case.ip == ip && case.reason == Reason::Terminated) {
-            self.sighted.entry(ip).or_insert(Sighted { reported, at });
-        }
-    }
-
-    /// Stores all IPs that the node's routes and neighbours lead to.
-    pub fn held(&mut self, now: Duration, ips: &[Addr]) {
-        let before = std::mem::take(&mut self.holders);
-        let since = |ip: &Addr| before.get(ip).copied().unwrap_or(now);
-        self.holders = ips.iter().map(|ip| (*ip, since(ip))).collect();
-        self.shown(now, ips);
-    }
-
-    /// Stores IPs that routes and neighbours began to lead to, and may no longer.
-    pub fn announced(&mut self, now: Duration, ips: &[Addr]) {
-        self.announced.extend(ips.iter().map(|ip| (*ip, now)));
-        self.shown(now, ips);
-    }
-
-    /// Notes that everything they led to up to then has been reported; what was before the first time is unknown.
-    pub fn looked(&mut self, at: Duration) {
-        let (since, _) = self.looked.unwrap_or((at, at));
-        self.looked = Some((since, at));
-    }
-
-    /// Drops all reports about holders: the node cannot list its routes and neighbours.
-    pub fn blind(&mut self) {
-        (self.looked, self.holders) = (None, BTreeMap::new());
     }
 
     fn shown(&mut self, now: Duration, ips: &[Addr]) {
@@ -276,17 +256,6 @@ impl Review {
         });
         self.sighted.retain(|_, sighted| recent(sighted.reported));
         self.announced.retain(|_, at| recent(*at));
-    }
-
-    /// Denials that were found wrong since the last call.
-    pub fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.findings)
-    }
-
-    /// How many cases were wrong, by reason.
-    #[must_use]
-    pub fn wrong(&self) -> &BTreeMap<Reason, u64> {
-        &self.wrong
     }
 
     fn convict(&mut self, evidence: Evidence, is_wrong: impl Fn(&Case, &Packets) -> bool) {

@@ -130,7 +130,7 @@ impl Agent {
         let counts = self.state.report().counts();
         let tables = self.state.tables();
         let maps = [
-            ("OWNERS", self.state.report().owner_count(), capacity::OWNERS),
+            ("OWNERS", usize::try_from(counts.ips[&IpState::Owned]).unwrap_or(usize::MAX), capacity::OWNERS),
             ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
             ("SERVICES", tables.services.len(), capacity::SERVICES),
             ("DENIED", tables.denied.len(), capacity::DENIED),

@@ -19,6 +19,7 @@ use epguard_core::freshness::requests_per_second;
 use epguard_core::state::Ipam;
 use std::path::PathBuf;
 use std::time::Duration;
+use strum::EnumMessage as _;
 
 /// Options of `epguard agent`.
 #[derive(Debug, Args)]
@@ -46,7 +47,8 @@ pub struct AgentArgs {
     #[arg(long, hide = true, value_name = "SCOPE")]
     pub pod_scope: Option<String>,
     /// How pod IPs are assigned: whether only a node's own pods can have the IPs of its podCIDRs
-    #[arg(long, default_value = Ipam::Auto.as_str(), value_parser = one_of(Ipam::ALL, Ipam::as_str, Ipam::help))]
+    #[arg(long, default_value = "auto", value_parser = one_of(
+        [Ipam::Auto, Ipam::Node, Ipam::Cluster], Into::into, |ipam: Ipam| ipam.get_message().unwrap_or_default()))]
     pub ipam: Ipam,
     /// Which endpoints may be denied.
     #[command(flatten)]

@@ -33,7 +33,7 @@ fn replace_under_traffic(hooks: Hooks) {
     writer.config.configure(Mode::Observe, maps::default_modes(), false).unwrap();
     let peer = Addr::v4(PEER.parse::<std::net::Ipv4Addr>().unwrap().octets());
     let mut tables = Tables::default();
-    tables.suspects.or_default(peer).flags = Suspect::DRAINING;
+    tables.suspects.insert(peer, Suspect { flags: Suspect::DRAINING, ..Suspect::default() });
     writer.install(&tables).unwrap();
     datapath.hook(ifindex("pod"), "pod").unwrap();
 

@@ -34,8 +34,8 @@ const TURN: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Denials {
     of_services: BTreeMap<Name, OfService>,
-    /// Denials that an earlier process carried out: a list that shows them again is no new proof.
-    restored: BTreeSet<(Addr, Uid)>,
+    /// Denials that an earlier process carried out: until the first lists are judged, a list that shows them again is no new proof.
+    pub restored: BTreeSet<(Addr, Uid)>,
 }
 
 /// The denials of one Service.
@@ -71,16 +71,6 @@ impl Trip {
 }
 
 impl Denials {
-    /// Stores the IPs where an earlier process carried denials out: these are not new.
-    pub fn restore(&mut self, denied: impl IntoIterator<Item = (Addr, Uid)>) {
-        self.restored.extend(denied);
-    }
-
-    /// Ends the restore after the first lists: later denials are new.
-    pub fn drop_restored(&mut self) {
-        self.restored.clear();
-    }
-
     /// Everything is listed anew: what is proven from now on is new. Until then each denial stays as the tables have it.
     pub fn start_over(&mut self) {
         self.restored.clear();
@@ -245,7 +235,7 @@ impl Denials {
             let trip = Trip {
                 held: distinct(holds.iter().map(|(ip, _)| *ip)),
                 denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
-                ready_recently: cluster.endpoint_index.recently_ready(now, service).len(),
+                ready_recently: cluster.endpoint_index.ready_after(now, service, None).count(),
                 since,
                 why: holds.iter().map(|(_, pending)| pending.why).max()?,
             };

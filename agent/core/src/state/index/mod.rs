@@ -3,7 +3,6 @@
 mod addresses;
 pub(in crate::state) mod cluster_index;
 pub(in crate::state) mod endpoints;
-mod moment;
 mod namespaces;
 mod own_range;
 pub(in crate::state) mod pods;
@@ -13,5 +12,45 @@ mod stale_index;
 mod vips;
 
 pub use cluster_index::ClusterIndex;
-pub use moment::Moment;
 pub use settings::{Ipam, Ranges, Settings};
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// A time of the agent's clock in few octets: nanoseconds of a clock that only goes forward, plus one: an `Option` of it has 8 octets, too. Enough for 584 years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(NonZeroU64);
+
+impl Default for Moment {
+    fn default() -> Self {
+        Self(NonZeroU64::MIN)
+    }
+}
+
+impl From<Duration> for Moment {
+    fn from(time: Duration) -> Self {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self(NonZeroU64::MIN.saturating_add(nanoseconds))
+    }
+}
+
+impl From<Moment> for Duration {
+    fn from(Moment(after): Moment) -> Self {
+        Self::from_nanos(after.get() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_the_time_that_it_was_made_of_and_the_first_is_zero() {
+        for nanoseconds in [0, 1, 1_000_000_007] {
+            let time = Duration::from_nanos(nanoseconds);
+            assert_eq!(Duration::from(Moment::from(time)), time);
+        }
+        assert_eq!(Duration::from(Moment::default()), Duration::ZERO);
+        assert_eq!(size_of::<Option<Moment>>(), 8);
+    }
+}

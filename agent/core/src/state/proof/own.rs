@@ -33,7 +33,7 @@ impl<'a> Own<'a> {
             cluster,
             name,
             service,
-            names: uids.iter().flat_map(|uid| index.names_of(*uid)).collect(),
+            names: uids.iter().flat_map(|uid| index.places.names(*uid)).collect(),
             meant: uids.into_iter().filter_map(|uid| cluster.pods.get(uid)).collect(),
         }
     }
@@ -50,7 +50,7 @@ impl<'a> Own<'a> {
         let index = &self.cluster.endpoint_index;
         self.service.selects(pod)
             || self.is_of_meant_namespace(pod) && self.names.contains(&PodName::of_pod(pod))
-            || index.ips_of(pod.uid).any(|ip| index.lists(self.name, ip, pod.uid))
+            || index.places.ips(pod.uid).any(|ip| index.lists(self.name, ip, pod.uid))
             || self.stands_in(pod) && self.cluster.proves_nothing(self.service)
     }
 

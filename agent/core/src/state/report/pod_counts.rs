@@ -91,12 +91,6 @@ impl Report<'_> {
         ];
         PodCounts { pods, ips: ips.into() }
     }
-
-    /// How many IPs OWNERS should hold.
-    #[must_use]
-    pub fn owner_count(self) -> usize {
-        self.0.owners.len()
-    }
 }
 
 fn count(of: impl Iterator) -> u64 {

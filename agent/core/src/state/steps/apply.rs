@@ -1,7 +1,7 @@
 //! Facts are applied at once, but for lists: these take as many steps as they need.
 
 use super::judge::AT_ONCE;
-use super::lists::{Objects, Synced, Task};
+use super::lists::{Objects, Task};
 use crate::facts::{Change, Fact, Name, Protocol, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
@@ -46,14 +46,14 @@ impl State {
     /// Drops everything that the API has shown, deaths included: it went back in time, and a restored pod may run again
     /// under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
-        self.revivals.forget_deaths();
+        self.revivals.deaths.clear();
         self.list_anew(now);
     }
 
     /// The dead pod that the API has shown alive since the last call, if any. The state has started over and needs a list of
     /// every watch.
     pub fn take_revived(&mut self) -> Option<Name> {
-        self.revivals.take()
+        self.revivals.untaken.take()
     }
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.
@@ -233,7 +233,7 @@ impl State {
     /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
     fn listed(&mut self, now: Duration, watched: Watched) {
         let was_listed = self.is_listed();
-        self.synced.note(watched);
+        self.listed.insert(watched);
         let mut list = Some(watched).filter(|watched| watched.bears_proofs());
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
@@ -269,7 +269,7 @@ impl State {
     /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
     fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
         restore::restore(tables, &mut self.cluster, &mut self.layout.numbers, &mut self.orphan_ips, now);
-        self.denials.restore(restore::carried_out(tables));
+        self.denials.restored.extend(restore::carried_out(tables));
         let denied = tables.denied.values().map(|denial| denial.dead_uid);
         let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
         denied.chain(terminated).collect()
@@ -292,7 +292,7 @@ impl State {
         self.cluster.start_over(now);
         self.orphan_ips.start_over();
         self.denials.start_over();
-        self.synced = Synced::default();
+        (self.listed, self.is_judged) = (BTreeSet::new(), false);
         self.restored = None;
         self.task = None;
         let mut dirty = Dirty {

@@ -219,8 +219,8 @@ impl State {
     fn end_list(&mut self) {
         if matches!(&self.task, Some(Task::Judge(_, services)) if services.is_empty()) {
             self.task = None;
-            self.denials.drop_restored();
-            self.synced.note_judged();
+            self.denials.restored.clear();
+            self.is_judged = self.is_listed();
             self.prove_orphan_ips();
         }
     }

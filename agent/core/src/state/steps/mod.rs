@@ -5,5 +5,5 @@ pub(in crate::state) mod judge;
 mod lists;
 mod revival;
 
-pub(in crate::state) use lists::{Synced, Task};
+pub(in crate::state) use lists::Task;
 pub(in crate::state) use revival::Revivals;

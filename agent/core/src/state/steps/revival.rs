@@ -22,25 +22,20 @@ pub const PAUSE: Duration = Duration::from_mins(10);
 /// The pod that made the agent start over, and when each namespace did so last.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Revivals {
-    untaken: Option<Name>,
+    pub untaken: Option<Name>,
     last: BTreeMap<Text, Duration>,
     /// Deaths that were proven before and wait for the new lists.
-    deaths: BTreeMap<Uid, Death>,
+    pub deaths: BTreeMap<Uid, Death>,
 }
 
 /// A dead pod, and where Services list it or did recently, each with whether a slice of another writer does.
 #[derive(Debug, Clone)]
-struct Death {
+pub(in crate::state) struct Death {
     record: Record,
     listed: Vec<(Name, Endpoint, bool)>,
 }
 
 impl Revivals {
-    /// The dead pod that the API has shown alive since the last call, if any.
-    pub fn take(&mut self) -> Option<Name> {
-        self.untaken.take()
-    }
-
     /// True if one of the pods that the API shows now is dead: everything has to be listed anew. Keeps the deaths that these
     /// lists can confirm. If the pod's namespace caused that within [`PAUSE`], bounds the pod to `off` instead: packets that are
     /// meant for it pass.
@@ -69,11 +64,6 @@ impl Revivals {
             self.deaths.remove(&pod.uid);
         }
         is_revived
-    }
-
-    /// Drops the deaths that wait for lists.
-    pub fn forget_deaths(&mut self) {
-        self.deaths.clear();
     }
 
     /// Restores the deaths of pods that were not shown again, once everything has been listed anew. Returns these pods.

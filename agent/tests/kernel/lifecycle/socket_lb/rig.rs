@@ -63,7 +63,7 @@ impl Rig {
     /// From now on the Service at [`VIP`] denies the endpoint. Its flows may go to `live`.
     pub fn deny(&mut self, endpoint: SocketAddrV4, uid_state: UidState, live: Option<SocketAddrV4>) {
         let mut tables = Tables::default();
-        tables.suspects.or_default(addr(endpoint)).flags = Suspect::DENIED;
+        tables.suspects.insert(addr(endpoint), Suspect { flags: Suspect::DENIED, ..Suspect::default() });
         for protocol in [TCP, UDP] {
             tables.services.insert(vip(VIP, protocol), SERVICE);
             let key = DenialKey {

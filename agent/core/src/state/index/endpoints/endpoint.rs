@@ -1,7 +1,7 @@
 //! An endpoint as packets show it, and the pods that were named behind it.
 
 use crate::facts::{PortName, Protocol};
-use crate::state::index::moment::Moment;
+use crate::state::index::Moment;
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
 

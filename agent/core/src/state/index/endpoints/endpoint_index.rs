@@ -9,7 +9,7 @@ use super::{Endpoint, Listing, Port, Target};
 use crate::counts::Groups;
 use crate::facts::{Name, Part, Slice, Text};
 use crate::sorted_map::SortedMap;
-use crate::state::index::moment::Moment;
+use crate::state::index::Moment;
 use crate::state::index::quota::{Quota, RETRIED};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap, HashSet};

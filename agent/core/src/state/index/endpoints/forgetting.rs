@@ -3,7 +3,7 @@
 use super::service_endpoints::Endpoints;
 use super::{Endpoint, EndpointIndex, Target, Touched};
 use crate::facts::Name;
-use crate::state::index::moment::Moment;
+use crate::state::index::Moment;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;

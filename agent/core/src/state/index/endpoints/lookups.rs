@@ -46,11 +46,6 @@ impl EndpointIndex {
         places.filter(move |(service, ip)| self.names(service, *ip, uid))
     }
 
-    /// The IPs at which a pod is, or was, listed.
-    pub fn ips_of(&self, uid: Uid) -> impl Iterator<Item = Addr> {
-        self.places.ips(uid)
-    }
-
     /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
         let from = self.ips.from((ip, Name::default())).map(|(pair, ())| pair);
@@ -75,23 +70,13 @@ impl EndpointIndex {
         targets.flatten().collect()
     }
 
-    /// Namespaces and names that slices give to a pod.
-    pub fn names_of(&self, uid: Uid) -> impl Iterator<Item = PodName> {
-        self.places.names(uid)
-    }
-
     /// Where pods of a namespace and name are, or were, listed.
     pub fn of_name(&self, name: PodName) -> impl Iterator<Item = (&Name, Addr)> {
         self.places.uids(name).flat_map(|uid| self.of_pod(uid))
     }
 
-    /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY).
-    #[must_use]
-    pub fn recently_ready(&self, now: Duration, service: &Name) -> BTreeSet<Addr> {
-        self.ready_after(now, service, None).collect()
-    }
-
-    /// Those of these IPs that are greater than another one, or all, in ascending order.
+    /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY), in ascending order; only those that
+    /// are greater than `ip`, if there is one.
     pub(in crate::state) fn ready_after(
         &self,
         now: Duration,

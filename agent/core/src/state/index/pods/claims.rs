@@ -1,6 +1,6 @@
 //! The IPs that a pod showed, and when it was first seen to have each.
 
-use crate::state::index::moment::Moment;
+use crate::state::index::Moment;
 use epguard_common::Addr;
 use smallvec::SmallVec;
 

@@ -2,7 +2,7 @@
 
 use super::claims::Claims;
 use crate::facts::{Pod, Sandbox};
-use crate::state::index::moment::Moment;
+use crate::state::index::Moment;
 use epguard_common::{Addr, UidState};
 
 /// A pod that the API shows or has shown.
