@@ -54,7 +54,7 @@ pub fn named((namespace, name): &Name) -> String {
 }
 
 watched! {
-    always {
+    watched {
         /// All pods.
         Pods = Pod(Pod), "pods", true;
         /// All `EndpointSlices`.
@@ -65,18 +65,14 @@ watched! {
         Nodes = Node(Node), "nodes", true;
         /// All Namespaces.
         Namespaces = Namespace(Namespace), "namespaces", false;
-    }
-    if_named {
         /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does not matter.
         ModePolicy = ModePolicy(ModePolicy), "configmaps(fleet)", false;
     }
-    parts {
+    other {
         /// Some pods.
         PodsOf(Part<Pod>),
         /// Some slices.
         SlicesOf(Part<Slice>),
-    }
-    node {
         /// All addresses of this node's own interfaces, from netlink.
         LocalAddresses(Vec<Addr>),
         /// Holders of IPs, as this node and its datapath see them.

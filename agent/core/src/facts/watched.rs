@@ -4,10 +4,8 @@
 /// true if a proof can rest on the collection, false if it only lowers the mode of a proven denial.
 macro_rules! watched {
     (
-        always { $($(#[$doc:meta])* $watched:ident = $fact:ident($object:ty), $name:literal, $proof:literal;)* }
-        if_named { $(#[$one_doc:meta])* $one:ident = $one_fact:ident($one_object:ty), $one_name:literal, $one_proof:literal; }
-        parts { $($(#[$part_doc:meta])* $part:ident($part_of:ty),)* }
-        node { $($(#[$node_doc:meta])* $node:ident($of:ty),)* }
+        watched { $($(#[$doc:meta])* $watched:ident = $fact:ident($object:ty), $name:literal, $proof:literal;)* }
+        other { $($(#[$other_doc:meta])* $other:ident($of:ty),)* }
     ) => {
         /// A collection that one watch shows.
         #[derive(
@@ -16,21 +14,14 @@ macro_rules! watched {
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum Watched {
             $($(#[$doc])* #[serde(rename = $name)] $watched,)*
-            $(#[$one_doc])*
-            #[serde(rename = $one_name)]
-            $one,
         }
 
         impl Watched {
-            /// The collections that every agent watches. Nothing is denied before each has been listed.
-            pub const ALWAYS: [Self; [$($name),*].len()] = [$(Self::$watched),*];
-
             /// The collection that the fact lists in whole; `None` if it is about one object, or about the node.
             #[must_use]
             pub fn listed_by(fact: &Fact) -> Option<Self> {
                 match fact {
                     $(Fact::$fact(Change::Reset(_)) => Some(Self::$watched),)*
-                    Fact::$one_fact(Change::Reset(_)) => Some(Self::$one),
                     _ => None,
                 }
             }
@@ -40,7 +31,6 @@ macro_rules! watched {
             pub fn empty(self) -> Fact {
                 match self {
                     $(Self::$watched => Fact::$fact(Change::Reset(vec![])),)*
-                    Self::$one => Fact::$one_fact(Change::Reset(vec![])),
                 }
             }
 
@@ -49,7 +39,6 @@ macro_rules! watched {
             pub const fn bears_proofs(self) -> bool {
                 match self {
                     $(Self::$watched => $proof,)*
-                    Self::$one => $one_proof,
                 }
             }
 
@@ -58,7 +47,6 @@ macro_rules! watched {
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$watched => $name,)*
-                    Self::$one => $one_name,
                 }
             }
 
@@ -67,7 +55,6 @@ macro_rules! watched {
             pub const fn path(self) -> &'static str {
                 match self {
                     $(Self::$watched => <$object as Object>::PATH,)*
-                    Self::$one => <$one_object as Object>::PATH,
                 }
             }
 
@@ -75,7 +62,6 @@ macro_rules! watched {
             pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
                 match self {
                     $(Self::$watched => visitor.visit::<$object>(Fact::$fact),)*
-                    Self::$one => visitor.visit::<$one_object>(Fact::$one_fact),
                 }
             }
         }
@@ -84,10 +70,7 @@ macro_rules! watched {
         #[derive(Debug, Clone)]
         pub enum Fact {
             $(#[doc = concat!("From the watch of ", $name, ".")] $fact(Change<$object>),)*
-            #[doc = concat!("From the watch of ", $one_name, ".")]
-            $one_fact(Change<$one_object>),
-            $($(#[$part_doc])* $part($part_of),)*
-            $($(#[$node_doc])* $node($of),)*
+            $($(#[$other_doc])* $other($of),)*
         }
     };
 }
@@ -108,4 +91,10 @@ impl fmt::Display for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+impl Watched {
+    /// The collections that every agent watches. Nothing is denied before each has been listed.
+    pub const ALWAYS: [Self; 5] =
+        [Self::Pods, Self::EndpointSlices, Self::Services, Self::Nodes, Self::Namespaces];
 }

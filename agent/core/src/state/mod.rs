@@ -46,7 +46,7 @@ use tables::Generations;
 use tables::layout::Layout;
 
 /// The state machine. `now` is any clock that only goes forward.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     cluster: ClusterIndex,
     /// The lists that have been seen at least once. Before all have, absence can have any cause.
@@ -86,27 +86,8 @@ impl State {
     /// An empty state that gives these numbers to Services.
     #[must_use]
     pub fn with_numbers(settings: Settings, numbers: Numbers) -> Self {
-        Self {
-            cluster: ClusterIndex::new(settings),
-            listed: BTreeSet::new(),
-            is_judged: false,
-            denials: Denials::default(),
-            review: Review::default(),
-            draining: Draining::new(),
-            orphan_ips: OrphanIps::default(),
-            restored: None,
-            task: None,
-            queue: Queue::default(),
-            layout: Layout::new(numbers),
-            owners: SortedMap::default(),
-            changed_owners: BTreeSet::new(),
-            new_owners: SortedMap::default(),
-            generations: Generations::default(),
-            touched: Touched::default(),
-            revivals: Revivals::default(),
-            opinions: Opinions::default(),
-            known_names: BTreeMap::new(),
-        }
+        let layout = Layout { numbers, ..Layout::default() };
+        Self { cluster: ClusterIndex::new(settings), layout, ..Self::default() }
     }
 
     /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or

@@ -8,7 +8,7 @@ use super::denials::opinions::ReceivedList;
 use super::index::ClusterIndex;
 use super::index::endpoints::MEMORY;
 use super::index::pods::Record;
-use crate::facts::{Pod, Presence};
+use crate::facts::Pod;
 use epguard_common::{Addr, Mode, Uid, UidState, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -31,8 +31,6 @@ pub struct OrphanIps {
     last_pods: BTreeMap<Addr, LastPod>,
     /// When a packet from the IP was last seen: it is never again an orphan IP of a pod that was dead by then.
     spoke: HashMap<Addr, Duration>,
-    /// IPs that the node's routes and neighbours lead to; while they are unknown (`None`), no IP is an orphan.
-    held: Option<BTreeSet<Addr>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,17 +48,10 @@ struct LastPod {
 }
 
 impl OrphanIps {
-    /// Stores a report of the node.
-    pub fn note(&mut self, presence: Presence) {
-        match presence {
-            Presence::Held(ips) => self.held = Some(ips.into_iter().collect()),
-            Presence::Unknown => self.held = None,
-            Presence::Announced(_) | Presence::Looked(_) | Presence::Sighted(..) => {}
-            Presence::Spoke(ip, at) => {
-                let last = self.spoke.entry(ip).or_default();
-                *last = at.max(*last);
-            }
-        }
+    /// Notes a packet from the IP.
+    pub fn spoke(&mut self, ip: Addr, at: Duration) {
+        let last = self.spoke.entry(ip).or_default();
+        *last = at.max(*last);
     }
 
     /// Drops all dead pods when the state starts over. Packets seen from IPs stay stored: the API did not report them.
@@ -161,10 +152,12 @@ impl OrphanIps {
         }
     }
 
-    /// The proven orphan IPs, lifted or not. `last_owner` returns the pod that was last seen alive with an IP.
+    /// The proven orphan IPs, lifted or not. `holders` are the IPs that the node's routes and neighbours lead to: while they are
+    /// unknown, no IP is an orphan. `last_owner` returns the pod that was last seen alive with an IP.
     pub fn proven(
         &mut self,
         cluster: &ClusterIndex,
+        holders: Option<&BTreeMap<Addr, Duration>>,
         last_owner: impl Fn(Addr) -> Option<Uid>,
     ) -> BTreeMap<Addr, OrphanIp> {
         for last_pod in self.last_pods.values_mut() {
@@ -177,7 +170,7 @@ impl OrphanIps {
             return BTreeMap::new();
         }
         let no_pod_comes = !may_hold_any_ip(cluster);
-        let is_held = |ip: Addr| self.held.as_ref().is_none_or(|held| held.contains(&ip));
+        let is_held = |ip: Addr| holders.is_none_or(|holders| holders.contains_key(&ip));
         let is_orphan = |ip: Addr, last_pod: &LastPod| {
             no_pod_comes
                 && last_pod.mode != Mode::Off

@@ -93,8 +93,8 @@ pub struct Review {
     pub evicted: u64,
     /// IPs whose holder was sighted, until netlink has reported what changed.
     sighted: BTreeMap<Addr, Sighted>,
-    /// Since when the node's routes and neighbours show a holder.
-    holders: BTreeMap<Addr, Duration>,
+    /// The IPs that the node's routes and neighbours lead to, and since when; none while they are unknown.
+    pub holders: Option<BTreeMap<Addr, Duration>>,
     /// When they last began to lead to an IP.
     announced: BTreeMap<Addr, Duration>,
     /// Since when, and until when, everything that they lead to has been reported.
@@ -133,7 +133,8 @@ impl Review {
         packets.last = packets.last.max(at);
         packets.reported += 1;
         packets.held &= held;
-        let holder_since = self.holders.get(&ip).max(self.announced.get(&ip)).copied();
+        let holder = self.holders.as_ref().and_then(|holders| holders.get(&ip));
+        let holder_since = holder.max(self.announced.get(&ip)).copied();
         packets.holder_since = holder_since.filter(|since| *since > packets.last);
         self.seen_alive(cluster, |uid| uid == meant);
     }
@@ -193,9 +194,9 @@ impl Review {
     pub(in crate::state) fn note(&mut self, now: Duration, presence: &Presence) {
         match presence {
             Presence::Held(ips) => {
-                let before = std::mem::take(&mut self.holders);
+                let before = self.holders.take().unwrap_or_default();
                 let since = |ip: &Addr| before.get(ip).copied().unwrap_or(now);
-                self.holders = ips.iter().map(|ip| (*ip, since(ip))).collect();
+                self.holders = Some(ips.iter().map(|ip| (*ip, since(ip))).collect());
                 self.shown(now, ips);
             }
             // They may be gone again.
@@ -206,7 +207,7 @@ impl Review {
             // What was before the first time is unknown.
             Presence::Looked(at) => self.looked = Some((self.looked.map_or(*at, |(since, _)| since), *at)),
             // The node cannot list its routes and neighbours.
-            Presence::Unknown => (self.looked, self.holders) = (None, BTreeMap::new()),
+            Presence::Unknown => (self.looked, self.holders) = (None, None),
             // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.
             Presence::Spoke(..) => {}
             // No pod can forge these. Netlink may report the holder as late as this report came.

@@ -93,13 +93,14 @@ impl Denials {
         cluster: &ClusterIndex,
         now: Duration,
         service: &Name,
-        proven: &BTreeMap<Addr, BTreeMap<Endpoint, Proven>>,
+        ips: &[Addr],
+        proven: &BTreeMap<Endpoint, Proven>,
         list: Option<&ReceivedList>,
     ) -> BTreeSet<Addr> {
         let mut known = self.of_services.remove(service).unwrap_or_default();
-        let before: Vec<_> = proven.keys().map(|ip| known.shown(*ip)).collect();
+        let before: Vec<_> = ips.iter().map(|ip| known.shown(*ip)).collect();
         let needs = Needs::new(cluster, service);
-        for (ip, proven) in proven {
+        for ip in ips {
             let endpoints: Vec<Endpoint> = known.all_at(*ip).map(|(endpoint, _)| *endpoint).collect();
             for endpoint in endpoints {
                 let proof = proven.get(&endpoint);
@@ -117,7 +118,7 @@ impl Denials {
             }
         }
         let mut room = Room::new(cluster, now, service);
-        for (endpoint, proven) in proven.values().flatten() {
+        for (endpoint, proven) in proven {
             if known.denied.get(endpoint).is_some_and(|denied| !denied.is_outgrown_by(proven)) {
                 continue;
             }
@@ -135,7 +136,7 @@ impl Denials {
             known.denied.insert(*endpoint, Denied::new(proven, pending));
             known.set_room(endpoint, takes_room);
         }
-        let changed = proven.keys().zip(before).filter(|(ip, before)| known.shown(**ip) != *before);
+        let changed = ips.iter().zip(before).filter(|(ip, before)| known.shown(**ip) != *before);
         let changed = changed.map(|(ip, _)| *ip).collect();
         if !known.denied.is_empty() {
             self.of_services.insert(service.clone(), known);
@@ -244,16 +245,19 @@ impl Denials {
         tripped.collect()
     }
 
-    /// Confirms the pending denials of a Service, or of all. Returns the number of denials that are carried out from
-    /// now on.
-    pub fn release(&mut self, cluster: &ClusterIndex, service: Option<&Name>) -> usize {
-        let mut released = 0;
+    /// Confirms the pending denials of a Service, or of all. Returns those that are carried out from now on.
+    pub fn release(
+        &mut self,
+        cluster: &ClusterIndex,
+        service: Option<&Name>,
+    ) -> BTreeMap<Name, Vec<Endpoint>> {
+        let mut released: BTreeMap<Name, Vec<Endpoint>> = BTreeMap::new();
         let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
         for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
             let pending = known.proven().filter(|(_, denied)| denied.pending.is_some());
             let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.meant));
             for (endpoint, meant) in pending.collect::<Vec<_>>() {
-                released += 1;
+                released.entry(name.clone()).or_default().push(endpoint);
                 known.set_room(&endpoint, !is_plain(cluster, name, &endpoint, meant));
                 if let Some(denied) = known.denied.get_mut(&endpoint) {
                     denied.pending = None;

@@ -103,7 +103,7 @@ impl ClusterIndex {
     /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
     pub fn retry_vips(&mut self) -> bool {
         let mut found = false;
-        for name in self.vips.take_turn(RETRIED) {
+        for name in self.vips.left_out.services.take_turn(RETRIED) {
             let service = self.service(&name).cloned();
             found |= service.is_some_and(|service| self.vips.retry(&service));
         }
@@ -157,7 +157,7 @@ impl ClusterIndex {
     }
 
     fn index_vips(&mut self) {
-        self.vips = Vips::new(self.own_addresses().into_iter().collect());
+        self.vips = Vips { own: self.own_addresses().into_iter().collect(), ..Vips::default() };
         for service in self.services.values() {
             self.vips.add(service);
         }

@@ -1,65 +1,63 @@
 //! How much of a table one namespace may fill, so that the others keep room for their denials.
 
 use crate::counts::Counts;
-use crate::facts::Name;
-use std::borrow::Borrow;
+use crate::facts::{Name, Text};
 use std::collections::BTreeSet;
-use std::hash::Hash;
 use std::ops::Bound;
 
 /// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
 /// holds fewer than are free. A namespace that is alone fills half of the table, and each other one finds room.
-#[derive(Debug, Clone)]
-pub(in crate::state) struct Quota<K> {
-    capacity: usize,
-    of: Counts<K>,
-}
+#[derive(Debug, Clone, Default)]
+pub(in crate::state) struct Quota<const CAPACITY: usize>(Counts<Text>);
 
-impl<K: Borrow<str> + Eq + Hash> Quota<K> {
-    /// An empty table.
-    pub(in crate::state) fn with_capacity(capacity: usize) -> Self {
-        let of = Counts::default();
-        Self { capacity, of }
-    }
-
+impl<const CAPACITY: usize> Quota<CAPACITY> {
     /// True if the namespace may take this many entries more.
     pub(in crate::state) fn admits(&self, namespace: &str, entries: usize) -> bool {
-        entries == 0 || self.of.get(namespace) + entries <= self.capacity.saturating_sub(self.of.all())
+        entries == 0 || self.0.get(namespace) + entries <= CAPACITY.saturating_sub(self.0.all())
     }
 
     /// Counts entries that the namespace takes. [`Quota::admits`] was true.
-    pub(in crate::state) fn take(&mut self, namespace: K, entries: usize) {
-        self.of.add(namespace, entries);
+    pub(in crate::state) fn take(&mut self, namespace: Text, entries: usize) {
+        self.0.add(namespace, entries);
     }
 
     /// Counts entries that the namespace gives back.
     pub(in crate::state) fn give_back(&mut self, namespace: &str, entries: usize) {
-        self.of.remove(namespace, entries);
+        self.0.remove(namespace, entries);
     }
 }
 
 /// Of what had no room, so many are tried again at once.
 pub(in crate::state) const RETRIED: usize = 256;
 
-/// The next of those without room, at most so many; after the last one the first again.
-pub(in crate::state) fn take_turn(all: &BTreeSet<Name>, last: &mut Name, most: usize) -> Vec<Name> {
-    let after = all.range((Bound::Excluded(&*last), Bound::Unbounded));
-    let turn = after.chain(all.range(..=&*last)).take(most);
-    let turn: Vec<Name> = turn.cloned().collect();
-    if let Some(name) = turn.last() {
-        *last = name.clone();
+/// What had no room, and is tried again in turn.
+#[derive(Debug, Clone, Default)]
+pub(in crate::state) struct Waiting {
+    pub all: BTreeSet<Name>,
+    /// The one that was tried last.
+    last: Name,
+}
+
+impl Waiting {
+    /// The next ones, at most so many; after the last one the first again.
+    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
+        let after = self.all.range((Bound::Excluded(&self.last), Bound::Unbounded));
+        let turn: Vec<Name> = after.chain(self.all.range(..=&self.last)).take(most).cloned().collect();
+        if let Some(name) = turn.last() {
+            self.last = name.clone();
+        }
+        turn
     }
-    turn
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fill<'a>(quota: &mut Quota<&'a str>, namespace: &'a str, wanted: usize) -> usize {
+    fn fill(quota: &mut Quota<1000>, namespace: &str, wanted: usize) -> usize {
         let mut taken = 0;
         while taken < wanted && quota.admits(namespace, 1) {
-            quota.take(namespace, 1);
+            quota.take(namespace.into(), 1);
             taken += 1;
         }
         taken
@@ -67,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_namespace_takes_at_most_half_of_the_free_room() {
-        let mut quota = Quota::with_capacity(1000);
+        let mut quota = Quota::default();
         assert_eq!(fill(&mut quota, "large", 5000), 500);
         assert_eq!(fill(&mut quota, "other", 5000), 250);
         assert_eq!(fill(&mut quota, "small", 10), 10);
@@ -79,9 +77,8 @@ mod tests {
     #[test]
     fn each_without_room_has_its_turn() {
         let name = |text: &str| ("ns".into(), text.into());
-        let all: BTreeSet<Name> = ["a", "b", "c"].map(name).into();
-        let mut last = Name::default();
-        let mut turn = |most| take_turn(&all, &mut last, most);
+        let mut waiting = Waiting { all: ["a", "b", "c"].map(name).into(), ..Waiting::default() };
+        let mut turn = |most| waiting.take_turn(most);
         assert_eq!(turn(2), [name("a"), name("b")]);
         assert_eq!(turn(2), [name("c"), name("a")]);
         assert_eq!(turn(9), [name("b"), name("c"), name("a")]);
@@ -89,9 +86,9 @@ mod tests {
 
     #[test]
     fn several_entries_are_admitted_together_or_not_at_all() {
-        let mut quota = Quota::with_capacity(10);
+        let mut quota = Quota::<10>::default();
         assert!(quota.admits("large", 10) && !quota.admits("large", 11));
-        quota.take("large", 8);
+        quota.take("large".into(), 8);
         assert!(quota.admits("small", 2) && !quota.admits("small", 3));
         assert!(quota.admits("large", 0) && !quota.admits("large", 1));
     }

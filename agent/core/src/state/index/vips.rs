@@ -1,11 +1,11 @@
 //! The Services behind each address, port and protocol that clients use.
 
-use super::quota::{Quota, take_turn};
+use super::quota::{Quota, Waiting};
 use crate::counts::Counts;
-use crate::facts::{Name, Service, Text};
+use crate::facts::{Name, Service};
 use epguard_common::{Addr, Vip, capacity};
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// VIPs of one Service: SERVICES has no room for more of one namespace.
 const OF_ONE: usize = capacity::SERVICES / 2;
@@ -14,37 +14,24 @@ const OF_ONE: usize = capacity::SERVICES / 2;
 const OF_ALL: usize = 16 * capacity::SERVICES;
 
 /// The VIPs of all Services.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Vips {
     /// Addresses on which this node answers NodePorts.
-    own: Vec<Addr>,
+    pub own: Vec<Addr>,
     owners: HashMap<Vip, SmallVec<[Name; 1]>>,
-    room: Quota<Text>,
-    left_out: LeftOut,
+    room: Quota<OF_ALL>,
+    pub left_out: LeftOut,
 }
 
 /// Services for whose VIPs there is no room. Every VIP that they may claim is ambiguous.
 #[derive(Debug, Clone, Default)]
-struct LeftOut {
-    services: BTreeSet<Name>,
-    /// The one of them that was tried last.
-    last: Name,
+pub(in crate::state) struct LeftOut {
+    pub services: Waiting,
     addresses: Counts<Addr>,
     node_ports: Counts<(u16, u8)>,
 }
 
-impl Default for Vips {
-    fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
 impl Vips {
-    /// None of any Service, for a node with these addresses.
-    pub(in crate::state) fn new(own: Vec<Addr>) -> Self {
-        Self { own, owners: HashMap::new(), room: Quota::with_capacity(OF_ALL), left_out: LeftOut::default() }
-    }
-
     /// Adds the VIPs of a Service, all or none.
     pub(in crate::state) fn add(&mut self, service: &Service) {
         let (namespace, count) = (&service.name.0, self.count(service));
@@ -94,7 +81,7 @@ impl Vips {
         &'a self,
         service: &'a Service,
     ) -> impl Iterator<Item = Vip> + 'a {
-        let left_out = self.left_out.services.contains(&service.name);
+        let left_out = self.left_out.services.all.contains(&service.name);
         let vips = self.vips_of(service).take_while(move |_| !left_out);
         vips.filter(|vip| self.owners.get(vip).is_none_or(|owners| owners.len() == 1))
             .filter(|vip| !self.left_out.may_claim(vip))
@@ -114,17 +101,7 @@ impl Vips {
     ) -> Option<impl Iterator<Item = &'a Name>> {
         let owners = self.vips_of(service).filter_map(|vip| self.owners.get(&vip));
         let others = owners.flatten().filter(|owner| **owner != service.name);
-        (!self.left_out.services.contains(&service.name)).then_some(others)
-    }
-
-    /// Services for whose VIPs there is no room.
-    pub(in crate::state) fn left_out(&self) -> impl Iterator<Item = &Name> {
-        self.left_out.services.iter()
-    }
-
-    /// The next of them, at most so many; after the last one the first again.
-    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
-        take_turn(&self.left_out.services, &mut self.left_out.last, most)
+        (!self.left_out.services.all.contains(&service.name)).then_some(others)
     }
 
     fn vips_of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
@@ -149,7 +126,7 @@ impl Vips {
 
 impl LeftOut {
     fn add(&mut self, service: &Service) {
-        self.services.insert(service.name.clone());
+        self.services.all.insert(service.name.clone());
         for addr in &service.vips {
             self.addresses.add(*addr, 1);
         }
@@ -159,7 +136,7 @@ impl LeftOut {
     }
 
     fn remove(&mut self, service: &Service) -> bool {
-        let known = self.services.remove(&service.name);
+        let known = self.services.all.remove(&service.name);
         for addr in service.vips.iter().filter(|_| known) {
             self.addresses.remove(addr, 1);
         }

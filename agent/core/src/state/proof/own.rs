@@ -3,7 +3,7 @@
 use crate::facts::{Name, Pod, PodName, Service};
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
-use epguard_common::Addr;
+use epguard_common::{Addr, Uid};
 use std::collections::BTreeSet;
 
 /// A Service's own pods at an IP, as opposed to all others.
@@ -28,7 +28,8 @@ impl<'a> Own<'a> {
     #[must_use]
     pub fn at(cluster: &'a ClusterIndex, name: &'a Name, service: &'a Service, ip: Addr) -> Self {
         let index = &cluster.endpoint_index;
-        let uids = index.named_at(name, ip);
+        let targets = index.at(name, ip).flat_map(|(_, targets)| targets.keys());
+        let uids: BTreeSet<Uid> = targets.flatten().collect();
         Self {
             cluster,
             name,

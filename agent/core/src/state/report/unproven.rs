@@ -114,7 +114,7 @@ impl Report<'_> {
     pub fn left_out(self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         let slices = self.0.cluster.endpoint_index.left_out.slices(false);
-        for (namespace, _) in slices.chain(self.0.cluster.vips.left_out()) {
+        for (namespace, _) in slices.chain(&self.0.cluster.vips.left_out.services.all) {
             *counts.entry(namespace.to_string()).or_default() += 1;
         }
         counts

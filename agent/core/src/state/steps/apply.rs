@@ -2,7 +2,7 @@
 
 use super::judge::AT_ONCE;
 use super::lists::{Objects, Task};
-use crate::facts::{Change, Fact, Name, Protocol, Watched};
+use crate::facts::{Change, Fact, Name, Presence, Protocol, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
@@ -185,7 +185,7 @@ impl State {
             fresh.generations.idle(*ip, owner, now);
         }
         let numbers = std::mem::take(&mut fresh.layout.numbers);
-        fresh.layout = Layout::new(numbers);
+        fresh.layout = Layout { numbers, ..Layout::default() };
         fresh.task = None;
         let services: Vec<Name> = fresh.cluster.services().map(|(name, _)| name.clone()).collect();
         for name in &services {
@@ -203,7 +203,9 @@ impl State {
         let mut dirty = match fact {
             Fact::Presence(presence) => {
                 self.review.note(now, &presence);
-                self.orphan_ips.note(presence);
+                if let Presence::Spoke(ip, at) = presence {
+                    self.orphan_ips.spoke(ip, at);
+                }
                 Dirty { orphan_ips: true, ..Dirty::default() }
             }
             fact => dirty::update_index(&mut self.cluster, now, fact),

@@ -73,7 +73,7 @@ impl State {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
         let mut terminated = if self.is_listed() {
-            self.orphan_ips.proven(&self.cluster, last_owner)
+            self.orphan_ips.proven(&self.cluster, self.review.holders.as_ref(), last_owner)
         } else {
             BTreeMap::new()
         };
@@ -193,8 +193,12 @@ impl State {
             Some(Task::Judge(list, services)) if services.contains(service) => Some(list.clone()),
             _ => None,
         };
-        let proven = ips.iter().map(|ip| (*ip, self.proven_at(service, *ip))).collect();
-        let changed = self.denials.update_service(&self.cluster, now, service, &proven, list.as_ref());
+        let cluster = &self.cluster;
+        let known = cluster.service(service).filter(|_| self.is_listed());
+        let verdicts =
+            known.iter().flat_map(|known| ips.iter().flat_map(|ip| judge(cluster, service, known, *ip)));
+        let proven = verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.ok()?))).collect();
+        let changed = self.denials.update_service(cluster, now, service, ips, &proven, list.as_ref());
         self.lay_out_service(service, &changed);
         if self.queue.judged(service)
             && let Some(Task::Judge(_, services)) = &mut self.task
@@ -252,14 +256,6 @@ impl State {
         (&mut self.layout, given, &self.queue)
     }
 
-    /// What is proven of the endpoints of a Service at an IP.
-    fn proven_at(&self, name: &Name, ip: Addr) -> BTreeMap<Endpoint, Proven> {
-        let service = self.cluster.service(name).filter(|_| self.is_listed());
-        let verdicts = service.map(|service| judge(&self.cluster, name, service, ip));
-        let verdicts = verdicts.into_iter().flatten();
-        verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.ok()?))).collect()
-    }
-
     /// The collections of which the state waits for a list, whole or narrow.
     #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
@@ -295,15 +291,11 @@ impl State {
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.
     pub fn release_breaker(&mut self, service: Option<&Name>) -> usize {
         let released = self.denials.release(&self.cluster, service);
-        self.touched.add(self.denials.iter().map(|(_, endpoint, _)| endpoint.ip));
-        let mut ips: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
-        let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
-        for (name, endpoint, _) in self.denials.iter().filter(|(name, ..)| is_chosen(name)) {
-            ips.entry(name.clone()).or_default().insert(endpoint.ip);
+        for (name, endpoints) in &released {
+            let ips = endpoints.iter().map(|endpoint| endpoint.ip).collect();
+            self.lay_out(name, &ips);
+            self.touched.add(ips);
         }
-        for (name, ips) in ips {
-            self.lay_out(&name, &ips);
-        }
-        released
+        released.values().map(Vec::len).sum()
     }
 }

@@ -6,7 +6,7 @@ use crate::facts::{Name, Service, Text};
 use crate::state::denials::{Denials, pending::Denied};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::index::quota::{Quota, RETRIED, take_turn};
+use crate::state::index::quota::{Quota, RETRIED, Waiting};
 use crate::state::queue::Queue;
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +19,7 @@ pub(in crate::state) struct Given<'a> {
 }
 
 /// The tables, and what each Service has in them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Layout {
     pub tables: Tables,
     /// Keys of the tables that may have changed.
@@ -30,40 +30,18 @@ pub(in crate::state) struct Layout {
     actions: BTreeMap<Name, Action>,
     /// Denials without room, and Services without room for their VIPs.
     refused: BTreeSet<(Name, Endpoint)>,
-    without_vips: BTreeSet<Name>,
-    /// The one of these that was tried last.
-    last: Name,
+    without_vips: Waiting,
     /// Another Service that claims a VIP, for each Service with denials that has one.
     pub rivals: BTreeMap<Name, Name>,
     /// The namespace whose share of SUSPECTS each IP with denials takes.
     suspects: HashMap<Addr, Text>,
-    ips: Quota<Text>,
-    denied: Quota<Text>,
-    services: Quota<Text>,
-    backends: Quota<Text>,
+    ips: Quota<{ capacity::SUSPECTS }>,
+    denied: Quota<{ capacity::DENIED }>,
+    services: Quota<{ capacity::SERVICES }>,
+    backends: Quota<{ capacity::BACKENDS }>,
 }
 
 impl Layout {
-    /// Empty tables, with these numbers of Services.
-    pub(in crate::state) fn new(numbers: Numbers) -> Self {
-        Self {
-            tables: Tables::default(),
-            changes: Changes::default(),
-            numbers,
-            vips: BTreeMap::new(),
-            actions: BTreeMap::new(),
-            refused: BTreeSet::new(),
-            without_vips: BTreeSet::new(),
-            last: Name::default(),
-            rivals: BTreeMap::new(),
-            suspects: HashMap::new(),
-            ips: Quota::with_capacity(capacity::SUSPECTS),
-            denied: Quota::with_capacity(capacity::DENIED),
-            services: Quota::with_capacity(capacity::SERVICES),
-            backends: Quota::with_capacity(capacity::BACKENDS),
-        }
-    }
-
     /// True if packets to the Service are judged.
     pub(in crate::state) fn has_vips(&self, name: &Name) -> bool {
         self.vips.contains_key(name)
@@ -153,9 +131,9 @@ impl Layout {
         let vips = named.map(|service| of.cluster.vips.unambiguous(service));
         let mut wanted: BTreeSet<Vip> = vips.into_iter().flatten().collect();
         self.services.give_back(&name.0, known.len());
-        self.without_vips.remove(name);
+        self.without_vips.all.remove(name);
         if !(wanted.is_subset(&known) || self.services.admits(&name.0, wanted.len())) {
-            self.without_vips.insert(name.clone());
+            self.without_vips.all.insert(name.clone());
             wanted.clear();
         }
         self.services.take(name.0.clone(), wanted.len());
@@ -264,7 +242,7 @@ impl Layout {
         for (name, endpoint) in self.refused.iter().filter(may_fit).take(RETRIED) {
             found.entry(name.clone()).or_default().insert(endpoint.ip);
         }
-        for name in take_turn(&self.without_vips, &mut self.last, RETRIED) {
+        for name in self.without_vips.take_turn(RETRIED) {
             found.entry(name).or_default();
         }
         found

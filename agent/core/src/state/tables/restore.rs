@@ -5,7 +5,7 @@
 //! would still send there. Pods that were only retired are not restored.
 
 use super::{Numbers, Tables};
-use crate::facts::{Name, Presence, Protocol, shared};
+use crate::facts::{Name, Protocol, shared};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIps;
@@ -35,7 +35,7 @@ pub fn restore(
     let own = shared(&cluster.settings.node);
     for (ip, orphan_ip) in &tables.terminated {
         if let Some(at) = orphan_ip.lifted {
-            orphan_ips.note(Presence::Spoke(*ip, at));
+            orphan_ips.spoke(*ip, at);
         }
         let dead = (orphan_ip.dead, orphan_ip.mode);
         if cluster.pods.restore_dead(dead, *ip, Some(own.clone()), now) {

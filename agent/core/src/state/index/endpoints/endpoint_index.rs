@@ -7,7 +7,7 @@ use super::service_endpoints::{Endpoints, Entry};
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Port, Target};
 use crate::counts::Groups;
-use crate::facts::{Name, Part, Slice, Text};
+use crate::facts::{Name, Part, Slice};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use crate::state::index::quota::{Quota, RETRIED};
@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 /// The endpoints of all Services.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct EndpointIndex {
     pub(in crate::state) slices: HashMap<Name, Box<Slice>>,
     pub(in crate::state) services: HashMap<Name, Endpoints>,
@@ -27,7 +27,7 @@ pub struct EndpointIndex {
     /// The endpoints of each Service that no slice lists now, each with its [`Listing::place`].
     pub(super) remembered: Groups<Name, (Moment, Endpoint, Target)>,
     /// Quota of targets behind sockets.
-    pub(in crate::state) room: Quota<Text>,
+    pub(in crate::state) room: Quota<OF_ALL>,
     pub(in crate::state) left_out: LeftOut,
 }
 
@@ -52,20 +52,6 @@ impl Touched {
         self.pairs.extend(other.pairs);
         self.places.extend(other.places);
         self.foreign.extend(other.foreign);
-    }
-}
-
-impl Default for EndpointIndex {
-    fn default() -> Self {
-        Self {
-            slices: HashMap::new(),
-            services: HashMap::new(),
-            places: Places::default(),
-            ips: SortedMap::default(),
-            remembered: Groups::default(),
-            room: Quota::with_capacity(OF_ALL),
-            left_out: LeftOut::default(),
-        }
     }
 }
 
@@ -110,7 +96,7 @@ impl EndpointIndex {
     /// Takes in slices that were left out and have room by now. Looks at some of them each time.
     pub fn retry(&mut self, now: Duration) -> Touched {
         let mut touched = Touched::default();
-        for name in self.left_out.take_turn(RETRIED) {
+        for name in self.left_out.without_room.take_turn(RETRIED) {
             let Some(slice) = self.slices.get(&name).cloned() else {
                 continue;
             };
@@ -290,7 +276,6 @@ mod tests {
     use super::*;
     use crate::facts::{PortName, Protocol, Slice, SliceEndpoint, SlicePort};
     use crate::state::MEMORY;
-    use crate::state::index::quota::Quota;
 
     fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {
         let endpoint = |last| SliceEndpoint {
@@ -312,7 +297,8 @@ mod tests {
 
     #[test]
     fn a_namespace_fills_at_most_half_of_the_index_and_gets_room_that_is_given_back() {
-        let mut endpoint_index = EndpointIndex { room: Quota::with_capacity(8), ..EndpointIndex::default() };
+        let mut endpoint_index = EndpointIndex::default();
+        endpoint_index.room.take("others".into(), OF_ALL - 8);
         let mut now = Duration::from_secs(1);
         let mut list = |namespace, name, endpoints| {
             endpoint_index.show(now, slice(namespace, name, endpoints));

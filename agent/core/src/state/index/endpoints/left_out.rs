@@ -2,7 +2,7 @@
 
 use crate::counts::Counts;
 use crate::facts::{Name, Slice};
-use crate::state::index::quota::take_turn;
+use crate::state::index::quota::Waiting;
 use epguard_common::Addr;
 use std::collections::BTreeSet;
 
@@ -16,18 +16,16 @@ pub(in crate::state) const OF_ALL: usize = 80 * OF_ONE;
 /// Slices that were left out.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct LeftOut {
-    without_room: BTreeSet<Name>,
+    pub without_room: Waiting,
     /// Those that were read only in part.
     partial: BTreeSet<Name>,
     pub services: Counts<Name>,
     pub ips: Counts<Addr>,
-    /// The slice that was looked at last.
-    last: Name,
 }
 
 impl LeftOut {
     pub(in crate::state) fn has(&self, slice: &Name) -> bool {
-        self.without_room.contains(slice) || self.partial.contains(slice)
+        self.without_room.all.contains(slice) || self.partial.contains(slice)
     }
 
     /// Adds a slice of a Service; a slice without one lists nothing.
@@ -41,17 +39,12 @@ impl LeftOut {
 
     /// Namespace and name of those for which there is no room, or of those that were read only in part.
     pub(in crate::state) fn slices(&self, partial: bool) -> impl Iterator<Item = &Name> {
-        let slices = if partial { &self.partial } else { &self.without_room };
+        let slices = if partial { &self.partial } else { &self.without_room.all };
         slices.iter()
     }
 
     fn slices_mut(&mut self, partial: bool) -> &mut BTreeSet<Name> {
-        if partial { &mut self.partial } else { &mut self.without_room }
-    }
-
-    /// The next slices without room, at most so many; after the last one the first again.
-    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
-        take_turn(&self.without_room, &mut self.last, most)
+        if partial { &mut self.partial } else { &mut self.without_room.all }
     }
 
     /// Removes a slice; false if it was not left out.

@@ -1,6 +1,5 @@
 //! What the index of endpoints tells: of a Service, of an IP, of a pod.
 
-use super::service_endpoints::Endpoints;
 use super::{Endpoint, EndpointIndex, Listing, Targets};
 use crate::facts::{Name, PodName};
 use epguard_common::{Addr, Uid};
@@ -22,7 +21,7 @@ impl EndpointIndex {
 
     /// All sockets of a Service.
     pub fn endpoints_of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        self.services.get(service).into_iter().flat_map(Endpoints::all)
+        self.services.get(service).into_iter().flat_map(|endpoints| endpoints.after(None))
     }
 
     /// True if a Service has more IPs than this.
@@ -61,13 +60,6 @@ impl EndpointIndex {
     /// True if the Service lists the pod at the IP, or listed it recently.
     pub(in crate::state) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
         self.at(service, ip).any(|(_, targets)| targets.contains(uid))
-    }
-
-    /// The pods that a Service lists at an IP, or listed there.
-    #[must_use]
-    pub fn named_at(&self, service: &Name, ip: Addr) -> BTreeSet<Uid> {
-        let targets = self.at(service, ip).flat_map(|(_, targets)| targets.keys());
-        targets.flatten().collect()
     }
 
     /// Where pods of a namespace and name are, or were, listed.

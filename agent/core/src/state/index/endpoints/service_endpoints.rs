@@ -36,11 +36,6 @@ impl Endpoints {
         self.0.is_empty()
     }
 
-    /// All endpoints.
-    pub(in crate::state) fn all(&self) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        grouped(&self.0)
-    }
-
     /// The endpoints at an IP.
     pub(in crate::state) fn at(&self, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         let first = self.0.partition_point(|entry| entry.endpoint.ip < ip);
@@ -232,8 +227,10 @@ mod tests {
             let pods = |port: u16| (0..counts[usize::from(port)]).map(move |pod| (port, pod));
             let entries: Vec<(u16, u16)> = (0..3).flat_map(pods).collect();
             let endpoints = of(&entries);
-            let found: Vec<(u16, usize)> =
-                endpoints.all().map(|(endpoint, targets)| (endpoint.port, targets.iter().count())).collect();
+            let found: Vec<(u16, usize)> = endpoints
+                .after(None)
+                .map(|(endpoint, targets)| (endpoint.port, targets.iter().count()))
+                .collect();
             let all = (0..3).map(|port| (port, usize::from(counts[usize::from(port)])));
             assert_eq!(found, all.clone().filter(|(_, count)| *count > 0).collect::<Vec<_>>());
             for (port, count) in all {
