@@ -86,7 +86,7 @@ impl State {
     /// An empty state that gives these numbers to Services.
     #[must_use]
     pub fn with_numbers(settings: Settings, numbers: Numbers) -> Self {
-        let layout = Layout { numbers, ..Layout::default() };
+        let layout = Layout::new(numbers);
         Self { cluster: ClusterIndex::new(settings), layout, ..Self::default() }
     }
 

@@ -157,7 +157,7 @@ impl ClusterIndex {
     }
 
     fn index_vips(&mut self) {
-        self.vips = Vips { own: self.own_addresses().into_iter().collect(), ..Vips::default() };
+        self.vips = Vips::new(self.own_addresses().into_iter().collect());
         for service in self.services.values() {
             self.vips.add(service);
         }

@@ -17,7 +17,7 @@ const OF_ALL: usize = 16 * capacity::SERVICES;
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Vips {
     /// Addresses on which this node answers NodePorts.
-    pub own: Vec<Addr>,
+    own: Vec<Addr>,
     owners: HashMap<Vip, SmallVec<[Name; 1]>>,
     room: Quota<OF_ALL>,
     pub left_out: LeftOut,
@@ -32,6 +32,11 @@ pub(in crate::state) struct LeftOut {
 }
 
 impl Vips {
+    /// None of any Service, for a node with these addresses.
+    pub(in crate::state) fn new(own: Vec<Addr>) -> Self {
+        Self { own, ..Self::default() }
+    }
+
     /// Adds the VIPs of a Service, all or none.
     pub(in crate::state) fn add(&mut self, service: &Service) {
         let (namespace, count) = (&service.name.0, self.count(service));

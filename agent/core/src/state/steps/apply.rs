@@ -185,7 +185,7 @@ impl State {
             fresh.generations.idle(*ip, owner, now);
         }
         let numbers = std::mem::take(&mut fresh.layout.numbers);
-        fresh.layout = Layout { numbers, ..Layout::default() };
+        fresh.layout = Layout::new(numbers);
         fresh.task = None;
         let services: Vec<Name> = fresh.cluster.services().map(|(name, _)| name.clone()).collect();
         for name in &services {

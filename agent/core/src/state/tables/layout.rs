@@ -42,6 +42,11 @@ pub(in crate::state) struct Layout {
 }
 
 impl Layout {
+    /// Empty tables, with these numbers of Services.
+    pub(in crate::state) fn new(numbers: Numbers) -> Self {
+        Self { numbers, ..Self::default() }
+    }
+
     /// True if packets to the Service are judged.
     pub(in crate::state) fn has_vips(&self, name: &Name) -> bool {
         self.vips.contains_key(name)
