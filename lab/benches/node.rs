@@ -4,7 +4,8 @@
 
 use super::bpf::{self as raw, Kind};
 use super::programs::kernel;
-use aya::maps::HashMap;
+use aya::maps::{HashMap, MapData};
+use aya_obj::generated::BPF_F_BEFORE;
 use aya_obj::generated::bpf_attach_type::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::bpf::{self, Target};
@@ -87,7 +88,8 @@ fn attach_empty(interfaces: &[(u32, String)]) {
     let program = raw::empty(Kind::Tc);
     for (number, name) in interfaces {
         for (hook, what) in [(BPF_TCX_INGRESS, "ingress"), (BPF_TCX_EGRESS, "egress")] {
-            let link = bpf::link_create(program.as_fd(), Target::Interface(*number), hook).unwrap();
+            let target = Target::Interface(*number);
+            let link = bpf::link_create(program.as_fd(), target, hook, BPF_F_BEFORE).unwrap();
             bpf::pin(link.as_fd(), &Path::new("/sys/fs/bpf").join(format!("{name}-{what}"))).unwrap();
         }
     }
@@ -131,7 +133,7 @@ fn memory() -> Table {
 }
 
 fn memory_of(map: &str) -> u64 {
-    let map = maps::open(Path::new(kernel::PIN_DIR), map).unwrap();
+    let map = MapData::from_pin(maps::directory(Path::new(kernel::PIN_DIR)).join(map)).unwrap();
     memlock(map.fd().as_fd())
 }
 

@@ -192,7 +192,7 @@ fn cgroup(given: Option<&Path>) -> Result<Option<PathBuf>> {
 /// The state at the start, restored from the pinned maps; it holds until everything is listed.
 fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
     let settings = Settings { node: args.node_name.clone(), ipam: args.ipam, ranges: args.ranges.ranges() };
-    let mut state = State::with_numbers(settings, Numbers::after(writer.last_service()));
+    let mut state = State::with_numbers(settings, Numbers::after(writer.view.written().last_service));
     state.restore(writer.restored().clone());
     state.know_names(names.known().clone());
     state

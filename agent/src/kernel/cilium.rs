@@ -4,14 +4,13 @@
 //! After a change of their size or flags Cilium pins new maps, and its endpoints use the ones before for some seconds (17 s seen). So
 //! the programs look both up.
 
-use super::datapath::bpf;
 use super::datapath::object::explain;
+use super::datapath::{bpf, unpin};
 use super::maps;
 use anyhow::{Context as _, Result, bail};
 use aya::maps::MapData;
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH};
 use aya_obj::generated::{BPF_F_NO_PREALLOC, bpf_map_type};
-use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -72,18 +71,12 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
     for first in SHAPES.iter().filter(|shape| shape.place == 0) {
         let outer = first.outer;
         let path = maps::directory(pin_dir).join(outer);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot remove the pin {}", path.display()));
-            }
-            _ => {}
-        }
+        unpin(&path)?;
         let own: Vec<_> = SHAPES.iter().filter(|shape| shape.outer == outer).collect();
         let mut opened = own.iter().filter_map(|shape| shape.open(directory).ok().flatten());
         let inner = opened.next().map_or_else(|| first.sample(), |(pinned, _)| Ok(pinned))?;
         let made = bpf::make_map_of_maps(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
-        let made = made.with_context(|| format!("cannot make {outer}"))?;
-        bpf::pin(made.as_fd(), &path).with_context(|| format!("cannot pin {}", path.display()))?;
+        bpf::pin(made.with_context(|| format!("cannot make {outer}"))?.as_fd(), &path)?;
     }
     Ok(())
 }
@@ -177,8 +170,7 @@ fn hand_over(
 
 fn open_outer(pin_dir: &Path, shape: &Shape) -> Result<OwnedFd> {
     let path = maps::directory(pin_dir).join(shape.outer);
-    let opened = bpf::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    opened.with_context(|| format!("{} is not pinned", path.display()))
+    bpf::open(&path)?.with_context(|| format!("{} is not pinned", path.display()))
 }
 
 impl Shape {
@@ -197,8 +189,7 @@ impl Shape {
     /// Errors: it has another shape.
     fn open(&self, directory: &Path) -> Result<Option<(MapData, u32)>> {
         let path = directory.join(self.pin);
-        let opened = bpf::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        let Some(map) = opened else { return Ok(None) };
+        let Some(map) = bpf::open(&path)? else { return Ok(None) };
         // What is pinned there may be a program or a link.
         let map = MapData::from_fd(map).with_context(|| format!("cannot read {}", path.display()))?;
         let info = map.info().with_context(|| format!("cannot read {}", path.display()))?;

@@ -23,7 +23,7 @@ pub use view::ViewMap;
 
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
-use aya::maps::{HashMap, MapData};
+use aya::maps::{HashMap, Map, MapData, MapError};
 use counters::DenialCounts;
 use epguard_common::{
     ABI_VERSION, Addr, Backends, DenialKey, Owner, Rate, RawDenial, RawRole, ServiceNumber, Suspect,
@@ -33,7 +33,6 @@ use epguard_core::plan::{self, Op};
 use epguard_core::state::{Changes, Tables};
 use flows::Flows;
 use gate::GateMap;
-use keyed::take;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use terminated::Sightings;
@@ -53,12 +52,22 @@ pub fn directory(pin_dir: &Path) -> PathBuf {
     pin_dir.join(format!("v{ABI_VERSION}"))
 }
 
-/// Opens a pinned map.
-pub fn open(pin_dir: &Path, name: &str) -> Result<MapData> {
+/// Opens a pinned map. Errors: none is pinned there, or it has another layout.
+pub fn open<T: TryFrom<Map, Error = MapError>>(pin_dir: &Path, name: &str) -> Result<T> {
     let path = directory(pin_dir).join(name);
-    MapData::from_pin(&path).with_context(|| {
+    let map = MapData::from_pin(&path).with_context(|| {
         format!("no map at {}: is `epguard agent` running with this --pin-dir?", path.display())
-    })
+    })?;
+    let map = Map::from_map_data(map).and_then(T::try_from);
+    map.with_context(|| format!("{name} has another layout"))
+}
+
+/// Takes a map out of a loaded object.
+fn take<T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &str) -> Result<T> {
+    let map = ebpf.take_map(name);
+    let map =
+        map.with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))?;
+    T::try_from(map).with_context(|| format!("{name} has another layout"))
 }
 
 /// Writes the agent's state into the maps.
@@ -97,12 +106,12 @@ impl Writer {
     /// Takes over the maps of a loaded object: the denials and the lease of an earlier process stay until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf) -> Result<Self> {
         let mut view = ViewMap::take_from(ebpf)?;
-        let owners: HashMap<_, Addr, Owner> = take(ebpf, "OWNERS")?.try_into()?;
-        let suspects: KeyedMap<Addr, Suspect> = KeyedMap::take(ebpf, "SUSPECTS")?;
-        let services = KeyedMap::take(ebpf, "SERVICES")?;
-        let denied: KeyedMap<DenialKey, RawDenial> = KeyedMap::take(ebpf, "DENIED")?;
-        let backends = KeyedMap::take(ebpf, "BACKENDS")?;
-        let terminated = KeyedMap::take(ebpf, "TERMINATED")?;
+        let owners: HashMap<_, Addr, Owner> = take(ebpf, "OWNERS")?;
+        let suspects: KeyedMap<Addr, Suspect> = take(ebpf, "SUSPECTS")?;
+        let services: KeyedMap<Vip, ServiceNumber> = take(ebpf, "SERVICES")?;
+        let denied: KeyedMap<DenialKey, RawDenial> = take(ebpf, "DENIED")?;
+        let backends: KeyedMap<DenialKey, Backends> = take(ebpf, "BACKENDS")?;
+        let terminated: KeyedMap<Addr, Terminated> = take(ebpf, "TERMINATED")?;
         let (mut restored, mut unreadable) = (Tables::default(), Vec::new());
         for (target, raw) in denied.entries().context("cannot read DENIED")? {
             match raw.checked() {
@@ -128,7 +137,7 @@ impl Writer {
             denied,
             backends,
             terminated,
-            interfaces: KeyedMap::take(ebpf, "INTERFACES")?,
+            interfaces: take(ebpf, "INTERFACES")?,
             gate: GateMap::new(ebpf, &restored)?,
             installed: restored.clone(),
             to_retry: Changes::default(),
@@ -158,18 +167,6 @@ impl Writer {
     #[must_use]
     pub fn has_backlog(&self) -> bool {
         !(self.restored_owners.is_empty() && self.kept_owners.is_empty())
-    }
-
-    /// The greatest number of a Service that was ever written.
-    #[must_use]
-    pub const fn last_service(&self) -> u32 {
-        self.view.written().last_service
-    }
-
-    /// The time until which the programs deny, nanoseconds of `CLOCK_BOOTTIME`; at first the earlier process's lease.
-    #[must_use]
-    pub const fn lease_deadline_ns(&self) -> u64 {
-        self.view.written().lease_deadline_ns
     }
 
     /// Entries that the kernel had no room for when the tables were written last: those packets pass, or are rejected

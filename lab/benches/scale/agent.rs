@@ -1,7 +1,7 @@
 //! The agent's process: what it uses, and how far it is.
 
 use crate::world::World;
-use epguard::kernel::maps::KeyedMap;
+use epguard::kernel::maps::{self, KeyedMap};
 use epguard::shared::status::{self, Distribution, Request, Status};
 use epguard_common::{Addr, DenialKey, RawDenial, Suspect};
 use std::collections::BTreeSet;
@@ -88,10 +88,7 @@ impl Agent {
 
 impl Maps {
     fn open(pins: &Path) -> Self {
-        Self {
-            suspects: KeyedMap::pinned(pins, "SUSPECTS").unwrap(),
-            denied: KeyedMap::pinned(pins, "DENIED").unwrap(),
-        }
+        Self { suspects: maps::open(pins, "SUSPECTS").unwrap(), denied: maps::open(pins, "DENIED").unwrap() }
     }
 
     /// Whether all these IPs are in both maps. The first one is asked first, as that is quick.

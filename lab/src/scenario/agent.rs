@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use aya::maps::{Array, Map, MapData};
+use aya::maps::{Array, MapData};
 use epguard::commands::drops;
 use epguard::kernel::maps::{self, KeyedMap};
 use epguard::shared::clock::boot_ns;
@@ -179,7 +179,7 @@ impl Agent {
     /// Waits until TERMINATED has the address. The agent needs the node's routes for it, some time after the API shows that the
     /// pod is dead.
     pub fn await_orphan_ip(&self, address: IpAddr) -> Result<()> {
-        let terminated = KeyedMap::<Addr, Terminated>::pinned(&self.pin_dir, "TERMINATED")?;
+        let terminated = maps::open::<KeyedMap<Addr, Terminated>>(&self.pin_dir, "TERMINATED")?;
         wait::until(Duration::from_millis(5), || {
             Ok(wait::holds(terminated.get(&address.into()).is_ok(), || {
                 format!("{address} is not in TERMINATED")
@@ -188,8 +188,7 @@ impl Agent {
     }
 
     fn view(&self) -> Result<View> {
-        let view = Map::Array(maps::open(&self.pin_dir, "VIEW")?);
-        let view: Array<MapData, View> = view.try_into().context("VIEW has another layout")?;
+        let view: Array<MapData, View> = maps::open(&self.pin_dir, "VIEW")?;
         view.get(&0, 0).context("cannot read VIEW")
     }
 

@@ -68,7 +68,7 @@ impl Hooks {
             let program = program::<CgroupSockAddr>(object, name)?.fd()?.as_fd();
             let link = match old.next() {
                 Some(link) => bpf::link_update(link.as_fd(), program).map(|()| link),
-                None => bpf::link_create(program, bpf::Target::Cgroup(directory.as_fd()), hook),
+                None => bpf::link_create(program, bpf::Target::Cgroup(directory.as_fd()), hook, 0),
             };
             links.push(link.with_context(|| format!("cannot attach {name} to {}", cgroup.display()))?);
         }

@@ -5,7 +5,7 @@ use crate::kernel::maps::{self, KeyedMap};
 use crate::shared::status::Status;
 use anyhow::{Context as _, Result};
 use aya::Pod;
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{HashMap, MapData};
 use epguard_common::{
     Addr, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, ServiceNumber, Suspect, Terminated, Uid, Vip,
 };
@@ -94,15 +94,13 @@ where
     K: Pod + Ord,
     Keyed<K, V>: Pod,
 {
-    let map = KeyedMap::<K, V>::pinned(pin_dir, name)?;
+    let map = maps::open::<KeyedMap<K, V>>(pin_dir, name)?;
     map.entries().with_context(|| format!("cannot read {name}"))
 }
 
 /// All entries of a pinned hash map whose values do not carry their keys.
 fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
-    let map: HashMap<MapData, K, V> = Map::HashMap(maps::open(pin_dir, name)?)
-        .try_into()
-        .with_context(|| format!("{name} has another layout"))?;
+    let map: HashMap<MapData, K, V> = maps::open(pin_dir, name)?;
     map.iter().collect::<Result<Vec<_>, _>>().with_context(|| format!("cannot read {name}"))
 }
 

@@ -12,7 +12,7 @@ use crate::shared::client;
 use crate::shared::clock::boot;
 use crate::shared::status::Cause;
 use crate::watch;
-use aya::maps::{HashMap, Map};
+use aya::maps::{HashMap, MapData};
 use clap::Parser as _;
 use epguard_common::{Config, Owner};
 use epguard_core::facts::{Change, Object as _, Pod};
@@ -83,8 +83,7 @@ async fn facts_reach_the_maps_without_a_tick() {
     agent.on_messages(said([Fact::Presence(Presence::Held(vec![]))])).unwrap();
     sync(&mut agent);
     let owners = || {
-        let map = Map::HashMap(open(&bpffs.0.join("epguard"), "OWNERS").unwrap());
-        let owners: HashMap<_, Addr, Owner> = map.try_into().unwrap();
+        let owners: HashMap<MapData, Addr, Owner> = open(&bpffs.0.join("epguard"), "OWNERS").unwrap();
         owners.keys().count()
     };
     assert_eq!(owners(), 0);

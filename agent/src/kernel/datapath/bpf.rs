@@ -1,54 +1,47 @@
 //! The commands of bpf(2) that aya has no function for: links by interface number and order, queries by ids alone, operations on
 //! pinned links, and maps of maps.
 
-use aya_obj::generated::{
-    BPF_F_BEFORE, BPF_F_QUERY_EFFECTIVE, bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_map_type,
-    bpf_prog_info,
-};
+use anyhow::{Context as _, Result};
+use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_map_type, bpf_prog_info};
 use std::ffi::{CStr, CString};
-use std::fs::File;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
-/// The target of a link.
+/// Where programs attach.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
-    /// An interface of this network namespace, before all its other programs.
+    /// An interface of this network namespace.
     Interface(u32),
-    /// The XDP hook of an interface of this network namespace, which takes one program.
-    Xdp {
-        /// Its number.
-        ifindex: u32,
-        /// One of `XDP_FLAGS_*_MODE`, `linux/if_link.h`.
-        mode: u32,
-    },
-    /// A cgroup2 directory, after its other programs.
+    /// A cgroup2 directory.
     Cgroup(BorrowedFd<'a>),
-    /// A cgroup2 directory, before its other programs. Linux 6.17; `EINVAL` before.
-    CgroupFirst(BorrowedFd<'a>),
+}
+
+impl Target<'_> {
+    fn number(self) -> u32 {
+        match self {
+            Self::Interface(ifindex) => ifindex,
+            Self::Cgroup(directory) => number(&directory),
+        }
+    }
 }
 
 /// The most programs of one hook that one query returns. The kernel allows 64 on a TCX hook, and on a hook of a cgroup.
 const PROGRAMS: usize = 64;
 
-/// Attaches a program; the link holds it until its last descriptor and pin are gone.
+/// Attaches a program; the link holds it until its last descriptor and pin are gone. `flags`: for XDP the mode, one of
+/// `XDP_FLAGS_*_MODE` in `linux/if_link.h`; else 0 for after all other programs, or `BPF_F_BEFORE` for before them: without a reference
+/// program it means that, at an interface on Linux 6.6, in a cgroup on 6.17 (`EINVAL` before).
 pub fn link_create(
     program: BorrowedFd<'_>,
     target: Target<'_>,
     attach_type: bpf_attach_type,
+    flags: u32,
 ) -> io::Result<OwnedFd> {
-    // Without a reference program, `BPF_F_BEFORE` means before all others.
-    let (target, flags) = match target {
-        Target::Interface(ifindex) => (ifindex, BPF_F_BEFORE),
-        Target::Xdp { ifindex, mode } => (ifindex, mode),
-        Target::Cgroup(directory) => (number(&directory), 0),
-        Target::CgroupFirst(directory) => (number(&directory), BPF_F_BEFORE),
-    };
     let mut attr = empty();
     attr.link_create.__bindgen_anon_1.prog_fd = number(&program);
-    attr.link_create.__bindgen_anon_2.target_fd = target;
+    attr.link_create.__bindgen_anon_2.target_fd = target.number();
     attr.link_create.attach_type = attach_type as u32;
     attr.link_create.flags = flags;
     // SAFETY: `attr` has no pointers; the command returns a new descriptor.
@@ -71,26 +64,28 @@ pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Pins a link (or a map, or a program) on a bpffs.
-pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
+pub fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<()> {
+    let c_path = c_path(path)?;
     let mut attr = empty();
-    attr.__bindgen_anon_4.pathname = path.as_ptr().expose_provenance() as u64;
+    attr.__bindgen_anon_4.pathname = c_path.as_ptr().expose_provenance() as u64;
     attr.__bindgen_anon_4.bpf_fd = number(&object);
     // SAFETY: the path ends with 0, and lives until the call returns.
-    unsafe { bpf(bpf_cmd::BPF_OBJ_PIN, &mut attr) }.map(drop)
+    let pinned = unsafe { bpf(bpf_cmd::BPF_OBJ_PIN, &mut attr) };
+    pinned.map(drop).with_context(|| format!("cannot pin {}", path.display()))
 }
 
 /// Opens a pinned object; none if nothing is pinned there.
-pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
-    let path = c_path(path)?;
+pub fn open(path: &Path) -> Result<Option<OwnedFd>> {
+    let c_path = c_path(path)?;
     let mut attr = empty();
-    attr.__bindgen_anon_4.pathname = path.as_ptr().expose_provenance() as u64;
+    attr.__bindgen_anon_4.pathname = c_path.as_ptr().expose_provenance() as u64;
     // SAFETY: the path ends with 0, and lives until the call returns.
-    match unsafe { bpf(bpf_cmd::BPF_OBJ_GET, &mut attr) } {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+    let opened = match unsafe { bpf(bpf_cmd::BPF_OBJ_GET, &mut attr) } {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         // SAFETY: the command returns a new descriptor.
-        opened => unsafe { descriptor(opened?) }.map(Some),
-    }
+        opened => opened.and_then(|raw| unsafe { descriptor(raw) }),
+    };
+    opened.map(Some).with_context(|| format!("cannot open the pin {}", path.display()))
 }
 
 /// Id of the program in a link.
@@ -119,28 +114,20 @@ pub fn program_name(id: u32) -> io::Result<String> {
 /// Ids of the TCX or netkit programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6 or
 /// 6.7, `ENXIO` or `EACCES` where there is no such hook.
 pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
-    query(ifindex, attach_type, 0).map(|(programs, _)| programs)
+    query(Target::Interface(ifindex), attach_type, 0).map(|(programs, _)| programs)
 }
 
-/// Ids of the programs that are attached to this cgroup itself, and the flags of their attachment. With
-/// `BPF_F_ALLOW_MULTI` they run beside others, and beside those of cgroups above it; links always do.
-pub fn cgroup_programs(
-    directory: BorrowedFd<'_>,
+/// Ids of the programs that are attached here, in the order in which they run, and the flags of their attachment. In a cgroup, with
+/// `BPF_F_ALLOW_MULTI` they run beside others, and beside those of cgroups above it; links always do. With the query flag
+/// `BPF_F_QUERY_EFFECTIVE` those that run for its processes, also from cgroups above it.
+pub fn query(
+    target: Target<'_>,
     attach_type: bpf_attach_type,
+    query_flags: u32,
 ) -> io::Result<(Vec<u32>, u32)> {
-    query(number(&directory), attach_type, 0)
-}
-
-/// Ids of the programs that run for the processes of this cgroup, also from cgroups above it, in the order in which they run.
-pub fn effective_cgroup_programs(cgroup: &Path, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {
-    let directory = File::open(cgroup)?;
-    query(number(&directory), attach_type, BPF_F_QUERY_EFFECTIVE).map(|(programs, _)| programs)
-}
-
-fn query(target: u32, attach_type: bpf_attach_type, query_flags: u32) -> io::Result<(Vec<u32>, u32)> {
     let mut ids = vec![0u32; PROGRAMS];
     let mut attr = empty();
-    attr.query.__bindgen_anon_1.target_fd = target;
+    attr.query.__bindgen_anon_1.target_fd = target.number();
     attr.query.attach_type = attach_type as u32;
     attr.query.query_flags = query_flags;
     attr.query.prog_ids = ids.as_mut_ptr().expose_provenance() as u64;

@@ -68,12 +68,7 @@ fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
     match add_clsact(ifindex) {
         Ok(()) => {
             let made = pins.made_clsact(ifindex);
-            match fs::create_dir(&made) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    Err(error).with_context(|| format!("cannot make {}", made.display()))
-                }
-                _ => Ok(()),
-            }
+            fs::create_dir_all(&made).with_context(|| format!("cannot make {}", made.display()))
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let there = has_clsact(ifindex).context("cannot list qdiscs")?;
@@ -89,19 +84,10 @@ fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
     }
 }
 
-fn ours(hook: Hook) -> Filter {
-    Filter {
-        priority: PRIORITY,
-        handle: HANDLE,
-        kind: "bpf".to_owned(),
-        name: Some(hook.program().to_owned()),
-        program: None,
-    }
-}
-
 /// Whether a filter is ours, of this process or an earlier one.
 pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
-    Filter { program: None, ..filter.clone() } == ours(hook)
+    let place = (filter.priority, filter.handle) == (PRIORITY, HANDLE);
+    place && filter.kind == "bpf" && filter.name.as_deref() == Some(hook.program())
 }
 
 /// Accepts the removal of something that is gone already, or went with its interface.
@@ -259,7 +245,13 @@ mod tests {
 
     #[test]
     fn a_filter_is_ours_by_priority_handle_kind_and_name_with_every_program() {
-        let mut filter = Filter { program: Some(7), ..ours(Hook::Ingress) };
+        let mut filter = Filter {
+            priority: PRIORITY,
+            handle: HANDLE,
+            kind: "bpf".to_owned(),
+            name: Some(Hook::Ingress.program().to_owned()),
+            program: Some(7),
+        };
         assert!(is_ours(&filter, Hook::Ingress));
         assert!(!is_ours(&filter, Hook::Egress));
         filter.priority = 2;

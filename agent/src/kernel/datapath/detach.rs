@@ -46,7 +46,7 @@ pub fn remove_version(directory: &Path) -> Result<Vec<String>> {
     }
     removed.extend(remove_empty(&links_directory)?);
     for map in pins::list(directory)? {
-        fs::remove_file(&map).with_context(|| format!("cannot remove the pin {}", map.display()))?;
+        pins::unpin(&map)?;
         removed.push(format!("map {}", map.display()));
     }
     removed.extend(remove_empty(directory)?);

@@ -4,10 +4,8 @@ use super::bpf::{self, Target, is_one_of};
 use super::hook::Hook;
 use super::pins::{self, Pins};
 use anyhow::{Context as _, Result};
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::{BPF_F_BEFORE, bpf_attach_type};
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -16,11 +14,11 @@ use std::path::Path;
 pub fn attach(
     path: &Path,
     program: BorrowedFd<'_>,
-    target: Target<'_>,
+    (target, flags): (Target<'_>, u32),
     attach_type: bpf_attach_type,
     sound: impl Fn(&OwnedFd) -> Result<bool>,
 ) -> Result<bool> {
-    if let Some(link) = open(path)? {
+    if let Some(link) = bpf::open(path)? {
         match bpf::link_update(link.as_fd(), program) {
             Ok(()) if sound(&link)? => return Ok(true),
             Ok(()) => {
@@ -32,31 +30,22 @@ pub fn attach(
         }
         remove(path)?;
     }
-    let link = bpf::link_create(program, target, attach_type).context("bpf_link_create")?;
-    bpf::pin(link.as_fd(), path).with_context(|| format!("cannot pin {}", path.display()))?;
+    let link = bpf::link_create(program, target, attach_type, flags).context("bpf_link_create")?;
+    bpf::pin(link.as_fd(), path)?;
     Ok(false)
 }
 
 /// Severs the link pinned at `path` and removes the pin; false if there is none.
 pub fn remove(path: &Path) -> Result<bool> {
-    let Some(link) = open(path)? else {
+    let Some(link) = bpf::open(path)? else {
         return Ok(false);
     };
     // A link that is severed, or of a kind that the kernel can't sever, ends with its last descriptor.
     if let Err(error) = bpf::link_detach(link.as_fd()) {
         tracing::debug!(pin = %path.display(), %error, "nothing to sever");
     }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove the pin {}", path.display()))
-        }
-        _ => Ok(true),
-    }
-}
-
-/// Opens the link pinned at `path`; none if there is none.
-pub fn open(path: &Path) -> Result<Option<OwnedFd>> {
-    bpf::open(path).with_context(|| format!("cannot open the pin {}", path.display()))
+    pins::unpin(path)?;
+    Ok(true)
 }
 
 /// Ids of the programs in pinned links: ours, where names of programs cannot be read.
@@ -64,7 +53,7 @@ pub fn pinned_programs(pins: &Pins) -> Result<BTreeSet<u32>> {
     let mut programs = BTreeSet::new();
     for version in pins.versions(false)? {
         for path in pins::list(&version.join("links"))? {
-            programs.extend(open(&path)?.and_then(|link| bpf::link_program(&link).ok()));
+            programs.extend(bpf::open(&path)?.and_then(|link| bpf::link_program(&link).ok()));
         }
     }
     Ok(programs)
@@ -83,8 +72,8 @@ pub fn attach_tcx(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>
         let programs = bpf::tcx_programs(ifindex, hook.attach_type()).context("bpf_prog_query")?;
         Ok(programs.contains(&id))
     };
-    let target = Target::Interface(ifindex);
-    attach(&pins.link(ifindex, hook), program, target, hook.attach_type(), sound).map(drop)
+    let first = (Target::Interface(ifindex), BPF_F_BEFORE);
+    attach(&pins.link(ifindex, hook), program, first, hook.attach_type(), sound).map(drop)
 }
 
 /// Severs both TCX links of an interface, which may be gone; false if there was none.

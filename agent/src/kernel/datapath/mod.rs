@@ -26,7 +26,7 @@ pub use chain::Chain;
 pub use detach::detach;
 pub use hook::{Hook, Hooks};
 pub use object::check_kernel;
-pub use pins::Pins;
+pub use pins::{Pins, unpin};
 pub use socket_lb::find_cgroup2;
 pub use xdp::Xdp;
 pub use xdp_device::XdpMode;
@@ -116,19 +116,19 @@ impl Datapath {
             return Ok(false);
         };
         self.socket_lb.follow(&mut self.ebpf, &self.pins, cgroup)?;
-        Ok(self.socket_lb.is_in_force())
+        Ok(self.socket_lb.shown.in_force)
     }
 
     /// Whether calls are judged before and after a socket load balancer.
     #[must_use]
     pub const fn has_socket_lb(&self) -> bool {
-        self.socket_lb.is_in_force()
+        self.socket_lb.shown.in_force
     }
 
     /// The status of the socket load balancer.
     #[must_use]
     pub fn socket_lb(&self) -> ShownLb {
-        let shown = self.socket_lb.shown(self.sets_error);
+        let shown = ShownLb { refuses: self.sets_error, ..self.socket_lb.shown.clone() };
         if shown.programs.is_empty() {
             return shown;
         }

@@ -1,7 +1,7 @@
 //! Checks the eBPF object against what is pinned, and loads it.
 
 use super::hook::Hook;
-use super::pins::Pins;
+use super::pins::{Pins, unpin};
 use crate::kernel::maps;
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::MapInfo;
@@ -100,8 +100,7 @@ fn discard_other_layouts(directory: &Path) -> Result<()> {
         let fits = MapInfo::from_pin(&path).is_ok_and(|pinned| has_layout(&pinned, wanted));
         if !fits {
             tracing::warn!(pin = %path.display(), "the pinned map has another layout: starting with an empty one");
-            fs::remove_file(&path)
-                .with_context(|| format!("cannot remove the old pin {}", path.display()))?;
+            unpin(&path)?;
         }
     }
     Ok(())

@@ -141,6 +141,14 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// Removes a pin, if there is one.
+pub fn unpin(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.with_context(|| format!("cannot remove the pin {}", path.display())),
+    }
+}
+
 fn name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }

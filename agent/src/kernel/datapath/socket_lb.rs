@@ -37,7 +37,8 @@ const HOOKS: [(bpf_attach_type, &str); 4] = [
 /// The load balancer that was found last, and the hooks around it.
 #[derive(Debug, Default)]
 pub struct SocketLb {
-    shown: Shown,
+    /// The status, without [`Shown::refuses`]. The hooks are attached and in order if it is in force.
+    pub shown: Shown,
     /// Pins of the links that have this process' programs.
     ours: BTreeSet<PathBuf>,
     /// True once the kernel has refused `BPF_F_BEFORE`.
@@ -57,16 +58,6 @@ struct Looked {
 }
 
 impl SocketLb {
-    /// The status. `refuses`: see [`Shown::refuses`].
-    pub fn shown(&self, refuses: bool) -> Shown {
-        Shown { refuses, ..self.shown.clone() }
-    }
-
-    /// Whether the hooks are attached and in order.
-    pub const fn is_in_force(&self) -> bool {
-        self.shown.in_force
-    }
-
     /// Looks for a load balancer at this cgroup and above it, hooks it, and checks the order in which the programs run. Removes the
     /// hooks once it has gone. An error at the hooks is a part of the status.
     ///

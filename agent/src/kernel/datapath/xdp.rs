@@ -109,13 +109,12 @@ impl Datapath {
             links::remove(&link)?;
         }
         let program = program.fd()?.try_clone()?;
-        let flag = mode.flag();
         // A link may have moved away with its interface, or be of the other mode.
         let sound = |_: &_| Ok(Device::look(ifindex)?.program(mode) == Some(id));
         let attached = links::attach(
             &pin,
             program.as_fd(),
-            bpf::Target::Xdp { ifindex, mode: flag },
+            (bpf::Target::Interface(ifindex), mode.flag()),
             bpf_attach_type::BPF_XDP,
             sound,
         );

@@ -96,7 +96,7 @@ pub fn hides_tags(interface: &str) -> bool {
 }
 
 /// `rx-vlan-offload` and its 802.1ad equivalent, by the kernel's names.
-const FEATURES: [&[u8]; 2] = [b"rx-vlan-hw-parse", b"rx-vlan-stag-hw-parse"];
+const FEATURES: [&[u8]; 2] = [b"rx-vlan-hw-parse\0", b"rx-vlan-stag-hw-parse\0"];
 
 fn takes_tags_off(interface: &str) -> io::Result<bool> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
@@ -104,8 +104,9 @@ fn takes_tags_off(interface: &str) -> io::Result<bool> {
     let names = names(&socket, interface, features)?;
     let active = active(&socket, interface, features)?;
     let is_active = |feature: usize| active[feature / 32] >> (feature % 32) & 1 != 0;
-    let mut names = names.iter().enumerate();
-    Ok(names.any(|(feature, name)| FEATURES.contains(&&name[..]) && is_active(feature)))
+    let mut names = names.chunks(ETH_GSTRING_LEN).enumerate();
+    let takes_tags = |name: &[u8]| FEATURES.iter().any(|feature| name.starts_with(feature));
+    Ok(names.any(|(feature, name)| takes_tags(name) && is_active(feature)))
 }
 
 /// The number of features that the kernel knows. `struct ethtool_sset_info` of `linux/ethtool.h`: after the command a
@@ -118,14 +119,11 @@ fn feature_count(socket: &OwnedFd, interface: &str) -> io::Result<u32> {
     Ok(sizes[0])
 }
 
-/// Names of the features. `struct ethtool_gstrings` of `linux/ethtool.h`: `ETH_GSTRING_LEN` octets for each.
-fn names(socket: &OwnedFd, interface: &str, features: u32) -> io::Result<Vec<Vec<u8>>> {
+/// Names of the features. `struct ethtool_gstrings` of `linux/ethtool.h`: `ETH_GSTRING_LEN` octets for each, padded with zeros.
+fn names(socket: &OwnedFd, interface: &str, features: u32) -> io::Result<Vec<u8>> {
     let room = features as usize * ETH_GSTRING_LEN / 4;
     let words = ethtool(socket, interface, &[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, features], room)?;
-    let octets: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let names = octets.chunks(ETH_GSTRING_LEN);
-    let without_padding = names.map(|name| name.iter().copied().take_while(|octet| *octet != 0).collect());
-    Ok(without_padding.collect())
+    Ok(words.iter().flat_map(|word| word.to_ne_bytes()).collect())
 }
 
 /// Bits of the active features. `struct ethtool_gfeatures` of `linux/ethtool.h`: four words for each 32 features, of which

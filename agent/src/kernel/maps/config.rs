@@ -1,12 +1,11 @@
 //! CONFIG: the operator's mode for each reason, the reasons that were wrong, and the actions for denied packets.
 
-use super::keyed::take;
 use super::lock::hold_config;
-use super::open;
+use super::{open, take};
 use crate::shared::choice::Choice;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
-use aya::maps::{Array, Map, MapData};
+use aya::maps::{Array, MapData};
 use epguard_common::{Config, Mode, RawConfig, Reason, ReasonModes};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +20,12 @@ pub struct ConfigMap {
 impl ConfigMap {
     /// Takes the map of a loaded object. Changes take no lock.
     pub(super) fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
-        Ok(Self { map: take(ebpf, "CONFIG")?.try_into()?, pin_dir: None })
+        Ok(Self { map: take(ebpf, "CONFIG")?, pin_dir: None })
     }
 
     /// Opens the pinned map. Errors: none is pinned there.
     fn pinned(pin_dir: &Path) -> Result<Self> {
-        Ok(Self { map: Array::try_from(Map::Array(open(pin_dir, "CONFIG")?))?, pin_dir: None })
+        Ok(Self { map: open(pin_dir, "CONFIG")?, pin_dir: None })
     }
 
     /// Makes each later change take the lock that commands beside the agent take too.

@@ -1,11 +1,11 @@
 //! What the kernel counts, summed over the processors: COUNTERS by reason and outcome, and `DENIAL_COUNTS` by denial. An
 //! entry of the latter is made before its denial and taken out after it, so that no packet is missed.
 
-use super::keyed::take;
 use super::write::{BPF_NOEXIST, absent, is_full};
+use super::{open, take};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
-use aya::maps::{Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
+use aya::maps::{MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use epguard_common::{Count, Denial, DenialCount, DenialKey, Outcome, Reason, Uid, counter};
 use epguard_core::plan::Op;
 use epguard_core::state::Tables;
@@ -19,20 +19,15 @@ pub type Counters = BTreeMap<(Reason, Outcome), Count>;
 /// Packets with this reason and outcome; 0 if COUNTERS cannot be read.
 #[must_use]
 pub fn packets(pin_dir: &Path, reason: Reason, outcome: Outcome) -> u64 {
-    let count = pinned(pin_dir).and_then(|map| sum(&map, reason, outcome));
+    let count = open(pin_dir, "COUNTERS").and_then(|map| sum(&map, reason, outcome));
     count.map_or(0, |count| count.packets)
 }
 
 /// Reads the pinned COUNTERS. They outlive the agent, and start again when the datapath is detached or the node boots.
 pub fn counters(pin_dir: &Path) -> Result<Counters> {
-    let map = pinned(pin_dir)?;
+    let map = open(pin_dir, "COUNTERS")?;
     let pairs = Reason::ALL.into_iter().flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
     pairs.map(|(reason, outcome)| Ok(((reason, outcome), sum(&map, reason, outcome)?))).collect()
-}
-
-fn pinned(pin_dir: &Path) -> Result<PerCpuArray<MapData, Count>> {
-    let map = Map::PerCpuArray(super::open(pin_dir, "COUNTERS")?);
-    map.try_into().context("COUNTERS has another layout")
 }
 
 fn sum(map: &PerCpuArray<MapData, Count>, reason: Reason, outcome: Outcome) -> Result<Count> {
@@ -94,7 +89,7 @@ impl DenialCounts {
     pub fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         let cpus =
             aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
-        Ok(Self { map: take(ebpf, "DENIAL_COUNTS")?.try_into()?, cpus, readings: Vec::new(), uncounted: 0 })
+        Ok(Self { map: take(ebpf, "DENIAL_COUNTS")?, cpus, readings: Vec::new(), uncounted: 0 })
     }
 
     /// Adds an entry, before the denial itself is written. If the map is full, the denial takes effect without one, and

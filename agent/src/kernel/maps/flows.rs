@@ -1,6 +1,7 @@
 //! The maps of redirected flows: the programs add flows, and this module removes those that are over.
 
-use super::keyed::{KeyedMap, take};
+use super::keyed::KeyedMap;
+use super::take;
 use super::write::absent;
 use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
@@ -37,7 +38,7 @@ impl Flows {
                 Table::take_from(ebpf, "FLOWS", "RETURNS")?,
                 Table::take_from(ebpf, "OPENING", "OPENING_RETURNS")?,
             ],
-            clients: take(ebpf, "CLIENTS")?.try_into()?,
+            clients: take(ebpf, "CLIENTS")?,
             swept_ns: 0,
             may_go_on: false,
             ending: false,
@@ -105,7 +106,7 @@ impl Flows {
 
 impl Table {
     fn take_from(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
-        Ok(Self { name, redirected: KeyedMap::take(ebpf, name)?, returns: KeyedMap::take(ebpf, returns)? })
+        Ok(Self { name, redirected: take(ebpf, name)?, returns: take(ebpf, returns)? })
     }
 
     /// Removes flows that are over; returns those that go on.

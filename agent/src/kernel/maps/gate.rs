@@ -1,6 +1,6 @@
 //! GATE: which addresses the tables hold, so that the programs end all other packets at a look.
 
-use super::keyed::take;
+use super::take;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
@@ -25,7 +25,7 @@ impl GateMap {
     /// Takes over the map of a loaded object, and writes what the tables hold.
     pub fn new(ebpf: &mut Ebpf, restored: &Tables) -> Result<Self> {
         let mut gate = Self {
-            map: take(ebpf, "GATE")?.try_into()?,
+            map: take(ebpf, "GATE")?,
             written: Box::new(Gate::EMPTY),
             entries: HashMap::new(),
             idle: BTreeSet::new(),

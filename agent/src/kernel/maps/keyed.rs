@@ -1,12 +1,9 @@
 //! Hash maps whose values carry their keys.
 
-use super::open;
 use super::write::absent;
-use anyhow::{Context as _, Result};
+use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, MapError};
-use aya::{Ebpf, Pod};
 use epguard_common::Keyed;
-use std::path::Path;
 
 /// A hash map whose values carry their keys; [`Keyed`] gives the reason.
 pub struct KeyedMap<K, V>(HashMap<MapData, K, Keyed<K, V>>)
@@ -14,21 +11,23 @@ where
     K: Pod + PartialEq,
     Keyed<K, V>: Pod;
 
+impl<K, V> TryFrom<Map> for KeyedMap<K, V>
+where
+    K: Pod + PartialEq,
+    Keyed<K, V>: Pod,
+{
+    type Error = MapError;
+
+    fn try_from(map: Map) -> Result<Self, MapError> {
+        map.try_into().map(Self)
+    }
+}
+
 impl<K, V> KeyedMap<K, V>
 where
     K: Pod + PartialEq,
     Keyed<K, V>: Pod,
 {
-    pub(super) fn take(ebpf: &mut Ebpf, name: &str) -> Result<Self> {
-        Ok(Self(take(ebpf, name)?.try_into()?))
-    }
-
-    /// Opens a pinned map. Errors: none is pinned there, or it has another layout.
-    pub fn pinned(pin_dir: &Path, name: &str) -> Result<Self> {
-        let map = Map::HashMap(open(pin_dir, name)?).try_into();
-        Ok(Self(map.with_context(|| format!("{name} has another layout"))?))
-    }
-
     /// The value of a key.
     pub fn get(&self, key: &K) -> Result<V, MapError> {
         self.0.get(key, 0)?.value_of(key).ok_or(MapError::KeyNotFound)
@@ -69,10 +68,4 @@ where
     pub fn entries(&self) -> Result<Vec<(K, V)>, MapError> {
         self.iter().collect()
     }
-}
-
-/// Takes a map out of a loaded object.
-pub(super) fn take(ebpf: &mut Ebpf, name: &str) -> Result<Map> {
-    let map = ebpf.take_map(name);
-    map.with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))
 }

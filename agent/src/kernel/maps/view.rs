@@ -1,6 +1,6 @@
 //! VIEW: what the programs may use to find out which Service a packet was aimed at, and until when they deny.
 
-use super::keyed::take;
+use super::take;
 use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
@@ -18,13 +18,14 @@ pub struct ViewMap {
 impl ViewMap {
     /// Takes the map of a loaded object, as an earlier process left it.
     pub(super) fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
-        let map: Array<_, View> = take(ebpf, "VIEW")?.try_into()?;
+        let map: Array<_, View> = take(ebpf, "VIEW")?;
         let written = map.get(&0, 0).context("cannot read VIEW")?;
         Ok(Self { map, written })
     }
 
     /// What the programs read now.
-    pub(super) const fn written(&self) -> &View {
+    #[must_use]
+    pub const fn written(&self) -> &View {
         &self.written
     }
 

@@ -2,7 +2,7 @@
 
 use super::maps::write;
 use super::node::Node;
-use aya::maps::{Array, HashMap, Map, MapData};
+use aya::maps::{Array, HashMap, MapData};
 use epguard::kernel::maps;
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
@@ -17,8 +17,7 @@ const ORPHAN: Addr = Addr::v4([10, 9, 0, 9]);
 const LIVE: Addr = Addr::v4([10, 9, 0, 2]);
 
 fn gate(node: &Node) -> Gate {
-    let map = maps::open(&node.pins(), "GATE").unwrap();
-    let map: Array<MapData, Gate> = Map::Array(map).try_into().unwrap();
+    let map: Array<MapData, Gate> = maps::open(&node.pins(), "GATE").unwrap();
     map.get(&0, 0).unwrap()
 }
 
@@ -74,8 +73,8 @@ fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
         writer.sweep_flows().unwrap();
         writer.install(&redirecting()).unwrap();
         assert_eq!(flow_bits(&node), [true; 2]);
-        let map = Map::HashMap(maps::open(&node.pins(), "FLOWS").unwrap());
-        let mut map: HashMap<_, Flow, Keyed<Flow, Redirected>> = map.try_into().unwrap();
+        let mut map: HashMap<MapData, Flow, Keyed<Flow, Redirected>> =
+            maps::open(&node.pins(), "FLOWS").unwrap();
         map.insert(flow, Keyed::new(flow, going_on), 0).unwrap();
         writer.install(&Tables::default()).unwrap();
         writer.sweep_flows().unwrap();
@@ -117,8 +116,7 @@ fn the_next_writer_shows_what_the_last_one_left() {
         writer.install(&tables()).unwrap();
     });
     // As if an agent that does not know the gate had run in between.
-    let map = maps::open(&node.pins(), "GATE").unwrap();
-    let mut map: Array<MapData, Gate> = Map::Array(map).try_into().unwrap();
+    let mut map: Array<MapData, Gate> = maps::open(&node.pins(), "GATE").unwrap();
     map.set(0, Gate::EMPTY, 0).unwrap();
     write(&node, |_| {
         assert_eq!(bits(&gate(&node)), [Gate::SUSPECT, 0, Gate::TERMINATED]);

@@ -2,7 +2,7 @@
 
 use super::maps::write;
 use super::node::Node;
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{HashMap, MapData};
 use epguard::kernel::maps::{self, Lift};
 use epguard_common::{Addr, Keyed, Mode, Terminated, Uid};
 use epguard_core::state::{OrphanIp, Tables};
@@ -91,6 +91,5 @@ fn lifted_ns(node: &Node) -> u64 {
 }
 
 fn terminated(node: &Node) -> HashMap<MapData, Addr, Keyed<Addr, Terminated>> {
-    let map = maps::open(&node.pins(), "TERMINATED").unwrap();
-    Map::HashMap(map).try_into().unwrap()
+    maps::open(&node.pins(), "TERMINATED").unwrap()
 }

@@ -1,7 +1,7 @@
 //! What an earlier process wrote stands until the next one knows better.
 
 use super::node::{Node, ifindex, run};
-use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
 use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
 use epguard::shared::clock::boot_ns;
@@ -28,7 +28,7 @@ fn the_next_writer_restores_the_tables_the_lease_and_the_counters() {
     count(&node, 7);
     write(&node, |writer| {
         assert_eq!(writer.restored(), &denying());
-        assert_eq!(writer.lease_deadline_ns(), lease);
+        assert_eq!(writer.view.written().lease_deadline_ns, lease);
         assert!(!writer.install(&denying()).unwrap(), "nothing is to be written");
         assert!(writer.install(&Tables::default()).unwrap());
     });
@@ -50,8 +50,7 @@ fn the_first_write_removes_unknown_owners() {
     write(&node, |writer| {
         assert_eq!(writer.install_owners(&one, &BTreeSet::new(), usize::MAX), 0);
     });
-    let map = Map::HashMap(maps::open(&node.pins(), "OWNERS").unwrap());
-    let map: HashMap<_, Addr, Owner> = map.try_into().unwrap();
+    let map: HashMap<MapData, Addr, Owner> = maps::open(&node.pins(), "OWNERS").unwrap();
     let left: Vec<(Addr, Owner)> = map.iter().collect::<Result<_, _>>().unwrap();
     assert_eq!(left, [(stays, owner(1))]);
 }
@@ -84,8 +83,8 @@ fn a_demoted_reason_stays_demoted_for_the_next_writer_until_the_operator_sets_it
 fn a_denial_with_invalid_numbers_is_removed() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
-    let map = Map::HashMap(maps::open(&node.pins(), "DENIED").unwrap());
-    let mut raw: HashMap<_, DenialKey, Keyed<DenialKey, RawDenial>> = map.try_into().unwrap();
+    let mut raw: HashMap<MapData, DenialKey, Keyed<DenialKey, RawDenial>> =
+        maps::open(&node.pins(), "DENIED").unwrap();
     let scribbled = DenialKey { port: 1, ..target() };
     let garbage = RawDenial { reason: 0x77, uid_state: 0x77, ..RawDenial::default() };
     let entry = Keyed { key: scribbled, value: garbage };
@@ -139,8 +138,8 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
     };
     write(&node, |writer| {
         assert!(writer.install(&redirecting(1)).unwrap());
-        let map = Map::HashMap(maps::open(&node.pins(), "BACKENDS").unwrap());
-        let mut map: HashMap<_, DenialKey, Keyed<DenialKey, Backends>> = map.try_into().unwrap();
+        let mut map: HashMap<MapData, DenialKey, Keyed<DenialKey, Backends>> =
+            maps::open(&node.pins(), "BACKENDS").unwrap();
         for port in 1..capacity::BACKENDS {
             map.insert(foreign(port), Keyed::default(), 0).unwrap();
         }
@@ -164,7 +163,7 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
 fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     let node = Node::new();
     write(&node, |writer| {
-        assert_eq!(writer.last_service(), 0);
+        assert_eq!(writer.view.written().last_service, 0);
         assert!(writer.install(&denying()).unwrap());
         assert!(writer.install(&Tables::default()).unwrap());
     });
@@ -173,14 +172,14 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     assert_eq!(unaware.last_service, SERVICE.number);
     view.set(0, unaware, 0).unwrap();
     write(&node, |writer| {
-        assert_eq!(writer.last_service(), SERVICE.number);
+        assert_eq!(writer.view.written().last_service, SERVICE.number);
         assert!(writer.install(&denying()).unwrap());
     });
     write(&node, |writer| writer.view.renew_lease(7).unwrap());
     assert_eq!(view.get(&0, 0).unwrap().suspects, 1);
     // A VIEW of another layout is made anew, beside tables that stay.
     view.set(0, View::default(), 0).unwrap();
-    write(&node, |writer| assert_eq!(writer.last_service(), SERVICE.number));
+    write(&node, |writer| assert_eq!(writer.view.written().last_service, SERVICE.number));
 }
 
 #[test]
@@ -201,8 +200,7 @@ fn other_abi_versions_are_removed_once_this_one_is_attached() {
 }
 
 pub fn view(node: &Node) -> Array<MapData, View> {
-    let map = maps::open(&node.pins(), "VIEW").unwrap();
-    Map::Array(map).try_into().unwrap()
+    maps::open(&node.pins(), "VIEW").unwrap()
 }
 
 pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
@@ -237,8 +235,7 @@ fn denying() -> Tables {
 }
 
 fn counters(node: &Node) -> PerCpuArray<aya::maps::MapData, Count> {
-    let map = maps::open(&node.pins(), "COUNTERS").unwrap();
-    Map::PerCpuArray(map).try_into().unwrap()
+    maps::open(&node.pins(), "COUNTERS").unwrap()
 }
 
 fn count(node: &Node, packets: u64) {

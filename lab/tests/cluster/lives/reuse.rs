@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::pelting::{Catching, Pelting};
 use crate::stage::{self, netns, until};
-use epguard::kernel::maps::KeyedMap;
+use epguard::kernel::maps::{self, KeyedMap};
 use epguard_common::{Addr, Outcome, Reason, Terminated};
 use epguard_lab::scenario::format::{Family, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
@@ -138,6 +138,6 @@ fn dropped(stage: &Stage) -> u64 {
 }
 
 fn wait_until_vacant(stage: &Stage, ip: Addr) {
-    let map = KeyedMap::<Addr, Terminated>::pinned(stage.agent.pin_dir(), "TERMINATED").unwrap();
+    let map = maps::open::<KeyedMap<Addr, Terminated>>(stage.agent.pin_dir(), "TERMINATED").unwrap();
     until(&format!("{ip} is vacant"), || map.get(&ip).is_ok_and(|entry| entry.lifted_ns == 0));
 }

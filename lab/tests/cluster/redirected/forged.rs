@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::place::{PORT, call, connect, echo, stage, stage_with_udp};
 use crate::stage::{ip, netns, vip};
-use epguard::kernel::maps::KeyedMap;
+use epguard::kernel::maps::{self, KeyedMap};
 use epguard_common::{Flow, Outcome, Redirected};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::traffic::{Client, Forged};
@@ -123,7 +123,7 @@ fn proven(stage: &Stage, client: SocketAddrV4) -> Redirected {
 }
 
 fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {
-    let map = KeyedMap::<Flow, Redirected>::pinned(stage.agent.pin_dir(), map).unwrap();
+    let map = maps::open::<KeyedMap<Flow, Redirected>>(stage.agent.pin_dir(), map).unwrap();
     map.entries().unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{HashMap, MapData};
 use epguard_common::{Keyed, RawRole};
 use serde_json::Value;
 
@@ -40,8 +40,8 @@ fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets
 
 /// As INTERFACES is while the hooks of the pod's interface wait, or cannot be attached.
 fn forget_interface_of(stage: &Stage, pod: &str) {
-    let map = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES").unwrap();
-    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = Map::HashMap(map).try_into().unwrap();
+    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> =
+        maps::open(stage.agent.pin_dir(), "INTERFACES").unwrap();
     interfaces.remove(&interface_of(stage, pod).1).unwrap();
 }
 

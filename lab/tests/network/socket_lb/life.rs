@@ -2,7 +2,7 @@
 
 use super::world::{World, on_both_families, peer};
 use aya::programs::loaded_programs;
-use epguard::kernel::datapath::bpf::cgroup_programs;
+use epguard::kernel::datapath::bpf::{Target, query};
 use epguard_lab::net::SocketRoot;
 use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::Outcome;
@@ -14,7 +14,7 @@ use std::os::fd::AsFd as _;
 fn attached(root: &SocketRoot) -> usize {
     let root = File::open(root.path()).unwrap();
     let hook = aya_obj::generated::bpf_attach_type::BPF_CGROUP_INET4_CONNECT;
-    let (there, _) = cgroup_programs(root.as_fd(), hook).unwrap();
+    let (there, _) = query(Target::Cgroup(root.as_fd()), hook, 0).unwrap();
     let programs = loaded_programs().filter_map(Result::ok);
     programs
         .filter(|program| there.contains(&program.id()) && program.name_as_str() == Some("sock4_connect"))

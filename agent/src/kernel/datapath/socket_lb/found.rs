@@ -1,6 +1,6 @@
 //! Finds the cgroups with the programs of a socket load balancer, and checks that ours run before and after them.
 
-use crate::kernel::datapath::bpf::{cgroup_programs, program_name};
+use crate::kernel::datapath::bpf::{Target, program_name, query};
 use crate::kernel::datapath::links::pinned_programs;
 use crate::kernel::datapath::pins::Pins;
 use anyhow::{Context as _, Result};
@@ -76,7 +76,7 @@ fn is_cgroup2(path: &Path) -> bool {
 fn attached_to(cgroup: &Path, hook: bpf_attach_type) -> Result<(Vec<u32>, u32)> {
     let cannot = || format!("cannot list the programs of {}", cgroup.display());
     let directory = File::open(cgroup).with_context(cannot)?;
-    cgroup_programs(directory.as_fd(), hook).with_context(cannot)
+    query(Target::Cgroup(directory.as_fd()), hook, 0).with_context(cannot)
 }
 
 /// The cgroup of a load balancer, and its programs there.

@@ -8,7 +8,7 @@ use crate::kernel::datapath::pins::Pins;
 use anyhow::{Context as _, Result, ensure};
 use aya::Ebpf;
 use aya::programs::{CgroupSockAddr, ProgramError};
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::{BPF_F_BEFORE, BPF_F_QUERY_EFFECTIVE, bpf_attach_type};
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -32,8 +32,10 @@ impl Place {
     /// attached to the cgroup itself: programs of outer cgroups run last.
     pub fn is_in_order(&self, ebpf: &mut Ebpf, pins: &Pins) -> Result<bool> {
         let id = program(ebpf, &self.program)?.info()?.id();
-        let running = bpf::effective_cgroup_programs(&self.cgroup, self.hook)
-            .with_context(|| format!("cannot list the programs that run for {}", self.cgroup.display()))?;
+        let cannot = || format!("cannot list the programs that run for {}", self.cgroup.display());
+        let cgroup = File::open(&self.cgroup).with_context(cannot)?;
+        let running = bpf::query(Target::Cgroup(cgroup.as_fd()), self.hook, BPF_F_QUERY_EFFECTIVE);
+        let (running, _) = running.with_context(cannot)?;
         if self.is_before() {
             let is_foreign = |id: &u32| foreign(*id, pins).is_some();
             return Ok(surrounds(&running, Some(id), None, is_foreign));
@@ -54,8 +56,7 @@ impl Place {
             Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
             Err(error) => return Err(explain(error, &self.program)),
         }
-        let directory = directory.as_fd();
-        let target = if self.is_first { Target::CgroupFirst(directory) } else { Target::Cgroup(directory) };
+        let target = (Target::Cgroup(directory.as_fd()), if self.is_first { BPF_F_BEFORE } else { 0 });
         let is_sound = |link: &_| Ok(bpf::link_cgroup(link)? == id);
         links::attach(pin, program.fd()?.as_fd(), target, self.hook, is_sound)
             .with_context(|| format!("cannot attach {} to {cgroup}", self.program))
@@ -64,7 +65,7 @@ impl Place {
 
 /// Whether the link pinned here is attached to a cgroup, as far as the kernel shows it.
 pub fn is_attached(pin: &Path) -> Result<bool> {
-    let cgroup = links::open(pin)?.and_then(|link| bpf::link_cgroup(&link).ok());
+    let cgroup = bpf::open(pin)?.and_then(|link| bpf::link_cgroup(&link).ok());
     Ok(cgroup.is_some_and(|cgroup| cgroup != 0))
 }
 
