@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
 use aya::maps::{HashMap, MapData};
+use epguard::kernel::maps;
 use epguard_common::{Keyed, RawRole};
 use serde_json::Value;
 
