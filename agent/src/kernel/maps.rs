@@ -226,7 +226,7 @@ impl Writer {
 
     /// How many denials found no room in `DENIAL_COUNTS`.
     #[must_use]
-    pub const fn uncounted(&self) -> usize {
+    pub const fn uncounted(&self) -> u64 {
         self.counts.uncounted()
     }
 

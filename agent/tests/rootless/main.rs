@@ -4,7 +4,7 @@
 mod facts;
 mod health;
 mod incremental;
-mod metrics_docs;
+mod metrics;
 mod one_binary;
 mod pages;
 mod review;

@@ -60,15 +60,14 @@ fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
     (code, body.to_owned())
 }
 
-/// The text without values that are times or depend on them, and without explanations.
+/// The samples that are not 0, without values that are times or depend on them.
 fn masked(text: &str) -> String {
-    let samples = text.lines().filter(|line| !line.starts_with("# HELP"));
+    let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
     samples
-        .map(|line| match line.rsplit_once(' ') {
-            Some((name, value)) if !name.starts_with('#') && depends_on_time(name, value) => {
-                format!("{name} *\n")
-            }
-            _ => format!("{line}\n"),
+        .filter_map(|(name, value)| match value {
+            value if depends_on_time(name, value) => Some(format!("{name} *\n")),
+            "0" => None,
+            value => Some(format!("{name} {value}\n")),
         })
         .collect()
 }

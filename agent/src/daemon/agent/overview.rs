@@ -1,6 +1,7 @@
 //! The agent's answers to requests at the status socket.
 
 use super::Agent;
+use crate::daemon::report::metrics::{NUMBERS, Parts};
 use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::{Clocks, boot as now};
 use crate::shared::status::{Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch};
@@ -129,6 +130,7 @@ impl Agent {
     fn counted(&self) -> Figures {
         let counts = self.state.report().counts();
         let tables = self.state.tables();
+        let parts = Parts { report: &self.report, writer: &self.writer };
         let maps = [
             ("OWNERS", usize::try_from(counts.ips[&IpState::Owned]).unwrap_or(usize::MAX), capacity::OWNERS),
             ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
@@ -146,9 +148,8 @@ impl Agent {
             ips: counts.ips,
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
-            events_skipped: self.report.budget.skipped(),
             evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.evicted_denials() },
-            uncounted: self.writer.uncounted(),
+            numbers: NUMBERS.iter().map(|number| (number.key.to_owned(), (number.read)(parts))).collect(),
             ..self.timings.figures()
         }
     }

@@ -82,7 +82,7 @@ pub(super) struct DenialCounts {
     cpus: usize,
     /// Readings of denials that have ended or have another proof since the last call of [`DenialCounts::take_readings`].
     readings: Vec<Reading>,
-    uncounted: usize,
+    uncounted: u64,
 }
 
 impl DenialCounts {
@@ -143,7 +143,7 @@ impl DenialCounts {
     }
 
     /// How many denials found no room.
-    pub const fn uncounted(&self) -> usize {
+    pub const fn uncounted(&self) -> u64 {
         self.uncounted
     }
 

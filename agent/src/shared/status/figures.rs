@@ -22,12 +22,8 @@ pub struct Figures {
     pub maps: BTreeMap<String, Fill>,
     /// Requests to the API server.
     pub api: ApiFigures,
-    /// Reports of denied packets that the agent did not take in, because they exceed the rate of a node.
-    pub events_skipped: u64,
     /// Records that were evicted, by table.
     pub evicted: Evicted,
-    /// Denials without room in `DENIAL_COUNTS`: their packets are missing in `epguard drops`, Events and the log.
-    pub uncounted: usize,
     /// Durations from the receipt of an API event to the map write.
     pub propagation: Distribution,
     /// Durations from the change that an `EndpointSlice` was written for, by the API server's clock, to the map
@@ -35,6 +31,17 @@ pub struct Figures {
     pub slice_propagation: Distribution,
     /// Durations from an IP's release to its next owner, as the API shows both.
     pub reuse_gap: Distribution,
+    /// Plain numbers, each of the metric of docs/metrics.md with a similar name.
+    #[serde(flatten, deserialize_with = "entries")]
+    pub numbers: BTreeMap<String, u64>,
+}
+
+impl Figures {
+    /// A plain number; 0 if the agent does not send it.
+    #[must_use]
+    pub fn number(&self, key: &str) -> u64 {
+        self.numbers.get(key).copied().unwrap_or_default()
+    }
 }
 
 /// Records that were evicted to make room for others.

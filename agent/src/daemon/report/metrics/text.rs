@@ -1,7 +1,7 @@
-//! All metrics of a moment, in `OpenMetrics` text. Its golden file has all of them: tests compare docs/metrics.md, the alerts
-//! and the dashboard with it.
+//! All metrics of a moment, in `OpenMetrics` text. Tests compare docs/metrics.md, the alerts and the dashboard with it.
 
-use crate::kernel::maps::Counters;
+use crate::daemon::report::denial_log::Report;
+use crate::kernel::maps::{Counters, Writer};
 use crate::shared::status::{Cause, Distribution, Status};
 use epguard_common::{Count, Effect, Mode, Outcome, Reason};
 use prometheus_client::collector::Collector;
@@ -29,6 +29,44 @@ struct Moment {
     /// COUNTERS.
     counters: Counters,
 }
+
+/// The parts of the agent that count.
+#[derive(Clone, Copy)]
+pub struct Parts<'a> {
+    /// The log of denials.
+    pub report: &'a Report,
+    /// The writer of maps.
+    pub writer: &'a Writer,
+}
+
+/// A metric without labels that a part of the agent counts.
+pub struct Number {
+    kind: MetricType,
+    name: &'static str,
+    help: &'static str,
+    /// Its name in `figures` of the status.
+    pub key: &'static str,
+    /// Reads it.
+    pub read: fn(Parts<'_>) -> u64,
+}
+
+/// All of them.
+pub const NUMBERS: [Number; 2] = [
+    Number {
+        kind: MetricType::Counter,
+        name: "events_skipped",
+        help: "Reports of denials beyond the rate of a node, which the agent skipped",
+        key: "eventsSkipped",
+        read: |of| of.report.budget.skipped(),
+    },
+    Number {
+        kind: MetricType::Gauge,
+        name: "uncounted_denials",
+        help: "Denials without a count of their own; their packets are counted by reason only",
+        key: "uncounted",
+        read: |of| of.writer.uncounted(),
+    },
+];
 
 /// `KIND NAME(LABEL, ...) HELP => SAMPLES;`, of which each has the values of the labels and its own value. Names of durations
 /// end with `_seconds`. Every label has a fixed, small set of values.
@@ -137,10 +175,14 @@ impl Collector for Moment {
                 family(&mut to, (name, outcome.help()), [], one(Counter::new(packets.iter().sum::<u64>())))?;
             }
         }
+        for Number { kind, name, help, key, .. } in NUMBERS {
+            let value = figures.number(key);
+            match kind {
+                MetricType::Counter => family(&mut to, (name, help), [], one(Counter::new(value)))?,
+                _ => family(&mut to, (name, help), [], one(Gauge::new(value)))?,
+            }
+        }
         metrics! { &mut to;
-            Counter events_skipped() "Reports of denials beyond the rate of a node, which the agent skipped"
-                => one(figures.events_skipped);
-
             Counter wrong_denies(reason) "Denials that later evidence showed to be wrong"
                 => reasons(|reason| self.status.wrong_denies.get(reason).copied().unwrap_or_default());
             Gauge reason_demoted(reason) "1 for a reason that is only observed because it was wrong"
@@ -158,8 +200,6 @@ impl Collector for Moment {
                 => one(self.status.refused);
             Counter records_evicted(table) "Records of denials that others evicted"
                 => [(["drops"], figures.evicted.drops), (["review"], figures.evicted.review)];
-            Gauge uncounted_denials() "Denials without a count of their own; their packets are counted by reason only"
-                => one(figures.uncounted);
 
             Gauge mode(mode) "1 for the node's mode, 0 for the others"
                 => Mode::ALL.map(|each| ([each.as_str()], u64::from(*mode == Some(each))));
@@ -235,6 +275,3 @@ impl Moment {
             .map(move |((reason, outcome), count)| ([reason.as_str(), outcome.as_str()], of(*count)))
     }
 }
-
-#[cfg(test)]
-mod tests;
