@@ -1,7 +1,7 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 33] = [
+pub(crate) const NOT_RUN: [(&str, &str); 34] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
@@ -35,6 +35,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 33] = [
     ("helm rollback *", "the same"),
     ("helm uninstall *", "the same"),
     ("helm template *", "`the_files_for_kubectl_are_what_helm_renders`, by Helm's engine"),
+    ("docker *", "needs a container runtime"),
     ("kind *", "needs kind and a container runtime"),
     ("epguard action", "the name of a command"),
     ("epguard why", "the name of a command"),
