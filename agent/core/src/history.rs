@@ -27,7 +27,7 @@ const MASS: usize = 4096;
 
 /// Octets of an entry of both indexes, and of the place of a step.
 const ENTRY: usize = 128;
-const STEP: usize = 48;
+const STEP: usize = 96;
 
 /// The history of all IPs.
 #[derive(Debug, Clone)]

@@ -65,6 +65,8 @@ pub struct State {
     layout: Layout,
     /// What OWNERS should hold.
     owners: SortedMap<Addr, Owner>,
+    /// How many owners are draining, and how many in conflict.
+    flagged_owners: [u64; 2],
     /// IPs whose entry in OWNERS is wrong, and those that have none yet.
     changed_owners: BTreeSet<Addr>,
     new_owners: SortedMap<Addr, ()>,

@@ -2,7 +2,6 @@
 //! to look at no others.
 
 use super::ClusterIndex;
-use super::pods::Record;
 use crate::counts::Groups;
 use crate::facts::{Name, Text};
 use epguard_common::{Addr, Uid, UidState};
@@ -56,9 +55,13 @@ impl ClusterIndex {
         &self,
         nodes: &BTreeSet<Text>,
     ) -> impl Iterator<Item = (&Name, Addr)> {
-        let is_of = |record: &&Record| record.pod.node.as_ref().is_some_and(|node| nodes.contains(node));
-        let ended = self.pods.leaving().filter(|record| record.uid_state != UidState::Live);
-        ended.filter(is_of).flat_map(|record| self.endpoint_index.of_pod(record.pod.uid))
+        let is_of = |uid: &Uid| {
+            let node = self.pods.get(*uid).and_then(|record| record.pod.node.as_ref());
+            node.is_some_and(|node| nodes.contains(node))
+        };
+        let of_service = |service| self.stale.0.get(service).map(move |(ip, uid)| (service, *ip, uid));
+        let pairs = self.stale.services().flat_map(of_service);
+        pairs.filter(move |(_, _, uid)| is_of(uid)).map(|(service, ip, _)| (service, ip))
     }
 
     /// Updates the index, after a pod ended, or came back.

@@ -1,7 +1,7 @@
 //! How many pods and IPs are in which state, for metrics.
 
 use super::Report;
-use epguard_common::{Owner, Suspect, UidState};
+use epguard_common::{Suspect, UidState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -72,20 +72,14 @@ impl Report<'_> {
             }
         }
         pods.insert(PodState::Live, number(live));
-        let owners = &self.0.owners;
-        let draining = self.0.cluster.pods.leaving().filter(|record| record.is_live() && record.pod.deleting);
-        let draining = draining.flat_map(|record| record.pod.addresses().map(|ip| (record.pod.uid, ip)));
-        let draining = draining.filter(|(uid, ip)| owners.get(ip).is_some_and(|owner| owner.uid == *uid));
-        let has_conflict = |owner: &Owner| owner.flags & Owner::CONFLICT != 0;
-        let shared = self.0.cluster.pods.shared_ips();
-        let conflicts = shared.filter(|ip| owners.get(ip).is_some_and(has_conflict));
+        let [draining, conflicts] = self.0.flagged_owners;
         let suspects = self.0.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
         let orphan_ip = self.0.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
-            (IpState::Owned, number(owners.len())),
-            (IpState::Draining, count(draining)),
-            (IpState::Conflict, count(conflicts)),
+            (IpState::Owned, number(self.0.owners.len())),
+            (IpState::Draining, draining),
+            (IpState::Conflict, conflicts),
             (IpState::Denied, count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0))),
             (IpState::Terminated, count(orphan_ip)),
         ];

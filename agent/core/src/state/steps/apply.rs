@@ -184,6 +184,7 @@ impl State {
         for (ip, owner) in std::mem::take(&mut fresh.owners).iter() {
             fresh.generations.idle(*ip, owner, now);
         }
+        fresh.flagged_owners = [0; 2];
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
         fresh.task = None;

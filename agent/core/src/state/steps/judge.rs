@@ -9,7 +9,7 @@ use crate::state::proof::judge;
 use crate::state::queue::{Queue, Scope};
 use crate::state::tables::layout::{Given, Layout};
 use crate::state::{State, tables};
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Owner, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
@@ -132,6 +132,11 @@ impl State {
                     self.new_owners.insert(*ip, ());
                 } else {
                     self.changed_owners.insert(*ip);
+                }
+                for (count, flag) in self.flagged_owners.iter_mut().zip([Owner::DRAINING, Owner::CONFLICT]) {
+                    let has =
+                        |owner: Option<Owner>| u64::from(owner.is_some_and(|owner| owner.flags & flag != 0));
+                    *count = *count + has(after) - has(before);
                 }
                 match after {
                     Some(owner) => drop(self.owners.insert(*ip, owner)),
