@@ -5,6 +5,7 @@ use crate::table::table;
 
 table! {
     /// Why a packet is, or would be, denied. `judge` of the agent proves each.
+    #[cfg_attr(feature = "schema", schemars(transform = any_name))]
     pub enum Reason (terms: Terms) {
         Nothing = 0, "none", Terms { default: Mode::Off, packets: "none" },
             "No denial was found";
@@ -22,6 +23,13 @@ table! {
         Terminated = 4, "terminated", Terms { default: Mode::Enforce, packets: "all" },
             "The packet goes to an orphan IP without a Service: its last pod is dead, and it is unused on its node";
     }
+}
+
+/// Later versions may have more reasons: their documents agree with this version's schema.
+#[cfg(feature = "schema")]
+fn any_name(schema: &mut schemars::Schema) {
+    schema.remove("oneOf");
+    schema.insert("type".into(), "string".into());
 }
 
 /// What a reason means for packets.
@@ -52,27 +60,49 @@ impl Reason {
     }
 }
 
-/// Something for each reason to deny, in the order of their numbers.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "named after the reasons")]
-pub struct PerReason<T> {
-    pub dead_backend: T,
-    pub reused: T,
-    pub retired_backend: T,
-    pub terminated: T,
-}
-
 /// Values in a [`PerReason`]; a power of two, so that the programs mask an index.
-pub const PER_REASON: usize = 4;
+pub const PER_REASON: usize = 8;
 
-impl<T: Copy> PerReason<T> {
-    /// The same value for every reason.
-    #[must_use]
-    pub const fn all(value: T) -> Self {
-        Self { dead_backend: value, reused: value, retired_backend: value, terminated: value }
-    }
+macro_rules! per_reason {
+    ($($reason:ident: $field:ident),*) => {
+        /// Something for each reason to deny, in the order of their numbers.
+        #[repr(C)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        #[allow(missing_docs, reason = "named after the reasons")]
+        pub struct PerReason<T> {
+            $(pub $field: T,)*
+            /// Room for further reasons, so that one more changes no map.
+            pub reserved: [T; PER_REASON - Reason::TO_DENY.len()],
+        }
+
+        impl<T: Copy> PerReason<T> {
+            /// The same value for every reason, and in the room for others.
+            #[must_use]
+            pub const fn all(value: T) -> Self {
+                Self { $($field: value,)* reserved: [value; PER_REASON - Reason::TO_DENY.len()] }
+            }
+        }
+
+        impl<T> PerReason<T> {
+            /// The same of something else.
+            #[must_use]
+            pub fn map<U>(self, with: impl Fn(T) -> U) -> PerReason<U> {
+                PerReason { $($field: with(self.$field),)* reserved: self.reserved.map(with) }
+            }
+
+            /// That of a reason; `None` for [`Reason::Nothing`].
+            #[must_use]
+            pub fn get_mut(&mut self, reason: Reason) -> Option<&mut T> {
+                match reason {
+                    Reason::Nothing => None,
+                    $(Reason::$reason => Some(&mut self.$field),)*
+                }
+            }
+        }
+    };
 }
+
+per_reason! { DeadBackend: dead_backend, Reused: reused, RetiredBackend: retired_backend, Terminated: terminated }
 
 impl<T> PerReason<T> {
     /// A value by the reason.
@@ -87,29 +117,6 @@ impl<T> PerReason<T> {
             }
         }
         all
-    }
-
-    /// The same of something else.
-    #[must_use]
-    pub fn map<U>(self, with: impl Fn(T) -> U) -> PerReason<U> {
-        PerReason {
-            dead_backend: with(self.dead_backend),
-            reused: with(self.reused),
-            retired_backend: with(self.retired_backend),
-            terminated: with(self.terminated),
-        }
-    }
-
-    /// That of a reason; `None` for [`Reason::Nothing`].
-    #[must_use]
-    pub fn get_mut(&mut self, reason: Reason) -> Option<&mut T> {
-        match reason {
-            Reason::Nothing => None,
-            Reason::DeadBackend => Some(&mut self.dead_backend),
-            Reason::Reused => Some(&mut self.reused),
-            Reason::RetiredBackend => Some(&mut self.retired_backend),
-            Reason::Terminated => Some(&mut self.terminated),
-        }
     }
 }
 

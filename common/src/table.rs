@@ -33,11 +33,11 @@ macro_rules! table {
             $($(#[$of_row:meta])* $row:ident = $number:literal, $name:literal, $help:literal;)*
         }
     ) => {
-        $(#[$meta])*
         #[repr(u32)]
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        $(#[$meta])*
         pub enum $list {
             $(
                 $(#[$of_row])*

@@ -33,7 +33,7 @@ fn action_and_mode_are_switched_independently_and_at_once() {
     epguard(&node, &["action", "reject"]);
     epguard(&node, &["action", "drop", "--reason", "terminated"]);
     epguard(&node, &["mode", "enforce"]);
-    let expected = ReasonActions { terminated: Action::Drop, ..ReasonActions::all(Action::Reject) };
+    let expected = ReasonActions { terminated: Action::Drop, ..ReasonActions::of_each(|_| Action::Reject) };
     let config = config(&node);
     assert_eq!((config.mode, config.actions, config.limits), (Mode::Enforce, expected, LIMITS));
     assert_eq!(config.reasons.retired_backend, Mode::Observe);

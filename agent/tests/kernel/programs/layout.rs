@@ -7,9 +7,9 @@ use epguard::kernel::datapath::Datapath;
 use epguard::kernel::maps;
 use epguard_common::{
     Action, Addr, AnswerLimits, Backends, Bucket, Config, Connection, Count, Denial, DenialCount, DenialKey,
-    Flow, Gate, Keyed, Mac, Mode, Outcome, Owner, Rate, RawConfig, RawDenial, RawRole, Reason, ReasonActions,
-    ReasonModes, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState, View, Vip,
-    capacity, counter,
+    Flow, Gate, Keyed, Mac, Mode, Outcome, Owner, PER_REASON, PerReason, Rate, RawConfig, RawDenial, RawRole,
+    Reason, Redirected, Return, Role, ServiceNumber, Suspect, Terminated, Uid, UidState, View, Vip, capacity,
+    counter,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -101,25 +101,24 @@ fn x() -> Value {
 
 const SERVICE: ServiceNumber = ServiceNumber { number: 70_000 };
 
+/// A number for each reason.
+fn per_reason(number: impl Fn(Reason) -> u32) -> Value {
+    let named = Reason::TO_DENY.map(|reason| (reason.as_str().replace('-', "_"), json!(number(reason))));
+    let reserved = json!(vec![0; PER_REASON - named.len()]);
+    named.into_iter().chain([("reserved".to_owned(), reserved)]).collect()
+}
+
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn bpftool_names_every_field_of_the_settings() {
     let mut datapath = kernel::load();
-    let reasons = ReasonModes {
-        dead_backend: Mode::Enforce,
-        reused: Mode::Observe,
-        retired_backend: Mode::Off,
-        terminated: Mode::Observe,
-    };
+    let mode = |reason: Reason, more| (reason as u32 + more) % 3;
+    let action = |reason: Reason| reason as u32 % 5;
     let config = Config {
         mode: Mode::Enforce,
-        reasons,
-        configured: ReasonModes { reused: Mode::Enforce, ..reasons },
-        actions: ReasonActions {
-            reused: Action::Reject,
-            terminated: Action::Drop,
-            ..ReasonActions::default()
-        },
+        reasons: PerReason::of_each(|reason| Mode::from_raw(mode(reason, 0))),
+        configured: PerReason::of_each(|reason| Mode::from_raw(mode(reason, 1))),
+        actions: PerReason::of_each(|reason| Action::from_raw(action(reason))),
         limits: AnswerLimits { per_suspect: 2, per_node: 3 },
         capture: 4,
         debug: 1,
@@ -127,11 +126,8 @@ fn bpftool_names_every_field_of_the_settings() {
     };
     set(&mut datapath, "CONFIG", RawConfig::from(config));
     let value = json!({"mode": 2, "capture": 4, "debug": 1, "from_config_map": 1, "limits": {"per_suspect": 2, "per_node": 3},
-        "actions": {
-        "dead_backend": 0, "reused": 2, "retired_backend": 0, "terminated": 1}, "reasons": {
-        "dead_backend": 2, "reused": 1, "retired_backend": 0, "terminated": 1},
-        "configured": {
-        "dead_backend": 2, "reused": 2, "retired_backend": 0, "terminated": 1}});
+        "actions": per_reason(action), "reasons": per_reason(|reason| mode(reason, 0)),
+        "configured": per_reason(|reason| mode(reason, 1))});
     assert_eq!(dumped("CONFIG"), [json!({"key": 0, "value": value})]);
 
     let view = View {

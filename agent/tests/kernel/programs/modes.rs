@@ -91,10 +91,13 @@ fn empty_maps_deny_nothing() {
 /// Numbers in CONFIG.
 const CONFIG: usize = size_of::<RawConfig>() / 4;
 
-/// CONFIG as numbers: mode and those of the reasons; everything else is `rest`.
-fn settings(mode: u32, [dead, reused, retired, terminated]: [u32; 4], rest: u32) -> [u32; CONFIG] {
+/// CONFIG as numbers: the mode, that of `reused` and of every other reason; everything else is `rest`.
+fn settings(mode: u32, reused: u32, others: u32, rest: u32) -> [u32; CONFIG] {
     let mut words = [rest; CONFIG];
-    words[..5].copy_from_slice(&[mode, dead, reused, retired, terminated]);
+    words[0] = mode;
+    for reason in Reason::TO_DENY {
+        words[reason as usize] = if reason == Reason::Reused { reused } else { others };
+    }
     words[CONFIG - 1] = 0;
     words
 }
@@ -105,11 +108,11 @@ fn numbers_that_are_no_mode_are_off() {
     let mut rig = Rig::new();
     for garbage in [5, 77, 0x100, 0x0200_0000, u32::MAX] {
         let (off, on) = (garbage, Mode::Enforce as u32);
-        rig.set("CONFIG", settings(off, [on; 4], 0));
+        rig.set("CONFIG", settings(off, on, on, 0));
         rig.expect(&format!("mode {garbage}"), &syn(), Clear);
-        rig.set("CONFIG", settings(on, [on, off, on, on], 0));
+        rig.set("CONFIG", settings(on, off, on, 0));
         rig.expect(&format!("reused {garbage}"), &syn(), SWITCHED_OFF);
-        rig.set("CONFIG", settings(on, [off, on, off, off], garbage));
+        rig.set("CONFIG", settings(on, on, off, garbage));
         rig.expect(&format!("the other fields {garbage}"), &syn(), DENIED);
     }
     rig.set("CONFIG", [0xff_u8; size_of::<RawConfig>()]);
@@ -127,7 +130,7 @@ fn numbers_that_are_no_proof_deny_nothing() {
         ..RawDenial::default()
     };
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);
-    for garbage in [5, 77, 0x102, 0x0200_0000, u32::MAX] {
+    for garbage in [8, 77, 0x102, 0x0200_0000, u32::MAX] {
         rig.deny(&target(REUSED, TCP), words(garbage, dead));
         rig.expect(&format!("reason {garbage}"), &syn(), Pass(Reason::Nothing, Outcome::NotDenied));
         rig.deny(&target(REUSED, TCP), words(reused, garbage));

@@ -147,7 +147,7 @@ pub fn status(node: &str) -> Status {
         synced: true,
         mode: Some(Mode::Observe),
         mode_source: ModeSource::ConfigMap,
-        reasons: Reason::TO_DENY.map(|reason| (reason, Mode::Observe)).into(),
+        reasons: [(Reason::DeadBackend, Mode::Observe), (Reason::Reused, Mode::Observe)].into(),
         watches: [(Watched::Pods, watch)].into(),
         lease_ms: 12_000,
         view_age_ms: Some(3100),

@@ -6,7 +6,10 @@ use crate::programs::frames::{
 };
 use crate::programs::rig::{BOTH, DROP, PASS, Rig};
 use crate::programs::world::{ENFORCE, PORT, REUSED, REUSED_V6, denial, target};
-use epguard_common::{Action, Config, Denial, Mode, Outcome, RawConfig, Reason, ReasonActions, UidState};
+use epguard_common::{
+    Action, AnswerLimits, Config, Denial, Mode, Outcome, PerReason, RawConfig, Reason, ReasonActions,
+    UidState,
+};
 
 fn syn() -> Vec<u8> {
     frame(&packet(REUSED, TCP, &tcp(PORT, SYN)))
@@ -101,11 +104,18 @@ fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
 fn numbers_that_are_no_action_drop() {
     let mut rig = rejecting();
     for garbage in [5, 77, u32::MAX] {
-        let mut words = [1_000_u32; size_of::<RawConfig>() / 4];
-        words[..9].fill(Mode::Enforce as u32);
-        words[9..13].fill(garbage);
-        words[15] = 0;
-        rig.set("CONFIG", words);
+        let on = PerReason::all(Mode::Enforce as u32);
+        let config = RawConfig {
+            mode: Mode::Enforce as u32,
+            reasons: on,
+            configured: on,
+            actions: PerReason::all(garbage),
+            limits: AnswerLimits { per_suspect: 1_000, per_node: 1_000 },
+            debug: 1_000,
+            from_config_map: 1_000,
+            capture: 0,
+        };
+        rig.set("CONFIG", config);
         dropped(&mut rig, &format!("{garbage}"), &syn());
     }
 }

@@ -95,7 +95,7 @@ impl Tables {
         let modes = if random.u8(..10) < 7 {
             ReasonModes::all(Mode::Enforce)
         } else {
-            let drawn = [(); 5].map(|()| mode(random, 40));
+            let drawn = Reason::ALL.map(|_| mode(random, 40));
             ReasonModes::of_each(|reason| drawn[reason as usize])
         };
         let action =
