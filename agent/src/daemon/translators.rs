@@ -3,7 +3,7 @@
 use crate::kernel::cilium::Cilium;
 use crate::kernel::conntrack::{entry_at, is_loaded};
 use crate::kernel::maps::{self, Writer};
-use crate::node::netlink::netfilter::{Message, dump, string};
+use crate::node::netlink::netfilter::{dump, string};
 use crate::shared::status::{Cause, Gap, Translators as Shown};
 use anyhow::{Result, bail};
 use epguard_common::{Outcome, Reason};
@@ -162,8 +162,8 @@ fn has_services(listed: impl BufRead) -> bool {
 /// The flowtables of nftables in this network namespace: packets of an established connection that they forward have no entry.
 /// Empty where the kernel has none.
 fn flowtables() -> Vec<String> {
-    let take = |names: &mut Vec<String>, Message { attributes, .. }: Message<'_>| {
-        if let (Some(table), Some(name)) = (string(attributes, &[TABLE]), string(attributes, &[NAME])) {
+    let take = |names: &mut Vec<String>, flowtable: &[u8]| {
+        if let (Some(table), Some(name)) = (string(flowtable, &[TABLE]), string(flowtable, &[NAME])) {
             names.push(format!("{table}/{name}"));
         }
     };

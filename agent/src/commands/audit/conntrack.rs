@@ -1,6 +1,6 @@
 //! Flows that the kernel tracks (`linux/netfilter/nfnetlink_conntrack.h`).
 
-use crate::node::netlink::netfilter::{Message, address, at, dump, number};
+use crate::node::netlink::netfilter::{address, at, dump, number};
 use anyhow::Context as _;
 use epguard_core::facts::Protocol;
 use std::net::SocketAddr;
@@ -34,8 +34,8 @@ pub struct Flow {
 /// Reads all TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only those wanted are
 /// kept: these come ascending, behind the number of all. Errors: the kernel's.
 pub fn list_flows(is_wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<(usize, Vec<Flow>)> {
-    let take = |(seen, wanted): &mut (usize, Vec<Flow>), message: Message<'_>| {
-        if let Some(flow) = flow(message.attributes) {
+    let take = |(seen, wanted): &mut (usize, Vec<Flow>), entry: &[u8]| {
+        if let Some(flow) = flow(entry) {
             *seen += 1;
             wanted.extend(Some(flow).filter(&is_wanted));
         }

@@ -3,7 +3,7 @@
 //! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
 //! messages harmless. Any change after a dump began is announced after it, and causes the next dump.
 
-use super::route::{Announcements, Follower, Subject, follow_subject, list, send_all};
+use super::route::{Announcements, Subject, list, send_all};
 use super::{Event, Interface, interface};
 use anyhow::anyhow;
 use epguard_common::Addr;
@@ -29,42 +29,40 @@ const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 pub async fn follow(tx: mpsc::Sender<Event>) {
     let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
     let subject = Subject { groups, what: "network interfaces", see: "ip link" };
-    follow_subject(subject, Interfaces { sent: Sent::default(), tx }).await;
-}
-
-struct Interfaces {
-    sent: Sent,
-    tx: mpsc::Sender<Event>,
-}
-
-impl Follower for Interfaces {
-    /// Reads, sends the difference, waits, and repeats.
-    async fn run(&mut self, mut announcements: Announcements) -> anyhow::Result<()> {
-        let Self { sent, tx } = self;
-        let mut announced = Announced::default();
-        loop {
-            // Addresses are read first: so an interface is known before its addresses count.
-            let addresses = addresses().await?;
-            let interfaces = interfaces().await?;
-            let own = own_addresses(&interfaces, addresses);
-            let mut events = sent.interfaces(interfaces, &announced.deleted);
-            events.extend(sent.addresses(own));
-            if std::mem::take(&mut sent.lost) | announced.overrun {
-                events.push(Event::Recovered);
-            }
-            if !send_all(tx, events).await {
-                return Ok(());
-            }
-            announced = tokio::select! {
-                announced = Announced::wait(&mut announcements) => announced?,
-                () = tx.closed() => return Ok(()),
-            };
+    let mut sent = Sent::default();
+    while let Err(error) = subject.follow(async |it| send_changes(&mut sent, &tx, it).await).await {
+        sent.lost = true;
+        if tx.send(Event::Lost).await.is_err() {
+            return;
         }
+        subject.wait_after(&error).await;
     }
+}
 
-    async fn lost(&mut self) -> bool {
-        self.sent.lost = true;
-        self.tx.send(Event::Lost).await.is_ok()
+/// Reads, sends the difference, waits, and repeats until the receiver is dropped.
+async fn send_changes(
+    sent: &mut Sent,
+    tx: &mpsc::Sender<Event>,
+    mut announcements: Announcements,
+) -> anyhow::Result<()> {
+    let mut announced = Announced::default();
+    loop {
+        // Addresses are read first: so an interface is known before its addresses count.
+        let addresses = addresses().await?;
+        let interfaces = interfaces().await?;
+        let own = own_addresses(&interfaces, addresses);
+        let mut events = sent.interfaces(interfaces, &announced.deleted);
+        events.extend(sent.addresses(own));
+        if std::mem::take(&mut sent.lost) | announced.overrun {
+            events.push(Event::Recovered);
+        }
+        if !send_all(tx, events).await {
+            return Ok(());
+        }
+        announced = tokio::select! {
+            announced = Announced::wait(&mut announcements) => announced?,
+            () = tx.closed() => return Ok(()),
+        };
     }
 }
 

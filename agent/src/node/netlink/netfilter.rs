@@ -7,27 +7,13 @@ use rtnetlink::sys::protocols::NETLINK_NETFILTER;
 use std::io;
 use std::net::IpAddr;
 
-/// One message of a dump.
-#[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
-    /// `NFPROTO_*`.
-    pub family: u8,
-    /// See [`attributes`].
-    pub attributes: &'a [u8],
-}
+/// Octets of struct nfgenmsg, which comes first. Of it only the family matters: 0 is all.
+const HEADER: usize = 4;
 
-/// Passes every message of one moment to `take`. `kind` is subsystem and message.
-pub fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, Message<'_>)) -> io::Result<T> {
-    // Of struct nfgenmsg, which comes first, only the family matters: 0 is all.
-    Request::new(NETLINK_NETFILTER, kind, NLM_F_DUMP, &[0; 4]).ask(|taken, message| {
-        take_body(message.payload(), |message| take(taken, message));
-    })
-}
-
-fn take_body(body: &[u8], take: impl FnOnce(Message<'_>)) {
-    if let Some(([family, ..], attributes)) = body.split_first_chunk::<4>() {
-        take(Message { family: *family, attributes });
-    }
+/// Passes the attributes of every message of one moment to `take`. `kind` is subsystem and message.
+pub fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, &[u8])) -> io::Result<T> {
+    let request = Request::new(NETLINK_NETFILTER, kind, NLM_F_DUMP, &[0; HEADER]);
+    request.ask(|taken, message| take(taken, message.payload().get(HEADER..).unwrap_or_default()))
 }
 
 /// An address of 4 or 16 octets.
@@ -37,6 +23,7 @@ pub fn address(octets: &[u8]) -> Option<IpAddr> {
 }
 
 /// An attribute with a value, padded as the kernel requires it.
+#[cfg(test)]
 #[must_use]
 pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len();
@@ -46,14 +33,8 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     attribute
 }
 
-/// An attribute that holds text, as a request requires it.
-#[must_use]
-pub fn text(kind: u16, text: &str) -> Vec<u8> {
-    attribute(kind, &[text.as_bytes(), &[0]].concat())
-}
-
 /// Numbers and values of attributes, in their order, up to the first truncated one.
-pub fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     NlasIterator::new(octets).map_while(|attribute| {
         let attribute = attribute.ok()?;
         let (kind, length) = (attribute.kind(), usize::from(attribute.length()));
@@ -102,7 +83,8 @@ mod tests {
     #[test]
     fn text_is_read_back_as_it_was_written() {
         for name in ["", "abc", "kube-proxy"] {
-            assert_eq!(string(&text(2, name), &[2]).as_deref(), Some(name));
+            let text = attribute(2, &[name.as_bytes(), &[0]].concat());
+            assert_eq!(string(&text, &[2]).as_deref(), Some(name));
         }
     }
 
@@ -116,9 +98,6 @@ mod tests {
         #[test]
         fn no_octets_make_the_parser_panic(octets: Vec<u8>, path: Vec<u16>) {
             let _ = (number(&octets, &path), string(&octets, &path));
-            take_body(&octets, |message| {
-                let _ = at(message.attributes, &path);
-            });
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Event;
 use super::evidence::{Ports, defaults, holder, that_answered};
-use super::route::{Announcements, Follower, Subject, Table, follow_subject, list, send_all};
+use super::route::{Announcements, Subject, Table, list, send_all};
 use crate::shared::clock::boot;
 use anyhow::anyhow;
 use epguard_common::Addr;
@@ -41,55 +41,54 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
     let groups = [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
     let subject = Subject { groups, what: "routes and neighbours", see: "ip route" };
-    follow_subject(subject, Holders { sent: Seen::default(), tx, asked }).await;
-}
-
-struct Holders {
-    sent: Seen,
-    tx: mpsc::Sender<Event>,
-    asked: watch::Receiver<bool>,
-}
-
-impl Follower for Holders {
-    /// Reads, sends the difference, waits, and repeats.
-    async fn run(&mut self, mut announcements: Announcements) -> anyhow::Result<()> {
-        let Self { sent, tx, asked } = self;
-        let mut came = BTreeSet::new();
-        loop {
-            let (begun, as_of) = (Instant::now(), boot());
-            let is_asked = *asked.borrow_and_update();
-            let mut now = seen(is_asked).await?;
-            // Lets the subscription run: what changed during the dump has been announced by now.
-            tokio::task::yield_now().await;
-            let torn = is_asked && drain(&mut announcements, &mut came);
-            if torn {
-                now.held = now.held.zip(sent.held.clone()).map(|(now, before)| &now | &before);
-            }
-            if !sent.send_changes(now, tx).await {
-                return Ok(());
-            }
-            if is_asked && !send_came(&mut came, as_of, tx).await {
-                return Ok(());
-            }
-            let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
-            tokio::select! {
-                news = announcement(&mut announcements, is_asked, &mut came), if !torn => news?,
-                () = std::future::ready(()), if torn => {}
-                Ok(()) = asked.changed() => continue,
-                () = tokio::time::sleep(LOOK_AGAIN), if is_asked => {}
-                () = tx.closed() => return Ok(()),
-            }
-            tokio::time::sleep(rest).await;
-            drain(&mut announcements, &mut came);
-            if !is_asked {
-                came.clear();
-            }
+    let mut sent = Seen::default();
+    while let Err(error) = subject.follow(async |it| send_seen(&mut sent, &tx, asked.clone(), it).await).await
+    {
+        let nothing = Seen { held: None, defaults: sent.defaults.clone() };
+        if !sent.send_changes(nothing, &tx).await {
+            return;
         }
+        subject.wait_after(&error).await;
     }
+}
 
-    async fn lost(&mut self) -> bool {
-        let nothing = Seen { held: None, defaults: self.sent.defaults.clone() };
-        self.sent.send_changes(nothing, &self.tx).await
+/// Reads, sends the difference, waits, and repeats until the receiver is dropped.
+async fn send_seen(
+    sent: &mut Seen,
+    tx: &mpsc::Sender<Event>,
+    mut asked: watch::Receiver<bool>,
+    mut announcements: Announcements,
+) -> anyhow::Result<()> {
+    let mut came = BTreeSet::new();
+    loop {
+        let (begun, as_of) = (Instant::now(), boot());
+        let is_asked = *asked.borrow_and_update();
+        let mut now = seen(is_asked).await?;
+        // Lets the subscription run: what changed during the dump has been announced by now.
+        tokio::task::yield_now().await;
+        let torn = is_asked && drain(&mut announcements, &mut came);
+        if torn {
+            now.held = now.held.zip(sent.held.clone()).map(|(now, before)| &now | &before);
+        }
+        if !sent.send_changes(now, tx).await {
+            return Ok(());
+        }
+        if is_asked && !send_came(&mut came, as_of, tx).await {
+            return Ok(());
+        }
+        let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
+        tokio::select! {
+            news = announcement(&mut announcements, is_asked, &mut came), if !torn => news?,
+            () = std::future::ready(()), if torn => {}
+            Ok(()) = asked.changed() => continue,
+            () = tokio::time::sleep(LOOK_AGAIN), if is_asked => {}
+            () = tx.closed() => return Ok(()),
+        }
+        tokio::time::sleep(rest).await;
+        drain(&mut announcements, &mut came);
+        if !is_asked {
+            came.clear();
+        }
     }
 }
 

@@ -36,40 +36,30 @@ pub struct Subject {
 /// How long to wait after a failure before the kernel is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Sends what the kernel announces, until its receiver is dropped.
-pub trait Follower {
-    /// Runs until the receiver is dropped. Errors: the kernel cannot be followed.
-    fn run(&mut self, announcements: Announcements) -> impl Future<Output = Result<()>> + Send;
+impl Subject {
+    /// Passes the announcements to `run` until it ends. Errors: the kernel cannot be followed.
+    ///
+    /// Dumps have sockets of their own: an overrun can lose announcements, never an answer to a dump.
+    pub async fn follow(&self, run: impl AsyncFnOnce(Announcements) -> Result<()>) -> Result<()> {
+        let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&self.groups)
+            .with_context(|| format!("cannot subscribe to changes of {} (rtnetlink)", self.what))?;
+        tokio::select! {
+            biased;
+            // When `run` goes on after it yielded, it finds all that was announced before.
+            () = subscription => bail!("the kernel closed the subscription to {} (rtnetlink)", self.what),
+            result = run(announcements) => result,
+        }
+    }
 
-    /// Sends that nothing is known now. False if the receiver was dropped.
-    fn lost(&mut self) -> impl Future<Output = bool> + Send;
-}
-
-/// Passes the announcements of a subject to a follower. While the kernel cannot be followed, tries again.
-///
-/// Dumps have sockets of their own: an overrun can lose announcements, never an answer to a dump.
-pub async fn follow_subject(subject: Subject, mut follower: impl Follower) {
-    let Subject { groups, what, see } = subject;
-    loop {
-        let attempt = async {
-            let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&groups)
-                .with_context(|| format!("cannot subscribe to changes of {what} (rtnetlink)"))?;
-            tokio::select! {
-                // When `run` goes on after it yielded, it finds all that was announced before.
-                biased;
-                () = subscription => bail!("the kernel closed the subscription to {what} (rtnetlink)"),
-                result = follower.run(announcements) => result,
-            }
-        };
-        let Err(error) = attempt.await else { return };
+    /// Logs why the kernel cannot be followed, and waits.
+    pub async fn wait_after(&self, error: &anyhow::Error) {
         tracing::error!(
             error = format!("{error:#}"),
-            "cannot follow the node's {what}, so nothing is denied as terminated; trying again (see `{see}`, \
-             /proc/net/netlink and the agent's memory)"
+            "cannot follow the node's {}, so nothing is denied as terminated; trying again (see `{}`, \
+             /proc/net/netlink and the agent's memory)",
+            self.what,
+            self.see
         );
-        if !follower.lost().await {
-            return;
-        }
         tokio::time::sleep(RETRY).await;
     }
 }

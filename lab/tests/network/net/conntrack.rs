@@ -6,7 +6,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use epguard::node::netlink::netfilter::{at, attribute};
+use epguard::node::netlink::netfilter::at;
 use epguard::node::netlink::request::{Message, Request};
 
 /// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET`
@@ -35,8 +35,11 @@ pub(super) fn delete_udp(backend: IpAddr) -> io::Result<()> {
         tuples.extend(original_if_udp_from(entry, backend).map(<[u8]>::to_vec));
     };
     for original in Request::new(netfilter, GET, NLM_F_DUMP, &header).ask(take)? {
-        let tuple = attribute(CTA_TUPLE_ORIG | NLA_F_NESTED, &original);
-        let deletion = Request::new(netfilter, DELETE, NLM_F_ACK, &[&header, &tuple[..]].concat());
+        // It consists of attributes, so that it needs no padding.
+        let length = u16::try_from(4 + original.len()).map_err(io::Error::other)?;
+        let [length, kind] = [length, CTA_TUPLE_ORIG | NLA_F_NESTED].map(u16::to_ne_bytes);
+        let body = [&header, &length[..], &kind, &original].concat();
+        let deletion = Request::new(netfilter, DELETE, NLM_F_ACK, &body);
         match deletion.ask(|(), _| {}) {
             // It expired meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
