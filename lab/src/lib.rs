@@ -6,7 +6,6 @@ pub mod api;
 pub mod demo;
 pub mod figures;
 mod files;
-mod leftovers;
 pub mod neighbour;
 pub mod net;
 mod object;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::screen::{Screen, WIDTH};
 use crate::api::Kind;
-use crate::scenario::bpftool;
+use crate::scenario::entries;
 use crate::scenario::stage::Stage;
 
 /// The maps, and the use of each.
@@ -25,12 +25,12 @@ pub fn show(stage: &Stage, screen: &Screen) -> Result<()> {
     let pods = stage.cluster.store.list(Kind::Pod);
     let names: BTreeMap<String, String> = pods.iter().filter_map(name).collect();
     for (map, purpose) in MAPS {
-        let entries = bpftool::entries(stage.agent.pin_dir(), map)?;
-        let path = bpftool::path(stage.agent.pin_dir(), map);
+        let read = entries::read(stage.agent.pin_dir(), map)?;
+        let path = entries::path(stage.agent.pin_dir(), map);
         screen.pause();
         screen.command(&format!("bpftool map dump pinned {}", path.display()));
         screen.detail(&format!("  # {map}: {purpose}"));
-        let mut lines: Vec<[String; 2]> = entries
+        let mut lines: Vec<[String; 2]> = read
             .iter()
             .map(|entry| [&entry["key"], &entry["value"]].map(|part| words(part, &names)))
             .collect();
@@ -100,7 +100,7 @@ fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
 
 fn octets(value: &Value) -> Option<[u8; 16]> {
     let octets = value.get("octets")?.as_array()?;
-    bpftool::octets(octets)?.try_into().ok()
+    entries::octets(octets)?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! The demo: kubernetes #109414, before and after, for a reader who knows Kubernetes and not epguard.
 //!
-//! The story is a scenario, `scenarios/demo.yaml`. `presenter` shows it while it is played: `listing` what the API holds,
-//! `maps` what the kernel holds, `fleet` what an operator sees, `tally` what the callers saw; `screen` prints.
+//! The story is a scenario, `scenarios/demo.yaml`. `presenter` shows it while it is played: `tables` what the API holds and what
+//! the callers saw, `maps` what the kernel holds, `fleet` what an operator sees; `screen` prints.
 
 mod fleet;
-mod listing;
 mod maps;
 mod presenter;
 mod screen;
-mod tally;
+mod tables;
 
 use std::process::ExitCode;
 

@@ -3,10 +3,9 @@
 use anyhow::{Result, ensure};
 
 use super::fleet;
-use super::listing::listing;
 use super::maps;
 use super::screen::Screen;
-use super::tally::table;
+use super::tables::{listing, table};
 use crate::scenario::Presenter;
 use crate::scenario::format::{Scenario, Show, Step};
 use crate::scenario::played::Played;

@@ -7,7 +7,6 @@
 //! ```
 
 mod cni;
-mod fabric;
 mod ip;
 mod net_cls;
 mod netns;

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-use crate::leftovers;
+use crate::files;
 
 const PREFIX: &str = "epguard-";
 /// Covered in the mount namespace that the mount is made in, and in no other.
@@ -35,9 +35,9 @@ impl NetCls {
         });
         let made = Self {
             hierarchy: hierarchy.context("cannot mount the hierarchy net_cls")?,
-            name: leftovers::name(PREFIX),
+            name: files::own_name(PREFIX),
         };
-        for left in leftovers::find(&made.root(), PREFIX) {
+        for left in files::leftovers(&made.root(), PREFIX) {
             let _ = fs::remove_dir(left);
         }
         let path = made.path();

@@ -15,7 +15,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::GetStruct;
 
-use crate::leftovers;
+use crate::files;
 
 /// How the names of all namespaces begin.
 const PREFIX: &str = "epg";
@@ -37,7 +37,7 @@ struct Named {
 impl NetNs {
     /// Makes an empty namespace whose loopback is down. Needs root.
     pub fn new(label: &str) -> Result<Self> {
-        let name = format!("{}-{}", leftovers::name(PREFIX), label.replace('/', "."));
+        let name = format!("{}-{}", files::own_name(PREFIX), label.replace('/', "."));
         let path = Path::new(DIRECTORY).join(&name);
         let file = create(&path)
             .with_context(|| format!("cannot make network namespace {name} (root is needed)"))?;
@@ -100,7 +100,7 @@ impl Drop for Named {
 
 /// Removes the namespaces of lab processes that no longer run.
 pub(super) fn remove_leftovers() {
-    for left in leftovers::find(Path::new(DIRECTORY), PREFIX) {
+    for left in files::leftovers(Path::new(DIRECTORY), PREFIX) {
         remove(&left);
     }
 }

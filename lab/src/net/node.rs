@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::Result;
 
 use super::ip::Batch;
-use super::{Cni, NetNs, Overlay, TopologyOptions, fabric, sysctl};
+use super::{Cni, NetNs, Overlay, TopologyOptions, sysctl, topology};
 
 /// The bridge of [`Cni::Bridge`].
 pub(super) const BRIDGE: &str = "cni0";
@@ -76,8 +76,8 @@ impl Node {
         batch.add("link set lo up").add("link set eth0 up");
         batch.add(format!("address add {}/24 dev eth0", self.ipv4));
         batch.add(format!("address add {}/64 dev eth0 nodad", self.ipv6));
-        batch.add(format!("route add default via {}", fabric::GATEWAY_V4));
-        batch.add(format!("route add default via {}", fabric::GATEWAY_V6));
+        batch.add(format!("route add default via {}", topology::GATEWAY_V4));
+        batch.add(format!("route add default via {}", topology::GATEWAY_V6));
         for peer in peers {
             match options.overlay {
                 Overlay::Vxlan if self.number + peer.number == 3 => self.route_over_vxlan(peer, &mut batch),

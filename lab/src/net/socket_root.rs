@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use epguard::kernel::datapath::find_cgroup2;
 use socket2::{Domain, Socket, Type};
 
-use crate::leftovers;
+use crate::files;
 
 const PREFIX: &str = "epguard-sockets-";
 
@@ -31,10 +31,10 @@ impl SocketRoot {
     /// Makes it without children; removes those of lab processes that no longer run. Needs root.
     pub fn new() -> Result<Self> {
         let mount = find_cgroup2(None).context("no cgroup2 is mounted")?;
-        for left in leftovers::find(&mount, PREFIX) {
+        for left in files::leftovers(&mount, PREFIX) {
             remove(&left);
         }
-        let path = mount.join(leftovers::name(PREFIX));
+        let path = mount.join(files::own_name(PREFIX));
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self { path })
     }

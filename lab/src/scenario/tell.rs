@@ -9,13 +9,13 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::burst;
+use super::entries;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
 use super::played::{Counted, Played, Presenter};
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected};
 use super::variant::Variant;
 use super::verdicts::Series;
-use super::{bpftool, matching};
 use crate::wait;
 
 /// Lines of the agent's log that a failure shows.
@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
 
     fn map(&self, map: &str, expected: &Entries) -> Result<()> {
         let pins = self.stage.agent.pin_dir();
-        let seen = self.entries(expected, || bpftool::entries(pins, map));
+        let seen = self.entries(expected, || entries::read(pins, map));
         seen.with_context(|| map.to_owned())
     }
 
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         let compare = || -> Result<Result<(), String>> {
             let seen = read()?;
             let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
-            let mismatch = matching::mismatch(&expanded, &seen);
+            let mismatch = entries::mismatch(&expanded, &seen);
             Ok(mismatch.map_or(Ok(()), |what| Err(format!("{what}; seen:\n  {}", shown()))))
         };
         let every = Duration::from_millis(20);
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
             let _ = writeln!(evidence, "  {line}");
         }
         for map in ["SUSPECTS", "SERVICES", "DENIED", "TERMINATED", "OWNERS"] {
-            let entries = bpftool::entries(self.stage.agent.pin_dir(), map);
+            let entries = entries::read(self.stage.agent.pin_dir(), map);
             let _ = writeln!(evidence, "{map}:");
             match entries {
                 Ok(entries) => entries.iter().for_each(|entry| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use crate::leftovers;
+use crate::files;
 
 /// Where runs have their directories.
 const PARENT: &str = "/run/epguard-lab";
@@ -24,10 +24,10 @@ impl Workdir {
     /// Needs root.
     pub fn new() -> Result<Self> {
         let parent = Path::new(PARENT);
-        for left in leftovers::find(parent, "") {
+        for left in files::leftovers(parent, "") {
             remove(&left);
         }
-        let path = parent.join(leftovers::name(""));
+        let path = parent.join(files::own_name(""));
         let made = Self { path, keep: false };
         let bpf = made.pins();
         for (kind, path) in [("tmpfs", &made.path), ("bpf", &bpf)] {

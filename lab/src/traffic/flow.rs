@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use super::{Answer, Outcome, abort, message};
+use super::{Answer, Outcome, abort, server};
 use crate::proxy::Protocol;
 
 /// A connected TCP or UDP socket. Dropping it resets a TCP connection: none of its packets is on the way afterwards.
@@ -39,8 +39,8 @@ impl Flow {
     pub fn ask(&mut self, timeout: Duration) -> Answer {
         let start = Instant::now();
         let deadline = start + timeout;
-        let number = message::request();
-        let request = message::encode(number, self.size);
+        let number = server::request();
+        let request = server::encode(number, self.size);
         let outcome = match &mut self.connection {
             Connection::Tcp { stream, line } => ask_stream(stream, line, (number, &request), deadline),
             Connection::Udp(socket) => ask_datagram(socket, (number, &request), deadline),
@@ -96,7 +96,7 @@ fn ask_stream(
         if line.last() != Some(&b'\n') {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let replier = message::replier(line, number);
+        let replier = server::replier(line, number);
         line.clear();
         if let Some(name) = replier {
             return Ok(name);
@@ -115,7 +115,7 @@ fn ask_datagram(
     socket.send(request).map(drop).or_else(lost_on_the_way)?;
     loop {
         let length = receive(socket, &mut datagram, deadline)?;
-        if let Some(name) = message::replier(&datagram[..length], number) {
+        if let Some(name) = server::replier(&datagram[..length], number) {
             return Ok(name);
         }
     }

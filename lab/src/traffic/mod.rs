@@ -5,7 +5,6 @@ mod client;
 mod flood;
 mod flow;
 mod forge;
-mod message;
 mod outcome;
 mod server;
 mod sniffer;

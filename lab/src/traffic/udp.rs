@@ -9,7 +9,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{SockRef, Socket};
 
 use super::flow::{left, lost_on_the_way};
-use super::{Answer, Outcome, message};
+use super::{Answer, Outcome, server};
 
 /// An unconnected UDP socket: every request uses the same source port, for all destinations.
 #[derive(Debug)]
@@ -40,16 +40,16 @@ impl UdpPeer {
     }
 
     fn try_ask(&self, to: SocketAddr, deadline: Instant) -> io::Result<String> {
-        let request = message::request();
+        let request = server::request();
         let mut datagram = [0; 2048];
         // An error about an earlier destination would be returned instead of sending.
         while self.next_error().is_ok() {}
-        self.socket.send_to(&message::encode(request, self.size), to).map(drop).or_else(lost_on_the_way)?;
+        self.socket.send_to(&server::encode(request, self.size), to).map(drop).or_else(lost_on_the_way)?;
         loop {
             self.socket.set_read_timeout(left(deadline)?)?;
             match self.socket.recv_from(&mut datagram) {
                 Ok((length, from)) => {
-                    let name = message::replier(&datagram[..length], request).filter(|_| from == to);
+                    let name = server::replier(&datagram[..length], request).filter(|_| from == to);
                     if let Some(name) = name {
                         return Ok(name);
                     }

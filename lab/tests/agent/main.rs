@@ -12,7 +12,6 @@ mod mode_policy;
 mod operator;
 mod opinions;
 mod rbac;
-mod slow_node;
 mod stale;
 mod view_age;
 mod why_live;

@@ -1,13 +1,4 @@
-//! The kubelet of node-a, as far as the pod of one `DaemonSet` needs it.
-
-use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
+//! The kubelet of node-a and the controller of `DaemonSet`s, as far as one `DaemonSet` with one pod needs them.
 
 use epguard_lab::agent::AgentProcess;
 use epguard_lab::api::{Kind, ObjectRef, Run, Store};
@@ -16,8 +7,14 @@ use epguard_lab::scenario::cluster::Cluster;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};
-
-use super::daemon_set::{self, named};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Folder of a pod's credentials.
 const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
@@ -86,7 +83,7 @@ impl Kubelet {
             self.pods += 1;
             if self.templates.last() != Some(template) {
                 self.templates.push(template.clone());
-                daemon_set::publish_revision(store, &wanted, self.templates.len());
+                publish_revision(store, &wanted, self.templates.len());
             }
             self.running = Some(Running {
                 agent: self.start(node, &template["spec"]),
@@ -96,8 +93,8 @@ impl Kubelet {
         }
         let probe = &template["spec"]["containers"][0]["readinessProbe"]["httpGet"];
         let is_ready = is_ready(node, probe);
-        daemon_set::publish_pod(store, self.pod(), NODE, template, is_ready);
-        daemon_set::publish_status(store, &wanted, is_ready);
+        publish_pod(store, self.pod(), NODE, template, is_ready);
+        publish_status(store, &wanted, is_ready);
     }
 
     fn start(&self, node: &NetNs, spec: &Value) -> AgentProcess {
@@ -193,4 +190,49 @@ fn is_ready(node: &NetNs, probe: &Value) -> bool {
         Ok::<_, std::io::Error>(answer.ends_with(b" 200"))
     });
     asked.unwrap().unwrap_or(false)
+}
+
+/// The agents' `DaemonSet`, or an object beside it.
+pub(crate) fn named(kind: Kind, name: &str) -> ObjectRef {
+    ObjectRef::new(kind, "epguard", name)
+}
+
+/// The pod of a template on a node, as the API shows it.
+pub(crate) fn publish_pod(store: &Store, name: &str, node: &str, template: &Value, ready: bool) {
+    let ready = if ready { "True" } else { "False" };
+    let mut spec = template["spec"].clone();
+    spec["nodeName"] = node.into();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "spec": spec,
+        "metadata": {"name": name, "namespace": "epguard", "labels": template["metadata"]["labels"]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
+    });
+    store.apply(pod).unwrap();
+}
+
+/// The status of a `DaemonSet` whose only pod is of its newest template.
+pub(crate) fn publish_status(store: &Store, set: &Value, available: bool) {
+    let available = i32::from(available);
+    let status = json!({"status": {
+        "observedGeneration": set["metadata"]["generation"], "desiredNumberScheduled": 1,
+        "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberMisscheduled": 0,
+        "numberReady": available, "numberAvailable": available,
+    }});
+    // A command may have deleted it meanwhile.
+    let _ = store.patch(&named(Kind::DaemonSet, "epguard"), &status);
+}
+
+/// Keeps a template, so that `kubectl rollout undo` finds the one before.
+pub(crate) fn publish_revision(store: &Store, set: &Value, number: usize) {
+    let mut template = set["spec"]["template"].clone();
+    template["$patch"] = "replace".into();
+    let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "epguard",
+        "uid": set["metadata"]["uid"], "controller": true});
+    let revision = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": number,
+        "data": {"spec": {"template": template}},
+        "metadata": {"name": format!("epguard-{number}"), "namespace": "epguard", "ownerReferences": [owner],
+            "labels": set["spec"]["selector"]["matchLabels"]},
+    });
+    store.apply(revision).unwrap();
 }

@@ -1,19 +1,16 @@
 //! The quick start of the README and of docs/install.md, command by command: in a shell, with kubectl and the manifests
 //! against an API server, and with the agent as in its `DaemonSet`.
 
-mod daemon_set;
 pub(crate) mod kubelet;
-mod readme;
 pub(crate) mod shell;
-
-use std::net::TcpStream;
-use std::time::Duration;
 
 use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::format::{Condition, PodEvent};
 use epguard_lab::scenario::variant::Variant;
 use kubelet::Kubelet;
 use shell::Shell;
+use std::net::TcpStream;
+use std::time::Duration;
 
 /// A cluster in which one pod, `A`, runs behind a Service `shop/NAME`.
 pub(crate) fn cluster(pod: &str, name: &str) -> Cluster {
@@ -46,7 +43,7 @@ fn the_quick_start_has_the_results_of_the_readme() {
     kubelet::runs_commands(&cluster);
     let mut shell = Shell::start(&cluster);
     let readme = |section| {
-        let commands = readme::commands(section).into_iter();
+        let commands = commands(section).into_iter();
         commands.map(|command| command.replace("worker-1", "node-a").replace("10.244.1.10", &x))
     };
 
@@ -101,4 +98,24 @@ const ONE: &str = "kubectl epguard status --node node-a";
 
 fn becomes(shell: &mut Shell, mode: &str) {
     shell.run_until_it_says(mode, ONE);
+}
+
+const PAGES: &str =
+    concat!(include_str!("../../../../README.md"), include_str!("../../../../docs/install.md"));
+
+/// The indented commands of a section. A blank line separates two of them.
+pub(crate) fn commands(section: &str) -> Vec<String> {
+    let heading = format!("\n## {section}\n");
+    let (_, rest) = PAGES.split_once(&heading).unwrap();
+    let text = rest.split("\n## ").next().unwrap();
+    let mut commands = vec![String::new()];
+    for line in text.lines() {
+        match (line.strip_prefix("    "), commands.last_mut()) {
+            (Some(command), Some(last)) => last.extend([command, "\n"]),
+            (None, Some(last)) if !last.is_empty() => commands.push(String::new()),
+            _ => {}
+        }
+    }
+    commands.retain(|command| !command.is_empty());
+    commands
 }

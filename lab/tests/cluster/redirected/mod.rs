@@ -3,10 +3,7 @@
 mod bulk;
 mod capture;
 mod flood;
+mod flows;
 mod forged;
-mod life;
 mod masqueraded;
 mod place;
-mod ports;
-mod share;
-mod unhooked;

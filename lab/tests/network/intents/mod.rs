@@ -7,7 +7,6 @@ pub mod figures;
 mod node;
 mod pods;
 mod proxies;
-mod replies;
 pub mod sink;
 mod streams;
 mod switch;

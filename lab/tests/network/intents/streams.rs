@@ -1,18 +1,18 @@
 //! TCP: connections to the denied Service never open, all others carry every octet.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
-
 use super::figures::{AIMS, Aim, Denied, Direct, Other};
 use super::pods::BRIDGE;
 use super::sink::summary;
-use super::world::{Plan, World, on_both_families};
+use super::world::{Plan, S, T, World, on_both_families};
 use epguard_common::Mode;
 use epguard_lab::net::TopologyOptions;
+use epguard_lab::programs::deny;
 use epguard_lab::proxy::ProxyOptions;
 use epguard_lab::traffic::abort;
 use socket2::{Domain, Socket, Type};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// Sends `length` octets from a source port and closes; returns whether pod X got all of them.
 pub(crate) fn stream(world: &World, host: &str, port: u16, to: SocketAddr, length: usize) -> bool {
@@ -95,5 +95,23 @@ fn megabytes_with_segments_merged_on_receive() {
         each(&mut world, "8 MB, GRO", "shop/client", World::address, 8 << 20);
         each(&mut world, "8 MB, GRO", "external", World::node_port, 8 << 20);
         each(&mut world, "8 MB", "node-a", World::address, 8 << 20);
+    });
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn replies_to_a_client_whose_address_and_port_are_a_denied_endpoint_pass() {
+    const PORT: u16 = 45_000;
+    on_both_families(Plan::default(), |mut world: World| {
+        let client = world.lab.pod("shop/client").unwrap().ips[0];
+        for service in [S, T] {
+            deny(&mut world.tables, service, (client, PORT).into());
+        }
+        world.hooks.writer.install(&world.tables).unwrap();
+        world.hooks.set_mode(Mode::Enforce).unwrap();
+        assert!(stream(&world, "shop/client", PORT, world.address(Other), 100_000));
+        let figures = world.figures();
+        assert_eq!(figures.denied, 0, "{figures}");
+        assert!(figures.no_intent > 0, "the replies go to a suspect: {figures}");
     });
 }

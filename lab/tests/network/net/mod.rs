@@ -2,6 +2,5 @@
 
 pub(crate) mod cluster;
 mod conntrack;
-mod namespace;
 mod network;
 mod service;

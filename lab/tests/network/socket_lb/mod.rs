@@ -1,6 +1,5 @@
 //! The lab's load balancer at sockets behaves as Cilium's.
 
-mod harm;
 mod life;
 mod translate;
 mod world;
