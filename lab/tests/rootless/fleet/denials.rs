@@ -25,6 +25,16 @@ pub fn dropped(service: &str, packets: u64) -> Dropped {
     }
 }
 
+/// The answer of an agent that has nothing to tell.
+pub fn usual(exec: &Exec) -> Run {
+    match &*exec.command[1] {
+        "status" => condition(status(node_of(exec))),
+        "why" => prints(&explanation("pass"), 0),
+        "audit" => prints(&report(node_of(exec), &json!([])), 0),
+        _ => prints(&json!([]), 0),
+    }
+}
+
 /// Three nodes that answer by their number.
 fn answers(world: &World, answer: fn(&Exec, u64) -> Run) {
     world.server.execs().answer(move |exec| {
@@ -49,12 +59,12 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
         });
         prints(&drops, 0)
     });
-    let all = world.run(&["drops"]).await;
-    let narrow = world.run(&["drops", "-n", "team"]).await;
-    let nothing = world.run(&["drops", "-n", "none"]).await;
-    let json = world.run(&["drops", "-n", "team", "--node", "worker-2", "-o", "json"]).await;
+    let all = world.run("drops").await;
+    let narrow = world.run("drops -n team").await;
+    let nothing = world.run("drops -n none").await;
+    let json = world.run("drops -n team --node worker-2 -o json").await;
     world.server.execs().answer(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
-    let partial = world.run(&["drops", "--timeout", "1"]).await;
+    let partial = world.run("drops --timeout 1").await;
     expect("drops.txt", &[all, narrow, nothing, json, partial].join("\n"));
 }
 
@@ -77,8 +87,8 @@ async fn nodes_that_agree_share_an_explanation_and_those_that_deny_come_first() 
         assert_eq!(exec.command.join(" "), asked);
         prints(&explanation(if number == 1 { "pass" } else { "deny" }), 0)
     });
-    let output = world.run(&["why", "10.244.1.10:8080", "--service", "shop/web", "--at", "5m"]).await;
-    let wrong = world.run(&["why", "web"]).await;
+    let output = world.run("why 10.244.1.10:8080 --service shop/web --at 5m").await;
+    let wrong = world.run("why web").await;
     expect("why.txt", &[output, wrong].join("\n"));
 }
 
@@ -99,8 +109,8 @@ async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
         let findings = if stale { json!([finding("stale", "dead-backend")]) } else { json!([]) };
         prints(&report(node_of(exec), &findings), stale.into())
     });
-    let some = world.run(&["audit"]).await;
-    let wide = world.run(&["audit", "-o", "wide", "--node", "worker-1,worker-2"]).await;
+    let some = world.run("audit").await;
+    let wide = world.run("audit -o wide --node worker-1,worker-2").await;
     expect("audit.txt", &[some, wide].join("\n"));
 }
 
@@ -129,9 +139,9 @@ async fn a_clients_way_asks_only_its_nodes() {
         ("10.244.1.11", "10.244.3.5"),
         ("10.244.1.10", "10.9.9.9"),
     ] {
-        outputs.push(world.run(&["why", ip, "--client", client]).await);
+        outputs.push(world.run(&format!("why {ip} --client {client}")).await);
     }
-    outputs.push(world.run(&["--node", "worker-1", "why", "10.244.1.10", "--client", "10.9.9.9"]).await);
+    outputs.push(world.run("--node worker-1 why 10.244.1.10 --client 10.9.9.9").await);
     expect("why-client.txt", &outputs.join("\n"));
 }
 
@@ -150,12 +160,11 @@ async fn filters_of_services_go_to_the_agents_command_in_every_verb_that_shows_t
                 _ => prints(&report("worker-1", &json!([])), 0),
             }
         });
-        let words: Vec<&str> = verb.split(' ').chain(filters.split(' ')).collect();
-        let output = world.run(&words).await;
+        let output = world.run(&format!("{verb} {filters}")).await;
         assert!(output.starts_with("exit code 0\n"), "{output}");
     }
     for verb in ["status", "mode", "sysdump"] {
-        let output = world.run(&[verb, "-n", "team"]).await;
+        let output = world.run(&format!("{verb} -n team")).await;
         assert!(output.starts_with("exit code 2\n"), "{verb} shows whole nodes: {output}");
     }
 }
@@ -166,17 +175,12 @@ async fn nodes_without_an_agent_are_named_by_every_verb() {
     world.agent("worker-1");
     world.node("worker-1");
     world.node("worker-2");
-    world.server.execs().answer(|exec| match &*exec.command[1] {
-        "why" => prints(&explanation("deny"), 0),
-        "audit" => prints(&report("worker-1", &json!([])), 0),
-        "status" => condition(status("worker-1")),
-        _ => prints(&json!([]), 0),
-    });
+    world.server.execs().answer(usual);
     for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode", "sysdump -f /dev/null"] {
-        let output = world.run(&verb.split(' ').collect::<Vec<_>>()).await;
+        let output = world.run(verb).await;
         assert_eq!(output.matches("no agent runs on worker-2").count(), 1, "{verb}: {output}");
     }
-    let json = world.run(&["audit", "-o", "json"]).await;
+    let json = world.run("audit -o json").await;
     let document: Value = serde_json::from_str(json.split_once('\n').unwrap().1).unwrap();
     assert_eq!(document["withoutAgent"], json!(["worker-2"]));
 }
@@ -187,16 +191,13 @@ async fn one_that_hangs_and_one_that_is_gone_are_named_by_every_verb() {
     world.server.execs().answer(|exec| {
         one_hangs_one_is_gone(exec, |exec| match &*exec.command[1] {
             "why" => prints(&explanation("deny"), 0),
-            "audit" => prints(&report("worker-1", &json!([])), 0),
-            "status" => condition(status("worker-1")),
             "mode" => prints(&json!(null), 0),
-            _ => prints(&json!([]), 0),
+            _ => usual(exec),
         })
     });
     let mut outputs = Vec::new();
     for verb in ["why 10.244.1.10", "audit", "mode", "mode enforce", "mode off -y --node worker-1,worker-2"] {
-        let words: Vec<&str> = verb.split(' ').chain(["--timeout", "1"]).collect();
-        outputs.push(format!("{verb}: {}", world.run(&words).await));
+        outputs.push(format!("{verb}: {}", world.run(&format!("{verb} --timeout 1")).await));
     }
     expect("partly.txt", &outputs.join("\n"));
 }

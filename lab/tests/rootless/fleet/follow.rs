@@ -21,7 +21,7 @@ async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     let world = World::new("follow");
     let count = counts();
     world.server.execs().answer(move |exec| one_hangs_one_is_gone(exec, |_| count()));
-    let mut command = world.command(&["drops", "-f", "--timeout", "1"]);
+    let mut command = world.command("drops -f --timeout 1");
     let lines = tokio::task::spawn_blocking(move || {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let first = |from: Box<dyn std::io::Read>| {
@@ -47,7 +47,7 @@ async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() 
         1 => Run::Fails(ApiError::new(500, "InternalError", "no route to host")),
         _ => prints(&[dropped("shop/web", 11)], 0),
     });
-    let line = first_line(world.command(&["drops", "-f"])).await;
+    let line = first_line(world.command("drops -f")).await;
     assert!(line.contains("(7 packets from"), "{line}");
 }
 
@@ -56,7 +56,7 @@ async fn a_reader_that_has_seen_enough_ends_it() {
     let world = World::new("reader");
     let count = counts();
     world.server.execs().answer(move |_| count());
-    let mut command = world.command(&["drops", "-f"]);
+    let mut command = world.command("drops -f");
     let output = tokio::task::spawn_blocking(move || {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
@@ -70,7 +70,7 @@ async fn a_reader_that_has_seen_enough_ends_it() {
 async fn a_reader_that_leaves_while_nothing_is_denied_ends_it() {
     let world = World::new("silent-reader");
     world.server.execs().answer(|_| prints(&[dropped("shop/web", 4)], 0));
-    let mut command = world.command(&["drops", "-f"]);
+    let mut command = world.command("drops -f");
     let status = tokio::task::spawn_blocking(move || {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
@@ -99,8 +99,7 @@ async fn a_node_whose_agent_goes_is_named() {
         }
         count()
     });
-    let mut child =
-        world.command(&["drops", "-f"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = world.command("drops -f").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut named = lines.filter(|line| line.contains("no agent runs"));
     let line = tokio::task::spawn_blocking(move || named.next());
@@ -122,7 +121,7 @@ async fn a_document_of_new_denials_counts_all_of_them_and_keeps_words_of_a_newer
         entry["reason"] = "moved".into();
         prints(&json!([entry]), 0)
     });
-    let line = first_line(world.command(&["drops", "-f", "-o", "json"])).await;
+    let line = first_line(world.command("drops -f -o json")).await;
     let entry: Value = serde_json::from_str(&line).unwrap();
     let counts = ["packets", "bytes", "openings"].map(|field| entry[field].as_u64().unwrap());
     assert_eq!(
@@ -137,7 +136,7 @@ async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
     let role = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": [pods]});
     world.server.access().bind(&role).unwrap();
-    let output = world.run(&["drops", "-f"]).await;
+    let output = world.run("drops -f").await;
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(
         lines,
@@ -168,7 +167,7 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
         }
         count()
     });
-    let line = first_line(world.command(&["drops", "-f"])).await;
+    let line = first_line(world.command("drops -f")).await;
     assert!(line.starts_with("worker-1: dropped reused shop/web"), "{line}");
 }
 

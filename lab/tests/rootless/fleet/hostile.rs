@@ -1,10 +1,9 @@
 //! A node, or a kubelet, that writes to the terminal of its operator, and readers that leave.
 
-use super::denials::{dropped, explanation, report};
+use super::denials::{dropped, explanation, report, usual};
 use super::follow::first_line;
-use super::world::{World, condition, expect, node_of, prints, status};
+use super::world::{World, expect, node_of, prints, says, status};
 use epguard::commands::status::Problem;
-use epguard_lab::api::Run;
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,15 +58,10 @@ fn world(name: &str) -> World {
                 }
                 "why" => prints(&hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]), 0),
                 "audit" => prints(&hostile(&report, &[]), 1),
-                _ => Run::Prints { stdout: Vec::new(), stderr: EVIL.replace('\n', "\u{85}"), code: 1 },
+                _ => says("", &EVIL.replace('\n', "\u{85}"), 1),
             };
         }
-        match &*exec.command[1] {
-            "status" => condition(status(node_of(exec))),
-            "why" => prints(&explanation("pass"), 0),
-            "audit" => prints(&report(node_of(exec), &json!([])), 0),
-            _ => prints(&json!([]), 0),
-        }
+        usual(exec)
     });
     world
 }
@@ -79,10 +73,9 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
     for verb in
         ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"]
     {
-        let words: Vec<&str> = verb.split(' ').collect();
-        outputs.push(format!("{verb}: {}", world.run(&words).await));
+        outputs.push(format!("{verb}: {}", world.run(verb).await));
     }
-    let followed = first_line(world.command(&["drops", "-f"])).await;
+    let followed = first_line(world.command("drops -f")).await;
     for output in outputs.iter().chain([&followed]) {
         assert_eq!(raw(output), None, "{output:?}");
         assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
@@ -94,12 +87,12 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_has_the_exact_text_of_a_node_and_no_raw_control_characters() {
     let world = world("exact");
-    let output = world.run(&["drops", "-o", "json"]).await;
+    let output = world.run("drops -o json").await;
     let json = output.split_once('\n').unwrap().1;
     let document: Value = serde_json::from_str(json).unwrap();
     assert_eq!(document["nodes"][1]["answer"][0]["hit"], EVIL);
-    let yaml = world.run(&["drops", "-o", "yaml"]).await;
-    let followed = first_line(world.command(&["drops", "-f", "-o", "json"])).await;
+    let yaml = world.run("drops -o yaml").await;
+    let followed = first_line(world.command("drops -f -o json")).await;
     for output in [output, yaml, followed] {
         assert_eq!(raw(&output), None, "{output:?}");
     }
@@ -109,8 +102,7 @@ async fn a_document_has_the_exact_text_of_a_node_and_no_raw_control_characters()
 async fn a_reader_that_has_left_ends_every_verb_quietly() {
     let world = world("left");
     for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode"] {
-        let words: Vec<&str> = verb.split(' ').collect();
-        let mut command = world.command(&words);
+        let mut command = world.command(verb);
         let output = tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             drop(child.stdout.take());

@@ -1,6 +1,6 @@
 //! `kubectl epguard mode`.
 
-use super::world::{World, condition, expect, node_of, status};
+use super::world::{World, condition, expect, node_of, says, status};
 use epguard::shared::status::ModeSource;
 use epguard_common::Mode;
 use epguard_lab::api::{Exec, Kind, ObjectRef, Run};
@@ -25,11 +25,8 @@ fn agents(world: &World) {
 fn switched(exec: &Exec) -> Run {
     assert_eq!(exec.command, ["epguard", "mode", "enforce", "--reason", "reused"]);
     let failed = node_of(exec) == "worker-2";
-    Run::Prints {
-        stdout: Vec::new(),
-        stderr: if failed { "epguard: no datapath is pinned at /sys/fs/bpf/epguard\n" } else { "" }.into(),
-        code: failed.into(),
-    }
+    let error = if failed { "epguard: no datapath is pinned at /sys/fs/bpf/epguard\n" } else { "" };
+    says("", error, failed.into())
 }
 
 fn data(world: &World) -> Value {
@@ -41,19 +38,19 @@ fn data(world: &World) -> Value {
 async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_first() {
     let world = World::new("mode");
     agents(&world);
-    let before = world.run(&["mode"]).await;
-    let unasked = world.run(&["mode", "observe"]).await;
+    let before = world.run("mode").await;
+    let unasked = world.run("mode observe").await;
     assert_eq!(data(&world), Value::Null, "nothing is written without a yes");
-    let made = world.run(&["mode", "observe", "--yes"]).await;
+    let made = world.run("mode observe --yes").await;
     assert_eq!(data(&world), json!({"mode": "observe"}));
-    let canary = world.run(&["mode", "enforce", "--canary", "--yes"]).await;
-    let all = world.run(&["mode", "enforce", "-y"]).await;
-    let reason = world.run(&["mode", "off", "--reason", "terminated", "-y"]).await;
+    let canary = world.run("mode enforce --canary --yes").await;
+    let all = world.run("mode enforce -y").await;
+    let reason = world.run("mode off --reason terminated -y").await;
     assert_eq!(data(&world), json!({"mode": "enforce", "canary-mode": "enforce", "terminated": "off"}));
-    let again = world.run(&["mode", "enforce"]).await;
-    let unset = world.run(&["mode", "--unset", "--canary", "-y"]).await;
+    let again = world.run("mode enforce").await;
+    let unset = world.run("mode --unset --canary -y").await;
     assert_eq!(data(&world), json!({"mode": "enforce", "terminated": "off"}));
-    let after = world.run(&["mode"]).await;
+    let after = world.run("mode").await;
     let all = [before, unasked, made, canary, all, reason, again, unset, after];
     expect("mode.txt", &all.join("\n"));
 }
@@ -62,9 +59,8 @@ async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_fi
 async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
     let world = World::new("mode-node");
     agents(&world);
-    let nodes =
-        world.run(&["mode", "enforce", "--reason", "reused", "--node", "worker-1,worker-2", "-y"]).await;
-    let shown = world.run(&["mode", "--node", "worker-3"]).await;
+    let nodes = world.run("mode enforce --reason reused --node worker-1,worker-2 -y").await;
+    let shown = world.run("mode --node worker-3").await;
     expect("mode-nodes.txt", &[nodes, shown].join("\n"));
     assert_eq!(data(&world), Value::Null);
 }
@@ -80,9 +76,9 @@ async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() 
         world.server.access().bind(&granted).unwrap();
     };
     bind(json!([rule("pods", &["list"]), rule("pods/exec", &["get", "create"])]));
-    let read = world.run(&["mode", "observe", "-y"]).await;
+    let read = world.run("mode observe -y").await;
     bind(json!([rule("configmaps", &["get"])]));
-    let write = world.run(&["mode", "observe", "-y"]).await;
+    let write = world.run("mode observe -y").await;
     expect("mode-rights.txt", &[read, write].join("\n"));
 }
 
@@ -90,18 +86,17 @@ async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() 
 async fn chosen_nodes_never_become_the_whole_cluster_wherever_the_flag_stands() {
     let world = World::new("mode-order");
     agents(&world);
-    world.run(&["mode", "observe", "-y"]).await;
-    let attempts: [&[&str]; 5] = [
-        &["--node", "worker-1", "mode", "--unset", "-y"],
-        &["--selector", "pool=edge", "mode", "--unset", "-y"],
-        &["--node", "worker-1", "mode", "enforce", "--canary", "-y"],
-        &["--node", "worker-1", "mode", "enforce", "-l", "pool=edge", "-y"],
-        &["mode", "enforce", "--node", "nowhere", "-y"],
-    ];
+    world.run("mode observe -y").await;
     let mut outputs = Vec::new();
-    for attempt in attempts {
+    for attempt in [
+        "--node worker-1 mode --unset -y",
+        "--selector pool=edge mode --unset -y",
+        "--node worker-1 mode enforce --canary -y",
+        "--node worker-1 mode enforce -l pool=edge -y",
+        "mode enforce --node nowhere -y",
+    ] {
         outputs.push(world.run(attempt).await);
-        assert_eq!(data(&world), json!({"mode": "observe"}), "{attempt:?}");
+        assert_eq!(data(&world), json!({"mode": "observe"}), "{attempt}");
     }
     expect("mode-order.txt", &outputs.join("\n"));
 }
@@ -133,10 +128,10 @@ async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_nam
         status.config_map = (node_of(exec) == "worker-2").then(|| by_hand.to_owned());
         condition(status)
     });
-    let shown = world.run(&["status"]).await;
-    let modes = world.run(&["mode"]).await;
-    let changed = world.run(&["mode", "enforce"]).await;
-    let other = world.run(&["mode", "enforce", "--canary"]).await;
+    let shown = world.run("status").await;
+    let modes = world.run("mode").await;
+    let changed = world.run("mode enforce").await;
+    let other = world.run("mode enforce --canary").await;
     expect("mode-plan.txt", &[shown, modes, changed, other].join("\n"));
 }
 
@@ -148,7 +143,7 @@ async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another(
     world.store.apply(pod).unwrap();
     world.store.apply(map(&json!({"mode": "enforce"}))).unwrap();
     world.server.execs().answer(|exec| condition(status(node_of(exec))));
-    let output = world.run(&["mode", "off", "--yes"]).await;
+    let output = world.run("mode off --yes").await;
     assert!(output.starts_with("exit code 0\n"), "{output}");
     assert_eq!(data(&world), json!({"mode": "off"}));
 }
@@ -163,7 +158,7 @@ async fn a_config_map_that_changes_meanwhile_is_not_overwritten() {
         store.apply(map(&json!({"mode": "off"}))).unwrap();
         condition(status(node_of(exec)))
     });
-    let output = world.run(&["mode", "enforce", "-y"]).await;
+    let output = world.run("mode enforce -y").await;
     assert_eq!(data(&world), json!({"mode": "off"}));
     expect("mode-conflict.txt", &output);
 }

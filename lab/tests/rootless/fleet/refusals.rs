@@ -1,7 +1,7 @@
 //! What is printed without rights, without agents, and for agents that cannot answer.
 
-use super::denials::{explanation, report};
-use super::world::{World, condition, expect, node_of, prints, status};
+use super::denials::usual;
+use super::world::{World, condition, expect, node_of, prints, says, status};
 use epguard_lab::api::Run;
 use serde_json::{Value, json};
 
@@ -13,18 +13,18 @@ fn role(rules: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_rights_or_agents_the_answer_is_one_line() {
     let world = World::empty("none");
-    let none = world.run(&["status"]).await;
+    let none = world.run("status").await;
     world.agent("worker-1");
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
     world.server.access().bind(&role(&json!([]))).unwrap();
-    let no_list = world.run(&["status"]).await;
+    let no_list = world.run("status").await;
     world.server.access().bind(&role(&json!([pods]))).unwrap();
-    let no_exec = world.run(&["status"]).await;
+    let no_exec = world.run("status").await;
     let exec = json!({"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]});
     world.server.access().bind(&role(&json!([exec]))).unwrap();
     world.server.execs().answer(|exec| condition(status(node_of(exec))));
-    let little = world.run(&["status"]).await;
-    let archive = world.run(&["sysdump", "-f", "/dev/null"]).await;
+    let little = world.run("status").await;
+    let archive = world.run("sysdump -f /dev/null").await;
     assert!(
         archive.starts_with("exit code 2\n") && archive.contains("\nevents.json: may not list events"),
         "{archive}"
@@ -46,11 +46,8 @@ async fn the_operators_roles_are_enough_for_every_verb() {
     }
     let file = std::env::temp_dir().join(format!("epguard-operator-{}.tar", std::process::id()));
     world.server.execs().answer(|exec| match &*exec.command[1] {
-        "status" => condition(status(node_of(exec))),
-        "drops" => prints(&json!([]), 0),
-        "why" => prints(&explanation("pass"), 0),
-        "audit" => prints(&report("worker-1", &json!([])), 0),
-        _ => Run::Prints { stdout: vec![0; 1024], stderr: String::new(), code: 0 },
+        "sysdump" | "mode" => says([0; 1024], "", 0),
+        _ => usual(exec),
     });
     for verb in [
         "status",
@@ -65,11 +62,10 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         "mode enforce --canary -y",
         "mode off --node worker-1 -y",
     ] {
-        let words: Vec<&str> = verb.split(' ').collect();
-        let output = world.run(&words).await;
+        let output = world.run(verb).await;
         assert!(output.starts_with("exit code 0\n"), "{verb}: {output}");
     }
-    let output = world.run(&["sysdump", "-f", file.to_str().unwrap()]).await;
+    let output = world.run(&format!("sysdump -f {}", file.display())).await;
     std::fs::remove_file(&file).unwrap();
     assert!(output.contains("0 nodes missing"), "{output}");
     assert_eq!(world.server.access().refused(), [""; 0]);
@@ -82,26 +78,18 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ImagePullBackOff"}});
     world.store.apply(waiting).unwrap();
     world.server.execs().answer(|exec| match node_of(exec) {
-        "worker-1" => Run::Prints {
-            stdout: Vec::new(),
-            stderr: "epguard: no agent answers at /run/epguard/status.sock\n".into(),
-            code: 2,
-        },
+        "worker-1" => says("", "epguard: no agent answers at /run/epguard/status.sock\n", 2),
         _ => prints(&json!({"problems": [], "status": {"form": 9}}), 0),
     });
-    expect("failing.txt", &world.run(&["status"]).await);
+    expect("failing.txt", &world.run("status").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_too_long_is_named_as_that() {
     let world = World::empty("long");
     world.agent("worker-1");
-    world.server.execs().answer(|_| Run::Prints {
-        stdout: vec![b' '; 9 << 20],
-        stderr: String::new(),
-        code: 0,
-    });
-    let output = world.run(&["drops"]).await;
+    world.server.execs().answer(|_| says(vec![b' '; 9 << 20], "", 0));
+    let output = world.run("drops").await;
     assert!(output.contains("no answer from worker-1: it prints 8388608 octets or more"), "{output}");
 }
 
@@ -115,7 +103,7 @@ async fn a_broken_connection_is_named() {
         drop(begun.lock().unwrap().take());
         Run::Hangs
     });
-    let (output, ()) = tokio::join!(world.run(&["status", "--timeout", "60"]), async {
+    let (output, ()) = tokio::join!(world.run("status --timeout 60"), async {
         begins.await.unwrap_err();
         world.server.reset_connections();
     });

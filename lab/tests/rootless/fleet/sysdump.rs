@@ -1,7 +1,6 @@
 //! `kubectl epguard sysdump`.
 
-use super::world::{World, expect, one_hangs_one_is_gone, pod};
-use epguard_lab::api::Run;
+use super::world::{World, expect, one_hangs_one_is_gone, pod, says};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -36,15 +35,11 @@ async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
     world.server.execs().answer(move |exec| {
         one_hangs_one_is_gone(exec, |exec| {
             assert_eq!(exec.command, ["epguard", "sysdump", "-f", "/dev/stdout"]);
-            Run::Prints {
-                stdout: content.clone(),
-                stderr: "wrote /dev/stdout: 2 parts, 0 missing\n".into(),
-                code: 0,
-            }
+            says(content.clone(), "wrote /dev/stdout: 2 parts, 0 missing\n", 0)
         })
     });
     let file = std::env::temp_dir().join(format!("epguard-fleet-sysdump-{}.tar", std::process::id()));
-    let output = world.run(&["sysdump", "--timeout", "1", "-f", file.to_str().unwrap()]).await;
+    let output = world.run(&format!("sysdump --timeout 1 -f {}", file.display())).await;
     let output = output.replace(file.to_str().unwrap(), "FILE");
     let tar = |arguments: &[&str]| {
         let tar = Command::new("tar").args(arguments).arg("-f").arg(&file).output().unwrap();
@@ -76,11 +71,7 @@ async fn an_archive_with_anything_but_plain_files_is_refused_whole() {
     content[148..156].fill(b' ');
     let sum: u32 = content[..512].iter().map(|octet| u32::from(*octet)).sum();
     content[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    world.server.execs().answer(move |_| Run::Prints {
-        stdout: content.clone(),
-        stderr: String::new(),
-        code: 0,
-    });
-    let output = world.run(&["sysdump", "-f", "/dev/null"]).await;
+    world.server.execs().answer(move |_| says(content.clone(), "", 0));
+    let output = world.run("sysdump -f /dev/null").await;
     expect("sysdump-hostile.txt", &output);
 }

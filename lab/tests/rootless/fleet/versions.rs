@@ -1,17 +1,12 @@
 //! Agents of other versions.
 
-use super::denials::{dropped, explanation, finding, report};
-use super::world::{World, condition, expect, node_of, prints, status};
-use epguard_lab::api::Run;
+use super::denials::{dropped, explanation, finding, report, usual};
+use super::world::{World, expect, node_of, prints, says, status};
 use serde_json::{Value, json};
 
 /// What the parser of an older version prints.
 const USAGE: &str =
     "error: unrecognized subcommand 'x'\n\nUsage: epguard <COMMAND>\n\nFor more information, try '--help'.\n";
-
-fn fails(stderr: &str) -> Run {
-    Run::Prints { stdout: Vec::new(), stderr: stderr.into(), code: 2 }
-}
 
 /// A status in a form of the future.
 fn newer() -> Value {
@@ -28,10 +23,8 @@ fn world(name: &str) -> World {
         let verb = &*exec.command[1];
         let mut denial = dropped("shop/web", 3);
         match (node_of(exec), verb) {
-            ("worker-3", "--version") => {
-                Run::Prints { stdout: b"epguard 0.0.9\n".into(), stderr: String::new(), code: 0 }
-            }
-            ("worker-3", _) => fails(USAGE),
+            ("worker-3", "--version") => says("epguard 0.0.9\n", "", 0),
+            ("worker-3", _) => says("", USAGE, 2),
             ("worker-2", "status") => prints(&json!({"problems": [], "status": newer()}), 0),
             ("worker-2", "drops") => {
                 let mut moved = serde_json::to_value(dropped("shop/web", 20)).unwrap();
@@ -45,11 +38,9 @@ fn world(name: &str) -> World {
                 prints(&moved, 0)
             }
             ("worker-2", "audit") => prints(&report("worker-2", &json!([finding("moved", "moved")])), 1),
-            (_, "status") => condition(status("worker-1")),
             (_, "drops") => prints(&[denial], 0),
-            (_, "why") => prints(&explanation("pass"), 0),
-            (_, "audit") => prints(&report("worker-1", &json!([])), 0),
-            (_, verb) => fails(&format!("unexpected {verb}")),
+            (_, "status" | "why" | "audit") => usual(exec),
+            (_, verb) => says("", &format!("unexpected {verb}"), 2),
         }
     });
     world
@@ -60,8 +51,7 @@ async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known(
     let world = world("versions");
     let mut outputs = Vec::new();
     for verb in ["status", "drops", "drops --reason reused", "why 10.244.1.10", "audit", "mode"] {
-        let words: Vec<&str> = verb.split(' ').collect();
-        outputs.push(format!("{verb}: {}", world.run(&words).await));
+        outputs.push(format!("{verb}: {}", world.run(verb).await));
     }
     expect("versions.txt", &outputs.join("\n"));
 }
@@ -69,7 +59,7 @@ async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_keeps_the_words_of_a_newer_version() {
     let world = world("newer-words");
-    let output = world.run(&["drops", "-o", "json", "--node", "worker-2"]).await;
+    let output = world.run("drops -o json --node worker-2").await;
     let document: Value = serde_json::from_str(output.split_once('\n').unwrap().1).unwrap();
     assert_eq!(document["nodes"][0]["answer"][0]["reason"], "moved");
 }

@@ -67,8 +67,8 @@ impl World {
         self.store.apply(pod(node)).unwrap();
     }
 
-    /// Runs the plugin, and returns its exit code, standard output and standard error as one text.
-    pub async fn run(&self, arguments: &[&str]) -> String {
+    /// Runs the plugin with these words, and returns its exit code, standard output and standard error as one text.
+    pub async fn run(&self, arguments: &str) -> String {
         let mut command = self.command(arguments);
         let done = tokio::task::spawn_blocking(move || command.output());
         let done = done.await.unwrap().unwrap();
@@ -76,12 +76,12 @@ impl World {
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(epguard_lab::process::epguard().unwrap());
         command
             .arg0("kubectl-epguard")
             .env("KUBECONFIG", &self.kubeconfig)
-            .args(arguments)
+            .args(arguments.split(' '))
             .stdin(Stdio::null());
         command
     }
@@ -112,7 +112,12 @@ pub fn node_of(exec: &Exec) -> &str {
 
 /// A command that prints a document.
 pub fn prints(document: &impl Serialize, code: i32) -> Run {
-    Run::Prints { stdout: serde_json::to_vec(document).unwrap(), stderr: String::new(), code }
+    says(serde_json::to_vec(document).unwrap(), "", code)
+}
+
+/// A command with these outputs.
+pub fn says(stdout: impl AsRef<[u8]>, stderr: &str, code: i32) -> Run {
+    Run::Prints { stdout: stdout.as_ref().to_owned(), stderr: stderr.to_owned(), code }
 }
 
 /// What an API server answers if it does not reach the node.
