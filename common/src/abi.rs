@@ -155,7 +155,7 @@ mod tests {
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
         assert_eq!(size_of::<Addr>(), 16);
         assert_eq!(size_of::<Uid>(), 16);
-        assert_eq!(size_of::<RawConfig>(), 18 * 4);
+        assert_eq!(size_of::<RawConfig>(), 30 * 4);
         assert_eq!(size_of::<View>(), 8 + 10 * 4);
         assert_eq!(size_of::<Owner>(), 16 + 8 + 8 + 4 + 4);
         assert_eq!(size_of::<Suspect>(), 16 + 4 + 4 + size_of::<Rate>());

@@ -67,7 +67,7 @@ fn notice(folder: &Path) -> Result<()> {
     run_command(about.arg("--output-file").arg(folder.join("NOTICE")).arg("xtask/release/notice.hbs"))
 }
 
-/// The crates in the binary, as CycloneDX.
+/// The crates in the binary, as `CycloneDX`.
 fn bill_of_materials(folder: &Path) -> Result<()> {
     let cyclonedx = tools::cargo_tool("cargo-cyclonedx", "0.5.9")?;
     let mut cyclonedx = command(cyclonedx);
