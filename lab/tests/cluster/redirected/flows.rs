@@ -2,7 +2,7 @@
 
 use super::place::{PORT, call, connect, connect_from, echo, stage, stage_on_a_bridge};
 use crate::stage::{ip, netns, until, vip};
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{HashMap, MapData};
 use epguard_common::{Keyed, Outcome, RawRole, Reason};
 use epguard_lab::scenario::format::{Condition, PodEvent};
 use epguard_lab::scenario::stage::Stage;
@@ -144,8 +144,8 @@ fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets
 
 /// As INTERFACES is while the hooks of the pod's interface wait, or cannot be attached.
 fn forget_interface_of(stage: &Stage, pod: &str) {
-    let map = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES").unwrap();
-    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = Map::HashMap(map).try_into().unwrap();
+    let interfaces = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES");
+    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = interfaces.unwrap();
     interfaces.remove(&interface_of(stage, pod).1).unwrap();
 }
 
