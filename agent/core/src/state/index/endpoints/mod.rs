@@ -2,14 +2,14 @@
 
 mod endpoint;
 mod endpoint_index;
-mod forgetting;
 mod left_out;
 mod lookups;
+mod memory;
 mod places;
 mod service_endpoints;
 mod slice_part;
 
 pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
 pub use endpoint_index::{EndpointIndex, Touched};
-pub use forgetting::{MAX_REMEMBERED, MEMORY};
+pub use memory::{MAX_REMEMBERED, MEMORY};
 pub use service_endpoints::Targets;

@@ -4,6 +4,7 @@ mod claims;
 mod gone;
 mod pod_index;
 mod pod_places;
+mod possible_holder;
 mod record;
 
 pub use claims::{Claim, Claims};

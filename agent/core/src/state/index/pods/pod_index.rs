@@ -2,7 +2,8 @@
 
 use super::claims::Claim;
 use super::pod_places::PodPlaces;
-use super::record::{Record, is_settled};
+use super::possible_holder::is_settled;
+use super::record::Record;
 use crate::facts::{Part, Pod, Selection};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Removal of endpoints that no slice lists any more.
+//! The memory of endpoints that no slice lists any more: how long it keeps them, and how many.
 
 use super::service_endpoints::Endpoints;
 use super::{Endpoint, EndpointIndex, Target, Touched};
