@@ -59,7 +59,9 @@ pub fn open<T: TryFrom<Map, Error = MapError>>(pin_dir: &Path, name: &str) -> Re
         format!("no map at {}: is `epguard agent` running with this --pin-dir?", path.display())
     })?;
     let map = Map::from_map_data(map).and_then(T::try_from);
-    map.with_context(|| format!("{name} has another layout"))
+    map.with_context(|| {
+        format!("{name} has another layout: use the `epguard` of the agent that runs, in its pod")
+    })
 }
 
 /// Takes a map out of a loaded object.

@@ -88,7 +88,7 @@ pub fn check_privileges() -> Result<()> {
 }
 
 /// Removes pinned maps of another layout. aya takes a pinned map as it is and would misread it; packets that such a map
-/// denied pass.
+/// denied pass. With CONFIG goes VIEW, which has the lease: no earlier denial may stand in another mode than its agent's.
 fn discard_other_layouts(directory: &Path) -> Result<()> {
     let object = aya_obj::Object::parse(OBJECT).context("cannot read the eBPF object")?;
     for name in maps::NAMES {
@@ -101,6 +101,10 @@ fn discard_other_layouts(directory: &Path) -> Result<()> {
         if !fits {
             tracing::warn!(pin = %path.display(), "the pinned map has another layout: starting with an empty one");
             unpin(&path)?;
+            let view = directory.join("VIEW");
+            if name == "CONFIG" && view.exists() {
+                unpin(&view)?;
+            }
         }
     }
     Ok(())

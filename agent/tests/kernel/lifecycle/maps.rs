@@ -183,6 +183,21 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
 }
 
 #[test]
+#[ignore = "needs root: BPF"]
+fn no_earlier_denial_stands_once_the_modes_of_its_agent_are_unknown() {
+    let node = Node::new();
+    write(&node, |writer| {
+        assert!(writer.install(&denying()).unwrap());
+        writer.view.renew_lease(u64::MAX).unwrap();
+    });
+    let config = node.pins().join("v3/CONFIG");
+    std::fs::remove_file(&config).unwrap();
+    let other = ["type", "array", "key", "4", "value", "72", "entries", "1", "name", "CONFIG"];
+    run("bpftool", &[&["map", "create", config.to_str().unwrap()], &other[..]].concat());
+    write(&node, |writer| assert_eq!(writer.lease_deadline_ns(), 0));
+}
+
+#[test]
 #[ignore = "needs root: BPF and network namespaces"]
 fn other_abi_versions_are_removed_once_this_one_is_attached() {
     let node = Node::new();
