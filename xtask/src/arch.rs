@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::packages;
-use crate::process::{cargo, command, read};
+use crate::process::{cargo, command, read, which};
 use crate::toolchain::debian;
 
 /// Of a node's processor.
@@ -66,12 +66,20 @@ impl Compiler {
         let found = ["musl", "gnu"].map(triple).into_iter().find(has);
         let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
         if found.is_none() {
+            println!(
+                "setup: without `rustup target add {}` Debian's compiler builds for {}",
+                triple("musl"),
+                arch.name()
+            );
             flags.push(format!("--sysroot={}", debian::std_for(arch)?.display()));
         }
         let gcc = is_foreign.then(|| format!("{}-linux-gnu-gcc", arch.machine()));
         if let Some(gcc) = &gcc {
             let package = format!("gcc-{}-linux-gnu", arch.machine().replace('_', "-"));
-            packages::install_missing(&[(gcc, &package)])?;
+            let libc = Path::new("/usr").join(format!("{}-linux-gnu/lib/libc.a", arch.machine()));
+            if which(gcc).is_none() || !libc.exists() {
+                packages::install(&[&package, &format!("libc6-dev-{}-cross", arch.name())])?;
+            }
         }
         let is_debians = found.is_none();
         Ok(Self { triple: found.unwrap_or_else(|| triple("gnu")), flags, is_debians, gcc })

@@ -32,6 +32,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         changed.is_empty(),
         "a release is made of a commit, and here are changes without one:\n{changed}"
     );
+    let deny = tools::cargo_tool("cargo-deny", "0.20.2")?;
+    run_command(command(deny).args(["check", "bans", "licenses", "sources"]))?;
     let folder = root().join("target/release-files");
     archive::remove(&folder)?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -47,8 +49,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // Helm wants the chart's name as the folder's.
     let chart = format!("epguard-{VERSION}.tgz");
     archive::pack(&root().join("deploy"), &["--transform=s,^chart,epguard,", "chart"], &folder.join(chart))?;
+    fs::write(folder.join("krew.yaml"), krew(&args.url, &sums(&folder)?)?)?;
     let sums = sums(&folder)?;
-    fs::write(folder.join("epguard.yaml"), krew(&args.url, &sums)?)?;
     fs::write(folder.join("SHA256SUMS"), &sums)?;
     print!("{sums}");
     println!("release: {}", folder.display());
@@ -71,19 +73,17 @@ fn notice(folder: &Path) -> Result<()> {
 fn bill_of_materials(folder: &Path) -> Result<()> {
     let cyclonedx = tools::cargo_tool("cargo-cyclonedx", "0.5.9")?;
     let mut cyclonedx = command(cyclonedx);
-    cyclonedx.args([
-        "cyclonedx",
-        "--manifest-path",
-        "agent/Cargo.toml",
-        "--format",
-        "json",
-        "--no-build-deps",
-    ]);
+    let options = "cyclonedx --manifest-path agent/Cargo.toml --format json --target all --no-build-deps";
+    cyclonedx.args(options.split(' '));
     // Without a time and a random number in it.
     run_command(cyclonedx.args(["--override-filename", "sbom"]).env("SOURCE_DATE_EPOCH", "0"))?;
     // It writes one file for each crate of the workspace.
     let written = read(command("git").args(["ls-files", "--others", "--exclude-standard", "*sbom.json"]))?;
-    fs::copy(root().join("agent/sbom.json"), folder.join(format!("epguard-{VERSION}.cdx.json")))?;
+    let bill =
+        fs::read_to_string(root().join("agent/sbom.json")).context("cargo-cyclonedx wrote no sbom.json")?;
+    // Crates of the workspace are named by this machine's folder.
+    let bill = bill.replace(&format!("path+file://{}", root().display()), "path+file:///epguard");
+    fs::write(folder.join(format!("epguard-{VERSION}.cdx.json")), bill)?;
     written.lines().try_for_each(|file| fs::remove_file(root().join(file))).context("cannot remove sbom.json")
 }
 

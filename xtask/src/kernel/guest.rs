@@ -59,7 +59,7 @@ impl Guest {
             return Self::foreign(arch);
         }
         let files = match given {
-            [] => vec![debians()?],
+            [] => vec![debians(arch)?],
             given => given.to_vec(),
         };
         let unpacked = folder().join("unpacked");
@@ -157,10 +157,11 @@ impl Guest {
 }
 
 /// This release's kernel, as a package that is not installed.
-fn debians() -> Result<PathBuf> {
-    let shown = read(command("apt-cache").args(["depends", "--important", "linux-image-amd64"]))?;
+fn debians(arch: Arch) -> Result<PathBuf> {
+    let package = format!("linux-image-{}", arch.name());
+    let shown = read(command("apt-cache").args(["depends", "--important", &package]))?;
     let depends = shown.split_once("Depends:");
     let name = depends.and_then(|(_, names)| names.split_whitespace().next());
-    let name = name.context("apt-cache knows no linux-image-amd64: run apt-get update")?;
+    let name = name.with_context(|| format!("apt-cache knows no {package}: run apt-get update"))?;
     packages::download(name, &folder())
 }
