@@ -194,7 +194,7 @@ fn no_earlier_denial_stands_once_the_modes_of_its_agent_are_unknown() {
     std::fs::remove_file(&config).unwrap();
     let other = ["type", "array", "key", "4", "value", "72", "entries", "1", "name", "CONFIG"];
     run("bpftool", &[&["map", "create", config.to_str().unwrap()], &other[..]].concat());
-    write(&node, |writer| assert_eq!(writer.lease_deadline_ns(), 0));
+    write(&node, |writer| assert_eq!(writer.view.written().lease_deadline_ns, 0));
 }
 
 #[test]
