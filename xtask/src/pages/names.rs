@@ -24,8 +24,8 @@ static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// Flags of other programs that the pages name alone.
-const FOREIGN_FLAGS: [(&str, &str); 2] =
-    [("--watch-progress-notify-interval", "etcd"), ("--locked", "cargo")];
+const FOREIGN_FLAGS: [(&str, &str); 3] =
+    [("--watch-progress-notify-interval", "etcd"), ("--locked", "cargo"), ("--force-conflicts", "helm")];
 
 /// Placeholders in the pages, and values for them.
 const PLACEHOLDERS: [(&str, &str); 9] = [
