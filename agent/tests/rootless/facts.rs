@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
 
 /// A pod that a 1.36 kubelet has reported as failed, as recorded.
-fn failed() -> Value {
+pub fn failed() -> Value {
     json!({
         "metadata": {
             "name": "bad", "namespace": "rd", "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0",

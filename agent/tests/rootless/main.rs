@@ -9,4 +9,3 @@ mod one_binary;
 mod pages;
 mod review;
 mod state;
-mod tables_docs;

@@ -6,25 +6,16 @@ use serde_json::{Value, json};
 
 /// A pod that the kubelet in k3s has reported as failed.
 fn failed() -> Value {
-    json!({
-        "metadata": {
-            "name": "bad", "namespace": "rd", "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0",
-            "managedFields": [
-                {"manager": "k3s", "operation": "Update", "subresource": "status",
-                 "fieldsV1": {"f:status": {"f:phase": {}, "f:podIPs": {}, "f:conditions": {}}}},
-            ],
-        },
-        "spec": {"nodeName": "node-a", "containers": [{"name": "c"}]},
-        "status": {
-            "phase": "Failed", "podIPs": [{"ip": "10.244.1.10"}],
-            "conditions": [
-                {"type": "PodReadyToStartContainers", "status": "False"},
-                {"type": "ContainersReady", "status": "False", "reason": "PodFailed"},
-            ],
-            "containerStatuses": [{"name": "c", "lastState": {},
-                "state": {"terminated": {"exitCode": 1, "startedAt": "2026-11-21T01:16:27Z"}}}],
-        },
-    })
+    let mut pod = super::facts::failed();
+    pod["metadata"]["managedFields"] = json!([
+        {"manager": "k3s", "operation": "Update", "subresource": "status",
+         "fieldsV1": {"f:status": {"f:phase": {}, "f:podIPs": {}, "f:conditions": {}}}},
+    ]);
+    pod["status"]["conditions"] = json!([
+        {"type": "PodReadyToStartContainers", "status": "False"},
+        {"type": "ContainersReady", "status": "False", "reason": "PodFailed"},
+    ]);
+    pod
 }
 
 fn after(edit: impl FnOnce(&mut Value)) -> (UidState, Option<Doubt>) {

@@ -1,7 +1,6 @@
 //! What stays in the kernel, what is taken over, what is removed: on network namespaces and a bpffs of each test's own.
 
 mod agent;
-mod cgroup;
 mod detach;
 mod gate;
 mod hooks;

@@ -3,9 +3,11 @@
 use aya::programs::SchedClassifier;
 use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hook, Hooks};
+use nix::net::if_::if_nametoindex;
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::gettid;
 use std::fs::{self, File};
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,15 +33,14 @@ impl Node {
         let dir = std::env::temp_dir().join(format!("epguard-life-{}-{serial}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         run("mount", &["-t", "bpf", "bpf", dir.to_str().unwrap()]);
-        unshare();
+        unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
         run("ip", &["link", "set", "lo", "up"]);
         run("ip", &["link", "add", "pod", "type", "veth", "peer", "name", "eth0"]);
         let (tell, told) = mpsc::channel();
         let (moved, wait) = mpsc::channel();
         let peer = std::thread::spawn(move || {
-            unshare();
-            // SAFETY: no arguments.
-            tell.send(unsafe { libc::gettid() }).unwrap();
+            unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
+            tell.send(gettid()).unwrap();
             wait.recv().unwrap();
             run("ip", &["address", "add", &format!("{PEER}/24"), "dev", "eth0"]);
             run("ip", &["link", "set", "eth0", "up"]);
@@ -58,9 +59,7 @@ impl Node {
     /// In the peer's network namespace, on a thread of its own.
     pub fn in_peer<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         let enter = || {
-            // SAFETY: moves only the calling thread.
-            let failed = unsafe { libc::setns(self.peer_netns.as_raw_fd(), libc::CLONE_NEWNET) };
-            assert_eq!(failed, 0);
+            setns(&self.peer_netns, CloneFlags::CLONE_NEWNET).unwrap();
             act()
         };
         std::thread::scope(|scope| scope.spawn(enter).join()).unwrap()
@@ -112,11 +111,7 @@ pub fn mac(name: &str) -> String {
 
 /// Number of an interface of the calling thread's network namespace.
 pub fn ifindex(name: &str) -> u32 {
-    let name = std::ffi::CString::new(name).unwrap();
-    // SAFETY: a NUL-terminated name.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    assert_ne!(index, 0, "no interface {name:?}");
-    index
+    if_nametoindex(name).unwrap_or_else(|error| panic!("no interface {name}: {error}"))
 }
 
 /// Ids of a pinned link and of the program in it.
@@ -150,12 +145,6 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
 /// Runs a program, and returns its output and exit status.
 pub fn output(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments).output().unwrap()
-}
-
-fn unshare() {
-    // SAFETY: moves only the calling thread.
-    let failed = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-    assert_eq!(failed, 0, "making a network namespace needs root");
 }
 
 /// Waits until it is done, a minute at most.

@@ -1,7 +1,7 @@
 //! How many instructions the verifier follows, per program and kernel, and which memory programs share.
 
 use super::kernel;
-use crate::release::series;
+use crate::series;
 use aya::maps::{MapInfo, MapType};
 use aya::programs::{Program, ProgramError};
 use std::collections::{BTreeMap, BTreeSet};

@@ -25,4 +25,4 @@ mod tracked;
 mod translators;
 mod transports;
 mod wire;
-mod world;
+pub(crate) mod world;

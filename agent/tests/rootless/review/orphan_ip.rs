@@ -3,8 +3,7 @@
 use super::*;
 
 fn with_vacant_a() -> (World, Pod) {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     looked(&mut world);
     denied(&mut world, Terminated, a.uid);
     (world, a)
@@ -68,8 +67,7 @@ fn a_packet_while_the_nodes_holders_were_unknown_proves_no_denial_wrong() {
 #[test]
 fn a_denial_reported_after_a_later_holder_is_not_proven_wrong() {
     for late in [true, false] {
-        let (mut world, a) = World::cluster().with_a();
-        world.pod(&dead(&a));
+        let (mut world, a) = World::where_a_died();
         looked(&mut world);
         let before = world.now;
         world.tell(Fact::Presence(Presence::Held(vec![X])));
@@ -82,8 +80,7 @@ fn a_denial_reported_after_a_later_holder_is_not_proven_wrong() {
 
 #[test]
 fn every_pod_of_this_node_that_held_the_orphan_ip_was_denied_wrongly() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     world.pod(&pending("other", "b", "b"));
     denied(&mut world, Terminated, a.uid);
     let b = pod("other", "b", "b", &[X]);

@@ -45,8 +45,7 @@ fn the_lowest_mode_of_namespaces_service_and_pods_applies() {
 
 #[test]
 fn an_annotation_counts_as_soon_as_it_is_seen_and_no_longer_than_it_stays() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     assert_eq!(bound(&world), Some(Enforce));
     for (mode, expected) in [(Observe, Some(Observe)), (Off, None), (Enforce, Some(Enforce))] {
         world.tell(Fact::Namespace(Change::Applied(namespace("shop", mode))));
@@ -56,8 +55,7 @@ fn an_annotation_counts_as_soon_as_it_is_seen_and_no_longer_than_it_stays() {
 
 #[test]
 fn nothing_is_denied_for_an_unknown_or_deleted_namespace() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     world.pod(&pod("new", "b", "b", &[X]));
     assert_eq!(bound(&world), Some(Observe));
     world.tell(Fact::Namespace(Change::Applied(namespace("new", Enforce))));
@@ -71,8 +69,7 @@ fn nothing_is_denied_for_an_unknown_or_deleted_namespace() {
 
 #[test]
 fn the_mode_of_an_orphan_ip_follows_its_dead_pod_and_never_rises() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     let listed = |world: &World| {
         world.state.tables().terminated.get(&X).map(|orphan_ip| (orphan_ip.dead, orphan_ip.mode))
     };
@@ -111,8 +108,7 @@ fn the_death_of_a_pod_with_a_static_ip_proves_nothing() {
     assert_eq!((world.reasons(), world.state.tables().terminated.len()), (vec![], 0));
     world.slice(&[]);
     assert_eq!(world.reasons(), [], "nor once it is listed no more");
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     world.pod(&Pod { static_ip: true, ..b() });
     assert_eq!(world.reasons(), [Reason::Reused], "a live one is denied for reuse alone");
 }
@@ -124,8 +120,7 @@ fn attached(namespace: &str, name: &str, app: &str, ip: Addr) -> Pod {
 
 #[test]
 fn an_ip_on_another_network_is_owned_by_its_pod() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     let b = attached("other", "b", "b", X);
     world.pod(&b);
     assert_eq!(world.reasons(), [Reason::Reused]);

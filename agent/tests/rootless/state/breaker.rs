@@ -19,8 +19,7 @@ fn all(pods: &[Pod], change: fn(&Pod) -> Pod) -> Vec<Pod> {
 
 #[test]
 fn the_only_replica_is_denied_at_once_if_its_death_is_an_event() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
     world.pod(&pod("other", "b", "b", &[X]));
     assert_eq!((world.carried_out(), world.reasons()), (vec![X], vec![Reused]));
@@ -198,8 +197,7 @@ fn an_operator_can_confirm_pending_denials() {
 
 #[test]
 fn denials_of_an_earlier_agent_are_not_pending_after_the_first_list() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     let found = world.state.tables().clone();
     world.state = State::new(settings());
     world.state.restore(found);

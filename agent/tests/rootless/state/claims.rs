@@ -26,8 +26,7 @@ const FAR: Addr = Addr::v4([10, 244, 2, 9]);
 
 #[test]
 fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     let proven = |world: &World| (world.reasons(), world.is_orphan(X), world.carried_out());
     assert_eq!(proven(&world), (vec![DeadBackend], true, vec![X]));
     for name in ["c", "d"] {
@@ -42,16 +41,14 @@ fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
 
 #[test]
 fn a_pod_of_another_node_ends_no_denial() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     world.pod(&running("c", "node-b", FAR));
     assert_eq!((world.reasons(), world.is_orphan(X)), (vec![Reused], true));
 }
 
 #[test]
 fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     world.pod(&running("c", "node-a", Y));
     world.pod(&running("d", "node-a", Y));
     assert_eq!((world.reasons(), world.carried_out()), (vec![Reused], vec![X]));
@@ -60,8 +57,7 @@ fn a_pod_of_the_same_node_ends_no_denial_through_services_and_does_not_bound_it(
 
 #[test]
 fn an_annotation_lifts_no_protection_of_a_pod_that_sent_from_the_ip() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     world.tell(Fact::Presence(Presence::Spoke(X, world.now)));
     let lifted =
         |world: &World| world.state.tables().terminated.get(&X).map(|orphan_ip| orphan_ip.lifted.is_some());
@@ -78,8 +74,7 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node_but_not_without_one() {
         (unbound("c"), &[DeadBackend]),
     ] {
         let own = Pod { bound: Mode::Enforce, ..pod_of_the_service(own) };
-        let (mut world, a) = World::cluster().with_a();
-        world.pod(&dead(&a));
+        let (mut world, _) = World::where_a_died();
         world.pod(&own);
         assert_eq!(world.reasons(), reasons, "{own:?}");
     }
@@ -121,7 +116,6 @@ fn a_denial_at_an_ip_that_the_meant_pod_never_had_as_its_pod_ip_is_only_observed
     world.pod(&dead(&a));
     let modes = |world: &World| world.state.denials().map(|(_, _, proven)| proven.mode).collect::<Vec<_>>();
     assert_eq!((world.reasons(), modes(&world)), (vec![DeadBackend], vec![Mode::Observe]));
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (world, _) = World::where_a_died();
     assert_eq!(modes(&world), [Mode::Enforce]);
 }

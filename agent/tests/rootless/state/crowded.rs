@@ -48,8 +48,7 @@ fn one(namespace: &str) -> BTreeMap<String, usize> {
 
 #[test]
 fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
     assert_eq!(world.state.report().left_out(), one("shop"));
@@ -107,8 +106,7 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 
 #[test]
 fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     for (partial, reasons) in [(true, vec![]), (false, vec![Reason::DeadBackend])] {
         world.tell(Fact::Service(Change::Applied(Service { partial, ..web() })));
         assert_eq!(world.reasons(), reasons);

@@ -7,8 +7,7 @@ use epguard_core::facts::{Change, Fact, Pod};
 
 #[test]
 fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_again() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     assert_eq!(world.reasons(), [DeadBackend]);
     world.state.start_over(world.now);
     assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
@@ -86,8 +85,7 @@ fn a_death_is_void_if_the_pod_was_shown_at_any_time_since_the_start_over() {
 
 #[test]
 fn repeated_revivals_in_one_namespace_cause_one_start_over() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     world.pod(&a);
     assert_eq!(world.state.take_revived(), Some(a.name.clone()));
     list_everything(&mut world, std::slice::from_ref(&a));
@@ -125,8 +123,7 @@ fn a_pod_that_comes_back_during_the_pause_may_hold_the_ip_of_another_dead_one() 
 
 #[test]
 fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     world.deleted(&dead(&a));
     let again = Pod { ips: [Y].into(), ..a.clone() };
     world.list_slices(&[(Y, Some(a.uid))]);

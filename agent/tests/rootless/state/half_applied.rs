@@ -64,8 +64,7 @@ fn a_list_that_shows_what_is_known_changes_no_denial() {
 /// C, further down, shows that both may hold X.
 #[test]
 fn another_reason_is_in_force_once_the_whole_list_is_applied() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, a) = World::where_a_died();
     let [b, c] = ["b", "c"].map(|name| pod("other", name, name, &[X]));
     assert_eq!(world.in_force(), [DeadBackend]);
     world.begin(list_of(&[dead(&a), b, c]), 2);
@@ -103,8 +102,7 @@ fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
 /// Service api, further down, has the VIP, too: then the Service meant is unknown.
 #[test]
 fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     let before = world.state.tables().services.clone();
     let vips = [1, 2].map(|last| Addr::v4([10, 96, 0, last]));
     let more = Service { vips: vips.into(), ..web() };

@@ -14,8 +14,7 @@ fn why(world: &World) -> NotProven<String> {
 }
 
 fn with_dead_a() -> (World, Pod) {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (world, a) = World::where_a_died();
     assert_eq!(world.state.report().view(X).services[0].endpoints[0].not_proven, None);
     (world, a)
 }

@@ -101,8 +101,7 @@ fn the_denial_of_a_dead_pod_outlives_its_objects_because_proxies_and_conntrack_d
     ];
     judge(&[is_dead()], rows, &[DeadBackend]);
     for (listed, reasons) in [(true, &[DeadBackend][..]), (false, &[])] {
-        let (mut world, a) = World::cluster().with_a();
-        world.pod(&dead(&a));
+        let (mut world, _) = World::where_a_died();
         if !listed {
             world.slice(&[]);
         }
@@ -182,8 +181,7 @@ fn nothing_is_denied_before_every_kind_was_listed() {
 
 #[test]
 fn two_live_claimants_are_a_conflict_and_pass() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     world.pod(&b());
     world.pod(&pod("other", "c", "c", &[X]));
     assert_eq!(world.reasons(), []);

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 /// What the earlier process left: A is dead, and was gone from the API before the new process began.
 fn left_behind() -> (Tables, Pod) {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (world, a) = World::where_a_died();
     (world.state.tables().clone(), a)
 }
 

@@ -25,8 +25,7 @@ fn stuck(since: u32, ips: &[Addr]) -> Pod {
 
 /// A was behind the Service on X, and is dead; another pod of the Service is about to start.
 fn world() -> World {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     assert_eq!((world.reasons(), orphan_ip(&world)), (vec![DeadBackend], vec![X]));
     world.pod(&pending("shop", "stuck", "web"));
     assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]));

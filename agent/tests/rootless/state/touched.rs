@@ -31,8 +31,7 @@ fn a_draining_pod_of_another_node_is_counted_there_alone() {
 
 #[test]
 fn an_address_that_a_node_shows_is_judged_no_more() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&dead(&a));
+    let (mut world, _) = World::where_a_died();
     assert_eq!(world.reasons(), [DeadBackend]);
     world.tell(Fact::Node(Change::Applied(Node { addresses: vec![X], ..node("node-b", 2) })));
     assert_eq!(world.reasons(), []);

@@ -103,6 +103,13 @@ impl World {
         (self, a)
     }
 
+    /// The same, and A is dead.
+    pub fn where_a_died() -> (Self, Pod) {
+        let (mut world, a) = Self::cluster().with_a();
+        world.pod(&dead(&a));
+        (world, a)
+    }
+
     /// All denials: IP, reason, state, meant, owner.
     pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
         self.state.denials().map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner)).collect()

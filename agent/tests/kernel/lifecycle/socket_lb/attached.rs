@@ -1,13 +1,14 @@
 //! Where the hooks are: only beside a load balancer, and around it.
 
-use super::balancer::Balancer;
+use super::balancer::{Balancer, Root};
 use super::rig::{OTHER_VIP, Rig, VIP, follow};
 use crate::lifecycle::agent::Agent;
-use crate::lifecycle::cgroup::{Root, effective};
 use crate::lifecycle::node::Node;
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::{BPF_F_QUERY_EFFECTIVE, bpf_attach_type};
 use epguard::kernel::datapath::Hooks;
+use epguard::kernel::datapath::bpf::{Target, query};
 use std::fs;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +28,12 @@ fn links(node: &Node) -> Vec<PathBuf> {
         .collect();
     links.sort();
     links
+}
+
+/// Ids of the programs that run for the cgroup's processes.
+fn effective(cgroup: &Path, hook: bpf_attach_type) -> Vec<u32> {
+    let directory = fs::File::open(cgroup).unwrap();
+    query(Target::Cgroup(directory.as_fd()), hook, BPF_F_QUERY_EFFECTIVE).unwrap().0
 }
 
 /// The programs that run for the cgroup's processes, by their part: before, load balancer, after.

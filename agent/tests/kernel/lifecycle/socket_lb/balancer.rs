@@ -1,12 +1,15 @@
-//! A socket load balancer of one Service: programs that replace one destination by another, as Cilium's do it.
+//! A hierarchy of cgroups of a test's own, and a socket load balancer of one Service there: programs that replace one destination by
+//! another, as Cilium's do it.
 
-use crate::lifecycle::cgroup::Root;
 use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_prog_type};
+use epguard::kernel::datapath::bpf::{bpf, descriptor};
+use epguard::kernel::datapath::find_cgroup2;
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddrV4;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const ALLOW_MULTI: u32 = 1 << 1;
 
@@ -100,8 +103,7 @@ pub fn inside<T>(root: &Root, cgroup: &Path, act: impl FnOnce() -> T) -> T {
     for directory in [above, &root.path, cgroup] {
         fs::write(directory.join("cgroup.type"), "threaded").unwrap();
     }
-    // SAFETY: no arguments.
-    let thread = unsafe { libc::gettid() }.to_string();
+    let thread = nix::unistd::gettid().to_string();
     fs::write(cgroup.join("cgroup.threads"), &thread).unwrap();
     let result = act();
     fs::write(above.parent().unwrap().join("cgroup.threads"), &thread).unwrap();
@@ -121,7 +123,8 @@ fn operate(
     attr[1] = program.as_raw_fd().cast_unsigned();
     attr[2] = hook as u32;
     attr[3] = flags;
-    bpf(command, &mut attr).map(drop)
+    // SAFETY: eight words laid out as the kernel's, without a pointer.
+    unsafe { bpf(command, &mut attr) }.map(drop)
 }
 
 /// Loads a program that replaces one IPv4 address by an endpoint; the port does not count.
@@ -174,9 +177,8 @@ fn load(hook: bpf_attach_type, instructions: &[u64]) -> io::Result<OwnedFd> {
         ifindex: 0,
         attach_type: hook as u32,
     };
-    let raw = bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?;
-    // SAFETY: the command made it for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(i32::try_from(raw).unwrap()) })
+    // SAFETY: laid out as the kernel's; the pointers in it lead to what lives, and the command makes a descriptor for us.
+    unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?) }
 }
 
 /// `struct bpf_insn`: operation, source and destination register, offset, number.
@@ -184,13 +186,34 @@ const fn instruction(operation: u8, registers: u8, offset: u16, number: u32) -> 
     operation as u64 | (registers as u64) << 8 | (offset as u64) << 16 | (number as u64) << 32
 }
 
-fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long> {
-    // SAFETY: a struct of integers laid out as the kernel's, with its size; what it points to lives.
-    let result = unsafe {
-        libc::syscall(libc::SYS_bpf, command as libc::c_long, std::ptr::from_mut(attr), size_of::<T>())
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
+/// A directory that stands for the root of the mount, two levels below it: agents of other tests hook the level between.
+pub struct Root {
+    pub path: PathBuf,
+}
+
+impl Root {
+    pub fn new() -> Self {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let above = format!("epguard-life-{}-{serial}", std::process::id());
+        let path = find_cgroup2(None).unwrap().join(above).join("root");
+        fs::create_dir_all(&path).unwrap();
+        Self { path }
     }
-    Ok(result)
+
+    pub fn child(&self, name: &str) -> PathBuf {
+        let path = self.path.join(name);
+        fs::create_dir(&path).unwrap();
+        path
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        for entry in fs::read_dir(&self.path).unwrap().flatten() {
+            let _ = fs::remove_dir(entry.path());
+        }
+        let _ = fs::remove_dir(&self.path);
+        let _ = fs::remove_dir(self.path.parent().unwrap());
+    }
 }

@@ -3,7 +3,7 @@
 use super::balancer::Balancer;
 use super::rig::{OTHER_VIP, Rig, VIP, follow};
 use crate::lifecycle::node::{Node, OWN};
-use crate::release::series;
+use crate::series;
 use epguard_common::{Action, Outcome, Reason, UidState};
 use std::io::ErrorKind;
 use std::net::{

@@ -1,13 +1,13 @@
 //! A pod's network namespace, a load balancer that sends it to a stranger, and the programs beside it.
 
-use super::balancer::{Balancer, inside};
-use crate::lifecycle::cgroup::Root;
+use super::balancer::{Balancer, Root, inside};
 use crate::lifecycle::node::{Node, OWN, ifindex};
+use crate::programs::world::denial;
 use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{self, Writer};
 use epguard_common::{
-    Action, Addr, AnswerLimits, Backend, Backends, Config, Count, Denial, DenialKey, Mode, Outcome, Owner,
-    PerReason, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
+    Action, Addr, AnswerLimits, Backend, Backends, Config, Count, DenialKey, Mode, Outcome, Owner, PerReason,
+    Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
 };
 use epguard_core::state::Tables;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -73,7 +73,7 @@ impl Rig {
                 protocol,
                 reserved: 0,
             };
-            tables.denied.insert(key, denial(uid_state));
+            tables.denied.insert(key, denial(Reason::Reused, uid_state));
             if let Some(live) = live {
                 let backend = Backend { addr: addr(live), uid: LIVE, port: live.port(), reserved: 0 };
                 tables.backends.insert(key, Backends::new(false, [backend]));
@@ -127,19 +127,6 @@ pub fn follow(datapath: &mut Datapath) {
 }
 
 const ALL: PerReason<Mode> = PerReason::all(Mode::Enforce);
-
-fn denial(uid_state: UidState) -> Denial {
-    Denial {
-        dead_uid: Uid { octets: [0xdd; 16] },
-        owner_uid: Uid { octets: [0x0e; 16] },
-        boot_id: Uid::NONE,
-        reason: Reason::Reused,
-        uid_state,
-        mode: Mode::Enforce,
-        held: 0,
-        action: Action::Unset,
-    }
-}
 
 fn addr(at: SocketAddrV4) -> Addr {
     Addr::v4(at.ip().octets())
