@@ -101,9 +101,8 @@ fn discard_other_layouts(directory: &Path) -> Result<()> {
         if !fits {
             tracing::warn!(pin = %path.display(), "the pinned map has another layout: starting with an empty one");
             unpin(&path)?;
-            let view = directory.join("VIEW");
-            if name == "CONFIG" && view.exists() {
-                unpin(&view)?;
+            if name == "CONFIG" {
+                unpin(&directory.join("VIEW"))?;
             }
         }
     }
