@@ -49,7 +49,7 @@ impl Arch {
 pub(crate) struct Compiler {
     pub(crate) triple: String,
     /// For rustc.
-    pub(crate) flags: Vec<String>,
+    flags: Vec<String>,
     /// Debian's, which knows a foreign architecture once its `std` is unpacked; else the one that runs us.
     is_debians: bool,
     /// Of a foreign architecture: links, and compiles the C and assembly of the cryptography.

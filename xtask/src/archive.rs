@@ -1,13 +1,12 @@
 //! Archives with nothing of this machine in them: owners, times, order.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::process::{command, run};
 
-/// Packs `contents` of a folder, compressed unless the archive is a plain `.tar`.
+/// Packs `contents` of a folder, with tar's options among them, compressed unless the archive is a plain `.tar`.
 pub(crate) fn pack(folder: &Path, contents: &[&str], archive: &Path) -> Result<()> {
     let mut tar = command("tar");
     tar.args(["--create", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]);
@@ -16,12 +15,4 @@ pub(crate) fn pack(folder: &Path, contents: &[&str], archive: &Path) -> Result<(
         tar.arg("--use-compress-program=gzip --no-name");
     }
     run(tar.arg("--file").arg(archive).arg("--directory").arg(folder).args(contents))
-}
-
-/// Removes a folder, if it is there.
-pub(crate) fn remove(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The repository's text files.
+//! The repository's text files, and folders.
 
 use std::fs;
 use std::io;
@@ -49,6 +49,14 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = listed.with_context(|| format!("cannot list {}", folder.display()))?;
     found.sort();
     Ok(found)
+}
+
+/// Removes a folder, if it is there.
+pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

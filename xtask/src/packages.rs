@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::arch::Arch;
-use crate::files::list;
+use crate::files::{list, remove_folder};
 use crate::process::{command, is_root, root, run, which};
 
 /// Installs the package of each program that is not on the search path.
@@ -53,14 +53,12 @@ pub(crate) fn extract(package: &str, program: &str) -> Result<()> {
     }
     println!("setup: taking {} out of Debian's package {package}", name.display());
     let unpacked = tools.join(package);
-    if unpacked.exists() {
-        // An interrupted setup leaves half a package.
-        fs::remove_dir_all(&unpacked).with_context(|| format!("cannot remove {}", unpacked.display()))?;
-    }
+    // An interrupted setup leaves half a package.
+    remove_folder(&unpacked)?;
     unpack(&download(package, &unpacked)?, &unpacked)?;
     fs::create_dir_all(tools.join("bin"))?;
     fs::rename(unpacked.join(program), &to).with_context(|| format!("{package} has no {program}"))?;
-    fs::remove_dir_all(&unpacked).with_context(|| format!("cannot remove {}", unpacked.display()))
+    remove_folder(&unpacked)
 }
 
 /// Downloads a package into a folder, unless it is there. Returns its file.
@@ -94,10 +92,8 @@ pub(crate) fn unpack_all(arch: Arch, packages: &[&str], folder: &Path) -> Result
     let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let suite = suite.context("/etc/os-release names no release of Debian")?;
     let part = folder.with_extension("part");
-    if part.exists() {
-        // An interrupted run leaves half of it.
-        fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))?;
-    }
+    // An interrupted run leaves half of it.
+    remove_folder(&part)?;
     println!("setup: unpacking for {}: {}", arch.name(), packages.join(" "));
     let mut mmdebstrap = command("mmdebstrap");
     mmdebstrap.args(["--quiet", "--mode=root", "--variant=extract"]);

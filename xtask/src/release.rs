@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::arch::Arch;
 use crate::archive;
+use crate::files::remove_folder;
 use crate::image;
 use crate::process::{cargo, command, read, root, run as run_command};
 use crate::tools;
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let deny = tools::cargo_tool("cargo-deny", "0.20.2")?;
     run_command(command(deny).args(["check", "bans", "licenses", "sources"]))?;
     let folder = root().join("target/release-files");
-    archive::remove(&folder)?;
+    remove_folder(&folder)?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let made = image::make()?;
     println!("release: image {}", made.digest);
@@ -90,13 +91,13 @@ fn bill_of_materials(folder: &Path) -> Result<()> {
 /// `kubectl-epguard` with its licences, as Krew unpacks it.
 fn plugin(binary: &Path, arch: Arch, folder: &Path) -> Result<()> {
     let files = folder.join("kubectl-epguard");
-    archive::remove(&files)?;
+    remove_folder(&files)?;
     fs::create_dir_all(&files)?;
     fs::copy(binary, files.join("kubectl-epguard"))?;
     fs::copy(folder.join("NOTICE"), files.join("NOTICE"))?;
     let contents = ["kubectl-epguard", "NOTICE"];
     archive::pack(&files, &contents, &folder.join(plugin_name(arch)))?;
-    archive::remove(&files)
+    remove_folder(&files)
 }
 
 fn plugin_name(arch: Arch) -> String {
@@ -124,12 +125,12 @@ fn krew(url: &str, sums: &str) -> Result<String> {
 /// The digests of a release that a clone makes, with the tools that are here.
 fn again(url: &str) -> Result<String> {
     let clone = root().join("target/release-again/epguard");
-    archive::remove(&clone)?;
+    remove_folder(&clone)?;
     run_command(command("git").args(["clone", "--quiet"]).arg(root()).arg(&clone))?;
     fs::create_dir_all(clone.join("target"))?;
     std::os::unix::fs::symlink(root().join("target/tools"), clone.join("target/tools"))?;
     run_command(cargo().current_dir(&clone).args(["xtask", "release", "--url", url]))?;
     let sums = fs::read_to_string(clone.join("target/release-files/SHA256SUMS"))?;
-    archive::remove(&clone)?;
+    remove_folder(&clone)?;
     Ok(sums)
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::arch::{Arch, Compiler};
 use crate::archive;
 use crate::build;
+use crate::files::remove_folder;
 use crate::packages;
 use crate::paths::renamed;
 use crate::process::{command, is_root, read, root, run as run_command};
@@ -76,7 +77,7 @@ pub(crate) fn make() -> Result<Image> {
         buildah(&["manifest", "add", NAME, pack(binary, *arch)?.trim()])?;
     }
     let layout = target().join("layout");
-    archive::remove(&layout)?;
+    remove_folder(&layout)?;
     buildah(&["manifest", "push", "--all", NAME, &format!("oci:{}:{NAME}", layout.display())])?;
     let archive = target().join("epguard.tar");
     archive::pack(&layout, &["blobs", "index.json", "oci-layout"], &archive)?;

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{folder, qemu};
 use crate::arch::Arch;
+use crate::files::remove_folder;
 use crate::ladder::Count;
 use crate::packages;
 use crate::process::{command, read, root, run, which};
@@ -63,9 +64,7 @@ impl Guest {
             given => given.to_vec(),
         };
         let unpacked = folder().join("unpacked");
-        if unpacked.exists() {
-            fs::remove_dir_all(&unpacked).context("cannot remove the last kernel")?;
-        }
+        remove_folder(&unpacked)?;
         fs::create_dir_all(&unpacked)?;
         for file in &files {
             packages::unpack(file, &unpacked)?;
