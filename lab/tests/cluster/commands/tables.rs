@@ -1,13 +1,12 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 36] = [
+pub(crate) const NOT_RUN: [(&str, &str); 35] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
     ),
     ("taskset -c 1 cargo test *", "the same"),
-    ("cargo xtask", "the name of the program"),
     ("cargo xtask bench *", "takes minutes"),
     ("cargo xtask demo", "`every_claim_holds_and_the_output_is_plain_text` plays the demo"),
     ("cargo xtask image *", "takes minutes and needs buildah; a file stands in its place"),
