@@ -34,9 +34,9 @@ pub(super) struct Open<O> {
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
     pub(super) initial: Option<HashMap<Name, Entry<O>>>,
     pub(super) confirmations: Confirmations,
-    /// Lists that were ordered, and whose moment is to come.
+    /// Lists that were ordered and have not come.
     pub(super) ordered: Lists,
-    /// Narrow lists that were asked for.
+    /// Those of them that were requested.
     pub(super) beside: Vec<Beside<O>>,
     turns: Arc<Semaphore>,
     pub(super) requests: FuturesUnordered<BoxFuture<'static, Done<O>>>,
@@ -100,10 +100,9 @@ impl<O: Object> Session<O> {
             self.confirm(within);
         }
         for (selection, within) in new.lists {
-            if self.open.ordered.contains_key(&selection) || self.open.beside(selection.as_ref()).is_some() {
+            if self.open.ordered.insert(selection.clone(), within).is_some() {
                 continue;
             }
-            self.open.ordered.insert(selection.clone(), within);
             let due = async move {
                 sleep(within.mul_f64(fastrand::f64())).await;
                 Done::Due(selection)
@@ -157,14 +156,11 @@ impl<O: Object> Session<O> {
     /// Handles the end of a request. Returns how the stream ends, if it does.
     pub(super) async fn done(&mut self, done: Done<O>) -> Result<Option<End>> {
         let failed = match done {
-            Done::Due(selection) => {
-                self.open.ordered.remove(&selection);
-                match selection {
-                    Some(selection) => self.list_part(selection),
-                    None => return Ok(Some(End::Relist)),
-                }
+            Done::Due(Some(selection)) => {
+                self.list_part(selection);
                 None
             }
+            Done::Due(None) => return Ok(Some(End::Relist)),
             Done::Listed(Asked { seen, .. }, Ok(Listed { version, .. })) if version < seen => {
                 let cause = rewound(seen, version);
                 self.protocol.shown.version = 0;
@@ -177,7 +173,10 @@ impl<O: Object> Session<O> {
             }
             // One that fails is dropped, and the stream goes on: the main loop asks again.
             Done::Listed(asked, Err(error)) => {
-                self.open.beside.retain(|beside| Some(&beside.selection) != asked.selection.as_ref());
+                if let Some(selection) = asked.selection {
+                    self.open.beside.retain(|beside| beside.selection != selection);
+                    self.open.ordered.remove(&Some(selection));
+                }
                 Some((Step::List, error))
             }
             Done::Probed(probed) => {
@@ -221,6 +220,7 @@ impl<O: Object> Session<O> {
         let shown: Vec<_> = self.open.beside.extract_if(.., is_shown).collect();
         for mut beside in shown {
             let Some(listed) = beside.listed else { continue };
+            self.open.ordered.remove(&Some(beside.selection.clone()));
             // The list proves nothing of what the stream has shown in a later state.
             beside.changed.retain(|_, version| *version > listed.version);
             let mut objects = Vec::new();

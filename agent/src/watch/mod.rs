@@ -120,7 +120,7 @@ impl Watches {
     /// the watch is up, because the same event makes all agents ask.
     ///
     /// The watch begins anew with a list of everything. During a narrow one the stream continues, and the list arrives once the
-    /// stream has shown everything up to it. One that fails, or whose stream ends first, doesn't arrive.
+    /// stream has shown everything up to it; if a stream ends first, the next one requests it again. One that fails doesn't arrive.
     pub fn list(&self, id: Watched, selection: Option<Selection>, within: Duration) {
         if let Some(orders) = self.orders.get(&id) {
             order_list(orders, selection, within);

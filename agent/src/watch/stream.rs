@@ -13,7 +13,7 @@ use epguard_core::facts::{Change, Object};
 use epguard_core::freshness::Proof;
 use futures::{AsyncBufReadExt, StreamExt, io::AsyncBufRead};
 use kube::{Client, api::WatchParams, core};
-use std::{ops::Range, pin::pin, time::Duration};
+use std::{mem::take, ops::Range, pin::pin, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 /// Longest time until a stream begins: the server may keep the request in a queue for 15 s. A later one is asked for again,
@@ -41,8 +41,9 @@ impl<O: Object> Session<O> {
         if self.open.confirmations.lacks(self.protocol.shown) {
             self.send(Event::Behind).await;
         }
-        if let Some(within) = self.open.ordered.remove(&None) {
-            order_list(&self.orders, None, within);
+        // The next stream goes on with what has not come.
+        for (selection, within) in take(&mut self.open.ordered) {
+            order_list(&self.orders, selection, within);
         }
         end
     }

@@ -162,14 +162,18 @@ async fn a_stream_that_lacks_an_object_of_a_narrow_list_is_behind_after_a_second
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_narrow_list_ends_with_its_stream() {
+async fn a_narrow_list_whose_stream_ends_first_is_requested_beside_the_next_one() {
     let (mut rig, stream, call) = asked().await;
     drop(stream);
     let next = rig.server.call().await;
     assert_eq!(next.kind(), "watch 7");
     drop(call);
     let _stream = next.stream();
-    assert_eq!(rig.server.call().await.kind(), "confirm");
+    let (one, other) = (rig.server.call().await, rig.server.call().await);
+    let (list, confirmation) = if one.kind() == "confirm" { (other, one) } else { (one, other) };
+    assert_eq!((confirmation.kind(), list.param("labelSelector")), ("confirm".into(), Some("app%3Dweb")));
+    list.page(7, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.message().await, "part a, but  later @7");
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);
 }
