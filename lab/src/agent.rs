@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use epguard::shared::status::{self, Status};
+
+/// Capabilities of `deploy/epguard.yaml`, by their numbers (linux/capability.h): `NET_ADMIN`, `PERFMON`, `BPF`.
+pub const CAPABILITIES: [u32; 3] = [12, 38, 39];
 
 /// Time limit for actions that take an agent milliseconds.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -53,19 +57,20 @@ pub struct AgentProcess {
 }
 
 impl AgentProcess {
-    /// Runs `command`, which is `epguard agent` or becomes it, and appends its output to `agent.log` in `run_dir`. The
-    /// kernel kills the agent if the calling thread ends first.
-    pub fn start(mut command: Command, run_dir: &Path) -> Result<Self> {
+    /// Runs `command`, which is `epguard agent` or becomes it, with the [`CAPABILITIES`] of the deployment, and appends its output to `agent.log`
+    /// in `run_dir`. The kernel kills the agent if the calling thread ends first.
+    pub fn start(command: Command, run_dir: &Path) -> Result<Self> {
+        Self::start_with(&CAPABILITIES, command, run_dir)
+    }
+
+    /// The same with other capabilities.
+    pub fn start_with(kept: &[u32], mut command: Command, run_dir: &Path) -> Result<Self> {
         let log = File::options().create(true).append(true).open(log(run_dir));
         let log = log.context("cannot make the agent's log")?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        // SAFETY: prctl is async-signal-safe; the agent must not outlive a lab or a test that is killed.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
+        let kept = kept.to_vec();
+        // SAFETY: prctl is async-signal-safe and changes only this process, and the closure allocates nothing.
+        unsafe { command.pre_exec(move || confine(&kept)) };
         let child =
             command.spawn().with_context(|| format!("cannot run {}", command.get_program().display()))?;
         let run_dir = run_dir.to_owned();
@@ -133,6 +138,25 @@ impl Drop for AgentProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Drops all other capabilities and the ways to get them back, as a container runtime does. The agent must not outlive a lab or a
+/// test that is killed.
+fn confine(kept: &[u32]) -> io::Result<()> {
+    let set = |option: libc::c_int, value: libc::c_ulong| {
+        // SAFETY: no pointers; each option changes only this process.
+        if unsafe { libc::prctl(option, value, 0, 0, 0) } == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    };
+    set(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    for capability in (0..=63).filter(|capability| !kept.contains(capability)) {
+        // The kernel refuses a number that it does not know.
+        let _ = set(libc::PR_CAPBSET_DROP, capability.into());
+    }
+    set(libc::PR_SET_NO_NEW_PRIVS, 1)
 }
 
 fn log(run_dir: &Path) -> PathBuf {

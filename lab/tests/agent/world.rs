@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "the benchmark uses its own part, and may panic")]
 
 use epguard::shared::status::{self, Status};
-use epguard_lab::agent::{AgentProcess, Place};
+use epguard_lab::agent::{AgentProcess, CAPABILITIES, Place};
 use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store, yaml};
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
@@ -21,6 +21,8 @@ pub struct World {
     pub server: ApiServer,
     /// The agent's run directory.
     pub dir: PathBuf,
+    /// What the agent is started with.
+    pub capabilities: Vec<u32>,
     workdir: Workdir,
 }
 
@@ -36,7 +38,8 @@ impl World {
         store.apply(node).unwrap();
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
-        Self { agent: None, netns, store, server, dir: workdir.path().to_owned(), workdir }
+        let (dir, capabilities) = (workdir.path().to_owned(), CAPABILITIES.to_vec());
+        Self { agent: None, netns, store, server, dir, capabilities, workdir }
     }
 
     /// Starts `epguard agent` with more options; in enforce mode, unless they contain `--mode`.
@@ -62,7 +65,7 @@ impl World {
         // The log must be that of this agent alone.
         let _ = std::fs::remove_file(self.dir.join("agent.log"));
         prepare(&mut command);
-        self.agent = Some(AgentProcess::start(command, &self.dir).unwrap());
+        self.agent = Some(AgentProcess::start_with(&self.capabilities, command, &self.dir).unwrap());
     }
 
     /// Gives the node a range of pod IPs.
