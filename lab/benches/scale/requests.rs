@@ -30,7 +30,7 @@ pub(crate) fn cost(audit: &Audit, resources: &[&str]) -> Cost {
     let asked = asked.filter(|request| resources.is_empty() || resources.contains(&request.resource));
     asked.fold(Cost::default(), |cost, request| Cost {
         requests: cost.requests + 1.0,
-        octets: cost.octets + as_f64(request.octets),
+        octets: cost.octets + as_f64(request.octets()),
     })
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn opinions(audit: &Audit, since: Instant, namespace: &str) -> (Cost,
     let opinions: Vec<Request> = asked.filter(|request| !confirms(request, namespace)).collect();
     let cost = Cost {
         requests: as_f64(opinions.len() as u64),
-        octets: opinions.iter().map(|request| as_f64(request.octets)).sum(),
+        octets: opinions.iter().map(|request| as_f64(request.octets())).sum(),
     };
     let shown = opinions.iter().map(|request| format!("{} {}?{}", request.verb, request.path, request.query));
     (cost, shown.collect())

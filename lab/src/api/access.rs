@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::ApiError;
@@ -14,20 +15,12 @@ pub struct Access(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    granted: Option<Vec<Granted>>,
+    granted: Option<Vec<Rule>>,
     refused: Vec<String>,
 }
 
-/// A granted rule and the namespace that it holds in.
-#[derive(Clone, Debug)]
-struct Granted {
-    rule: Rule,
-    /// None: all namespaces.
-    namespace: Option<String>,
-}
-
 /// A rule of a role. `nonResourceURLs` and wildcards are refused: no test needs them.
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Rule {
     api_groups: Vec<String>,
@@ -36,6 +29,9 @@ struct Rule {
     /// Empty: all names. A request without a name has none of them.
     #[serde(default)]
     resource_names: Vec<String>,
+    /// The namespace that it holds in; none: all.
+    #[serde(skip)]
+    namespace: Option<String>,
 }
 
 impl Access {
@@ -52,7 +48,7 @@ impl Access {
             }
             other => bail!("{other:?} is no kind of role: ClusterRole or Role"),
         };
-        let granted = rules.into_iter().map(|rule| Granted { rule, namespace: namespace.clone() });
+        let granted = rules.into_iter().map(|rule| Rule { namespace: namespace.clone(), ..rule });
         self.state().granted.get_or_insert_default().extend(granted);
         Ok(())
     }
@@ -66,7 +62,7 @@ impl Access {
     pub(super) fn check(&self, verb: &str, route: &Route) -> Result<(), ApiError> {
         let mut state = self.state();
         let Some(granted) = &state.granted else { return Ok(()) };
-        if granted.iter().any(|granted| granted.allows(verb, route)) {
+        if granted.iter().any(|rule| rule.allows(verb, route)) {
             return Ok(());
         }
         let (group, resource) = (&route.group, route.resource());
@@ -86,16 +82,15 @@ impl Access {
     }
 }
 
-impl Granted {
+impl Rule {
     fn allows(&self, verb: &str, route: &Route) -> bool {
-        let Self { rule, namespace } = self;
         let among = |all: &[String], one: &str| all.iter().any(|own| own == one);
-        (namespace.is_none() || *namespace == route.namespace)
-            && among(&rule.api_groups, &route.group)
-            && among(&rule.resources, &route.resource())
-            && among(&rule.verbs, verb)
-            && (rule.resource_names.is_empty()
-                || route.name.as_ref().is_some_and(|name| rule.resource_names.contains(name)))
+        (self.namespace.is_none() || self.namespace == route.namespace)
+            && among(&self.api_groups, &route.group)
+            && among(&self.resources, &route.resource())
+            && among(&self.verbs, verb)
+            && (self.resource_names.is_empty()
+                || route.name.as_ref().is_some_and(|name| self.resource_names.contains(name)))
     }
 }
 
@@ -104,55 +99,41 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(access: &Access, verb: &str, path: &str) -> bool {
-        access.check(verb, &Route::parse(path).unwrap()).is_ok()
-    }
-
     #[test]
-    fn a_request_that_no_rule_allows_is_forbidden_and_recorded() {
+    fn only_what_a_rule_grants_is_allowed_and_the_rest_is_recorded() {
         let access = Access::default();
-        assert!(check(&access, "list", "/api/v1/secrets"));
-        let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]);
-        access.bind(&json!({"kind": "ClusterRole", "rules": rules})).unwrap();
-        assert!(check(&access, "list", "/api/v1/pods"));
-        assert!(!check(&access, "watch", "/api/v1/pods"));
-        assert!(!check(&access, "list", "/api/v1/secrets"));
-        assert_eq!(access.refused(), ["watch /pods", "list /secrets"]);
-    }
-
-    #[test]
-    fn a_role_holds_in_its_namespace_and_beside_a_cluster_role() {
-        let access = Access::default();
-        let rules = |resource| json!([{"apiGroups": [""], "resources": [resource], "verbs": ["list"]}]);
-        let role = json!({"kind": "Role", "metadata": {"namespace": "a"}, "rules": rules("configmaps")});
-        access.bind(&role).unwrap();
-        access.bind(&json!({"kind": "ClusterRole", "rules": rules("pods")})).unwrap();
-        for (path, allowed) in [
-            ("/api/v1/namespaces/a/configmaps", true),
-            ("/api/v1/namespaces/b/configmaps", false),
-            ("/api/v1/configmaps", false),
-            ("/api/v1/namespaces/b/pods", true),
-            ("/api/v1/pods", true),
+        let allows = |request: &str| {
+            let (verb, path) = request.split_once(' ').unwrap();
+            access.check(verb, &Route::parse(path).unwrap()).is_ok()
+        };
+        assert!(allows("list /api/v1/secrets"), "no role is bound yet");
+        let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
+        let maps = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]});
+        let named = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "watch", "create"], "resourceNames": ["a"]});
+        for role in [
+            json!({"kind": "Role", "metadata": {"namespace": "a"}, "rules": [maps]}),
+            json!({"kind": "ClusterRole", "rules": [pods, named]}),
         ] {
-            assert_eq!(check(&access, "list", path), allowed, "{path}");
+            access.bind(&role).unwrap();
         }
-    }
-
-    #[test]
-    fn a_rule_with_unsupported_fields_is_refused() {
-        let named = json!({"kind": "ClusterRole", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "nonResourceURLs": ["/a"]}]});
-        assert!(Access::default().bind(&named).is_err());
-    }
-
-    #[test]
-    fn a_rule_with_names_allows_no_other_object_and_no_list() {
-        let access = Access::default();
-        let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create"], "resourceNames": ["a"]});
-        access.bind(&json!({"kind": "ClusterRole", "rules": [rule]})).unwrap();
-        let check = |verb, path| check(&access, verb, path);
-        assert!(check("get", "/api/v1/namespaces/n/configmaps/a"));
-        assert!(!check("get", "/api/v1/namespaces/n/configmaps/b"));
-        assert!(!check("list", "/api/v1/namespaces/n/configmaps"));
-        assert!(!check("create", "/api/v1/namespaces/n/configmaps"));
+        for (request, allowed) in [
+            ("list /api/v1/pods", true),
+            ("list /api/v1/namespaces/b/pods", true),
+            ("list /api/v1/namespaces/a/configmaps", true),
+            ("get /api/v1/namespaces/b/configmaps/a", true),
+            ("watch /api/v1/pods", false),
+            ("list /api/v1/secrets", false),
+            ("list /api/v1/namespaces/b/configmaps", false),
+            ("list /api/v1/configmaps", false),
+            ("get /api/v1/namespaces/a/configmaps/b", false),
+            ("watch /api/v1/namespaces/a/configmaps", false),
+            ("create /api/v1/namespaces/a/configmaps", false),
+        ] {
+            assert_eq!(allows(request), allowed, "{request}");
+        }
+        assert_eq!(access.refused()[..2], ["watch /pods", "list /secrets"]);
+        let unknown =
+            json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "nonResourceURLs": ["/a"]});
+        access.bind(&json!({"kind": "ClusterRole", "rules": [unknown]})).unwrap_err();
     }
 }

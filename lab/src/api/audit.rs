@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// One request, logged when it arrives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Request {
     /// As Kubernetes calls it: get, list, watch, create, update, patch, delete, deletecollection; or the HTTP method.
     pub verb: String,
@@ -19,38 +19,30 @@ pub struct Request {
     pub user_agent: String,
     /// When it arrived.
     pub at: Instant,
+    pub(super) sent: Arc<AtomicU64>,
+}
+
+impl Request {
     /// Octets of the answer's body that were sent so far, without HTTP and TLS around it.
-    pub octets: u64,
+    pub fn octets(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
 }
 
 /// A log of requests.
 #[derive(Debug, Default)]
-pub struct Audit(Mutex<Vec<Logged>>);
-
-#[derive(Debug)]
-struct Logged {
-    request: Request,
-    octets: Arc<AtomicU64>,
-}
+pub struct Audit(Mutex<Vec<Request>>);
 
 impl Audit {
     /// Every request so far, oldest first.
     pub fn requests(&self) -> Vec<Request> {
-        let logged = self.logged();
-        let shown = logged.iter().map(|logged| Request {
-            octets: logged.octets.load(Ordering::Relaxed),
-            ..logged.request.clone()
-        });
-        shown.collect()
+        self.logged().clone()
     }
 
     /// How many requests so far had this verb and, somewhere in their path, this text.
     #[must_use]
     pub fn count(&self, verb: &str, path: &str) -> usize {
-        self.logged()
-            .iter()
-            .filter(|logged| logged.request.verb == verb && logged.request.path.contains(path))
-            .count()
+        self.logged().iter().filter(|request| request.verb == verb && request.path.contains(path)).count()
     }
 
     /// Starts over. Streams that are open now are not counted any more.
@@ -58,15 +50,11 @@ impl Audit {
         self.logged().clear();
     }
 
-    /// Logs a request. Returns the count of its answer's octets.
-    pub(crate) fn log(&self, request: Request) -> Arc<AtomicU64> {
-        let octets = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&octets);
-        self.logged().push(Logged { request, octets });
-        counted
+    pub(super) fn log(&self, request: Request) {
+        self.logged().push(request);
     }
 
-    fn logged(&self) -> MutexGuard<'_, Vec<Logged>> {
+    fn logged(&self) -> MutexGuard<'_, Vec<Request>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

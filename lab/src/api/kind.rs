@@ -29,14 +29,6 @@ pub enum Kind {
     ClusterRoleBinding,
 }
 
-/// The server's rules for a kind.
-struct Traits {
-    plural: &'static str,
-    short_names: &'static [&'static str],
-    api_version: &'static str,
-    namespaced: bool,
-}
-
 const DISCOVERY: &str = "discovery.k8s.io/v1";
 const APPS: &str = "apps/v1";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -45,9 +37,9 @@ impl Kind {
     /// Every kind, in discovery order.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    #[rustfmt::skip]
-    fn traits(self) -> Traits {
-        let (plural, short_names, api_version, namespaced): (_, &[_], _, _) = match self {
+    /// Plural, short names, `apiVersion`, and whether its objects belong to a namespace.
+    fn traits(self) -> (&'static str, &'static [&'static str], &'static str, bool) {
+        match self {
             Kind::Pod => ("pods", &["po"], "v1", true),
             Kind::Service => ("services", &["svc"], "v1", true),
             Kind::Node => ("nodes", &["no"], "v1", false),
@@ -62,8 +54,7 @@ impl Kind {
             Kind::RoleBinding => ("rolebindings", &[], RBAC, true),
             Kind::ClusterRole => ("clusterroles", &[], RBAC, false),
             Kind::ClusterRoleBinding => ("clusterrolebindings", &[], RBAC, false),
-        };
-        Traits { plural, short_names, api_version, namespaced }
+        }
     }
 
     /// The `kind` field of an object.
@@ -73,12 +64,12 @@ impl Kind {
 
     /// The resource's name in URLs.
     pub fn plural(self) -> &'static str {
-        self.traits().plural
+        self.traits().0
     }
 
     /// Short names for kubectl.
     pub(super) fn short_names(self) -> &'static [&'static str] {
-        self.traits().short_names
+        self.traits().1
     }
 
     /// The API group; empty for core.
@@ -88,7 +79,7 @@ impl Kind {
 
     /// The `apiVersion` field of an object.
     pub fn api_version(self) -> &'static str {
-        self.traits().api_version
+        self.traits().2
     }
 
     /// Every group but core, in discovery order.
@@ -98,7 +89,7 @@ impl Kind {
 
     /// False for kinds whose objects belong to no namespace.
     pub fn namespaced(self) -> bool {
-        self.traits().namespaced
+        self.traits().3
     }
 
     /// The error for an object without a name.
@@ -109,8 +100,7 @@ impl Kind {
     pub(super) fn by_plural(group: &str, plural: &str) -> Option<Self> {
         // The same objects under two groups; discovery shows the older one.
         let group = if group == "events.k8s.io" && plural == "events" { "" } else { group };
-        let mut all = Self::ALL.iter().copied();
-        all.find(|kind| kind.group() == group && kind.plural() == plural)
+        Self::ALL.iter().copied().find(|kind| kind.group() == group && kind.plural() == plural)
     }
 }
 
@@ -119,12 +109,10 @@ impl FromStr for Kind {
 
     /// Reads a `kind` ("Pod") or a plural ("pods").
     fn from_str(text: &str) -> Result<Self, ApiError> {
-        let mut all = Self::ALL.iter().copied();
-        let found = all.find(|kind| kind.name() == text || kind.plural() == text);
+        let found = Self::ALL.iter().copied().find(|kind| kind.name() == text || kind.plural() == text);
         found.ok_or_else(|| {
-            let known: Vec<&str> = Self::ALL.iter().map(|kind| kind.name()).collect();
-            let known = known.join(", ");
-            ApiError::bad_request(format!("kind {text:?} is not served here; known: {known}"))
+            let message = format!("kind {text:?} is not served here; known: {:?}", Self::ALL);
+            ApiError::bad_request(message)
         })
     }
 }

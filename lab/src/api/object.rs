@@ -9,7 +9,6 @@ use super::Kind;
 #[derive(Debug)]
 pub(crate) struct Object {
     json: Bytes,
-    namespace: Box<str>,
     labels: Box<[(Box<str>, Box<str>)]>,
     /// Values of [`selectable`] fields, in that order.
     fields: Box<[Box<str>]>,
@@ -18,12 +17,10 @@ pub(crate) struct Object {
 impl Object {
     /// Encodes an object.
     pub(crate) fn new(kind: Kind, object: &Value) -> Self {
-        let meta = &object["metadata"];
-        let labels = meta["labels"].as_object().into_iter().flatten();
+        let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
         let labels = labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
         Self {
             json: encode(object),
-            namespace: meta["namespace"].as_str().unwrap_or_default().into(),
             labels: labels.collect(),
             fields: selectable(kind).map(|path| field(object, path)).collect(),
         }
@@ -40,15 +37,9 @@ impl Object {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// The namespace; empty without one.
-    pub(crate) fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
     /// The value of a label.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        let label = self.labels.iter().find(|(own, _)| **own == *key);
-        label.map(|(_, value)| &**value)
+        self.labels.iter().find(|(own, _)| **own == *key).map(|(_, value)| &**value)
     }
 
     /// The value of the field with this position in [`selectable`].
@@ -116,12 +107,11 @@ mod tests {
         let object = Object::new(Kind::Pod, &value);
         assert_eq!(object.json(), value.to_string().as_bytes());
         assert_eq!(object.value(), value);
-        assert_eq!((object.namespace(), object.label("app"), object.label("odd")), ("ns", Some("web"), None));
-        let fields = ["spec.nodeName", "spec.hostNetwork", "status.phase"].map(|path| {
-            let position = selectable(Kind::Pod).position(|own| own == path);
-            object.field(position.unwrap())
-        });
-        assert_eq!(fields, [Some("n"), Some("false"), Some("")]);
+        assert_eq!([object.label("app"), object.label("odd")], [Some("web"), None]);
+        let fields = ["metadata.namespace", "spec.nodeName", "spec.hostNetwork", "status.phase"];
+        let fields =
+            fields.map(|path| object.field(selectable(Kind::Pod).position(|own| own == path).unwrap()));
+        assert_eq!(fields, [Some("ns"), Some("n"), Some("false"), Some("")]);
     }
 
     #[test]

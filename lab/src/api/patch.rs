@@ -1,6 +1,6 @@
 //! The patch formats of the API: RFC 6902, RFC 7386, and strategic merge, which is kubectl's.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::ApiError;
 
@@ -63,36 +63,32 @@ fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
 /// Strategic merge into the value of a field. Of the directives only `$patch` is obeyed: kubectl's `$setElementOrder`
 /// changes no value.
 fn merge(target: &mut Value, patch: &Value, field: &str) {
-    let Some(patch) = patch.as_object() else {
+    let Some(fields) = patch.as_object() else {
         *target = patch.clone();
         return;
     };
-    if !target.is_object() || patch.contains_key("$patch") {
+    if !target.is_object() || fields.contains_key("$patch") {
         *target = json!({});
     }
-    let Some(target) = target.as_object_mut().filter(|_| patch.get("$patch") != Some(&json!("delete")))
-    else {
-        return;
-    };
-    for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
-        merge_field(target, key, value, field);
-    }
-}
-
-fn merge_field(target: &mut Map<String, Value>, key: &str, value: &Value, parent: &str) {
-    match (value, merge_key(parent, key)) {
-        (Value::Null, _) => _ = target.remove(key),
-        (Value::Array(elements), Some(merge_key)) => {
-            let list = target.entry(key).or_insert(Value::Null);
-            let mut merged = list.as_array().cloned().unwrap_or_default();
-            merge_list(&mut merged, elements, merge_key, key);
-            *list = merged.into();
+    let Some(target) = target.as_object_mut().filter(|_| patch["$patch"] != "delete") else { return };
+    for (key, value) in fields.iter().filter(|(key, _)| !key.starts_with('$')) {
+        if value.is_null() {
+            target.remove(key);
+            continue;
         }
-        _ => merge(target.entry(key).or_insert(Value::Null), value, key),
+        let old = target.entry(key).or_insert(Value::Null);
+        match value.as_array().zip(merge_key(field, key)) {
+            Some((elements, merge_key)) => merge_list(old, elements, merge_key, key),
+            None => merge(old, value, key),
+        }
     }
 }
 
-fn merge_list(list: &mut Vec<Value>, elements: &[Value], merge_key: &str, field: &str) {
+fn merge_list(list: &mut Value, elements: &[Value], merge_key: &str, field: &str) {
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let Some(list) = list.as_array_mut() else { return };
     if elements.iter().any(|element| element["$patch"] == "replace") {
         list.clear();
     }
@@ -115,40 +111,36 @@ fn merge_list(list: &mut Vec<Value>, elements: &[Value], merge_key: &str, field:
 mod tests {
     use super::*;
 
-    fn merged(object: &Value, patch: &Value) -> Value {
-        Format::Strategic.apply(object, patch).unwrap()
-    }
-
     #[test]
-    fn keyed_lists_are_merged_by_their_key() {
-        let pod =
-            json!({"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b"}], "tolerations": [1]}});
-        let patch = json!({"spec": {
+    fn objects_and_keyed_lists_are_merged_as_kubectl_asks() {
+        let containers =
+            json!({"containers": [{"name": "a", "image": "1"}, {"name": "b"}], "tolerations": [1]});
+        let change = json!({
             "$setElementOrder/containers": [{"name": "a"}, {"name": "c"}],
             "containers": [{"name": "a", "image": "2"}, {"name": "b", "$patch": "delete"}, {"name": "c"}],
             "tolerations": [2],
-        }});
-        let expected =
-            json!({"spec": {"containers": [{"name": "a", "image": "2"}, {"name": "c"}], "tolerations": [2]}});
-        assert_eq!(merged(&pod, &patch), expected);
-        let pod = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other"}]}});
-        let patch = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-        let expected =
-            json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Other"}]}});
-        assert_eq!(merged(&pod, &patch), expected);
-    }
-
-    #[test]
-    fn an_object_is_replaced_as_a_rollback_of_kubectl_asks() {
-        let set = json!({"spec": {"template": {"x": 1, "y": 2}, "z": 3}});
-        let patch = json!({"spec": {"template": {"$patch": "replace", "x": 4}}});
-        assert_eq!(merged(&set, &patch), json!({"spec": {"template": {"x": 4}, "z": 3}}));
+        });
+        let merged = json!({"containers": [{"name": "a", "image": "2"}, {"name": "c"}], "tolerations": [2]});
+        let ready = |ready| json!({"conditions": [{"type": "Ready", "status": ready}, {"type": "Other"}]});
+        let unready = json!({"conditions": [{"type": "Ready", "status": "False"}]});
+        // A rollback of kubectl.
+        let template = json!({"template": {"x": 1, "y": 2}, "z": 3});
+        let rollback = json!({"template": {"$patch": "replace", "x": 4}});
+        for (part, object, patch, expected) in [
+            ("spec", containers, change, merged),
+            ("status", ready("True"), unready, ready("False")),
+            ("spec", template, rollback, json!({"template": {"x": 4}, "z": 3})),
+        ] {
+            let merged = Format::Strategic.apply(&json!({part: object}), &json!({part: patch})).unwrap();
+            assert_eq!(merged[part], expected);
+        }
     }
 
     #[test]
     fn lists_of_invalid_items_do_not_panic() {
         let object = json!({"spec": {"containers": "none", "ports": [1, null, "x"]}});
         let patch = json!({"spec": {"containers": [null, 1, {"name": null}], "ports": [{"port": []}, 7]}});
-        assert_eq!(merged(&object, &patch)["spec"]["ports"].as_array().unwrap().len(), 4);
+        let merged = Format::Strategic.apply(&object, &patch).unwrap();
+        assert_eq!(merged["spec"]["ports"].as_array().unwrap().len(), 4);
     }
 }

@@ -3,94 +3,76 @@
 use super::object::{Object, selectable};
 use super::{ApiError, Kind};
 
-/// Namespace, labels and fields that select objects of one kind in a list or watch.
+/// Labels and fields that select objects of one kind in a list or watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
-    namespace: Option<String>,
     labels: Vec<(String, Test)>,
     /// Positions among the kind's selectable fields, each with its condition.
     fields: Vec<(usize, Test)>,
 }
 
-/// A condition on a label or field.
+/// A condition on a label or field: its value is one of these, or (`unequal`) none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    In(Vec<String>),
-    Not(String),
+struct Test {
+    values: Vec<String>,
+    unequal: bool,
 }
 
 impl Selector {
     /// Reads selectors in the form of a query; an empty one selects everything.
-    pub(crate) fn parse(
-        kind: Kind,
-        namespace: Option<&str>,
-        labels: &str,
-        fields: &str,
-    ) -> Result<Self, ApiError> {
-        let wrong = |term: &str| ApiError::bad_request(format!("unable to parse the requirement {term:?}"));
-        let label = |term| requirement(term).ok_or_else(|| wrong(term));
-        let field = |term| {
-            let (key, test) = requirement(term).ok_or_else(|| wrong(term))?;
+    pub(crate) fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
+        let position = |(key, test): (String, Test)| {
             let position = selectable(kind).position(|field| field == key);
             let unknown = || ApiError::bad_request(format!("field label not supported: {key}"));
             Ok((position.ok_or_else(unknown)?, test))
         };
-        let labels = split(labels).map(label).collect::<Result<_, _>>()?;
-        let fields = split(fields).map(field).collect::<Result<_, _>>()?;
-        Ok(Self { namespace: namespace.map(Into::into), labels, fields })
-    }
-
-    /// The only namespace that is selected; none: all.
-    pub(crate) fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref()
+        let fields = requirements(fields)?.into_iter().map(position).collect::<Result<_, _>>()?;
+        Ok(Self { labels: requirements(labels)?, fields })
     }
 
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.namespace().is_none_or(|namespace| object.namespace() == namespace)
-            && self.labels.iter().all(|(key, test)| test.accepts(object.label(key)))
+        self.labels.iter().all(|(key, test)| test.accepts(object.label(key)))
             && self.fields.iter().all(|(position, test)| test.accepts(object.field(*position)))
     }
 }
 
 impl Test {
     fn accepts(&self, value: Option<&str>) -> bool {
-        match self {
-            Self::In(values) => value.is_some_and(|value| values.iter().any(|wanted| wanted == value)),
-            Self::Not(unwanted) => value != Some(unwanted),
-        }
+        value.is_some_and(|value| self.values.iter().any(|one| one == value)) != self.unequal
     }
 }
 
-/// Terms between commas that stand outside of parentheses.
-fn split(text: &str) -> impl Iterator<Item = &str> {
+/// The keys and conditions of a text: terms between commas that stand outside of parentheses.
+fn requirements(text: &str) -> Result<Vec<(String, Test)>, ApiError> {
     let mut depth = 0_usize;
-    text.split(move |c| {
+    let terms = text.split(move |c| {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
         c == ',' && depth == 0
-    })
-    .map(str::trim)
-    .filter(|term| !term.is_empty())
+    });
+    let terms = terms.map(str::trim).filter(|term| !term.is_empty());
+    let wrong = |term| ApiError::bad_request(format!("unable to parse the requirement {term:?}"));
+    terms.map(|term| requirement(term).ok_or_else(|| wrong(term))).collect()
 }
 
 /// The key of a term and its condition.
 fn requirement(term: &str) -> Option<(String, Test)> {
     let set = term.strip_suffix(')').and_then(|term| term.split_once(" in ("));
-    let (key, test) = if let Some((key, values)) = set {
-        (key, Test::In(values.split(',').map(|value| value.trim().to_owned()).collect()))
+    let (key, values, unequal) = if let Some((key, values)) = set {
+        (key, values.split(',').map(|value| value.trim().to_owned()).collect(), false)
     } else {
         let (key, value) = term.split_once('=')?;
-        match key.strip_suffix('!') {
-            Some(key) => (key, Test::Not(value.trim().into())),
-            None => (key, Test::In(vec![value.strip_prefix('=').unwrap_or(value).trim().into()])),
-        }
+        let unequal = key.ends_with('!');
+        let value = value.strip_prefix('=').filter(|_| !unequal).unwrap_or(value);
+        (key.strip_suffix('!').unwrap_or(key), vec![value.trim().to_owned()], unequal)
     };
     let key = key.trim();
-    (!key.is_empty() && !key.contains(['(', ' '])).then(|| (key.to_owned(), test))
+    let is_key = !key.is_empty() && !key.contains(['(', ' ']);
+    is_key.then(|| (key.to_owned(), Test { values, unequal }))
 }
 
 #[cfg(test)]
@@ -121,7 +103,7 @@ mod tests {
             ("", "spec.hostNetwork==true", false),
             ("", "status.podIP=", true),
         ] {
-            let selector = Selector::parse(Kind::Pod, None, labels, fields).unwrap();
+            let selector = Selector::parse(Kind::Pod, labels, fields).unwrap();
             assert_eq!(selector.matches(&pod), selected, "{labels:?} {fields:?}");
         }
     }
@@ -137,11 +119,8 @@ mod tests {
             ("", "status.phase"),
             ("", "=x"),
         ] {
-            assert_eq!(
-                Selector::parse(Kind::Pod, None, labels, fields).unwrap_err().code,
-                400,
-                "{labels:?} {fields:?}"
-            );
+            let error = Selector::parse(Kind::Pod, labels, fields).unwrap_err();
+            assert_eq!(error.code, 400, "{labels:?} {fields:?}");
         }
     }
 }

@@ -182,7 +182,7 @@ async fn without_a_denial_no_watch_is_confirmed_and_the_first_denial_confirms_at
     let mut world = synced("idle");
     world.server.audit().clear();
     let status = world.until("old", |status| status.view_age_ms.unwrap() > 6000);
-    assert_eq!(world.server.audit().requests(), []);
+    assert!(world.server.audit().requests().is_empty());
     assert!(status.lease_ms < 0, "{status:?}");
     deny(&mut world);
     assert!(confirmations(&world) >= 4, "{:?}", world.server.audit());

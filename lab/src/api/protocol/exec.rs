@@ -4,8 +4,7 @@ use std::process::Stdio;
 
 use futures::{SinkExt, StreamExt};
 use hyper::header::{
-    CONNECTION, HeaderMap, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
-    UPGRADE,
+    CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -19,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 
 use super::reply::{self, Body};
-use super::{Api, Route};
+use super::{Api, Route, header};
 use crate::api::{ApiError, Exec, Kind, ObjectRef, Run};
 
 const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
@@ -38,10 +37,9 @@ impl Api {
     /// create beside the one of the method, which is GET.
     pub(super) async fn exec(&self, parts: &Parts, route: &Route) -> Result<Response<Body>, ApiError> {
         self.access.check("create", route)?;
-        let ObjectRef { namespace, name: pod, .. } = route.target(Kind::Pod, None)?;
-        self.store
-            .get(&ObjectRef::pod(&namespace, &pod))
-            .ok_or_else(|| ApiError::new(404, "NotFound", format!("pods \"{pod}\" not found")))?;
+        let target = route.target(Kind::Pod, None)?;
+        self.store.get(&target).ok_or_else(|| target.missing())?;
+        let ObjectRef { namespace, name: pod, .. } = target;
         let mut exec = Exec { namespace, pod, container: String::new(), command: Vec::new() };
         for (key, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
             match &*key {
@@ -79,18 +77,16 @@ impl Api {
 
 /// The answer that begins the websocket; none if the request does not ask for one that this server speaks.
 fn switch(headers: &HeaderMap) -> Option<Response<Body>> {
-    let header = |name: HeaderName| headers.get(name)?.to_str().ok();
-    let offered = header(SEC_WEBSOCKET_PROTOCOL)?;
+    let offered = header(headers, SEC_WEBSOCKET_PROTOCOL);
     let chosen = PROTOCOLS.into_iter().find(|known| offered.split(',').any(|one| one.trim() == *known))?;
-    let accept = derive_accept_key(header(SEC_WEBSOCKET_KEY)?.as_bytes());
+    let accept = derive_accept_key(headers.get(SEC_WEBSOCKET_KEY)?.as_bytes());
     let mut response = reply::bytes(StatusCode::SWITCHING_PROTOCOLS, "text/plain", "".into());
-    let values = [
+    for (name, value) in [
         (UPGRADE, "websocket"),
         (CONNECTION, "Upgrade"),
         (SEC_WEBSOCKET_ACCEPT, &accept),
         (SEC_WEBSOCKET_PROTOCOL, chosen),
-    ];
-    for (name, value) in values {
+    ] {
         response.headers_mut().insert(name, value.parse().ok()?);
     }
     Some(response)
@@ -131,11 +127,10 @@ async fn messages(run: Run) -> Vec<Message> {
         Ok((stdout, stderr, code)) => (stdout, stderr, exit(code)),
         Err(error) => (Vec::new(), Vec::new(), error.status()),
     };
-    let status = status.to_string().into_bytes();
-    let channels = [(STDOUT, stdout), (STDERR, stderr), (STATUS, status)];
-    let message = |channel, content: &[u8]| Message::Binary([&[channel], content].concat().into());
+    let channels = [(STDOUT, stdout), (STDERR, stderr), (STATUS, status.to_string().into_bytes())];
     let of = |(channel, content): &(u8, Vec<u8>)| {
-        content.chunks(CHUNK).map(|chunk| message(*channel, chunk)).collect::<Vec<_>>()
+        let message = |chunk: &[u8]| Message::Binary([&[*channel], chunk].concat().into());
+        content.chunks(CHUNK).map(message).collect::<Vec<_>>()
     };
     channels.iter().flat_map(of).collect()
 }

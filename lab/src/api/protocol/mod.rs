@@ -3,38 +3,38 @@
 mod discovery;
 mod event;
 mod exec;
-mod list;
 mod reply;
 mod request;
+mod verbs;
 mod watch;
-mod write;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, USER_AGENT};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::{Access, ApiError, Audit, Execs, Faults, Kind, Logs, ObjectRef, Request as Logged, Store};
 use reply::Body;
-use request::Query;
 pub(super) use request::Route;
+use request::{Query, verb};
 
 /// The API of one server.
 #[derive(Debug)]
 pub(crate) struct Api {
-    store: Store,
-    faults: Receiver<Faults>,
+    pub(crate) store: Store,
+    pub(crate) faults: Receiver<Faults>,
+    pub(crate) token: String,
     pub(crate) audit: Audit,
     pub(crate) access: Access,
     pub(crate) execs: Execs,
     pub(crate) logs: Logs,
-    token: String,
 }
 
 /// A request for a resource, read completely.
@@ -47,26 +47,24 @@ struct Call {
 }
 
 impl Api {
-    pub(crate) fn new(store: Store, faults: Receiver<Faults>, token: String) -> Self {
-        Self {
-            store,
-            faults,
-            audit: Audit::default(),
-            access: Access::default(),
-            execs: Execs::default(),
-            logs: Logs::default(),
-            token,
-        }
-    }
-
     /// Answers one request; errors become Status objects. The octets of the answer are counted as they are sent.
     pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let (route, query) =
-            (Route::parse(parts.uri.path()), Query::parse(parts.uri.query().unwrap_or_default()));
-        let watch = query.as_ref().is_ok_and(|query| query.watch);
-        let verb = verb(&parts.method, route.as_ref(), watch);
-        let sent = self.audit.log(logged(&parts, route.as_ref(), verb.clone()));
+        let route = Route::parse(parts.uri.path());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let is_watch = query.as_ref().is_ok_and(|query| query.watch);
+        let verb = verb(&parts.method, route.as_ref(), is_watch);
+        let logged = Logged {
+            verb: verb.clone(),
+            resource: route.as_ref().and_then(Route::kind).map_or("", Kind::plural),
+            path: parts.uri.path().into(),
+            query: parts.uri.query().unwrap_or_default().into(),
+            user_agent: header(&parts.headers, USER_AGENT).into(),
+            at: Instant::now(),
+            sent: Arc::default(),
+        };
+        let sent = Arc::clone(&logged.sent);
+        self.audit.log(logged);
         let answer = self.answer(&parts, body, &verb, route, query).await;
         let answer = answer.unwrap_or_else(|error| reply::error(&error));
         answer.map(|body| {
@@ -92,7 +90,9 @@ impl Api {
         if let Some(code) = self.faults.borrow().failing {
             return Err(ApiError::new(code, "InternalError", "the server is failing"));
         }
-        self.authenticate(&parts.headers)?;
+        if header(&parts.headers, AUTHORIZATION).strip_prefix("Bearer ") != Some(&self.token) {
+            return Err(ApiError::new(401, "Unauthorized", "Unauthorized"));
+        }
         // Discovery is for every user.
         let Some(route) = route else { return discovery::answer(parts.uri.path()) };
         self.access.check(verb, &route)?;
@@ -109,27 +109,13 @@ impl Api {
         let body =
             body.collect().await.map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
         let call = Call { kind, route, query: query?, headers: parts.headers.clone(), body: body.to_bytes() };
-        self.dispatch(&parts.method, &call).await
-    }
-
-    fn authenticate(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        if given == Some(self.token.as_str()) {
-            return Ok(());
-        }
-        Err(ApiError::new(401, "Unauthorized", "Unauthorized"))
-    }
-
-    async fn dispatch(&self, method: &Method, call: &Call) -> Result<Response<Body>, ApiError> {
-        let named = call.route.name.is_some();
-        match *method {
-            Method::GET if call.query.watch => self.watch(call).await,
-            Method::GET if named => self.get(call),
-            Method::GET => self.list(call).await,
-            Method::POST if !named => self.create(call),
-            Method::PUT if named => self.replace(call),
-            Method::PATCH if named => self.patch(call),
-            Method::DELETE if named => self.delete(call),
+        match (verb, call.route.name.is_some()) {
+            ("watch", _) => self.watch(&call).await,
+            ("get", _) => self.get(&call),
+            ("list", _) => self.list(&call).await,
+            ("create", false) => self.create(&call),
+            ("update" | "patch", true) => self.update(&call, verb),
+            ("delete", _) => self.delete(&call),
             _ => Err(ApiError::new(
                 405,
                 "MethodNotAllowed",
@@ -147,36 +133,6 @@ impl Api {
     }
 }
 
-/// The verb of a request, as roles and Kubernetes' own audit log call it; of a path without a resource the HTTP method.
-fn verb(method: &Method, route: Option<&Route>, watch: bool) -> String {
-    let is_named = route.map(|route| route.name.is_some());
-    let verb = match (method.as_str(), is_named) {
-        (other, None) => other,
-        ("GET" | "HEAD", _) if watch => "watch",
-        ("GET" | "HEAD", Some(true)) => "get",
-        ("GET" | "HEAD", Some(false)) => "list",
-        ("POST", _) => "create",
-        ("PUT", _) => "update",
-        ("DELETE", Some(false)) => "deletecollection",
-        (other, _) => other,
-    };
-    verb.to_lowercase()
-}
-
-/// A request as the audit log shows it.
-fn logged(parts: &Parts, route: Option<&Route>, verb: String) -> Logged {
-    let client = parts.headers.get(USER_AGENT);
-    Logged {
-        verb,
-        resource: route.and_then(Route::kind).map_or("", Kind::plural),
-        path: parts.uri.path().into(),
-        query: parts.uri.query().unwrap_or_default().into(),
-        user_agent: client.and_then(|agent| agent.to_str().ok()).unwrap_or_default().to_owned(),
-        at: Instant::now(),
-        octets: 0,
-    }
-}
-
 impl Call {
     fn target(&self) -> Result<ObjectRef, ApiError> {
         self.route.target(self.kind, None)
@@ -184,37 +140,16 @@ impl Call {
 
     /// The body as JSON.
     fn object(&self) -> Result<Value, ApiError> {
-        if self.header(CONTENT_TYPE).contains("protobuf") {
+        if header(&self.headers, CONTENT_TYPE).contains("protobuf") {
             let message = "protobuf is not served here: send JSON (kubectl apply -f does)";
             return Err(ApiError::new(415, "UnsupportedMediaType", message));
         }
         serde_json::from_slice(&self.body)
             .map_err(|e| ApiError::bad_request(format!("body is not JSON: {e}")))
     }
-
-    fn header(&self, name: hyper::header::HeaderName) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_has_the_verb_that_roles_name() {
-        for (method, path, watch, expected) in [
-            (Method::GET, "/api/v1/pods", false, "list"),
-            (Method::GET, "/api/v1/pods", true, "watch"),
-            (Method::GET, "/api/v1/namespaces/a/pods/p", false, "get"),
-            (Method::PUT, "/api/v1/namespaces/a/pods/p/status", false, "update"),
-            (Method::PATCH, "/api/v1/namespaces/a/pods/p", false, "patch"),
-            (Method::POST, "/apis/events.k8s.io/v1/namespaces/a/events", false, "create"),
-            (Method::DELETE, "/api/v1/namespaces/a/pods/p", false, "delete"),
-            (Method::DELETE, "/api/v1/namespaces/a/pods", false, "deletecollection"),
-            (Method::GET, "/version", false, "get"),
-        ] {
-            assert_eq!(verb(&method, Route::parse(path).as_ref(), watch), expected, "{path}");
-        }
-    }
+/// A header that is text; empty without one.
+fn header(headers: &HeaderMap, name: HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

@@ -14,9 +14,12 @@ use crate::api::ApiError;
 /// A whole object or an endless stream.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
+/// The type of most answers.
+pub(super) const JSON: &str = "application/json";
+
 /// A response with one object.
 pub(super) fn json(code: StatusCode, object: &Value) -> Response<Body> {
-    bytes(code, "application/json", format!("{object}\n").into())
+    bytes(code, JSON, format!("{object}\n").into())
 }
 
 /// A response with a Status object for an error.
@@ -27,25 +30,20 @@ pub(super) fn error(error: &ApiError) -> Response<Body> {
 
 /// A response with raw bytes.
 pub(super) fn bytes(code: StatusCode, content_type: &'static str, bytes: Bytes) -> Response<Body> {
-    respond(code, content_type, Full::new(bytes).boxed_unsync())
+    let mut response = Response::new(Full::new(bytes).boxed_unsync());
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
 }
 
 /// A response with JSON in parts, which are copied together only as they are sent: a list of 600 MB needs no second 600 MB.
-pub(super) fn parts(mut parts: Vec<Bytes>) -> Response<Body> {
+pub(super) fn parts(parts: Vec<Bytes>) -> Response<Body> {
     const TOGETHER: usize = 64;
-    parts.push(Bytes::from_static(b"\n"));
     send(stream::iter(parts).chunks(TOGETHER).map(|parts| parts.concat().into()))
 }
 
 /// A response with a stream of JSON.
 pub(super) fn send(json: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
     let frames = json.map(|piece| Ok(Frame::data(piece)));
-    respond(StatusCode::OK, "application/json", StreamBody::new(frames).boxed_unsync())
-}
-
-fn respond(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
+    bytes(StatusCode::OK, JSON, Bytes::new()).map(|_| StreamBody::new(frames).boxed_unsync())
 }

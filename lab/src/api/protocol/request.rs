@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hyper::Method;
+
 use crate::api::{ApiError, Kind, ObjectRef};
 
 /// What a path names, whether or not this server serves it: a collection, an object, or a subresource of one.
@@ -30,34 +32,25 @@ impl Route {
             ["namespaces", namespace, _, ..] => (Some(*namespace), &rest[2..]),
             rest => (None, rest),
         };
-        let (plural, name, subresource) = match rest {
-            [plural] => (*plural, None, None),
-            [plural, name] => (*plural, Some(*name), None),
-            [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
-            _ => return None,
-        };
-        let owned = |part: Option<&str>| part.map(str::to_owned);
-        Some(Self {
+        let [plural, named @ ..] = rest else { return None };
+        let owned = |part: Option<&&str>| part.map(|part| (*part).to_owned());
+        (named.len() < 3).then(|| Self {
             group: group.into(),
-            namespace: owned(namespace),
-            plural: plural.into(),
-            name: owned(name),
-            subresource: owned(subresource),
+            namespace: owned(namespace.as_ref()),
+            plural: (*plural).into(),
+            name: owned(named.first()),
+            subresource: owned(named.get(1)),
         })
     }
 
     /// The kind; none if this server does not serve the path.
     pub(super) fn kind(&self) -> Option<Kind> {
         let kind = Kind::by_plural(&self.group, &self.plural)?;
-        let is_in_scope = match (&self.namespace, &self.name) {
-            (Some(_), _) => kind.namespaced(),
-            (None, Some(_)) => !kind.namespaced(),
-            (None, None) => true,
-        };
+        let is_collection_of_all = self.namespace.is_none() && self.name.is_none();
+        let is_in_scope = is_collection_of_all || self.namespace.is_some() == kind.namespaced();
         let is_served = match self.subresource.as_deref() {
             None => true,
-            Some("exec" | "log") => kind == Kind::Pod,
-            Some(_) => false,
+            Some(part) => kind == Kind::Pod && ["exec", "log"].contains(&part),
         };
         (is_in_scope && is_served).then_some(kind)
     }
@@ -123,6 +116,22 @@ impl Query {
     }
 }
 
+/// The verb of a request, as roles and Kubernetes' own audit log call it; of a path without a resource the HTTP method.
+pub(super) fn verb(method: &Method, route: Option<&Route>, is_watch: bool) -> String {
+    let is_named = route.map(|route| route.name.is_some());
+    let verb = match (method.as_str(), is_named) {
+        (other, None) => other,
+        ("GET" | "HEAD", _) if is_watch => "watch",
+        ("GET" | "HEAD", Some(true)) => "get",
+        ("GET" | "HEAD", Some(false)) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("DELETE", Some(false)) => "deletecollection",
+        (other, _) => other,
+    };
+    verb.to_lowercase()
+}
+
 fn flag(key: &str, value: &str) -> Result<bool, ApiError> {
     match value {
         "true" | "1" => Ok(true),
@@ -174,6 +183,22 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(shown(path).as_deref(), expected, "{path}");
+        }
+    }
+    #[test]
+    fn a_request_has_the_verb_that_roles_name() {
+        for (method, path, watch, expected) in [
+            (Method::GET, "/api/v1/pods", false, "list"),
+            (Method::GET, "/api/v1/pods", true, "watch"),
+            (Method::GET, "/api/v1/namespaces/a/pods/p", false, "get"),
+            (Method::PUT, "/api/v1/namespaces/a/pods/p/status", false, "update"),
+            (Method::PATCH, "/api/v1/namespaces/a/pods/p", false, "patch"),
+            (Method::POST, "/apis/events.k8s.io/v1/namespaces/a/events", false, "create"),
+            (Method::DELETE, "/api/v1/namespaces/a/pods/p", false, "delete"),
+            (Method::DELETE, "/api/v1/namespaces/a/pods", false, "deletecollection"),
+            (Method::GET, "/version", false, "get"),
+        ] {
+            assert_eq!(verb(&method, Route::parse(path).as_ref(), watch), expected, "{path}");
         }
     }
 }

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
-use super::list::PATIENCE;
 use super::reply::{self, Body};
+use super::verbs::PATIENCE;
 use super::{Api, Call};
-use crate::api::object::{Object, encode};
+use crate::api::object::encode;
 use crate::api::selector::Selector;
-use crate::api::store::{Batch, Change};
+use crate::api::store::{Change, State};
 use crate::api::{ApiError, Faults, Kind, Store};
 
 /// Life of a stream unless the client sets a timeout, as in the real server.
@@ -25,33 +25,8 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Stands for "no timer".
 const NEVER: Duration = Duration::from_hours(365 * 24);
 
-/// One line of a stream. Streams that wait to send the same object share its JSON.
-struct Event {
-    event_type: &'static str,
-    json: Bytes,
-}
-
-impl Event {
-    fn new(event_type: &'static str, object: &Object) -> Self {
-        let json = object.json().clone();
-        Self { event_type, json }
-    }
-
-    fn of(event_type: &'static str, object: &Value) -> Self {
-        let json = encode(object);
-        Self { event_type, json }
-    }
-
-    fn line(&self) -> Bytes {
-        let mut line = Vec::with_capacity(self.json.len() + 40);
-        line.extend_from_slice(b"{\"type\":\"");
-        line.extend_from_slice(self.event_type.as_bytes());
-        line.extend_from_slice(b"\",\"object\":");
-        line.extend_from_slice(&self.json);
-        line.extend_from_slice(b"}\n");
-        line.into()
-    }
-}
+/// Type and object of an event. Streams that wait to send the same object share its JSON.
+type Event = (&'static str, Bytes);
 
 /// One open stream.
 struct Watch {
@@ -65,7 +40,7 @@ struct Watch {
     bookmarks: bool,
     last_bookmark: Instant,
     deadline: Instant,
-    changes: Receiver<u64>,
+    changes: Receiver<State>,
     faults: Receiver<Faults>,
     over: bool,
 }
@@ -104,13 +79,15 @@ impl Api {
         let opened = if with_state {
             watch.begin_with_state(query.initial_events == Some(true))
         } else {
-            watch.begin_after(asked)
+            self.store.check(call.kind, asked)
         };
         if let Err(error) = opened {
             watch.fail(&error);
         }
         Ok(reply::send(stream::unfold(watch, |mut watch| async {
-            Some((watch.next().await?.line(), watch))
+            let (event_type, json) = watch.next().await?;
+            let head = format!("{{\"type\":\"{event_type}\",\"object\":");
+            Some(([head.as_bytes(), &*json, b"}\n"].concat().into(), watch))
         })))
     }
 }
@@ -121,20 +98,11 @@ impl Watch {
         let cached = self.faults.borrow().cached;
         let mut page = self.store.page(self.kind, &self.selector, cached, None, usize::MAX)?;
         self.faults.borrow().poison(self.kind, &mut page.items);
-        self.pending = page.items.iter().map(|object| Event::new("ADDED", object)).collect();
+        self.pending = page.items.iter().map(|object| ("ADDED", object.json().clone())).collect();
         self.rv = page.rv;
         if streaming && self.bookmarks {
             let end = json!({"k8s.io/initial-events-end": "true"});
             self.pending.push_back(bookmark(self.kind, self.rv, Some(end)));
-        }
-        Ok(())
-    }
-
-    /// Begins after a resourceVersion; expired if it is older than the history.
-    fn begin_after(&mut self, rv: u64) -> Result<(), ApiError> {
-        let batch = self.store.changes_after(self.kind, rv)?;
-        if self.faults.borrow().cached.is_none() {
-            self.take(&batch);
         }
         Ok(())
     }
@@ -144,21 +112,20 @@ impl Watch {
         loop {
             let kind = self.kind;
             let speaks = move |faults: &Faults| !faults.mute && faults.mute_kind != Some(kind);
-            if self.faults.wait_for(speaks).await.is_err() {
-                return None;
-            }
+            self.faults.wait_for(speaks).await.ok()?;
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
-            if self.faults.wait_for(|faults| faults.cached.is_none()).await.is_err() {
-                return None;
-            }
+            self.faults.wait_for(|faults| faults.cached.is_none()).await.ok()?;
             if self.over {
                 return None;
             }
             self.changes.mark_unchanged();
             match self.store.changes_since(self.kind, self.rv) {
-                Ok(batch) => self.take(&batch),
+                Ok((changes, rv)) => {
+                    self.pending.extend(changes.iter().filter_map(|change| select(&self.selector, change)));
+                    self.rv = rv;
+                }
                 Err(error) => self.fail(&error),
             }
             if self.pending.is_empty() {
@@ -185,13 +152,8 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, batch: &Batch) {
-        self.pending.extend(batch.changes.iter().filter_map(|change| select(&self.selector, change)));
-        self.rv = batch.rv;
-    }
-
     fn fail(&mut self, error: &ApiError) {
-        self.pending.push_back(Event::of("ERROR", &error.status()));
+        self.pending.push_back(("ERROR", encode(&error.status())));
         self.over = true;
     }
 }
@@ -201,16 +163,16 @@ fn select(selector: &Selector, change: &Change) -> Option<Event> {
     let before = change.previous.as_ref().filter(|previous| selector.matches(previous));
     if change.deleted {
         let known = before.is_some() || (change.previous.is_none() && selector.matches(&change.object));
-        return known.then(|| Event::new("DELETED", &change.object));
+        return known.then(|| ("DELETED", change.object.json().clone()));
     }
     match (before, selector.matches(&change.object)) {
         (None, false) => None,
-        (None, true) => Some(Event::new("ADDED", &change.object)),
-        (Some(_), true) => Some(Event::new("MODIFIED", &change.object)),
+        (None, true) => Some(("ADDED", change.object.json().clone())),
+        (Some(_), true) => Some(("MODIFIED", change.object.json().clone())),
         (Some(before), false) => {
             let mut left = before.value();
             left["metadata"]["resourceVersion"] = change.rv.to_string().into();
-            Some(Event::of("DELETED", &left))
+            Some(("DELETED", encode(&left)))
         }
     }
 }
@@ -230,5 +192,5 @@ fn bookmark(kind: Kind, rv: u64, annotations: Option<Value>) -> Event {
     if let Some(annotations) = annotations {
         object["metadata"]["annotations"] = annotations;
     }
-    Event::of("BOOKMARK", &object)
+    ("BOOKMARK", encode(&object))
 }

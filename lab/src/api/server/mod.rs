@@ -45,7 +45,15 @@ impl ApiServer {
         let listener = TcpListener::from_std(listener).context("API server: cannot listen")?;
         let (identity, tls) = Identity::new(address.ip()).context("API server: cannot make a certificate")?;
         let faults = watch::Sender::new(Faults::default());
-        let api = Arc::new(Api::new(store.clone(), faults.subscribe(), identity.token.clone()));
+        let api = Arc::new(Api {
+            store: store.clone(),
+            faults: faults.subscribe(),
+            token: identity.token.clone(),
+            audit: Audit::default(),
+            access: Access::default(),
+            execs: Execs::default(),
+            logs: Logs::default(),
+        });
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));
         Ok(Self { address, identity, faults, api })

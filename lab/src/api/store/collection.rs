@@ -5,17 +5,15 @@ use std::iter;
 use std::ops::Bound::{self, Unbounded};
 use std::sync::Arc;
 
+use super::{FIRST_REVISION, KEPT_CHANGES};
 use crate::api::ApiError;
 use crate::api::object::Object;
-
-/// Objects by `namespace/name`, in the order of lists.
-type Objects = BTreeMap<String, Arc<Object>>;
 
 /// One change, as watches send it.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) rv: u64,
-    pub(super) key: String,
+    key: String,
     /// The new state; for a deletion the last state with the deletion's resourceVersion.
     pub(crate) object: Arc<Object>,
     /// The state before; none for a new object.
@@ -26,32 +24,27 @@ pub(crate) struct Change {
 /// Objects of one kind, their recent changes, and the resourceVersions that both cover.
 #[derive(Debug)]
 pub(super) struct Collection {
-    objects: Objects,
+    /// By `namespace/name`, in the order of lists.
+    pub(super) objects: BTreeMap<String, Arc<Object>>,
     /// In the order of their resourceVersions.
     history: VecDeque<Arc<Change>>,
     /// resourceVersion of the last change that is no longer kept.
     dropped: u64,
-    /// Lists and watches from resourceVersions below this one are expired.
-    floor: u64,
+    /// Lists and new watches from resourceVersions below this one are expired; open streams go on.
+    pub(super) floor: u64,
     /// resourceVersion of the last change.
     pub(super) last: u64,
     keep: usize,
 }
 
+impl Default for Collection {
+    fn default() -> Self {
+        let (objects, history) = (BTreeMap::new(), VecDeque::new());
+        Self { objects, history, dropped: 0, floor: FIRST_REVISION, last: FIRST_REVISION, keep: KEPT_CHANGES }
+    }
+}
+
 impl Collection {
-    /// An empty collection that begins at `rv` and keeps the last `keep` changes.
-    pub(super) fn new(rv: u64, keep: usize) -> Self {
-        Self { objects: Objects::new(), history: VecDeque::new(), dropped: 0, floor: rv, last: rv, keep }
-    }
-
-    pub(super) fn get(&self, key: &str) -> Option<&Arc<Object>> {
-        self.objects.get(key)
-    }
-
-    pub(super) fn objects(&self) -> &Objects {
-        &self.objects
-    }
-
     /// Stores a new state (or, if `deleted`, the last one) and appends it to the history.
     pub(super) fn record(&mut self, rv: u64, key: String, object: Arc<Object>, deleted: bool) {
         let previous = if deleted {
@@ -63,13 +56,16 @@ impl Collection {
         self.history.push_back(Arc::new(Change { rv, key, object, previous, deleted }));
         if self.history.len() > self.keep {
             self.dropped = self.history.pop_front().map_or(0, |change| change.rv);
-            self.forget_before(self.dropped);
+            self.floor = self.floor.max(self.dropped);
         }
     }
 
-    /// Makes lists and watches from before `rv` fail as expired; open streams go on.
-    pub(super) fn forget_before(&mut self, rv: u64) {
-        self.floor = self.floor.max(rv);
+    /// 410 unless lists and watches can begin at `rv`.
+    pub(super) fn check(&self, rv: u64) -> Result<(), ApiError> {
+        if rv < self.floor {
+            return Err(ApiError::expired(format!("too old resource version: {rv} ({})", self.floor)));
+        }
+        Ok(())
     }
 
     /// Changes after `rv` for an open stream; expired if some of them are no longer kept.
@@ -79,59 +75,36 @@ impl Collection {
                 "too old resource version: the stream fell behind the kept history",
             ));
         }
-        Ok(self.history.range(self.position(rv)..).cloned().collect())
+        Ok(self.after(rv).cloned().collect())
     }
 
-    /// Changes after `rv` for a new stream.
-    pub(super) fn after(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
-        self.check(rv)?;
-        self.since(rv)
+    fn after(&self, rv: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
+        self.history.range(self.history.partition_point(|change| change.rv <= rv)..)
     }
 
-    /// The place in the history of the first change after `rv`.
-    fn position(&self, rv: u64) -> usize {
-        self.history.partition_point(|change| change.rv <= rv)
-    }
-
-    /// The objects as they were at `rv`.
-    pub(super) fn at(&self, rv: u64) -> Result<Snapshot<'_>, ApiError> {
+    /// The objects as they were at `rv`, from a key on, in the order of their keys: the current ones, but for those that have
+    /// changed since. It costs nothing for objects that have not.
+    pub(super) fn at<'a>(
+        &'a self,
+        rv: u64,
+        from: Bound<&str>,
+    ) -> Result<impl Iterator<Item = (&'a str, &'a Arc<Object>)> + use<'a>, ApiError> {
         self.check(rv)?;
         // Of several changes of an object the first one counts.
-        let changes = self.history.range(self.position(rv)..).rev();
-        let before = changes.map(|change| (change.key.as_str(), change.previous.as_ref())).collect();
-        Ok(Snapshot { objects: &self.objects, before })
-    }
-
-    fn check(&self, rv: u64) -> Result<(), ApiError> {
-        if rv < self.floor {
-            return Err(ApiError::expired(format!("too old resource version: {rv} ({})", self.floor)));
-        }
-        Ok(())
-    }
-}
-
-/// The objects at one resourceVersion: the current ones, but for those that have changed since. It costs nothing for objects that
-/// have not.
-#[derive(Debug)]
-pub(super) struct Snapshot<'a> {
-    objects: &'a Objects,
-    /// The earlier state of what has changed since; none: it did not exist.
-    before: BTreeMap<&'a str, Option<&'a Arc<Object>>>,
-}
-
-impl<'a> Snapshot<'a> {
-    /// The objects from a key on, in the order of their keys.
-    pub(super) fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (&'a str, &'a Arc<Object>)> {
-        let unchanged = self.objects.range::<str, _>((from, Unbounded));
-        let unchanged = unchanged.map(|(key, object)| (key.as_str(), object));
-        let mut unchanged = unchanged.filter(|(key, _)| !self.before.contains_key(key)).peekable();
-        let changed = self.before.range::<str, _>((from, Unbounded));
-        let mut changed = changed.filter_map(|(key, object)| Some((*key, (*object)?))).peekable();
-        iter::from_fn(move || match (unchanged.peek(), changed.peek()) {
+        let changes = self.after(rv).rev();
+        let before: BTreeMap<&str, Option<&Arc<Object>>> =
+            changes.map(|change| (change.key.as_str(), change.previous.as_ref())).collect();
+        let changed = before.range::<str, _>((from, Unbounded));
+        let changed: Vec<_> = changed.filter_map(|(key, object)| Some((*key, (*object)?))).collect();
+        let mut changed = changed.into_iter().peekable();
+        let current = self.objects.range::<str, _>((from, Unbounded));
+        let current = current.map(|(key, object)| (key.as_str(), object));
+        let mut unchanged = current.filter(move |(key, _)| !before.contains_key(key)).peekable();
+        Ok(iter::from_fn(move || match (unchanged.peek(), changed.peek()) {
             (Some((next, _)), Some((other, _))) if next < other => unchanged.next(),
             (_, Some(_)) => changed.next(),
             (_, None) => unchanged.next(),
-        })
+        }))
     }
 }
 
@@ -142,39 +115,31 @@ mod tests {
     use serde_json::json;
 
     fn collection(keep: usize) -> Collection {
-        let object = |number: i32| Arc::new(Object::new(Kind::Pod, &json!(number)));
-        let mut c = Collection::new(10, keep);
-        c.record(11, "a".into(), object(1), false);
-        c.record(12, "b".into(), object(2), false);
-        c.record(13, "a".into(), object(3), false);
-        c.record(14, "b".into(), object(2), true);
-        c
+        let mut all = Collection { floor: 10, keep, ..Collection::default() };
+        for (rv, key, value, deleted) in
+            [(11, "a", 1, false), (12, "b", 2, false), (13, "a", 3, false), (14, "b", 2, true)]
+        {
+            all.record(rv, key.into(), Arc::new(Object::new(Kind::Pod, &json!(value))), deleted);
+        }
+        all
     }
 
     #[test]
     fn an_old_state_is_rebuilt_from_the_history() {
-        let c = collection(100);
-        let shown = |rv| {
-            c.at(rv)
-                .unwrap()
-                .range(Unbounded)
-                .map(|(k, v)| format!("{k}={}", v.value()))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        assert_eq!(
-            [shown(10), shown(11), shown(12), shown(13), shown(14)],
-            ["", "a=1", "a=1 b=2", "a=3 b=2", "a=3"]
-        );
+        let all = collection(100);
+        for (rv, expected) in [(10, ""), (11, "a=1"), (12, "a=1 b=2"), (13, "a=3 b=2"), (14, "a=3")] {
+            let objects =
+                all.at(rv, Unbounded).unwrap().map(|(key, object)| format!("{key}={}", object.value()));
+            assert_eq!(objects.collect::<Vec<_>>().join(" "), expected, "{rv}");
+        }
     }
 
     #[test]
     fn a_version_older_than_the_history_is_expired() {
-        let c = collection(2);
-        assert_eq!(c.at(11).unwrap_err().code, 410);
-        assert_eq!(c.after(12).unwrap().len(), 2);
-        assert_eq!(c.since(11).unwrap_err().code, 410);
-        assert_eq!(c.since(12).unwrap().len(), 2);
-        assert_eq!(c.since(14).unwrap().len(), 0);
+        let all = collection(2);
+        assert_eq!([all.check(11), all.check(12)].map(|checked| checked.is_ok()), [false, true]);
+        assert_eq!(all.at(11, Unbounded).err().unwrap().code, 410);
+        assert_eq!(all.since(11).unwrap_err().code, 410);
+        assert_eq!([12, 14].map(|rv| all.since(rv).unwrap().len()), [2, 0]);
     }
 }

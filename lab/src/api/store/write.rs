@@ -33,15 +33,12 @@ impl Store {
     ///
     /// Errors: no name.
     pub fn ensure_namespace(&self, name: &str) -> Result<(), ApiError> {
-        if self.get(&ObjectRef::new(Kind::Namespace, "", name)).is_some() {
-            return Ok(());
-        }
-        let object = json!({
-            "kind": "Namespace", "apiVersion": "v1",
-            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        let new = json!({
+            "metadata": {"labels": {"kubernetes.io/metadata.name": name}},
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
         });
-        self.apply(object).map(drop)
+        let target = ObjectRef::new(Kind::Namespace, "", name);
+        self.write(&target, |old| Ok(old.cloned().unwrap_or(new))).map(drop)
     }
 
     /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.
@@ -51,53 +48,46 @@ impl Store {
         target: &ObjectRef,
         change: impl FnOnce(Option<&Value>) -> Result<Value, ApiError>,
     ) -> Result<Value, ApiError> {
-        let mut state = self.lock();
-        let old = state.get(target).map(|stored| stored.value());
-        let old = old.as_ref();
-        let mut new = change(old)?;
-        if let Some(old) = old {
-            check_preconditions(target, old, &new)?;
-        }
-        stamp(target, old, &mut new)?;
-        if old == Some(&new) {
-            return Ok(new);
-        }
-        stamp_generation(old, &mut new)?;
-        let stored = state.commit(target, new, false);
-        drop(state);
-        self.notify();
-        Ok(stored)
+        self.change(|state| {
+            let old = state.get(target).map(|stored| stored.value());
+            let old = old.as_ref();
+            let mut new = change(old)?;
+            if let Some(old) = old {
+                check_preconditions(target, old, &new)?;
+            }
+            stamp(target, old, &mut new)?;
+            if old == Some(&new) {
+                return Ok(new);
+            }
+            stamp_generation(old, &mut new)?;
+            Ok(state.commit(target, new, false))
+        })
     }
 
     /// Deletes as a user would. A bound Pod that has not finished gets its grace (seconds; none: the Pod's own) and is
     /// removed when deleted again with grace 0; all others go at once. Returns the last state.
     pub fn delete(&self, target: &ObjectRef, grace: Option<u32>) -> Result<Value, ApiError> {
-        let mut state = self.lock();
-        let mut object = state.get(target).ok_or_else(|| target.missing())?.value();
-        let mut over = true;
-        if target.kind == Kind::Pod {
-            let grace = grace_period(&object, grace);
-            if mark(&mut object, grace)? {
-                object = state.commit(target, object, false);
+        self.change(|state| {
+            let mut object = state.get(target).ok_or_else(|| target.missing())?.value();
+            if target.kind == Kind::Pod {
+                let grace = grace_period(&object, grace);
+                if mark(&mut object, grace)? {
+                    object = state.commit(target, object, false);
+                }
+                if object["metadata"]["deletionGracePeriodSeconds"] != 0 {
+                    return Ok(object);
+                }
             }
-            over = object["metadata"]["deletionGracePeriodSeconds"] == 0;
-        }
-        if over {
-            object = state.commit(target, object, true);
-        }
-        drop(state);
-        self.notify();
-        Ok(object)
+            Ok(state.commit(target, object, true))
+        })
     }
 
     /// Removes an object in one DELETED, without regard to grace. Returns its last state.
     pub fn remove(&self, target: &ObjectRef) -> Result<Value, ApiError> {
-        let mut state = self.lock();
-        let object = state.get(target).ok_or_else(|| target.missing())?.value();
-        let gone = state.commit(target, object, true);
-        drop(state);
-        self.notify();
-        Ok(gone)
+        self.change(|state| {
+            let object = state.get(target).ok_or_else(|| target.missing())?.value();
+            Ok(state.commit(target, object, true))
+        })
     }
 }
 
@@ -159,22 +149,18 @@ fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(),
 
 /// `metadata.generation` counts changes outside metadata and status; here of every kind.
 fn stamp_generation(old: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
+    let Some(old) = old else {
+        metadata(new)?.entry("generation").or_insert(1.into());
+        return Ok(());
+    };
     let desired = |object: &Value| {
         let mut object = object.clone();
-        object.as_object_mut().map(|o| (o.remove("metadata"), o.remove("status")));
+        object.as_object_mut().map(|fields| (fields.remove("metadata"), fields.remove("status")));
         object
     };
-    let generation = match old {
-        None => 1,
-        Some(old) => {
-            let before = old["metadata"]["generation"].as_i64().unwrap_or(1);
-            before.saturating_add(i64::from(desired(old) != desired(new)))
-        }
-    };
-    let meta = metadata(new)?;
-    if old.is_some() || !meta.contains_key("generation") {
-        meta.insert("generation".into(), generation.into());
-    }
+    let before = old["metadata"]["generation"].as_i64().unwrap_or(1);
+    let generation = before.saturating_add(i64::from(desired(old) != desired(new)));
+    metadata(new)?.insert("generation".into(), generation.into());
     Ok(())
 }
 

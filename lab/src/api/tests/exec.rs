@@ -23,8 +23,7 @@ async fn exec(lab: &Lab, command: &[&str]) -> Result<[String; 3], kube::Error> {
 
 #[tokio::test]
 async fn a_command_prints_to_both_outputs_and_has_an_exit_code() {
-    let lab = Lab::start().await;
-    lab.store.apply(pod("a")).unwrap();
+    let lab = Lab::with(&["a"]).await;
     lab.server.execs().answer(|exec| {
         assert_eq!((&*exec.namespace, &*exec.pod), ("ns", "a"));
         let mut command = std::process::Command::new(&exec.command[0]);
@@ -42,7 +41,7 @@ async fn a_command_prints_to_both_outputs_and_has_an_exit_code() {
 
 #[tokio::test]
 async fn a_command_in_no_pod_or_without_the_right_is_refused_and_a_lost_kubelet_is_a_status() {
-    let lab = Lab::start().await;
+    let lab = Lab::with(&[]).await;
     let refused = async || exec(&lab, &["true"]).await.unwrap_err().to_string();
     assert!(refused().await.contains("404"));
     lab.store.apply(pod("a")).unwrap();

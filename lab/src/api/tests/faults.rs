@@ -1,135 +1,95 @@
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use super::{Lab, pod};
-use crate::api::{ApiServer, Kind};
-
-const PODS: &str = "/api/v1/pods";
+use super::{Lab, POD, PODS, names, pod};
+use crate::api::{Faults, Kind};
 
 #[tokio::test]
-async fn an_outage_breaks_streams_and_refuses_requests_until_it_ends() {
-    let lab = Lab::start().await;
-    let mut stream = lab.watch(PODS, "").await;
-    lab.server.faults(|f| f.outage = true);
-    assert_eq!(stream.line().await, "broken");
-    let refused = lab.try_call("GET", PODS, "", &Value::Null).await.unwrap_err();
-    assert_ne!(refused, "no answer");
-    let mut raw = TcpStream::connect(lab.server.address()).await.unwrap();
-    assert_eq!(raw.read_u8().await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
-    lab.server.faults(|f| f.outage = false);
-    assert_eq!(lab.get(PODS).await.0, 200);
+async fn each_fault_has_its_effect_on_streams_and_requests_until_it_ends() {
+    type Fault = fn(&mut Faults);
+    let cases: [(Fault, &str, &str); 6] = [
+        (|f| f.outage = true, "broken", "error"),
+        (|f| f.hang = true, "silent", "no answer"),
+        (|f| f.mute = true, "silent", "200"),
+        (|f| f.mute_kind = Some(Kind::Pod), "silent", "200"),
+        (|f| f.failing = Some(500), "ADDED a 301", "500"),
+        (|f| _ = f.forbidden.insert(Kind::Pod), "ADDED a 301", "403"),
+    ];
+    join_all(cases.map(async |(fault, line, code)| {
+        let lab = Lab::with(&[]).await;
+        let mut stream = lab.watch(PODS, "").await;
+        lab.server.faults(fault);
+        lab.store.apply(pod("a")).unwrap();
+        stream.expect(&[line]).await;
+        let got = match lab.send("GET", PODS, "", &Value::Null).await {
+            Ok((code, _)) => code.to_string(),
+            Err(error) if error == "no answer" => error,
+            Err(_) => "error".into(),
+        };
+        assert_eq!(got, code);
+        if line == "broken" {
+            let mut raw = TcpStream::connect(lab.server.address()).await.unwrap();
+            let refused = raw.read_u8().await.unwrap_err().kind();
+            assert_eq!(refused, std::io::ErrorKind::ConnectionReset);
+        } else if code == "403" {
+            assert_eq!(lab.get("/api/v1/nodes").await.0, 200);
+        }
+        lab.server.faults(|faults| *faults = Faults { quiet: true, ..Faults::default() });
+        if line == "silent" {
+            stream.expect(&["ADDED a 301"]).await;
+        }
+        assert_eq!(names(&lab.get(PODS).await.1), ["a"]);
+    }))
+    .await;
 }
 
 #[tokio::test]
-async fn a_hung_server_neither_answers_nor_sends_and_goes_on_later() {
-    let lab = Lab::start().await;
-    let mut stream = lab.watch(PODS, "").await;
-    lab.server.faults(|f| f.hang = true);
-    lab.store.apply(pod("a")).unwrap();
-    assert_eq!(stream.line().await, "silent");
-    assert_eq!(lab.try_call("GET", PODS, "", &Value::Null).await.unwrap_err(), "no answer");
-    lab.server.faults(|f| f.hang = false);
-    assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));
-    assert_eq!(lab.get(PODS).await.0, 200);
-}
-
-#[tokio::test]
-async fn muted_streams_send_nothing_while_lists_are_answered_and_resume_later() {
-    let lab = Lab::start().await;
-    let mut stream = lab.watch(PODS, "").await;
-    lab.server.faults(|f| f.mute = true);
-    lab.store.apply(pod("a")).unwrap();
-    assert_eq!(stream.line().await, "silent");
-    assert_eq!(super::names(&lab.get(PODS).await.1), ["a"]);
-    lab.server.faults(|f| f.mute = false);
-    assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));
-}
-
-#[tokio::test]
-async fn a_failing_server_refuses_requests_while_open_streams_go_on() {
-    let lab = Lab::start().await;
-    let mut stream = lab.watch(PODS, "").await;
-    lab.server.faults(|f| f.failing = Some(500));
-    assert_eq!(lab.get(PODS).await.0, 500);
-    lab.store.apply(pod("a")).unwrap();
-    assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));
-}
-
-#[tokio::test]
-async fn connections_can_be_reset() {
-    let lab = Lab::start().await;
+async fn connections_can_be_reset_and_requests_delayed() {
+    let lab = Lab::with(&[]).await;
     let mut stream = lab.watch(PODS, "").await;
     lab.server.reset_connections();
-    assert_eq!(stream.line().await, "broken");
-    assert_eq!(lab.get(PODS).await.0, 200);
-}
-
-#[tokio::test]
-async fn a_forbidden_kind_gets_403_and_the_others_are_served() {
-    let lab = Lab::start().await;
-    lab.server.faults(|f| _ = f.forbidden.insert(Kind::Pod));
-    let (code, status) = lab.get(&format!("{PODS}?watch=1")).await;
-    assert_eq!((code, &status["reason"]), (403, &json!("Forbidden")));
-    assert_eq!(lab.get("/api/v1/nodes").await.0, 200);
-}
-
-#[tokio::test]
-async fn a_delay_is_added_to_requests() {
-    let lab = Lab::start().await;
+    stream.expect(&["broken"]).await;
     lab.server.faults(|f| f.delay = Duration::from_millis(150));
     let before = Instant::now();
-    lab.get(PODS).await;
+    assert_eq!(lab.get(PODS).await.0, 200);
     assert!(before.elapsed() >= Duration::from_millis(150));
 }
 
 #[tokio::test]
-async fn the_audit_log_counts_requests_by_verb() {
-    let lab = Lab::start().await;
-    lab.get(&format!("{PODS}?limit=1")).await;
-    lab.get("/api/v1/namespaces/ns/pods/a").await;
-    drop(lab.watch(PODS, "timeoutSeconds=9").await);
+async fn the_audit_log_has_each_request_with_the_octets_of_its_answer() {
+    let lab = Lab::with(&["a"]).await;
+    let list = lab.get(&format!("{PODS}?limit=1")).await.1;
+    let nodes = lab.get("/api/v1/nodes").await.1;
+    lab.get(POD).await;
+    let mut stream = lab.watch(PODS, "timeoutSeconds=9").await;
+    stream.expect(&["ADDED a 301"]).await;
     let audit = lab.server.audit();
-    let counts = ["list", "get", "watch", "delete"].map(|verb| audit.count(verb, "pods"));
-    assert_eq!(counts, [1, 1, 1, 0]);
-    assert_eq!(audit.requests()[2].query, "watch=1&timeoutSeconds=9");
-    audit.clear();
-    assert_eq!(audit.requests(), []);
-}
-
-#[tokio::test]
-async fn the_octets_of_each_answer_are_counted() {
-    let lab = Lab::start().await;
-    lab.store.apply(pod("a")).unwrap();
-    let mut stream = lab.watch(PODS, "").await;
-    stream.line().await;
-    let (list, nodes) = (lab.get(PODS).await.1, lab.get("/api/v1/nodes").await.1);
-    let requests = lab.server.audit().requests();
-    let shown = requests.iter().map(|request| (&*request.verb, request.resource, request.octets));
-    let octets = |body: &Value| body.to_string().len() as u64 + 1;
+    assert_eq!(["list", "get", "watch", "delete"].map(|verb| audit.count(verb, "pods")), [1, 1, 1, 0]);
+    let requests = audit.requests();
+    assert_eq!(requests[3].query, "watch=1&timeoutSeconds=9");
     let event = json!({"type": "ADDED", "object": list["items"][0]});
-    assert_eq!(
-        shown.collect::<Vec<_>>(),
-        [
-            ("watch", "pods", octets(&event)),
-            ("list", "pods", octets(&list)),
-            ("list", "nodes", octets(&nodes)),
-        ]
-    );
+    for (request, verb, resource, answer) in
+        [(0, "list", "pods", &list), (1, "list", "nodes", &nodes), (3, "watch", "pods", &event)]
+    {
+        let request = &requests[request];
+        assert_eq!((&*request.verb, request.resource), (verb, resource));
+        assert_eq!(request.octets(), answer.to_string().len() as u64 + 1, "{verb} {resource}");
+    }
+    audit.clear();
+    assert!(audit.requests().is_empty());
 }
 
 #[tokio::test]
 async fn several_servers_serve_one_store_and_end_when_dropped() {
-    let lab = Lab::start().await;
-    let listener = std::net::TcpListener::bind("[::1]:0").unwrap();
-    let second = ApiServer::start(listener, lab.store.clone()).unwrap();
-    let client = super::connect(&second.kubeconfig()).await;
-    let other = Lab { store: lab.store.clone(), server: second, client };
+    let lab = Lab::with(&[]).await;
+    let other = Lab::serve("[::1]:0", lab.store.clone()).await;
     let mut stream = other.watch(PODS, "").await;
     lab.store.apply(pod("a")).unwrap();
-    assert_eq!(stream.line().await, format!("ADDED a {}", lab.store.revision()));
+    stream.expect(&["ADDED a 301"]).await;
     drop(other);
-    assert_eq!(stream.line().await, "broken");
+    stream.expect(&["broken"]).await;
 }

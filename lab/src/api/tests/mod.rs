@@ -1,10 +1,8 @@
 //! The server as clients see it, through the kube client. The quick start (`lab/tests/cluster/quickstart`) drives it with kubectl.
 
-mod deletes;
 mod exec;
 mod faults;
-mod lists;
-mod watches;
+mod reads;
 mod writes;
 
 use std::net::TcpListener;
@@ -15,7 +13,10 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use super::{ApiServer, Store};
+use super::{ApiServer, ObjectRef, Store};
+
+const PODS: &str = "/api/v1/pods";
+const POD: &str = "/api/v1/namespaces/ns/pods/a";
 
 /// One server and a client of it.
 struct Lab {
@@ -28,36 +29,38 @@ struct Lab {
 type Answer = (u16, Value);
 
 impl Lab {
-    async fn start() -> Self {
-        Self::serve(Store::new()).await
+    /// With these pods in the namespace `ns`, whose resourceVersions begin at 301.
+    async fn with(pods: &[&str]) -> Self {
+        let store = Store::new();
+        for name in pods {
+            store.apply(pod(name)).unwrap();
+        }
+        Self::serve("127.0.0.1:0", store).await
     }
 
-    async fn serve(store: Store) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = ApiServer::start(listener, store.clone()).unwrap();
+    async fn serve(address: &str, store: Store) -> Self {
+        let server = ApiServer::start(TcpListener::bind(address).unwrap(), store.clone()).unwrap();
         server.faults(|faults| faults.quiet = true);
         let client = connect(&server.kubeconfig()).await;
         Self { store, server, client }
     }
 
+    fn remove(&self, name: &str) {
+        self.store.remove(&ObjectRef::pod("ns", name)).unwrap();
+    }
+
     async fn get(&self, path: &str) -> Answer {
-        self.call("GET", path, "", &Value::Null).await
+        self.send("GET", path, "", &Value::Null).await.unwrap()
     }
 
-    async fn call(&self, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
-        self.try_call(method, path, content_type, body).await.unwrap()
+    async fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(method, path, "application/json", body).await.unwrap()
     }
 
-    /// Sends a request. An error if the transport fails or the response takes more than 5 s.
-    async fn try_call(
-        &self,
-        method: &str,
-        path: &str,
-        content_type: &str,
-        body: &Value,
-    ) -> Result<Answer, String> {
+    /// Sends a request. An error if the transport fails or the response takes more than 20 s.
+    async fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> Result<Answer, String> {
         let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string().into_bytes()) };
-        let request = hyper::Request::builder().method(method).uri(path).header("content-type", content_type);
+        let request = hyper::Request::builder().method(method).uri(path).header("content-type", kind);
         let exchange = async {
             let response = self.client.send(request.body(body).unwrap()).await.map_err(|e| e.to_string())?;
             let code = response.status().as_u16();
@@ -93,32 +96,37 @@ struct Stream {
 }
 
 impl Stream {
-    /// The next event; none at the end of the stream, "silent" if none comes.
-    async fn next(&mut self) -> Result<Option<Value>, &'static str> {
+    /// The next event. An error at the end of the stream, or if no event comes.
+    async fn next(&mut self) -> Result<Value, &'static str> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
-                return Ok(Some(serde_json::from_slice(&line).unwrap()));
+                return Ok(serde_json::from_slice(&line).unwrap());
             }
             match tokio::time::timeout(Duration::from_secs(2), self.body.frame()).await {
                 Err(_) => return Err("silent"),
-                Ok(None) => return Ok(None),
+                Ok(None) => return Err("END"),
                 Ok(Some(Err(_))) => return Err("broken"),
                 Ok(Some(Ok(frame))) => self.buffer.extend_from_slice(frame.data_ref().unwrap()),
             }
         }
     }
 
-    /// The next event as "TYPE name resourceVersion"; "END" at the end.
+    /// The next event as "TYPE name resourceVersion", or what [`Stream::next`] fails with.
     async fn line(&mut self) -> String {
         match self.next().await {
-            Ok(Some(event)) => {
+            Ok(event) => {
                 let meta = &event["object"]["metadata"];
                 let [name, rv] = ["name", "resourceVersion"].map(|field| meta[field].as_str().unwrap_or("-"));
                 format!("{} {name} {rv}", event["type"].as_str().unwrap())
             }
-            Ok(None) => "END".into(),
             Err(problem) => problem.into(),
+        }
+    }
+
+    async fn expect(&mut self, lines: &[&str]) {
+        for line in lines {
+            assert_eq!(self.line().await, *line);
         }
     }
 }
@@ -130,6 +138,14 @@ fn pod(name: &str) -> Value {
         "spec": {"nodeName": "node-a", "terminationGracePeriodSeconds": 7, "containers": [{"name": "c"}]},
         "status": {"phase": "Running", "podIP": "10.244.1.2"},
     })
+}
+
+/// A failed Pod of another namespace.
+fn failed(name: &str) -> Value {
+    let mut pod = pod(name);
+    pod["metadata"]["namespace"] = "other".into();
+    pod["status"]["phase"] = "Failed".into();
+    pod
 }
 
 /// Names of the items of a list.

@@ -1,0 +1,139 @@
+//! Get, list, create, update, patch and delete (k8s.io/docs/reference/using-api/api-concepts).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::header::CONTENT_TYPE;
+use hyper::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::reply::{self, Body};
+use super::{Api, Call, event, header};
+use crate::api::object::Object;
+use crate::api::patch::Format;
+use crate::api::selector::Selector;
+use crate::api::{ApiError, Kind};
+
+/// How long a request for a resourceVersion of the future waits for it, as in the real server.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Largest page with which an agent confirms its view.
+const CONFIRMATION: usize = 11;
+
+impl Api {
+    pub(super) fn get(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let target = call.target()?;
+        let json = self.store.json(&target).ok_or_else(|| target.missing())?;
+        Ok(reply::bytes(StatusCode::OK, reply::JSON, json))
+    }
+
+    /// A list of the state now, or of that of the first page; an asked resourceVersion is the oldest that it may show.
+    pub(super) async fn list(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let (kind, query) = (call.kind, &call.query);
+        let selector = call.selector()?;
+        let (first, after) = query.continue_token.as_deref().map(read_token).transpose()?.unzip();
+        self.store.wait_for(query.resource_version, PATIENCE).await?;
+        let at = self.faults.borrow().cached.or(first);
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let mut page = self.store.page(kind, &selector, at, after, limit)?;
+        // A confirmation of the view stays true.
+        if limit > CONFIRMATION {
+            self.faults.borrow().poison(kind, &mut page.items);
+        }
+        let mut meta = json!({"resourceVersion": page.rv.to_string()});
+        if let Some(last) = page.more_after {
+            meta["continue"] = format!("{}:{last}", page.rv).into();
+        }
+        let head = json!({"kind": format!("{kind}List"), "apiVersion": kind.api_version(), "metadata": meta});
+        Ok(reply::parts(list(&head, &page.items)))
+    }
+
+    pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let object = call.object()?;
+        call.check(None, &object)?;
+        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+        if text("resourceVersion").is_some() {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let target = call.route.target(call.kind, text("name"))?;
+        let stored = self.store.write(&target, |old| match old {
+            Some(_) => Err(ApiError::already_exists(format!("{} {:?}", target.kind.plural(), target.name))),
+            None => Ok(object),
+        })?;
+        Ok(reply::json(StatusCode::CREATED, &stored))
+    }
+
+    /// Replaces the object that the path names by the body, or by what the patch in the body makes of the object.
+    pub(super) fn update(&self, call: &Call, verb: &str) -> Result<Response<Body>, ApiError> {
+        let is_patch = verb == "patch";
+        let format = is_patch.then(|| Format::of(header(&call.headers, CONTENT_TYPE))).transpose()?;
+        let (target, body) = (call.target()?, call.object()?);
+        let stored = self.store.write(&target, |old| {
+            let old = old.ok_or_else(|| target.missing())?;
+            let new = format.map_or(Ok(body.clone()), |format| format.apply(old, &body))?;
+            call.check(Some(old), &new)?;
+            Ok(new)
+        })?;
+        Ok(reply::json(StatusCode::OK, &stored))
+    }
+
+    pub(super) fn delete(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let body = if call.body.is_empty() { Value::Null } else { call.object()? };
+        let grace = body["gracePeriodSeconds"].as_u64().and_then(|grace| grace.try_into().ok());
+        let last = self.store.delete(&call.target()?, grace.or(call.query.grace))?;
+        Ok(reply::json(StatusCode::OK, &last))
+    }
+}
+
+impl Call {
+    /// The namespace, labels and fields that the request selects; a name in the path counts.
+    pub(super) fn selector(&self) -> Result<Selector, ApiError> {
+        let Self { kind, route, query, .. } = self;
+        let of_path = [("namespace", &route.namespace), ("name", &route.name)].into_iter();
+        let of_path =
+            of_path.filter_map(|(field, value)| Some(format!("metadata.{field}={}", value.as_ref()?)));
+        let fields: Vec<String> = of_path.chain([query.fields.clone()]).collect();
+        Selector::parse(*kind, &query.labels, &fields.join(","))
+    }
+
+    /// An error unless an object, which replaces the `old` one, is of the kind, namespace and name in the path, and valid.
+    fn check(&self, old: Option<&Value>, object: &Value) -> Result<(), ApiError> {
+        let (kind, meta) = (self.kind, &object["metadata"]);
+        for (field, given, expected) in [
+            ("kind", &object["kind"], Some(kind.name())),
+            ("apiVersion", &object["apiVersion"], Some(kind.api_version())),
+            ("metadata.namespace", &meta["namespace"], self.route.namespace.as_deref()),
+            ("metadata.name", &meta["name"], self.route.name.as_deref()),
+        ] {
+            let given = given.as_str().unwrap_or_default();
+            if kind == Kind::Event && given == "events.k8s.io/v1" {
+                continue;
+            }
+            if let Some(expected) = expected.filter(|expected| !given.is_empty() && given != *expected) {
+                let message = format!("{field} {given:?} in the body does not match {expected:?} in the URL");
+                return Err(ApiError::bad_request(message));
+            }
+        }
+        event::check(kind, old, object)
+    }
+}
+
+/// A list as JSON, in parts. The items are those of the store, not copies.
+fn list(head: &Value, items: &[Arc<Object>]) -> Vec<Bytes> {
+    let mut head = head.to_string();
+    head.truncate(head.len().saturating_sub(1));
+    let mut parts = vec![Bytes::from(head + ",\"items\":[")];
+    for (index, item) in items.iter().enumerate() {
+        parts.extend((index > 0).then_some(Bytes::from_static(b",")));
+        parts.push(item.json().clone());
+    }
+    parts.push(Bytes::from_static(b"]}\n"));
+    parts
+}
+
+/// The resourceVersion and the last key of the page before.
+fn read_token(token: &str) -> Result<(u64, &str), ApiError> {
+    let read = token.split_once(':').and_then(|(rv, last)| Some((rv.parse().ok()?, last)));
+    read.ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+}
