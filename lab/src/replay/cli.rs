@@ -2,9 +2,9 @@
 
 use super::{
     agent::Agent,
-    judge::Verdict,
+    judge::{Finding, Verdict},
     recording::Recording,
-    story::{self, Finding, Story},
+    story::{self, Story},
 };
 use crate::files;
 use anyhow::{Result, ensure};

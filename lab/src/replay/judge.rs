@@ -35,14 +35,18 @@ impl Verdict {
     }
 }
 
-/// A verdict with its reasons.
+/// A denial, or the lack of one, from one instant to another with the same verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
+pub struct Finding {
     /// The denial, or the one that is missing.
     pub denial: Denial,
     /// What it is worth.
     pub verdict: Verdict,
-    /// Pods that hold the IP, by the node's records.
+    /// When it began, virtual time.
+    pub from: Duration,
+    /// When it ended; at the end of the recording at the latest.
+    pub to: Duration,
+    /// Pods that held the IP during the span, by the node's records.
     pub hit: Vec<String>,
     /// The reason, for a fault.
     pub why: Option<String>,
@@ -77,31 +81,23 @@ impl Judge {
 
     /// Judges one instant; denials whose lease has ended do not count.
     #[must_use]
-    pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Judgement> {
+    pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Finding> {
         if self.lease_ends().is_some_and(|end| now >= end) {
             return Vec::new();
         }
-        let mut all: Vec<_> = denials.iter().map(|denial| self.denial(world, denial, now)).collect();
-        let missing = self
-            .proofs
-            .iter()
-            .filter(|(key, proof)| proof.required && denials.iter().all(|denial| denial.key != **key));
-        all.extend(missing.map(|(key, proof)| {
-            let denial = proof.denial(key);
-            Judgement {
-                hit: names(&self.truth.holders(key.ip, now)),
-                denial,
-                verdict: Verdict::Missing,
-                why: None,
-            }
-        }));
-        all
-    }
-
-    fn denial(&self, world: &World, denial: &Denial, now: Duration) -> Judgement {
-        let holders = self.truth.holders(denial.key.ip, now);
-        let (verdict, why) = self.verdict(world, denial, &holders, now);
-        Judgement { denial: denial.clone(), verdict, hit: names(&holders), why }
+        let is_denied = |key: &Key| denials.iter().any(|denial| denial.key == *key);
+        let missing = self.proofs.iter().filter(|(key, proof)| proof.required && !is_denied(key));
+        let missing = missing.map(|(key, proof)| (proof.denial(key), true));
+        let all = denials.iter().map(|denial| (denial.clone(), false)).chain(missing);
+        let judged = all.map(|(denial, is_missing)| {
+            let holders = self.truth.holders(denial.key.ip, now);
+            let (verdict, why) = match is_missing {
+                true => (Verdict::Missing, None),
+                false => self.verdict(world, &denial, &holders, now),
+            };
+            Finding { denial, verdict, from: now, to: now, hit: names(&holders), why }
+        });
+        judged.collect()
     }
 
     fn verdict(

@@ -5,7 +5,7 @@ mod tests;
 
 use super::{
     agent::Agent,
-    judge::{Judge, Judgement, Verdict},
+    judge::{Finding, Judge, Verdict},
     oracle::Denial,
     recording::{Recording, What},
     truth::Truth,
@@ -77,23 +77,6 @@ pub fn replay(recording: &Recording, mut denials: impl FnMut(&Agent) -> Vec<Deni
     })
 }
 
-/// A denial, or the lack of one, from one instant to another with the same verdict.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The denial, or the one that is missing.
-    pub denial: Denial,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// When it began, virtual time.
-    pub from: Duration,
-    /// When it ended; at the end of the recording at the latest.
-    pub to: Duration,
-    /// Pods that held the IP during the span, by the node's records.
-    pub hit: Vec<String>,
-    /// The reason, for a fault.
-    pub why: Option<String>,
-}
-
 /// Joins the verdicts of successive instants.
 #[derive(Debug, Default)]
 struct Timeline {
@@ -102,18 +85,12 @@ struct Timeline {
 }
 
 impl Timeline {
-    fn at(&mut self, now: Duration, judgements: Vec<Judgement>) {
+    fn at(&mut self, now: Duration, found: Vec<Finding>) {
         let mut before = std::mem::take(&mut self.open);
-        for Judgement { denial, verdict, hit, why } in judgements {
-            let key = (denial.clone(), verdict);
-            let mut finding = before.remove(&key).unwrap_or(Finding {
-                denial,
-                verdict,
-                from: now,
-                to: now,
-                hit: Vec::new(),
-                why,
-            });
+        for found in found {
+            let key = (found.denial.clone(), found.verdict);
+            let hit = found.hit.clone();
+            let mut finding = before.remove(&key).unwrap_or(Finding { hit: Vec::new(), ..found });
             for pod in hit {
                 if !finding.hit.contains(&pod) {
                     finding.hit.push(pod);

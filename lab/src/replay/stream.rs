@@ -181,76 +181,47 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn changes(lines: &[Value]) -> Vec<String> {
-        let mut stream = Stream::new(Kind::Pod);
-        let changes = lines.iter().filter_map(|line| stream.line(line).expect("a line of the recorder"));
-        changes
-            .map(|event| match event.change {
-                Change::Reset(list) => format!("reset {}", list.len()),
-                Change::Applied(_) => "applied".into(),
-                Change::Deleted(_) => "deleted".into(),
-                Change::Closed => "closed".into(),
-                Change::Resumed => "resumed".into(),
-            })
-            .collect()
-    }
-
-    fn opened(query: &str) -> Value {
-        json!({"t_ms": 0, "watch": "opened", "url": format!("/api/v1/pods?watch=1&{query}"), "status": 200})
-    }
-
-    fn event(kind: &str) -> Value {
-        json!({"t_ms": 0, "event": {"type": kind, "object": {"metadata": {"name": "p"}}}})
-    }
-
-    fn end() -> Value {
-        let annotations = json!({"k8s.io/initial-events-end": "true"});
-        json!({"t_ms": 0, "event": {"type": "BOOKMARK", "object": {"metadata": {"annotations": annotations}}}})
+    /// A line of the recorder by `opened QUERY`, `refused`, `closed`, `end` of the initial events, or the type of an event.
+    fn line(text: &str) -> Value {
+        let event =
+            |kind: &str, metadata: Value| json!({"event": {"type": kind, "object": {"metadata": metadata}}});
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("opened", query) => {
+                json!({"watch": "opened", "url": format!("/x?watch=1&{query}"), "status": 200})
+            }
+            ("refused", _) => json!({"watch": "opened", "url": "/x?sendInitialEvents=true", "status": 403}),
+            ("closed", _) => json!({"watch": "closed", "error": "EOF"}),
+            ("end", _) => event("BOOKMARK", json!({"annotations": {"k8s.io/initial-events-end": "true"}})),
+            (kind, _) => event(kind, json!({"name": "p"})),
+        }
     }
 
     #[test]
-    fn initial_events_become_one_list_at_the_bookmark_that_ends_them() {
-        let lines = [
-            opened("sendInitialEvents=true"),
-            event("ADDED"),
-            event("ADDED"),
-            end(),
-            event("MODIFIED"),
-            event("BOOKMARK"),
-            event("DELETED"),
-        ];
-        assert_eq!(changes(&lines), ["reset 2", "applied", "deleted"]);
-    }
-
-    #[test]
-    fn an_error_closes_the_watch_and_a_new_one_lists_again() {
-        let lines = [
-            opened("sendInitialEvents=true"),
-            end(),
-            json!({"t_ms": 0, "watch": "closed", "error": "EOF"}),
-            json!({"t_ms": 0, "watch": "closed", "error": "refused"}),
-            opened("resourceVersion=12"),
-            json!({"t_ms": 0, "event": {"type": "ERROR", "object": {"code": 410}}}),
-            opened("sendInitialEvents=true"),
-            event("ADDED"),
-            end(),
-        ];
-        assert_eq!(changes(&lines), ["reset 0", "closed", "resumed", "closed", "reset 1"]);
-    }
-
-    #[test]
-    fn a_watch_that_was_refused_stays_closed() {
-        let refused =
-            json!({"t_ms": 0, "watch": "opened", "url": "/x?sendInitialEvents=true", "status": 403});
-        let mut stream = Stream::new(Kind::Pod);
-        assert!(stream.line(&refused).unwrap().is_none());
-        let error = stream.line(&event("ADDED")).unwrap_err().to_string();
-        assert_eq!(error, "a ADDED event on a closed watch");
-    }
-
-    #[test]
-    fn a_watch_from_nowhere_is_an_error() {
-        let error = Stream::new(Kind::Pod).line(&opened("resourceVersion=0")).unwrap_err();
-        assert!(error.to_string().contains("sendInitialEvents"), "{error}");
+    fn lines_become_the_changes_that_a_client_would_see() {
+        let nowhere = "this watch neither goes on from a resourceVersion nor asks for the initial events \
+                       (record with sendInitialEvents=true): /x?watch=1&resourceVersion=0";
+        for (lines, expected) in [
+            (
+                "opened sendInitialEvents=true, ADDED, ADDED, end, MODIFIED, BOOKMARK, DELETED",
+                "Reset 2, Applied 1, Deleted 1",
+            ),
+            (
+                "opened sendInitialEvents=true, end, closed, closed, opened resourceVersion=12, ERROR, \
+                 opened sendInitialEvents=true, ADDED, end",
+                "Reset 0, Closed 0, Resumed 0, Closed 0, Reset 1",
+            ),
+            ("refused, ADDED", "a ADDED event on a closed watch"),
+            ("opened resourceVersion=0", nowhere),
+        ] {
+            let mut stream = Stream::new(Kind::Pod);
+            let changes = lines.split(", ").filter_map(|text| match stream.line(&line(text)) {
+                Ok(event) => event.map(|ApiEvent { change, .. }| {
+                    let shown = format!("{change:?}");
+                    format!("{} {}", shown.split('(').next().unwrap_or_default(), change.objects().len())
+                }),
+                Err(error) => Some(error.to_string()),
+            });
+            assert_eq!(changes.collect::<Vec<_>>().join(", "), expected, "{lines}");
+        }
     }
 }

@@ -5,11 +5,11 @@ use super::{
     stream::{ApiEvent, Change, Kind, Object},
     world::{Key, World},
 };
+use crate::files;
 use crate::proxy::Protocol;
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -22,53 +22,39 @@ pub(super) struct Small(World);
 impl Small {
     /// All watches have shown everything; there are no pods and no slices yet.
     pub(super) fn new() -> Self {
-        let mut small = Self(World::default());
-        small.reset(Kind::Node, vec![node("a", 1), node("b", 2)]);
-        small.reset(Kind::Service, vec![service()]);
-        small.reset(Kind::Pod, vec![]);
-        small.reset(Kind::EndpointSlice, vec![]);
-        small
+        let node = |name: &str, ip: &str| {
+            let addresses = json!([{"type": "InternalIP", "address": ip}]);
+            json!({"metadata": {"name": name, "uid": name}, "status": {"addresses": addresses}})
+        };
+        let nodes = vec![node("node-a", "10.250.0.1"), node("node-b", "10.250.0.2")];
+        Self(World::default()).after([
+            lists(Kind::Node, nodes),
+            lists(Kind::Service, vec![service()]),
+            lists(Kind::Pod, vec![]),
+            lists(Kind::EndpointSlice, vec![]),
+        ])
     }
 
-    /// `a` is listed at X.
+    /// The pod is listed at X.
     pub(super) fn listing(pod: Value) -> Self {
-        let mut small = Self::new();
-        let uid = pod["metadata"]["uid"].as_str().expect("a UID").to_owned();
-        small.apply(Kind::Pod, pod);
-        small.apply(Kind::EndpointSlice, slice(&json!([endpoint(X, &uid)])));
-        small
+        let listed = slice(&[endpoint(X, pod["metadata"]["uid"].as_str().expect("a UID"))]);
+        Self::new().after([shows(pod), shows(listed)])
     }
 
-    pub(super) fn apply(&mut self, kind: Kind, object: Value) -> &mut Self {
-        self.event(kind, Change::Applied(Object::new(object)))
-    }
-
-    pub(super) fn delete(&mut self, kind: Kind, object: Value) -> &mut Self {
-        self.event(kind, Change::Deleted(Object::new(object)))
-    }
-
-    pub(super) fn reset(&mut self, kind: Kind, list: Vec<Value>) -> &mut Self {
-        self.event(kind, Change::Reset(list.into_iter().map(Object::new).collect()))
-    }
-
-    pub(super) fn event(&mut self, kind: Kind, change: Change) -> &mut Self {
-        self.0.apply(Duration::ZERO, &ApiEvent { kind, change });
+    pub(super) fn after(mut self, events: impl IntoIterator<Item = ApiEvent>) -> Self {
+        events.into_iter().for_each(|event| self.0.apply(Duration::ZERO, &event));
         self
     }
 
     /// The provable denial of `ns/s` at X:8080.
-    pub(super) fn prove(&self) -> Result<Proof, &'static str> {
-        self.prove_at(Duration::ZERO, Protocol::Tcp)
-    }
-
-    pub(super) fn prove_at(&self, now: Duration, protocol: Protocol) -> Result<Proof, &'static str> {
+    pub(super) fn prove(&self, now: Duration, protocol: Protocol) -> Result<Proof, &'static str> {
         let key = Key { service: "ns/s".into(), ip: X.parse().expect("an IP"), port: 8080, protocol };
         oracle::prove(&self.0, &key, now)
     }
 
     /// The verdict as text; `perhaps` where a denial is allowed but not required.
     pub(super) fn verdict(&self) -> String {
-        match self.prove() {
+        match self.prove(Duration::ZERO, Protocol::Tcp) {
             Ok(proof) if proof.required => proof.shapes[0].to_string(),
             Ok(proof) => format!("perhaps {}", proof.shapes[0]),
             Err(why) => why.into(),
@@ -76,16 +62,34 @@ impl Small {
     }
 }
 
-fn node(name: &str, number: u8) -> Value {
-    json!({
-        "metadata": {"name": format!("node-{name}"), "uid": name},
-        "status": {"addresses": [{"type": "InternalIP", "address": format!("10.250.0.{number}")}]},
-    })
+/// ADDED or MODIFIED.
+pub(super) fn shows(object: Value) -> ApiEvent {
+    ApiEvent { kind: kind(&object), change: Change::Applied(Object::new(object)) }
+}
+
+/// DELETED.
+pub(super) fn deletes(object: Value) -> ApiEvent {
+    ApiEvent { kind: kind(&object), change: Change::Deleted(Object::new(object)) }
+}
+
+/// The whole collection.
+pub(super) fn lists(kind: Kind, objects: Vec<Value>) -> ApiEvent {
+    ApiEvent { kind, change: Change::Reset(objects.into_iter().map(Object::new).collect()) }
+}
+
+fn kind(object: &Value) -> Kind {
+    object["kind"].as_str().expect("a kind").parse().expect("a known kind")
+}
+
+/// The object with a JSON merge patch.
+pub(super) fn but(mut object: Value, patch: &Value) -> Value {
+    json_patch::merge(&mut object, patch);
+    object
 }
 
 pub(super) fn service() -> Value {
     json!({
-        "metadata": {"namespace": "ns", "name": "s", "uid": "service"},
+        "kind": "Service", "metadata": {"namespace": "ns", "name": "s", "uid": "service"},
         "spec": {"clusterIP": "10.96.0.1", "selector": {"app": "s"}},
     })
 }
@@ -95,9 +99,9 @@ pub(super) fn endpoint(ip: &str, uid: &str) -> Value {
 }
 
 /// The one slice of `ns/s`, listing TCP and UDP 8080.
-pub(super) fn slice(endpoints: &Value) -> Value {
+pub(super) fn slice(endpoints: &[Value]) -> Value {
     json!({
-        "metadata": {"namespace": "ns", "name": "s-1", "labels": {
+        "kind": "EndpointSlice", "metadata": {"namespace": "ns", "name": "s-1", "labels": {
             "kubernetes.io/service-name": "s",
             "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
         }},
@@ -110,7 +114,7 @@ pub(super) fn slice(endpoints: &Value) -> Value {
 /// Running on node-a, with the label that `ns/s` selects.
 pub(super) fn backend(uid: &str, ip: &str) -> Value {
     json!({
-        "metadata": {
+        "kind": "Pod", "metadata": {
             "namespace": "ns", "name": uid, "uid": uid, "labels": {"app": "s"},
             "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:status": {"f:phase": {}}}}],
         },
@@ -126,18 +130,19 @@ pub(super) fn backend(uid: &str, ip: &str) -> Value {
 
 /// Running in another namespace, on node-a.
 pub(super) fn stranger(uid: &str, ip: &str) -> Value {
-    let mut pod = backend(uid, ip);
-    pod["metadata"]["namespace"] = "other".into();
-    pod
+    but(backend(uid, ip), &json!({"metadata": {"namespace": "other"}}))
 }
 
 /// Finished, with the kubelet's report after it removed the sandbox.
-pub(super) fn dead(mut pod: Value) -> Value {
-    pod["status"]["phase"] = "Failed".into();
-    pod["status"]["conditions"] = json!([sandbox("False", "2026-01-01T00:01:00Z")]);
+pub(super) fn dead(pod: Value) -> Value {
     let terminated = json!({"startedAt": "2026-01-01T00:00:01Z", "exitCode": 1});
-    pod["status"]["containerStatuses"] = json!([{"state": {"terminated": terminated}}]);
-    pod
+    but(
+        pod,
+        &json!({"status": {
+            "phase": "Failed", "conditions": [sandbox("False", "2026-01-01T00:01:00Z")],
+            "containerStatuses": [{"state": {"terminated": terminated}}],
+        }}),
+    )
 }
 
 /// Finished, by the report of a writer other than the kubelet.
@@ -148,9 +153,8 @@ pub(super) fn retired(pod: Value) -> Value {
 }
 
 /// With a deletionTimestamp.
-pub(super) fn deleting(mut pod: Value) -> Value {
-    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:02:00Z".into();
-    pod
+pub(super) fn deleting(pod: Value) -> Value {
+    but(pod, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:02:00Z"}}))
 }
 
 pub(super) fn sandbox(status: &str, since: &str) -> Value {
@@ -162,9 +166,7 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn with(files: &[(&str, &str)]) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("epguard-replay-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(files::own_name("epguard-replay-"));
         std::fs::create_dir_all(&path).expect("a temporary folder");
         for (name, text) in files {
             std::fs::write(path.join(name), text).expect("a file in it");

@@ -1,8 +1,5 @@
 //! The owner of the IP, which claim is newer, and which packets may be denied.
 
-#[cfg(test)]
-mod tests;
-
 use super::super::{
     pod::{self, Answer},
     world::{Gone, Key, Standing, World},

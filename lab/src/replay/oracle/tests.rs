@@ -1,6 +1,9 @@
 use super::super::{
-    stream::{Change, Kind},
-    testing::{Small, X, backend, dead, deleting, endpoint, retired, service, slice, stranger},
+    stream::{ApiEvent, Change, Kind},
+    testing::{
+        Small, X, backend, but, dead, deletes, deleting, endpoint, lists, retired, sandbox, service, shows,
+        slice, stranger,
+    },
 };
 use crate::proxy::Protocol;
 use serde_json::{Value, json};
@@ -8,226 +11,258 @@ use std::time::Duration;
 
 const DEAD: &str = "dead-backend";
 const RETIRED: &str = "retired-backend (openers)";
+const REUSED: &str = "reused";
+const LIVES: &str = "a pod listed there lives";
+const UNPROVEN: &str = "a UID listed there is neither Retired nor Dead";
+const NODES: &str = "the IP is a node's";
+const OWN: &str = "a live pod of the Service claims the IP";
+const CANDIDATE: &str = "a pod of the Service may hold the IP unpublished";
+const ORDER: &str = "which claim of the IP is newer is unknown";
 
+/// The pod whose denial is asked for.
 fn a() -> Value {
     backend("a", X)
 }
 
-fn listed(change: impl FnOnce(&mut Value)) -> String {
-    let mut pod = dead(a());
-    change(&mut pod);
-    Small::listing(pod).verdict()
+fn dead_but(patch: &Value) -> Value {
+    but(dead(a()), patch)
 }
 
-#[test]
-fn a_finished_backend_that_the_kubelet_tore_down_is_dead() {
-    assert_eq!(listed(|_| {}), DEAD);
+/// Each verdict on X after these events, before which a slice lists the pod there.
+fn verdicts<const N: usize>(rows: [(Value, Vec<ApiEvent>, &str); N]) {
+    for (number, (pod, events, expected)) in rows.into_iter().enumerate() {
+        assert_eq!(Small::listing(pod).after(events).verdict(), expected, "row {number}");
+    }
 }
 
-#[test]
-fn a_running_or_terminating_backend_passes() {
-    assert_eq!(Small::listing(a()).verdict(), "a pod listed there lives");
-    assert_eq!(Small::listing(deleting(a())).verdict(), "a pod listed there lives");
+fn annotated(key: &str, value: &str) -> Value {
+    json!({"metadata": {"annotations": {key: value}}})
 }
 
 #[test]
 fn a_terminal_phase_proves_death_only_with_all_of_its_conditions() {
-    let other_owner = json!({"manager": "kubectl", "fieldsV1": {"f:status": {"f:phase": {}}}});
+    let kubelet = json!({"manager": "kubelet", "fieldsV1": {"f:status": {"f:phase": {}}}});
+    let other = json!({"manager": "kubectl", "fieldsV1": {"f:status": {"f:phase": {}}}});
     let running = json!({"state": {"running": {"startedAt": "2026-01-01T00:00:01Z"}}});
     let restarting = json!({"state": {"waiting": {}}, "lastState": {"terminated": {}}});
-    let never_started = json!({"state": {"waiting": {}}});
-    let push = |pod: &mut Value, list: &str, value: Value| {
-        pod["status"][list] = json!([pod["status"][list][0], value]);
+    let waiting = json!({"state": {"waiting": {}}});
+    let ended = dead(a())["status"]["containerStatuses"][0].clone();
+    for (patch, expected) in [
+        (json!({}), DEAD),
+        (json!({"metadata": {"managedFields": []}}), RETIRED),
+        (json!({"metadata": {"managedFields": [kubelet, other]}}), RETIRED),
+        (json!({"status": {"conditions": []}}), RETIRED),
+        (json!({"status": {"conditions": [sandbox("True", "2026-01-01T00:01:00Z")]}}), RETIRED),
+        (json!({"status": {"containerStatuses": []}}), RETIRED),
+        (json!({"status": {"containerStatuses": [waiting]}}), RETIRED),
+        (json!({"status": {"initContainerStatuses": [running]}}), RETIRED),
+        (json!({"status": {"ephemeralContainerStatuses": [restarting]}}), RETIRED),
+        (json!({"status": {"containerStatuses": [ended, waiting]}}), DEAD),
+        (json!({"spec": {"hostNetwork": true}}), NODES),
+        (annotated("epguard.io/mode", "off"), "the pod opted out"),
+        (annotated("kubernetes.io/config.mirror", "h"), LIVES),
+    ] {
+        assert_eq!(Small::listing(dead_but(&patch)).verdict(), expected, "{patch}");
+    }
+}
+
+#[test]
+fn a_uid_is_live_retired_or_dead_by_its_events() {
+    let mirror = but(deleting(dead(a())), &annotated("kubernetes.io/config.mirror", "h"));
+    let vanished = || vec![lists(Kind::Pod, vec![])];
+    verdicts([
+        (a(), vec![], LIVES),
+        (deleting(a()), vec![], LIVES),
+        (retired(a()), vec![], RETIRED),
+        (a(), vec![deletes(deleting(a()))], RETIRED),
+        (a(), vec![deletes(deleting(dead(a())))], DEAD),
+        (a(), vec![deletes(a())], UNPROVEN),
+        (mirror.clone(), vec![deletes(mirror)], UNPROVEN),
+        // What is missing in a list proves nothing, and a proven death stays.
+        (a(), vanished(), UNPROVEN),
+        (deleting(a()), vanished(), UNPROVEN),
+        (dead(a()), vanished(), DEAD),
+        (retired(a()), vec![shows(a())], LIVES),
+        (dead(a()), vec![shows(a())], DEAD),
+    ]);
+}
+
+#[test]
+fn nodes_and_their_kinds_forbid_a_denial() {
+    let node = |name: &str, more: &Value| {
+        shows(but(json!({"kind": "Node", "metadata": {"name": name}, "spec": {}}), more))
     };
-    assert_eq!(Small::listing(retired(a())).verdict(), RETIRED);
-    assert_eq!(listed(|pod| pod["metadata"]["managedFields"] = json!([])), RETIRED);
-    assert_eq!(
-        listed(|pod| pod["metadata"]["managedFields"] =
-            json!([pod["metadata"]["managedFields"][0], other_owner])),
-        RETIRED
-    );
-    assert_eq!(listed(|pod| pod["status"]["conditions"] = json!([])), RETIRED);
-    assert_eq!(listed(|pod| pod["status"]["conditions"][0]["status"] = "True".into()), RETIRED);
-    assert_eq!(listed(|pod| pod["status"]["containerStatuses"] = json!([])), RETIRED);
-    assert_eq!(listed(|pod| pod["status"]["containerStatuses"] = json!([never_started])), RETIRED);
-    assert_eq!(listed(|pod| pod["status"]["initContainerStatuses"] = json!([running])), RETIRED);
-    assert_eq!(listed(|pod| pod["status"]["ephemeralContainerStatuses"] = json!([restarting])), RETIRED);
-    assert_eq!(listed(|pod| push(pod, "containerStatuses", never_started)), DEAD);
-}
-
-#[test]
-fn a_mirror_pod_is_never_dead_nor_retired() {
-    let mirror =
-        |pod: &mut Value| pod["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "h"});
-    assert_eq!(listed(mirror), "a pod listed there lives");
-    let mut pod = dead(deleting(a()));
-    mirror(&mut pod);
-    let mut world = Small::listing(pod.clone());
-    world.delete(Kind::Pod, pod);
-    assert_eq!(world.verdict(), "a UID listed there is neither Retired nor Dead");
-}
-
-#[test]
-fn host_network_and_node_addresses_are_never_judged() {
-    assert_eq!(listed(|pod| pod["spec"]["hostNetwork"] = true.into()), "the IP is a node's");
-    let mut world = Small::listing(dead(a()));
-    let node = json!({"metadata": {"name": "node-c"}, "status": {"addresses": [{"address": X}]}});
-    assert_eq!(world.apply(Kind::Node, node).verdict(), "the IP is a node's");
-}
-
-#[test]
-fn a_deletion_retires_and_proves_death_only_with_its_last_state() {
-    let mut world = Small::listing(a());
-    assert_eq!(world.delete(Kind::Pod, deleting(a())).verdict(), RETIRED);
-    let mut world = Small::listing(a());
-    assert_eq!(world.delete(Kind::Pod, deleting(dead(a()))).verdict(), DEAD);
-    let mut world = Small::listing(a());
-    assert_eq!(world.delete(Kind::Pod, a()).verdict(), "a UID listed there is neither Retired nor Dead");
-}
-
-#[test]
-fn a_pod_that_vanished_in_a_gap_is_not_dead_but_a_proven_death_stays() {
-    let mut world = Small::listing(a());
-    world.reset(Kind::Pod, vec![]);
-    assert_eq!(world.verdict(), "a UID listed there is neither Retired nor Dead");
-    let mut world = Small::listing(deleting(a()));
-    world.reset(Kind::Pod, vec![]);
-    assert_eq!(world.verdict(), "a UID listed there is neither Retired nor Dead");
-    let mut world = Small::listing(dead(a()));
-    assert_eq!(world.reset(Kind::Pod, vec![]).verdict(), DEAD);
-}
-
-#[test]
-fn a_retired_pod_seen_alive_again_is_alive_and_a_dead_one_is_not() {
-    let mut world = Small::listing(retired(a()));
-    assert_eq!(world.apply(Kind::Pod, a()).verdict(), "a pod listed there lives");
-    let mut world = Small::listing(dead(a()));
-    assert_eq!(world.apply(Kind::Pod, a()).verdict(), DEAD);
+    let address = json!({"status": {"addresses": [{"address": X}]}});
+    let labels = json!({"metadata": {"labels": {"type": "virtual-kubelet"}}});
+    let taints = json!({"spec": {"taints": [{"key": "virtual-kubelet.io/provider"}]}});
+    verdicts([
+        (dead(a()), vec![node("node-c", &address)], NODES),
+        (dead(a()), vec![node("node-a", &labels)], "a virtual kubelet's status proves nothing"),
+        (dead(a()), vec![node("node-a", &taints)], "a virtual kubelet's status proves nothing"),
+        (dead(a()), vec![node("node-a", &json!({}))], DEAD),
+    ]);
 }
 
 #[test]
 fn a_slice_that_lists_the_ip_for_another_pod_forbids_a_denial() {
-    let verdict = |other: Value| {
-        let mut world = Small::listing(dead(a()));
-        world.apply(Kind::Pod, stranger("live", "10.244.1.6"));
-        let mut second = slice(&json!([other]));
-        second["metadata"]["name"] = "s-2".into();
-        second["ports"] = json!([{"port": 9090}]);
-        world.apply(Kind::EndpointSlice, second).verdict()
+    let second = |other: Value| {
+        let others = json!({"metadata": {"name": "s-2"}, "ports": [{"port": 9090}]});
+        vec![shows(stranger("live", "10.244.1.6")), shows(but(slice(&[other]), &others))]
     };
-    assert_eq!(verdict(endpoint(X, "live")), "the Service lists the IP with a live UID");
-    assert_eq!(verdict(endpoint(X, "nobody")), "the Service lists the IP with an unknown UID");
-    assert_eq!(verdict(json!({"addresses": [X]})), "the Service lists the IP without a UID");
-    assert_eq!(verdict(endpoint("10.244.1.6", "live")), DEAD);
+    let listed_now = vec![shows(dead(a())), shows(slice(&[endpoint(X, "a")]))];
+    verdicts([
+        (dead(a()), second(endpoint(X, "live")), "the Service lists the IP with a live UID"),
+        (dead(a()), second(endpoint(X, "nobody")), "the Service lists the IP with an unknown UID"),
+        (dead(a()), second(json!({"addresses": [X]})), "the Service lists the IP without a UID"),
+        (dead(a()), second(endpoint("10.244.1.6", "live")), DEAD),
+        // Listed earlier.
+        (backend("old", "10.244.1.6"), listed_now, LIVES),
+    ]);
 }
 
 #[test]
 fn a_proof_stays_for_ten_minutes_after_the_slice_drops_the_pod() {
-    let mut world = Small::listing(dead(a()));
-    world.apply(Kind::EndpointSlice, slice(&json!([])));
-    assert_eq!(world.verdict(), DEAD);
-    let later = |minutes| world.prove_at(Duration::from_mins(minutes), Protocol::Tcp).unwrap();
-    assert!(later(9).required);
-    assert!(!later(11).required);
-}
-
-#[test]
-fn an_earlier_slice_with_a_live_uid_forbids_a_denial() {
-    let mut world = Small::listing(backend("old", "10.244.1.6"));
-    world.apply(Kind::Pod, dead(a()));
-    world.apply(Kind::EndpointSlice, slice(&json!([endpoint(X, "a")])));
-    assert_eq!(world.verdict(), "a pod listed there lives");
-}
-
-#[test]
-fn a_service_without_a_selector_may_mean_the_successor_of_the_pod_that_it_lists() {
-    let mut without_selector = service();
-    without_selector["spec"]["selector"] = Value::Null;
-    let mut listed = endpoint(X, "a");
-    listed["targetRef"]["name"] = "a".into();
-    let mut small = Small::listing(dead(a()));
-    small.apply(Kind::Service, without_selector);
-    small.apply(Kind::EndpointSlice, slice(&json!([listed])));
-    assert_eq!(small.verdict(), DEAD);
-    small.delete(Kind::Pod, deleting(dead(a())));
-    let mut successor = backend("b", X);
-    successor["metadata"]["name"] = "a".into();
-    let mut pending = successor.clone();
-    pending["status"] = json!({"phase": "Pending"});
-    small.apply(Kind::Pod, pending);
-    assert_eq!(small.verdict(), "a pod of the Service may hold the IP unpublished");
-    small.apply(Kind::Pod, successor);
-    assert_eq!(small.verdict(), "a live pod of the Service claims the IP");
-}
-
-#[test]
-fn a_service_without_a_selector_denies_only_while_it_lists_the_dead_pod() {
-    let mut headless = service();
-    headless["spec"]["selector"] = Value::Null;
-    let mut world = Small::listing(dead(a()));
-    world.apply(Kind::Service, headless);
-    assert_eq!(world.verdict(), DEAD);
-    assert_eq!(world.apply(Kind::Pod, stranger("b", X)).verdict(), "reused");
-    world.apply(Kind::EndpointSlice, slice(&json!([])));
-    assert_eq!(world.verdict(), "the Service, without a selector, no longer lists it");
-}
-
-#[test]
-fn without_a_vip_no_denial_is_required() {
-    let mut headless = service();
-    headless["spec"]["clusterIP"] = "None".into();
-    let mut world = Small::listing(dead(a()));
-    assert_eq!(world.apply(Kind::Service, headless).verdict(), "the Service has no VIP");
-    assert_eq!(world.delete(Kind::Service, service()).verdict(), "the Service does not exist");
-}
-
-#[test]
-fn without_a_vip_of_the_ips_family_nothing_is_required() {
-    let mut six = service();
-    six["spec"]["clusterIP"] = "fd00::1".into();
-    let mut world = Small::listing(dead(a()));
-    assert_eq!(world.apply(Kind::Service, six.clone()).verdict(), format!("perhaps {DEAD}"));
-    six["spec"]["clusterIPs"] = json!(["fd00::1", "10.96.0.1"]);
-    assert_eq!(world.apply(Kind::Service, six).verdict(), DEAD);
+    let world = Small::listing(dead(a())).after([shows(slice(&[]))]);
+    for (minutes, required) in [(0, true), (9, true), (11, false)] {
+        let proof = world.prove(Duration::from_mins(minutes), Protocol::Tcp).unwrap();
+        assert_eq!((proof.required, proof.shapes[0].to_string()), (required, DEAD.into()), "{minutes}");
+    }
 }
 
 #[test]
 fn udp_to_a_retired_backend_is_never_denied() {
-    let required = |world: &Small| world.prove_at(Duration::ZERO, Protocol::Udp).unwrap().required;
-    assert!(required(&Small::listing(dead(a()))));
-    assert!(!required(&Small::listing(retired(a()))));
+    for (pod, required) in [(dead(a()), true), (retired(a()), false)] {
+        let proof = Small::listing(pod).prove(Duration::ZERO, Protocol::Udp).unwrap();
+        assert_eq!(proof.required, required);
+    }
 }
 
 #[test]
-fn while_a_watch_is_closed_nothing_is_required() {
-    let mut world = Small::listing(dead(a()));
-    world.event(Kind::EndpointSlice, Change::Closed);
-    assert_eq!(world.verdict(), format!("perhaps {DEAD}"));
-    world.event(Kind::EndpointSlice, Change::Resumed);
-    assert_eq!(world.verdict(), DEAD);
+fn a_service_without_a_selector_means_the_pods_that_it_lists_and_their_successors() {
+    let without_selector = || shows(but(service(), &json!({"spec": {"selector": null}})));
+    let named = but(endpoint(X, "a"), &json!({"targetRef": {"name": "a"}}));
+    let listed = |more: Vec<ApiEvent>| {
+        let begin = vec![without_selector(), shows(slice(std::slice::from_ref(&named)))];
+        begin.into_iter().chain(more).collect()
+    };
+    let gone = || deletes(deleting(dead(a())));
+    let successor = but(backend("b", X), &json!({"metadata": {"name": "a"}}));
+    let mut pending = successor.clone();
+    pending["status"] = json!({"phase": "Pending"});
+    let no_longer = "the Service, without a selector, no longer lists it";
+    verdicts([
+        (dead(a()), listed(vec![]), DEAD),
+        (dead(a()), listed(vec![gone(), shows(pending)]), CANDIDATE),
+        (dead(a()), listed(vec![gone(), shows(successor)]), OWN),
+        (dead(a()), vec![without_selector()], DEAD),
+        (dead(a()), vec![without_selector(), shows(stranger("b", X))], REUSED),
+        (dead(a()), vec![without_selector(), shows(stranger("b", X)), shows(slice(&[]))], no_longer),
+    ]);
 }
 
 #[test]
-fn pods_and_services_that_opted_out_are_never_denied() {
-    let opt_out = |object: &mut Value| object["metadata"]["annotations"] = json!({"epguard.io/mode": "off"});
-    assert_eq!(listed(opt_out), "the pod opted out");
-    let mut service = service();
-    opt_out(&mut service);
-    let mut world = Small::listing(dead(a()));
-    assert_eq!(world.apply(Kind::Service, service).verdict(), "the Service opted out");
-    let mut world = Small::listing(dead(a()));
-    let mut owner = stranger("b", X);
-    opt_out(&mut owner);
-    assert_eq!(world.apply(Kind::Pod, owner).verdict(), "the pod that claims the IP opted out");
+fn a_service_needs_a_vip_of_the_ips_family_and_watches_that_run() {
+    let with = |spec: Value| vec![shows(but(service(), &json!({"spec": spec})))];
+    let event = |change| ApiEvent { kind: Kind::EndpointSlice, change };
+    let opted_out = but(service(), &annotated("epguard.io/mode", "off"));
+    let both = json!({"clusterIP": "fd00::1", "clusterIPs": ["fd00::1", "10.96.0.1"]});
+    let perhaps = &format!("perhaps {DEAD}");
+    verdicts([
+        (dead(a()), with(json!({"clusterIP": "None"})), "the Service has no VIP"),
+        (dead(a()), vec![deletes(service())], "the Service does not exist"),
+        (dead(a()), with(json!({"clusterIP": "fd00::1"})), perhaps),
+        (dead(a()), with(both), DEAD),
+        (dead(a()), vec![shows(opted_out)], "the Service opted out"),
+        (dead(a()), vec![event(Change::Closed)], perhaps),
+        (dead(a()), vec![event(Change::Closed), event(Change::Resumed)], DEAD),
+    ]);
 }
 
 #[test]
-fn a_virtual_kubelets_statuses_prove_nothing() {
-    let node =
-        |extra: Value| json!({"metadata": {"name": "node-a", "labels": extra["labels"]}, "spec": extra});
-    let verdict = |extra: Value| Small::listing(dead(a())).apply(Kind::Node, node(extra)).verdict();
-    let forbidden = "a virtual kubelet's status proves nothing";
-    assert_eq!(verdict(json!({"labels": {"type": "virtual-kubelet"}})), forbidden);
-    assert_eq!(verdict(json!({"taints": [{"key": "virtual-kubelet.io/provider"}]})), forbidden);
-    assert_eq!(verdict(json!({})), DEAD);
+fn another_pod_that_claims_the_ip_makes_it_reused() {
+    let networks = json!([{"name": "net1", "ips": [X]}]).to_string();
+    let multus = but(stranger("b", "10.244.1.6"), &annotated("k8s.v1.cni.cncf.io/network-status", &networks));
+    let b = || shows(stranger("b", X));
+    let opted_out = but(stranger("b", X), &annotated("epguard.io/mode", "off"));
+    verdicts([
+        (dead(a()), vec![b()], REUSED),
+        (retired(a()), vec![b()], "reused (openers)"),
+        (dead(a()), vec![shows(multus)], REUSED),
+        (dead(a()), vec![shows(backend("b", X))], OWN),
+        (dead(a()), vec![b(), shows(stranger("c", X))], "two live pods claim the IP"),
+        (dead(a()), vec![shows(opted_out)], "the pod that claims the IP opted out"),
+        // Across lists the order is only perhaps known.
+        (a(), vec![lists(Kind::Pod, vec![retired(a()), stranger("b", X)])], "perhaps reused (openers)"),
+    ]);
+    let world = Small::listing(dead(a())).after([b()]);
+    let owner = world.prove(Duration::ZERO, Protocol::Tcp).unwrap().owner;
+    assert_eq!(owner.as_deref(), Some("b"));
+}
+
+#[test]
+fn a_claim_that_is_not_newer_than_a_retired_ones_is_no_reuse() {
+    let listed = || shows(slice(&[endpoint(X, "a")]));
+    let at_once = || lists(Kind::Pod, vec![retired(a()), stranger("b", X)]);
+    for (events, expected) in [
+        (vec![at_once(), listed()], ORDER),
+        (vec![at_once(), listed(), shows(dead(a()))], REUSED),
+        (vec![shows(stranger("b", X)), shows(retired(a())), listed()], ORDER),
+    ] {
+        assert_eq!(Small::new().after(events).verdict(), expected);
+    }
+}
+
+#[test]
+fn a_selected_pod_may_hold_an_ip_that_it_does_not_publish() {
+    let restarted = |status: &str, sandbox_since: &str, started: Option<&str>| {
+        let time = |seconds: &str| format!("2026-01-01T00:00:{seconds}Z");
+        let containers = json!([{"state": {"running": {"startedAt": started.map(time)}}}]);
+        json!({"status": {"conditions": [sandbox(status, &time(sandbox_since))], "containerStatuses": containers}})
+    };
+    let unpublished = |patch: &Value| but(json!({"status": {"podIPs": []}}), patch);
+    for (patch, expected) in [
+        (unpublished(&json!({})), CANDIDATE),
+        (unpublished(&json!({"spec": {"nodeName": "node-b"}})), CANDIDATE),
+        (unpublished(&json!({"spec": {"nodeName": ""}})), DEAD),
+        (unpublished(&json!({"spec": {"hostNetwork": true}})), DEAD),
+        (unpublished(&json!({"status": {"phase": "Failed"}})), DEAD),
+        (unpublished(&json!({"metadata": {"namespace": "other"}})), DEAD),
+        (restarted("False", "00", Some("01")), CANDIDATE),
+        (restarted("True", "09", Some("01")), CANDIDATE),
+        (restarted("True", "01", Some("01")), DEAD),
+        (restarted("True", "01", None), "perhaps dead-backend"),
+    ] {
+        let candidate = but(backend("b", "10.244.1.6"), &patch);
+        assert_eq!(Small::listing(dead(a())).after([shows(candidate)]).verdict(), expected, "{patch}");
+    }
+}
+
+#[test]
+fn where_the_selector_proves_nothing_pods_of_the_meant_pods_workload_are_the_services_own() {
+    let of = |pod: Value, kind: &str, name: &str| {
+        let owners = json!([{"kind": kind, "name": name, "controller": true}]);
+        but(
+            pod,
+            &json!({"metadata": {"labels": {"app": null, "pod-template-hash": "54cc"}, "ownerReferences": owners}}),
+        )
+    };
+    let controller = "endpointslice-controller.k8s.io";
+    for (kind, name, listed, writer, expected) in [
+        ("ReplicaSet", "pg-54cc", "x", controller, OWN),
+        ("DaemonSet", "pg-54cc", "x", controller, OWN),
+        ("DaemonSet", "pg", "x", controller, REUSED),
+        ("StatefulSet", "pg-54cc", "x", controller, REUSED),
+        ("DaemonSet", "pg-54cc", "y", controller, REUSED),
+        ("DaemonSet", "pg-54cc", "y", "another", OWN),
+    ] {
+        let labels = json!({"endpointslice.kubernetes.io/managed-by": writer});
+        let slice = slice(&[endpoint(X, "a"), endpoint("10.244.1.7", listed)]);
+        let world = Small::listing(dead(of(a(), kind, "pg-54cc"))).after([
+            shows(of(backend("x", "10.244.1.7"), "Job", "other")),
+            shows(backend("y", "10.244.1.8")),
+            shows(but(slice, &json!({"metadata": {"labels": labels}}))),
+            shows(of(backend("b", X), kind, name)),
+        ]);
+        assert_eq!(world.verdict(), expected, "{kind} {name} {listed} {writer}");
+    }
 }

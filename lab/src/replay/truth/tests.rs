@@ -15,11 +15,8 @@ fn truth(lines: Vec<Value>) -> Truth {
     Truth::of(&Recording { name: "test".into(), instants })
 }
 
-/// The holder of X at each of the first milliseconds.
-fn held(truth: &Truth, times: std::ops::RangeInclusive<u64>) -> Vec<String> {
-    let at = |ms| truth.holders(X.parse().unwrap(), Duration::from_millis(ms));
-    let names = |pods: Vec<PodIdentity>| pods.into_iter().map(|pod| pod.name).collect::<Vec<_>>().join("+");
-    times.map(|ms| names(at(ms))).collect()
+fn holders(truth: &Truth, ms: u64) -> Vec<PodIdentity> {
+    truth.holders(X.parse().unwrap(), Duration::from_millis(ms))
 }
 
 fn ipam(op: &str, node: &str) -> Value {
@@ -30,76 +27,82 @@ fn ip(src: &str, op: &str, line: &str) -> Value {
     json!({"src": src, "op": op, "node": "a", "line": line})
 }
 
-fn cri(state: &str, created_us: u64, node: &str) -> Value {
-    let id = format!("sandbox-{node}");
-    let sandbox = json!({"id": id, "ns": "ns", "pod": "p", "uid": "uid-of-p", "ips": [X],
+fn cri(is_ready: bool, created_us: u64, node: &str) -> Value {
+    let state = if is_ready { "SANDBOX_READY" } else { "SANDBOX_NOTREADY" };
+    let sandbox = json!({"id": format!("sandbox-{node}"), "ns": "ns", "pod": "p", "uid": "uid-of-p", "ips": [X],
                          "state": state, "created_us": created_us});
     json!({"src": "cri", "kind": "sandbox-poll", "node": node, "wall_us": 10_000, "sandbox": sandbox})
 }
 
 #[test]
-fn an_address_is_held_from_allocation_to_release() {
-    let truth = truth(vec![
-        ipam("alloc", "a"),
-        cri("SANDBOX_READY", 9_000, "a"),
-        cri("SANDBOX_NOTREADY", 9_000, "a"),
-        ipam("free", "a"),
-        cri("SANDBOX_READY", 9_000, "a"),
-    ]);
-    assert_eq!(held(&truth, 0..=5), ["", "ns/p", "ns/p", "ns/p", "", ""]);
-    let holder = &truth.holders(X.parse().unwrap(), Duration::from_millis(1))[0];
-    assert!(holder.uids.contains("uid-of-p"));
-}
-
-#[test]
-fn a_sandbox_older_than_the_recording_holds_its_address_from_the_beginning() {
-    let truth = truth(vec![ipam("free", "b"), cri("SANDBOX_READY", 0, "a"), cri("SANDBOX_NOTREADY", 0, "a")]);
-    assert_eq!(held(&truth, 0..=3), ["ns/p", "ns/p", "ns/p", ""]);
-}
-
-#[test]
-fn without_ipam_events_routes_and_links_show_the_holders() {
-    let truth = truth(vec![
-        ip("route", "add", "multicast ff00::/8 dev veth1 table local"),
-        ip("route", "add", "10.244.1.5 dev veth1 scope host"),
-        cri("SANDBOX_READY", 9_999, "a"),
-        ip("link", "del", "3: veth2@NONE: <BROADCAST> mtu 1500"),
-        ip("link", "del", "4: veth1@NONE: <BROADCAST> mtu 1500"),
-    ]);
-    assert_eq!(held(&truth, 1..=5), ["", "ns/p", "ns/p", "ns/p", ""]);
-}
-
-#[test]
-fn a_killed_node_holds_nothing_once_the_link_is_gone() {
-    let truth = truth(vec![
-        ipam("alloc", "a"),
-        cri("SANDBOX_READY", 9_000, "a"),
-        ip("route", "add", "10.244.1.5 dev veth1 scope host"),
-        ip("link", "del", "4: veth1@if2: <BROADCAST> mtu 1500"),
-    ]);
-    assert_eq!(held(&truth, 3..=4), ["ns/p", ""]);
-}
-
-#[test]
-fn two_nodes_may_hold_one_address_and_release_it_apart() {
-    let truth = truth(vec![
-        ipam("alloc", "a"),
-        ipam("alloc", "b"),
-        ipam("free", "a"),
-        cri("SANDBOX_READY", 9_000, "b"),
-        cri("SANDBOX_NOTREADY", 9_000, "a"),
-    ]);
-    assert_eq!(held(&truth, 1..=3), ["ns/p", "ns/p+ns/p", "ns/p"]);
-}
-
-#[test]
-fn malformed_lines_are_ignored() {
-    let truth = truth(vec![
-        json!({}),
-        json!({"src": "ipam", "op": "alloc", "ip": "banana"}),
-        ip("route", "add", ""),
-        ip("link", "del", "veth"),
-        json!({"src": "cri", "sandbox": "banana"}),
-    ]);
-    assert_eq!(held(&truth, 0..=5), ["", "", "", "", "", ""]);
+fn the_nodes_events_show_when_an_address_is_held() {
+    let route = || ip("route", "add", "10.244.1.5 dev veth1 scope host");
+    // For each millisecond from 0 on, how many pods hold X.
+    for (what, lines, expected) in [
+        (
+            "from allocation to release",
+            vec![
+                ipam("alloc", "a"),
+                cri(true, 9_000, "a"),
+                cri(false, 9_000, "a"),
+                ipam("free", "a"),
+                cri(true, 9_000, "a"),
+            ],
+            vec![0, 1, 1, 1, 0, 0],
+        ),
+        (
+            "a sandbox older than the recording",
+            vec![ipam("free", "b"), cri(true, 0, "a"), cri(false, 0, "a")],
+            vec![1, 1, 1, 0],
+        ),
+        (
+            "routes and links, without IPAM events",
+            vec![
+                ip("route", "add", "multicast ff00::/8 dev veth1 table local"),
+                route(),
+                cri(true, 9_999, "a"),
+                ip("link", "del", "3: veth2@NONE: <BROADCAST> mtu 1500"),
+                ip("link", "del", "4: veth1@NONE: <BROADCAST> mtu 1500"),
+            ],
+            vec![0, 0, 1, 1, 1, 0],
+        ),
+        (
+            "until the link of a killed node is gone",
+            vec![
+                ipam("alloc", "a"),
+                cri(true, 9_000, "a"),
+                route(),
+                ip("link", "del", "4: veth1@if2: <BROADCAST> mtu 1500"),
+            ],
+            vec![0, 1, 1, 1, 0],
+        ),
+        (
+            "by two nodes, which release it apart",
+            vec![
+                ipam("alloc", "a"),
+                ipam("alloc", "b"),
+                ipam("free", "a"),
+                cri(true, 9_000, "b"),
+                cri(false, 9_000, "a"),
+            ],
+            vec![0, 1, 2, 1, 1, 1],
+        ),
+        (
+            "malformed lines",
+            vec![
+                json!({}),
+                json!({"src": "ipam", "op": "alloc", "ip": "banana"}),
+                ip("route", "add", ""),
+                ip("link", "del", "veth"),
+                json!({"src": "cri", "sandbox": "banana"}),
+            ],
+            vec![0; 6],
+        ),
+    ] {
+        let truth = truth(lines);
+        let held: Vec<_> = (0..).take(expected.len()).map(|ms| holders(&truth, ms)).collect();
+        assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), expected, "{what}");
+        let is_known = |pod: &PodIdentity| pod.name == "ns/p" && pod.uids.contains("uid-of-p");
+        assert!(held.iter().flatten().all(is_known), "{what}: {held:?}");
+    }
 }
