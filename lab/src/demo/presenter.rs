@@ -1,14 +1,15 @@
 //! Shows a story on a screen, and goes on after a claim that does not hold.
 
 use anyhow::{Result, ensure};
+use epguard::shared::drops::Dropped;
 
 use super::fleet;
 use super::maps;
 use super::screen::Screen;
 use super::tables::{listing, table};
 use crate::scenario::Presenter;
+use crate::scenario::burst::Played;
 use crate::scenario::format::{Scenario, Show, Step};
-use crate::scenario::played::Played;
 use crate::scenario::stage::Stage;
 
 /// A screen, and which of the claims made there did not hold.
@@ -71,12 +72,16 @@ impl Presenter for OnScreen {
 
     fn counted(&mut self, played: &Played<'_>) {
         self.screen.pause();
-        if let (Some(group), Some(report)) = (played.burst.denied(), played.reports.first()) {
+        if let (Some(group), Some(Dropped { kind, openings, .. })) =
+            (played.burst.denied(), played.reports.first())
+        {
             self.screen.detail(&format!(
                 "  epguard counts the connections to {}, and `epguard drops` shows them:",
                 group.means
             ));
-            self.screen.say(&format!("    {report}").replace('\n', "\n    "));
+            let [outcome, reason] = [&kind.outcome, &kind.reason];
+            self.screen.say(&format!("    {outcome} {reason} service={} opened={openings}", kind.service));
+            self.screen.say(&format!("    meant={} hit={} endpoint={}", kind.meant, kind.hit, kind.endpoint));
             self.screen.pause();
         }
     }

@@ -7,8 +7,8 @@ use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::Table;
 
+use crate::scenario::burst::{Played, median, milliseconds};
 use crate::scenario::format::{BurstCaller as Caller, Group};
-use crate::scenario::played::{Played, median, milliseconds};
 use crate::traffic::{Answer, Outcome};
 
 /// Columns that lines keep to.

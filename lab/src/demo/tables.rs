@@ -1,9 +1,9 @@
 //! Tables: what the API holds, as `kubectl get` prints it, and who called and who answered.
 
 use crate::api::Kind;
+use crate::scenario::burst::{Played, milliseconds};
 use crate::scenario::cluster::Cluster;
 use crate::scenario::format::Group;
-use crate::scenario::played::{Played, milliseconds};
 use crate::traffic::Outcome;
 use comfy_table::modifiers::UTF8_ROUND_CORNERS;
 use comfy_table::presets::UTF8_FULL_CONDENSED;

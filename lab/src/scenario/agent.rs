@@ -19,54 +19,12 @@ use epguard_core::facts::Watched;
 use serde_json::Value;
 
 use super::counters::Counters;
-use super::format;
 use super::workdir::Workdir;
 use crate::agent::{AgentProcess, Place};
 use crate::api::{Kind, Store};
 use crate::net::NetNs;
 use crate::process;
 use crate::wait;
-
-/// How an agent is started.
-#[derive(Clone, Debug)]
-pub struct AgentOptions<'a> {
-    /// `--hooks`; none: the agent's default.
-    pub hooks: Option<&'a str>,
-    /// `--action`; none: the agent's default.
-    pub action: Option<String>,
-    /// `--cgroup`; none: the agent's default.
-    pub cgroup: Option<&'a Path>,
-    /// `--cilium-maps`.
-    pub cilium_maps: &'a Path,
-    /// The other flags; its `action` is not used.
-    pub flags: &'a format::Agent,
-}
-
-impl AgentOptions<'_> {
-    /// The command line, but for what every agent gets.
-    fn arguments(&self) -> Vec<String> {
-        let flags = self.flags;
-        let retired = if flags.enforce_retired { "enforce" } else { "observe" };
-        let shown = |path: Option<&Path>| path.map(|path| path.display().to_string());
-        let seconds = |seconds: Option<u32>| seconds.map(|seconds| seconds.to_string());
-        let all = [
-            ("mode", flags.mode.clone().or(Some("observe".into()))),
-            ("reason-mode", Some(format!("retired-backend={retired}"))),
-            ("xdp", flags.xdp.clone()),
-            ("hooks", self.hooks.map(str::to_owned)),
-            ("action", self.action.clone()),
-            ("fleet-config", flags.fleet_config.clone()),
-            // Stories wait for hooks, and no CNI plugin comes after the lab's.
-            ("clsact-delay", Some("0".into())),
-            ("lease", seconds(flags.lease)),
-            ("max-view-age", seconds(flags.max_view_age)),
-            ("cgroup", shown(self.cgroup)),
-            ("cilium-maps", shown(Some(self.cilium_maps))),
-        ];
-        let given = all.into_iter();
-        given.filter_map(|(flag, value)| Some(format!("--{flag}={}", value?))).collect()
-    }
-}
 
 /// An `epguard agent` on a node of a cluster, which may be killed and started again. Dropping it kills it.
 #[derive(Debug)]
@@ -80,26 +38,22 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// One for the network namespace of node-a, not started yet.
-    pub fn prepare(
+    /// One for the network namespace of node-a, not started yet, with these flags beside those of every agent. A flag without
+    /// a value keeps the agent's default.
+    pub fn prepare<const N: usize>(
         netns: &NetNs,
         workdir: &Workdir,
         kubeconfig: &str,
-        options: &AgentOptions<'_>,
+        flags: [(&str, Option<String>); N],
     ) -> Result<Self> {
         let run_dir = workdir.path().to_owned();
         let pin_dir = workdir.pins().join("epguard");
         let place = Place { node: "node-a", kubeconfig, run_dir: &run_dir, pin_dir: &pin_dir };
         let mut arguments = place.arguments()?;
-        arguments.extend(options.arguments().into_iter().map(OsString::from));
-        Ok(Self {
-            process: None,
-            program: process::epguard()?,
-            arguments,
-            netns: netns.clone(),
-            run_dir,
-            pin_dir,
-        })
+        let given = flags.into_iter().filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)));
+        arguments.extend(given.map(OsString::from));
+        let program = process::epguard()?;
+        Ok(Self { process: None, program, arguments, netns: netns.clone(), run_dir, pin_dir })
     }
 
     /// Starts it, or starts it again with the same command line after [`Agent::kill`]. Returns once it is running, before it has
@@ -211,8 +165,8 @@ impl Agent {
 
     /// `epguard dump -o json`.
     pub fn dump(&self) -> Result<Value> {
-        let text =
-            process::output(self.command("dump").args(["-o", "json", "--run-dir"]).arg(&self.run_dir))?;
+        let mut command = self.command("dump");
+        let text = process::output(command.args(["-o", "json", "--run-dir"]).arg(&self.run_dir))?;
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 

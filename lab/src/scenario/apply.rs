@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::format::{Condition, Patch, Scenario};
 use super::names;
-use super::objects::{self, Endpoint};
+use super::objects;
 use crate::api::{Kind, ObjectRef};
 
 impl Cluster {
@@ -21,12 +21,7 @@ impl Cluster {
         for (alias, condition) in conditions {
             let pod = self.names.pod(alias)?;
             let published = self.objects.get(alias).and_then(|object| object.ip);
-            let endpoint = |ip| Endpoint {
-                pod: pod.clone(),
-                node: self.cast[alias].node.clone(),
-                ip,
-                condition: *condition,
-            };
+            let endpoint = |ip| objects::endpoint(pod, &self.cast[alias].node, ip, *condition);
             primary.push(endpoint(pod.address(declared, published)?));
             other.extend(pod.other_family.map(endpoint));
         }

@@ -5,25 +5,72 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use epguard::shared::drops::Dropped;
 use epguard_common::{Outcome, Reason};
 
+use super::agent::Agent;
 use super::counters::Counters;
 use super::format::{Action, Burst, Group};
-use super::played::{Counted, Played, Presenter, Report, milliseconds};
 use super::stage::Stage;
+use super::tell::Presenter;
 use super::traffic::{Clients, word};
-use crate::traffic::{Call, Client, Server};
+use crate::traffic::{Answer, Call, Client, Server};
+use crate::wait;
 
 /// Between two calls: few enough a second for epguard to report every packet.
 const PACE: Duration = Duration::from_millis(40);
 /// Below the second after which TCP would repeat a SYN: what is denied is one packet a call.
 const TIMEOUT: Duration = Duration::from_millis(800);
 
+/// A burst and what came of it.
+#[derive(Clone, Debug)]
+pub struct Played<'a> {
+    /// As the story has it.
+    pub burst: &'a Burst,
+    /// A row for each caller, a place for each of its calls.
+    pub answers: Vec<Vec<Option<Answer>>>,
+    /// Rows of `epguard drops` for this burst alone; only their `openings` are.
+    pub reports: Vec<Dropped>,
+}
+
+impl Played<'_> {
+    /// The median latency of the calls of a group.
+    pub fn median(&self, group: &Group) -> Duration {
+        median(self.of(group)).unwrap_or_default()
+    }
+
+    /// The answers to the calls of a group.
+    pub fn of(&self, group: &Group) -> impl Iterator<Item = &Answer> {
+        let rows = self.burst.callers().zip(&self.answers);
+        rows.filter(move |((of, _), _)| std::ptr::eq(*of, group)).flat_map(|(_, row)| row.iter().flatten())
+    }
+
+    fn calls(&self, group: &Group) -> u64 {
+        u64::from(self.burst.rounds) * group.callers.len() as u64
+    }
+}
+
+/// The median latency, if there is an answer.
+pub fn median<'a>(answers: impl Iterator<Item = &'a Answer>) -> Option<Duration> {
+    let mut latencies: Vec<Duration> = answers.map(|answer| answer.latency).collect();
+    latencies.sort_unstable();
+    let upper = latencies.get(latencies.len() / 2)?;
+    let lower = latencies.get((latencies.len() - 1) / 2)?;
+    Some((*lower + *upper) / 2)
+}
+
+/// A latency for people, who need no more than two digits of it.
+pub fn milliseconds(latency: Duration) -> String {
+    let number = latency.as_secs_f64() * 1000.0;
+    let digits = usize::from(number < 9.95);
+    format!("{number:.digits$} ms")
+}
+
 /// Makes the calls and hands every claim to the presenter.
 pub(super) fn play<'a>(
     burst: &'a Burst,
     stage: &Stage,
-    (clients, counted): (&mut Clients, &mut Counted),
+    clients: &mut Clients,
     earlier: &[Played<'a>],
     presenter: &mut dyn Presenter,
 ) -> Result<Played<'a>> {
@@ -33,7 +80,7 @@ pub(super) fn play<'a>(
     }
     let server = |group: &Group| stage.cluster.servers.get(&group.means);
     let requests = |group: &Group| server(group).map_or(0, Server::requests);
-    let before = stage.counters()?;
+    let (before, drops_before) = (stage.counters()?, stage.agent.drops().unwrap_or_default());
     let received: Vec<u64> = burst.groups.iter().map(requests).collect();
     let calls = burst.callers().map(|(_, caller)| {
         let call = |_| clients.aim(&caller.from, &caller.call, TIMEOUT, &stage.cluster);
@@ -47,7 +94,7 @@ pub(super) fn play<'a>(
     make(&calls.collect::<Result<Vec<_>>>()?, &mut played, presenter);
     let denied = burst.denied().map(|group| (group, played.calls(group)));
     if let Some((_, wanted)) = denied {
-        played.reports = counted.next(&stage.agent, wanted);
+        played.reports = counted_since(&drops_before, &stage.agent, wanted);
     }
     let now = stage.counters()?.since(&before);
     presenter.counted(&played);
@@ -137,18 +184,66 @@ fn make(calls: &[Vec<(Client, Call)>], played: &mut Played<'_>, presenter: &mut 
     });
 }
 
+/// Waits until the agent has counted this many connections since `before`. Returns the rows with new ones.
+fn counted_since(before: &[Dropped], agent: &Agent, wanted: u64) -> Vec<Dropped> {
+    let mut rows = Vec::new();
+    // What is missing after a minute, the caller reports.
+    let _ = wait::until(Duration::from_millis(10), || {
+        rows = agent.drops().unwrap_or_default();
+        for row in &mut rows {
+            let earlier = before.iter().find(|earlier| earlier.kind == row.kind);
+            row.openings = row.openings.saturating_sub(earlier.map_or(0, |earlier| earlier.openings));
+        }
+        rows.retain(|row| row.openings > 0);
+        let opened: u64 = rows.iter().map(|row| row.openings).sum();
+        Ok(wait::holds(opened >= wanted, String::new))
+    });
+    rows
+}
+
 /// Connections that the agent counted as it should, and all that it counted.
 fn named(played: &Played<'_>, group: &Group, stage: &Stage) -> Result<(u64, u64)> {
     let names = &stage.cluster.names;
     let full = |pod: &str| names.expand_text(&format!("${{{pod}}}"));
     let (meant, hit) = (full(&group.means)?, full(group.hit.as_deref().unwrap_or_default())?);
-    let right = |report: &&Report| {
-        let kind = &report.kind;
+    let right = |Dropped { kind, .. }: &&Dropped| {
         kind.outcome == outcome(group).as_str()
             && Some(&*kind.reason) == group.denied.as_deref()
             && group.callers.iter().any(|caller| caller.call == kind.service)
             && (&kind.meant, &kind.hit) == (&meant, &hit)
     };
-    let opened = |report: &Report| report.opened;
+    let opened = |row: &Dropped| row.openings;
     Ok((played.reports.iter().filter(right).map(opened).sum(), played.reports.iter().map(opened).sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::Outcome;
+
+    #[test]
+    fn half_of_the_calls_took_no_longer_than_the_median() {
+        for (latencies, expected) in [
+            (&[900, 100, 300][..], Some(Duration::from_micros(300))),
+            (&[900, 100, 300, 500], Some(Duration::from_micros(400))),
+            (&[], None),
+        ] {
+            let answer = |latency: &u64| Answer {
+                outcome: Outcome::TimedOut,
+                latency: Duration::from_micros(*latency),
+                local: None,
+            };
+            let answers: Vec<Answer> = latencies.iter().map(answer).collect();
+            assert_eq!(median(answers.iter()), expected);
+        }
+    }
+
+    #[test]
+    fn a_latency_has_two_significant_digits() {
+        let text = |micros| milliseconds(Duration::from_micros(micros));
+        assert_eq!(
+            [text(349), text(9_949), text(9_951), text(800_700)],
+            ["0.3 ms", "9.9 ms", "10 ms", "801 ms"]
+        );
+    }
 }

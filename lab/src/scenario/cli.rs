@@ -12,8 +12,7 @@ use anyhow::Result;
 
 use super::format::{Runs, Scenario};
 use super::load;
-use super::played::Silent;
-use super::tell::{Failure, tell};
+use super::tell::{Failure, Silent, tell};
 use super::variant::Variant;
 use crate::files;
 

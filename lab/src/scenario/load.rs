@@ -59,16 +59,6 @@ steps:
       - {call: ns/s, sees: A}
 ";
 
-    fn error(from: &str, to: &str) -> String {
-        assert!(STORY.contains(from), "{from:?} is not in the story");
-        format!("{:#}", parse(&STORY.replace(from, to), "story.yaml").unwrap_err())
-    }
-
-    #[test]
-    fn a_story_is_read() {
-        assert_eq!(parse(STORY, "story.yaml").unwrap().steps.len(), 2);
-    }
-
     #[test]
     fn entries_that_must_be_absent_must_stay_absent_for_a_second() {
         let hold = |entries: &str| {
@@ -91,28 +81,23 @@ steps:
     }
 
     #[test]
-    fn an_unknown_key_is_named_with_file_line_and_the_keys_there_are() {
-        let error = error("ns/s: {}", "ns/s: {selektor: {app: a}}");
-        for part in ["story.yaml", "selektor", "story.yaml:8:10", "selector", "publish-not-ready-addresses"] {
-            assert!(error.contains(part), "{part} is missing in: {error}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_event_is_named_with_the_events_there_are() {
-        let error = error("A starts", "A explodes");
-        for part in ["story.yaml", "explodes", "succeeds", "force-deleted"] {
-            assert!(error.contains(part), "{part} is missing in: {error}");
-        }
-    }
-
-    #[test]
-    fn mistakes_that_no_step_would_meet_are_refused() {
-        for (from, to, what) in [
-            ("  A: {", "  nothing: {", "no pod can have"),
-            ("must: m", "must: m\nruns: {family: []}", "never run"),
+    fn a_mistake_is_named_with_its_place_and_the_words_there_are() {
+        assert_eq!(parse(STORY, "story.yaml").unwrap().steps.len(), 2);
+        for (from, to, parts) in [
+            (
+                "ns/s: {}",
+                "ns/s: {selektor: {app: a}}",
+                &["selektor", "story.yaml:8:10", "selector", "publish-not-ready-addresses"][..],
+            ),
+            ("A starts", "A explodes", &["story.yaml", "explodes", "succeeds", "force-deleted"]),
+            ("  A: {", "  nothing: {", &["story.yaml", "no pod can have"]),
+            ("must: m", "must: m\nruns: {family: []}", &["story.yaml", "never run"]),
         ] {
-            assert!(error(from, to).contains(what), "{to}");
+            assert!(STORY.contains(from), "{from:?} is not in the story");
+            let error = format!("{:#}", parse(&STORY.replace(from, to), "story.yaml").unwrap_err());
+            for part in parts {
+                assert!(error.contains(part), "{part} is missing in: {error}");
+            }
         }
     }
 }

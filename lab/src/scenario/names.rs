@@ -1,7 +1,7 @@
 //! Addresses, UIDs and objects of one run, by their names in the story.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -30,71 +30,56 @@ impl Names {
     pub fn new(scenario: &Scenario, variant: Variant, topology: &Topology) -> Result<Self> {
         let client = client(scenario);
         let is_ipv4 = variant.family == Family::Ipv4;
-        let cast = scenario.pods.iter().map(|(alias, pod)| (alias.clone(), pod));
-        let cast: Vec<_> = cast.chain([(CLIENT.to_owned(), &client)]).collect();
+        let cast = scenario.pods.iter().map(|(alias, pod)| (alias.as_str(), pod));
+        let cast: Vec<_> = cast.chain([(CLIENT, &client)]).collect();
         let mut addresses = BTreeMap::new();
         for (alias, pod) in &cast {
-            let own = pod.ip.iter().chain(pod.ip.is_none().then_some(alias)).chain(&pod.next_ip);
-            let own = own
-                .map(|symbol| (symbol, is_ipv4))
-                .chain(pod.other_family.iter().map(|symbol| (symbol, !is_ipv4)));
-            for (symbol, is_ipv4) in own {
-                let number = u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX);
-                let ip = topology.node(&pod.node)?.pod_ip(is_ipv4, number);
-                addresses.entry(symbol.clone()).or_insert(ip);
+            let node = topology.node(&pod.node)?;
+            let own = pod.ip.as_deref().unwrap_or(alias);
+            for (symbol, is_ipv4) in [
+                (Some(own), is_ipv4),
+                (pod.next_ip.as_deref(), is_ipv4),
+                (pod.other_family.as_deref(), !is_ipv4),
+            ] {
+                let ip = node.pod_ip(is_ipv4, next_number(&addresses));
+                symbol.map(|symbol| *addresses.entry(symbol.to_owned()).or_insert(ip));
             }
             if let Some(symbol) = &pod.net1 {
-                let number = u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX);
-                let ip = net1(is_ipv4, number);
+                let ip = outside(is_ipv4, 245, next_number(&addresses))?;
                 addresses.entry(symbol.clone()).or_insert(ip);
             }
         }
-        let pods = cast.iter().enumerate().map(|(number, (alias, pod))| {
+        let pods = cast.iter().zip(1..).map(|((alias, pod), number)| {
             let (namespace, name) = split(&pod.is);
             let at = |symbol: &Option<String>| symbol.as_ref().map(|symbol| addresses[symbol]);
             let name = PodName {
                 namespace,
                 name,
-                uid: objects::uid(0xb0d, number + 1),
-                ip: addresses[pod.ip.as_ref().unwrap_or(alias)],
+                uid: objects::uid(0xb0d, number),
+                ip: addresses[pod.ip.as_deref().unwrap_or(alias)],
                 next_ip: at(&pod.next_ip),
                 other_family: at(&pod.other_family),
                 net1: at(&pod.net1),
             };
-            (alias.clone(), name)
+            ((*alias).to_owned(), name)
         });
         let pods = pods.collect();
-        let services = scenario.services.iter().zip(10..);
-        let services = services.map(|((name, service), number)| {
-            let vip = |is_ipv4| -> IpAddr {
-                if is_ipv4 {
-                    [10, 96, 0, number].into()
-                } else {
-                    Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, number.into()).into()
-                }
-            };
-            let other_family = service.dual_stack.then(|| vip(!is_ipv4));
-            let vip = vip(is_ipv4);
-            let has_node_ports = variant.caller == Caller::Nodeport;
-            let of_caller = has_node_ports.then_some(30000 + 10 * u16::from(number));
+        let services = scenario.services.iter().zip(10_u8..).map(|((name, service), number)| {
+            let vip = |is_ipv4| outside(is_ipv4, 96, number);
+            let of_caller = (variant.caller == Caller::Nodeport).then_some(30000 + 10 * u16::from(number));
+            let other_family = service.dual_stack.then(|| vip(!is_ipv4)).transpose()?;
             let node_port = service.node_port.or(of_caller);
-            let frontends = Frontends { vip, other_family, node_port };
-            (name.clone(), frontends)
+            Ok((name.clone(), Frontends { vip: vip(is_ipv4)?, other_family, node_port }))
         });
-        let services = services.collect();
-        let nodes = ["node-a", "node-b", "node-c"].map(|name| {
+        let services = services.collect::<Result<_>>()?;
+        let ranges = ["node-a", "node-b", "node-c"].map(|name| {
             let ranges = topology.node(name)?.pod_cidrs();
             let own = ranges.iter().find(|(base, _)| base.is_ipv4() == is_ipv4);
             let range = own.map(|(base, length)| format!("{base}/{length}"));
             Ok((name.to_owned(), range.unwrap_or_default()))
         });
-        Ok(Self {
-            family: variant.family,
-            services,
-            addresses,
-            pods,
-            ranges: nodes.into_iter().collect::<Result<_>>()?,
-        })
+        let ranges = ranges.into_iter().collect::<Result<_>>()?;
+        Ok(Self { family: variant.family, addresses, pods, services, ranges })
     }
 
     /// A pod of the story, or the client.
@@ -109,10 +94,9 @@ impl Names {
 
     /// An address by its own name, or by the name of the pod that has it.
     pub fn address(&self, name: &str) -> Result<IpAddr> {
-        let of_pod = self.pods.get(name).map(|pod| pod.ip);
-        of_pod
-            .or_else(|| self.addresses.get(name).copied())
-            .with_context(|| format!("there is no address {name}"))
+        let of_pod = self.pods.get(name).map(|pod| &pod.ip);
+        let ip = of_pod.or_else(|| self.addresses.get(name));
+        ip.copied().with_context(|| format!("there is no address {name}"))
     }
 
     /// True if all addresses are IPv4.
@@ -185,11 +169,14 @@ pub fn split(name: &str) -> (String, String) {
     (namespace.into(), name.into())
 }
 
-/// On the network of second interfaces.
-fn net1(is_ipv4: bool, number: u8) -> IpAddr {
-    if is_ipv4 {
-        [10, 245, 0, number].into()
-    } else {
-        Ipv6Addr::new(0xfd00, 0x10, 0x245, 0, 0, 0, 0, number.into()).into()
-    }
+/// The number of the next address: as many have one already.
+fn next_number(addresses: &BTreeMap<String, IpAddr>) -> u8 {
+    u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX)
+}
+
+/// An address outside of the pods' ranges: on the network of second interfaces (245), or a cluster IP (96).
+fn outside(is_ipv4: bool, network: u8, number: u8) -> Result<IpAddr> {
+    let text =
+        if is_ipv4 { format!("10.{network}.0.{number}") } else { format!("fd00:10:{network}::{number:x}") };
+    Ok(text.parse()?)
 }

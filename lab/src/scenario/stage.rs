@@ -1,12 +1,12 @@
 //! The environment of a story: a cluster and the agent on its node-a.
 
+use std::path::Path;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
-use super::agent::{Agent, AgentOptions};
-use super::balancer::Balancer;
+use super::agent::Agent;
 use super::beside;
 use super::cluster::Cluster;
 use super::counters::Counters;
@@ -42,10 +42,9 @@ impl Stage {
         }
         let mut neighbour = beside::neighbour(scenario, variant, hooks, &cluster, &workdir.pins())?;
         let declared = scenario.neighbour.as_ref();
-        let forbids = declared.map(|declared| declared.forbids.clone());
-        let forbids = forbids.unwrap_or_default();
-        let first = variant.first.or(declared.and_then(|declared| declared.first));
-        let first = first.unwrap_or(First::Neighbour);
+        let forbids = declared.map(|declared| declared.forbids.clone()).unwrap_or_default();
+        let first =
+            variant.first.or(declared.and_then(|declared| declared.first)).unwrap_or(First::Neighbour);
         if let (Some(neighbour), First::Neighbour) = (&mut neighbour, first) {
             beside::happen(neighbour, NeighbourStep::Starts, &forbids, &cluster)?;
         }
@@ -57,17 +56,27 @@ impl Stage {
         let action = variant.action.or(scenario.agent.action);
         if action == Some(Action::Capture) {
             // Packets that are sent there go no further.
-            let links = ["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"];
-            netns.ip(&links)?;
+            netns.ip(&["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"])?;
         }
-        let options = AgentOptions {
-            hooks,
-            action: action.map(Action::flag),
-            cgroup: cluster.balancer.as_ref().map(Balancer::root),
-            cilium_maps: &cilium_maps,
-            flags: &scenario.agent,
-        };
-        let mut agent = Agent::prepare(netns, &workdir, cluster.kubeconfig(), &options)?;
+        let flags = &scenario.agent;
+        let retired = if flags.enforce_retired { "enforce" } else { "observe" };
+        let shown = |path: &Path| path.display().to_string();
+        let seconds = |seconds: u32| seconds.to_string();
+        let flags = [
+            ("mode", flags.mode.clone().or(Some("observe".into()))),
+            ("reason-mode", Some(format!("retired-backend={retired}"))),
+            ("xdp", flags.xdp.clone()),
+            ("hooks", hooks.map(str::to_owned)),
+            ("action", action.map(Action::flag)),
+            ("fleet-config", flags.fleet_config.clone()),
+            // Stories wait for hooks, and no CNI plugin comes after the lab's.
+            ("clsact-delay", Some("0".into())),
+            ("lease", flags.lease.map(seconds)),
+            ("max-view-age", flags.max_view_age.map(seconds)),
+            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root()))),
+            ("cilium-maps", Some(shown(&cilium_maps))),
+        ];
+        let mut agent = Agent::prepare(netns, &workdir, cluster.kubeconfig(), flags)?;
         if !scenario.agent.later {
             agent.start_again()?;
         }

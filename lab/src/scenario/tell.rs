@@ -1,17 +1,15 @@
 //! Runs one story in one variant.
 
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::burst;
+use super::burst::{self, Played};
 use super::entries;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
-use super::played::{Counted, Played, Presenter};
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected};
 use super::variant::Variant;
@@ -32,13 +30,37 @@ pub struct Failure {
     pub evidence: String,
 }
 
+/// Follows a story. By default it shows nothing, and a claim that does not hold ends the story.
+pub trait Presenter {
+    /// A step begins, after these bursts.
+    fn step(&mut self, _stage: &Stage, _played: &[Played<'_>], _step: &Step) -> Result<()> {
+        Ok(())
+    }
+
+    /// Answers to calls of a burst are there; not yet all.
+    fn answers(&mut self, _so_far: &Played<'_>) {}
+
+    /// A burst is over, and the agent has counted its connections.
+    fn counted(&mut self, _played: &Played<'_>) {}
+
+    /// Whether what a text says holds, and what was seen, in words, for when it does not.
+    fn claim(&mut self, holds: bool, text: String, seen: String) -> Result<()> {
+        ensure!(holds, "expected that {text}, but {seen}");
+        Ok(())
+    }
+}
+
+/// Shows nothing.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Presenter for Silent {}
+
 /// A story in progress.
 struct Run<'a> {
     scenario: &'a Scenario,
     variant: Variant,
     clients: Clients,
-    /// What the agent had counted before the next burst.
-    counted: Counted,
     played: Vec<Played<'a>>,
     presenter: &'a mut dyn Presenter,
     stage: Stage,
@@ -58,7 +80,6 @@ pub fn tell(
         scenario,
         variant,
         clients: Clients::default(),
-        counted: Counted::default(),
         played: Vec::new(),
         presenter,
         stage: Stage::new(scenario, variant, hooks).map_err(unprepared)?,
@@ -103,34 +124,17 @@ impl<'a> Run<'a> {
             Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
             Step::Burst(burst) => {
                 self.stage.catch_up()?;
-                let state = (&mut self.clients, &mut self.counted);
-                let played = burst::play(burst, &self.stage, state, &self.played, self.presenter)?;
+                let clients = &mut self.clients;
+                let played = burst::play(burst, &self.stage, clients, &self.played, self.presenter)?;
                 self.played.push(played);
                 Ok(())
             }
             Step::Epguard(words) => self.stage.agent.run(words),
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
-            Step::Maps(maps) => {
+            Step::Maps(tables) | Step::Dump(tables) => {
                 self.stage.catch_up()?;
-                maps.iter().try_for_each(|(map, expected)| match (&expected.claim, self.map(map, expected)) {
-                    (None, seen) => seen,
-                    (Some(text), seen) => {
-                        let holds = seen.is_ok();
-                        let seen = seen.err().map_or_else(String::new, |error| format!("{error:#}"));
-                        self.presenter.claim(holds, text.clone(), seen)
-                    }
-                })
-            }
-            Step::Dump(tables) => {
-                self.stage.catch_up()?;
-                tables.iter().try_for_each(|(table, expected)| {
-                    let read = || {
-                        let dump = self.stage.agent.dump()?;
-                        Ok(dump[table].as_array().cloned().unwrap_or_default())
-                    };
-                    let seen = self.entries(expected, read);
-                    seen.with_context(|| format!("epguard dump: {table}"))
-                })
+                let is_dump = matches!(step, Step::Dump(_));
+                tables.iter().try_for_each(|(table, expected)| self.table(table, is_dump, expected))
             }
             Step::Log(lines) => lines.iter().try_for_each(|texts| self.logged(texts)),
             Step::Agent(AgentStep::Killed) => {
@@ -164,7 +168,7 @@ impl<'a> Run<'a> {
         let mut series = Series::new(self.scenario, &self.stage, self.variant)?;
         for mode in modes {
             self.stage.agent.set_mode(*mode)?;
-            series.enter(*mode);
+            series.mode = *mode;
             for call in (0..rounds).flat_map(|_| calls) {
                 let line = || format!("line {}", call.referenced.line());
                 series.make(&call.value, &mut self.clients).with_context(line)?;
@@ -178,10 +182,20 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn map(&self, map: &str, expected: &Entries) -> Result<()> {
-        let pins = self.stage.agent.pin_dir();
-        let seen = self.entries(expected, || entries::read(pins, map));
-        seen.with_context(|| map.to_owned())
+    /// Compares a map, or a table of `epguard dump`, with what the story expects or claims.
+    fn table(&mut self, table: &str, is_dump: bool, expected: &Entries) -> Result<()> {
+        let read = || {
+            if is_dump {
+                return Ok(self.stage.agent.dump()?[table].as_array().cloned().unwrap_or_default());
+            }
+            entries::read(self.stage.agent.pin_dir(), table)
+        };
+        let seen = self.entries(expected, read);
+        let seen =
+            seen.with_context(|| if is_dump { format!("epguard dump: {table}") } else { table.into() });
+        let Some(text) = &expected.claim else { return seen };
+        let wrong = seen.as_ref().err().map_or_else(String::new, |error| format!("{error:#}"));
+        self.presenter.claim(seen.is_ok(), text.clone(), wrong)
     }
 
     /// Waits for the expected entries: those that depend on the node's routes follow them after a moment. Then they must hold.
@@ -225,22 +239,16 @@ impl<'a> Run<'a> {
     fn evidence(&self) -> String {
         let log = self.stage.agent.log();
         let lines: Vec<&str> = log.lines().collect();
-        let mut evidence = String::from("agent's log:\n");
-        for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
-            let _ = writeln!(evidence, "  {line}");
-        }
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].iter().map(|line| (*line).to_owned());
+        let mut evidence: Vec<(&str, Vec<String>)> = vec![("agent's log", last.collect())];
         for map in ["SUSPECTS", "SERVICES", "DENIED", "TERMINATED", "OWNERS"] {
             let entries = entries::read(self.stage.agent.pin_dir(), map);
-            let _ = writeln!(evidence, "{map}:");
-            match entries {
-                Ok(entries) => entries.iter().for_each(|entry| {
-                    let _ = writeln!(evidence, "  {entry}");
-                }),
-                Err(error) => {
-                    let _ = writeln!(evidence, "  {error:#}");
-                }
-            }
+            let shown = |entries: Vec<Value>| entries.iter().map(Value::to_string).collect();
+            evidence.push((map, entries.map_or_else(|error| vec![format!("{error:#}")], shown)));
         }
-        evidence
+        let shown = evidence.iter().flat_map(|(title, lines)| {
+            [format!("{title}:\n")].into_iter().chain(lines.iter().map(|line| format!("  {line}\n")))
+        });
+        shown.collect()
     }
 }

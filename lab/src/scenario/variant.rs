@@ -28,24 +28,22 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Every combination, in the order of the lists.
+    /// Every combination; the family changes first.
     pub fn all(runs: &Runs) -> Vec<Self> {
-        let mut variants = vec![Self::FIRST];
-        variants = each(&variants, &runs.cni, |variant, cni| variant.cni = cni);
-        variants = each(&variants, &runs.overlay, |variant, overlay| {
-            variant.overlay = overlay;
-        });
-        variants = each(&variants, &some(&runs.first), |variant, first| {
-            variant.first = first;
-        });
-        variants = each(&variants, &some(&runs.place), |variant, place| {
-            variant.place = place;
-        });
-        variants = each(&variants, &some(&runs.action), |variant, action| {
-            variant.action = action;
-        });
-        variants = each(&variants, &runs.caller, |variant, caller| variant.caller = caller);
-        each(&variants, &runs.family, |variant, family| variant.family = family)
+        let variant = |number: usize| {
+            let mut rest = number;
+            let variant = Self {
+                family: pick(&mut rest, &runs.family)?,
+                caller: pick(&mut rest, &runs.caller)?,
+                action: pick(&mut rest, &runs.action),
+                place: pick(&mut rest, &runs.place),
+                first: pick(&mut rest, &runs.first),
+                overlay: pick(&mut rest, &runs.overlay)?,
+                cni: pick(&mut rest, &runs.cni)?,
+            };
+            (rest == 0).then_some(variant)
+        };
+        (0..).map_while(variant).collect()
     }
 
     /// Few combinations that together contain each value of each list: a greedy search takes next the one with most new
@@ -65,16 +63,6 @@ impl Variant {
         }
     }
 
-    const FIRST: Self = Self {
-        family: Family::Ipv4,
-        caller: Caller::Pod,
-        cni: Cni::Ptp,
-        overlay: Overlay::None,
-        first: None,
-        place: None,
-        action: None,
-    };
-
     /// Each field with its value.
     fn values(self) -> BTreeSet<String> {
         format!("{self:?}").split(", ").map(str::to_owned).collect()
@@ -91,13 +79,9 @@ impl Variant {
     /// The origin of calls without `from`.
     pub(super) fn caller_host(self) -> &'static str {
         match self.caller {
-            Caller::Pod
-            | Caller::Masquerade
-            | Caller::SocketLbPod
-            | Caller::SocketLbHostns
-            | Caller::PacketLb => "client",
             Caller::Node | Caller::SocketLbNode => "node-a",
             Caller::Nodeport => "external",
+            _ => "client",
         }
     }
 }
@@ -105,43 +89,30 @@ impl Variant {
 /// The differences from the default: IPv4 pods on a point-to-point CNI.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.family)?;
-        if self.caller != Caller::Pod {
-            write!(f, " {}", self.caller)?;
-        }
-        if self.cni != Cni::Ptp {
-            write!(f, " {}", self.cni)?;
-        }
-        if self.overlay == Overlay::Vxlan {
-            f.write_str(" vxlan")?;
-        }
-        f.write_str(self.first.map_or("", |first| match first {
-            First::Neighbour => " neighbour-first",
-            First::Epguard => " epguard-first",
-            First::Later => " later",
-        }))?;
-        self.place.map_or(Ok(()), |place| write!(f, " {place}"))?;
-        self.action.map_or(Ok(()), |action| write!(f, " {action}"))
+        let Self { family, caller, cni, overlay, first, place, action } = self;
+        let first = first.map(|first| match first {
+            First::Later => first.to_string(),
+            First::Neighbour | First::Epguard => format!("{first}-first"),
+        });
+        let words = [
+            Some(family.to_string()),
+            (*caller != Caller::Pod).then(|| caller.to_string()),
+            (*cni != Cni::Ptp).then(|| cni.to_string()),
+            (*overlay == Overlay::Vxlan).then(|| "vxlan".to_owned()),
+            first,
+            place.map(|place| place.to_string()),
+            action.map(|action| action.to_string()),
+        ];
+        f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 }
 
-/// Each variant with each value.
-fn each<T: Copy>(variants: &[Variant], values: &[T], set: impl Fn(&mut Variant, T)) -> Vec<Variant> {
-    let with = |variant: &Variant, value: &T| {
-        let mut variant = *variant;
-        set(&mut variant, *value);
-        variant
-    };
-    variants
-        .iter()
-        .flat_map(|variant| values.iter().map(move |value| (variant, value)))
-        .map(|(variant, value)| with(variant, value))
-        .collect()
-}
-
-/// The values of a list; `None` alone for an empty one, which leaves the choice to the story.
-fn some<T: Copy>(values: &[T]) -> Vec<Option<T>> {
-    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+/// The value of a list whose turn it is in a count, in which the list is one digit; none of an empty list.
+fn pick<T: Copy>(count: &mut usize, values: &[T]) -> Option<T> {
+    let base = values.len().max(1);
+    let value = values.get(*count % base).copied();
+    *count /= base;
+    value
 }
 
 #[cfg(test)]

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use epguard_common::{Effect, Mode, OneOf, Outcome, Reason};
 
-use super::agent::Agent;
 use super::beside;
-use super::cluster::Cluster;
 use super::counters::Counters;
 use super::format::{Action, Call, Family, ForbiddenIn, Scenario, Sees, Wire};
 use super::stage::Stage;
@@ -25,14 +23,12 @@ const QUIET: Duration = Duration::from_millis(2);
 /// A series of calls, in one mode after the other.
 #[derive(Debug)]
 pub struct Series<'a> {
-    mode: Mode,
+    /// The mode in which the next calls are judged.
+    pub mode: Mode,
     /// Whether the kernel judges packets by the calls of their sockets.
     judges_by_socket: bool,
-    enforce_retired: bool,
-    action: Action,
-    agent: &'a Agent,
-    cluster: &'a Cluster,
-    neighbour: Option<&'a Neighbour>,
+    scenario: &'a Scenario,
+    stage: &'a Stage,
     variant: Variant,
     /// Reasons of denied flows that are still open and may send again at any time.
     noisy: BTreeSet<Reason>,
@@ -40,24 +36,9 @@ pub struct Series<'a> {
 
 impl<'a> Series<'a> {
     /// A series of calls on this stage.
-    pub fn new(scenario: &Scenario, stage: &'a Stage, variant: Variant) -> Result<Self> {
-        let action = variant.action.or(scenario.agent.action).unwrap_or(Action::Drop);
-        Ok(Self {
-            mode: Mode::Off,
-            judges_by_socket: variant.caller.is_at_sockets() && stage.agent.judges_by_socket()?,
-            enforce_retired: scenario.agent.enforce_retired,
-            action,
-            agent: &stage.agent,
-            cluster: &stage.cluster,
-            neighbour: stage.neighbour.as_ref(),
-            variant,
-            noisy: BTreeSet::new(),
-        })
-    }
-
-    /// Sets the mode in which the next calls are judged.
-    pub fn enter(&mut self, mode: Mode) {
-        self.mode = mode;
+    pub fn new(scenario: &'a Scenario, stage: &'a Stage, variant: Variant) -> Result<Self> {
+        let judges_by_socket = variant.caller.is_at_sockets() && stage.agent.judges_by_socket()?;
+        Ok(Self { mode: Mode::Off, judges_by_socket, scenario, stage, variant, noisy: BTreeSet::new() })
     }
 
     /// Makes the requests of one call, if the run's caller makes it. The error names the expected and the seen results.
@@ -68,20 +49,20 @@ impl<'a> Series<'a> {
         }
         let expected = self.expected(call, clients)?;
         if let (Some(Reason::Terminated), Some(to)) = (expected.denied, &call.call) {
-            self.agent.await_orphan_ip(self.cluster.names.address(to)?)?;
+            self.stage.agent.await_orphan_ip(self.stage.cluster.names.address(to)?)?;
         }
         if let (true, Some(_), Some(flow)) = (at_sockets, expected.denied, &call.on) {
             clients.await_settled(flow);
         }
         let before = self.quiet()?;
         let sniffer = expected.refused.then(|| self.sniffer(call)).transpose()?;
-        let beside = self.neighbour.map(Neighbour::counts).transpose()?;
-        let answers = clients.make(call, &expected.sees, self.cluster, self.variant)?;
+        let beside = self.stage.neighbour.as_ref().map(Neighbour::counts).transpose()?;
+        let answers = clients.make(call, &expected.sees, &self.stage.cluster, self.variant)?;
         self.quiet()?;
         let judge = || {
             self.await_counted(&expected, &before, &answers)?;
             as_expected(&expected.sees, &answers)?;
-            if let (Some(neighbour), Some(before)) = (self.neighbour, beside) {
+            if let (Some(neighbour), Some(before)) = (&self.stage.neighbour, beside) {
                 beside::check(neighbour, call, expected.forbidden, before)?;
             }
             let packets = sniffer.map_or(Ok(0), |mut sniffer| sniffer.packets())?;
@@ -100,14 +81,15 @@ impl<'a> Series<'a> {
 
     fn expected<'c>(&self, call: &'c Call, clients: &Clients) -> Result<Expected<'c>> {
         ensure!(
-            call.forbidden.is_none() || self.neighbour.is_some(),
+            call.forbidden.is_none() || self.stage.neighbour.is_some(),
             "the call is forbidden, and the story has no `neighbour` whose policy could do that"
         );
         let denied = call.denied.as_ref().filter(|_| self.mode != Mode::Off);
         let unknown = |text| format!("no denial has the reason {text:?}: {}", OneOf(Reason::TO_DENY));
         let denied = denied.map(|text| Reason::parse(text).with_context(|| unknown(text)));
         let denied = denied.transpose()?;
-        let declared = call.by.unwrap_or(self.action);
+        let action = self.variant.action.or(self.scenario.agent.action).unwrap_or(Action::Drop);
+        let declared = call.by.unwrap_or(action);
         let by = self.action_at_caller(call, declared);
         let enforcing = self.mode == Mode::Enforce;
         let enforced = denied.filter(|reason| enforcing && !self.only_observes(call, *reason));
@@ -144,7 +126,7 @@ impl<'a> Series<'a> {
     /// redirected, or wait: its first datagrams may be those of an earlier call. So is TCP where the kernel does not judge packets
     /// by their sockets. A kept flow has made its call.
     fn action_at_caller(&self, call: &Call, declared: Action) -> Action {
-        let is_to_ip = call.call.as_ref().is_some_and(|to| self.cluster.service(to).is_none());
+        let is_to_ip = call.call.as_ref().is_some_and(|to| self.stage.cluster.service(to).is_none());
         let is_udp = call.protocol == Wire::Udp;
         let is_refused = match declared {
             _ if !self.variant.caller.is_at_sockets() || is_to_ip || call.on.is_some() => false,
@@ -157,18 +139,18 @@ impl<'a> Series<'a> {
 
     /// Counts from now on the packets of a call to the Service's backends.
     fn sniffer(&self, call: &Call) -> Result<Sniffer> {
-        let backends = self.cluster.backends(call.call.as_deref().unwrap_or_default());
+        let backends = self.stage.cluster.backends(call.call.as_deref().unwrap_or_default());
         let host = call.from.as_deref().unwrap_or(self.variant.caller_host());
-        Sniffer::new(self.cluster.topology.netns(host)?, backends.unwrap_or_default())
+        Sniffer::new(self.stage.cluster.topology.netns(host)?, backends.unwrap_or_default())
     }
 
     /// The counters once they no longer change: the last packets of earlier calls have been counted.
     fn quiet(&self) -> Result<Counters> {
         let deadline = Instant::now() + PATIENCE;
-        let mut last = self.agent.counters()?;
+        let mut last = self.stage.agent.counters()?;
         loop {
             thread::sleep(QUIET);
-            let now = self.agent.counters()?;
+            let now = self.stage.agent.counters()?;
             if now == last || Instant::now() >= deadline {
                 return Ok(now);
             }
@@ -179,20 +161,20 @@ impl<'a> Series<'a> {
     fn only_observes(&self, call: &Call, reason: Reason) -> bool {
         call.only_observed
             || match reason {
-                Reason::RetiredBackend => !self.enforce_retired,
+                Reason::RetiredBackend => !self.scenario.agent.enforce_retired,
                 Reason::Terminated => self.variant.cni.is_bridge(),
                 _ => false,
             }
     }
 
     fn is_unreachable(&self, call: &Call) -> bool {
-        let backends = self.cluster.backends(call.call.as_deref().unwrap_or_default());
+        let backends = self.stage.cluster.backends(call.call.as_deref().unwrap_or_default());
         self.variant.caller.is_at_sockets() && backends.is_some_and(|backends| backends.is_empty())
     }
 
     fn await_counted(&self, expected: &Expected<'_>, before: &Counters, seen: &[String]) -> Result<()> {
         wait::until(Duration::from_millis(1), || {
-            let now = self.agent.counters()?.since(before);
+            let now = self.stage.agent.counters()?.since(before);
             let seen = || format!("counted {now}; {}", summary(seen));
             if let Some(reason) = self.unwanted(expected, &now) {
                 let what = expected

@@ -4,7 +4,7 @@ use epguard_common::Outcome;
 use serde::Deserialize;
 use strum::Display;
 
-use super::Wire;
+use super::{Wire, number};
 
 /// Requests of one client, and the result that it must see.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Call {
     pub protocol: Wire,
     pub port: Option<u16>,
     pub source_port: Option<u16>,
-    #[serde(default = "once")]
+    #[serde(default = "number::<1, _>")]
     pub times: u32,
     pub size: Option<usize>,
     pub within: Option<f32>,
@@ -45,15 +45,12 @@ pub struct Call {
     pub counted: Vec<String>,
 }
 
-/// The action for a denied packet. Only an annotation can ask for `redirect`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Action {
-    Drop,
-    Reject,
-    Redirect,
-    Capture,
+words! {
+    /// The action for a denied packet. Only an annotation can ask for `redirect`.
+    Action { Drop, Reject, Redirect, Capture }
+
+    /// Modes in which the neighbour's policy forbids a call.
+    ForbiddenIn { EveryMode, Enforce }
 }
 
 impl Action {
@@ -100,14 +97,6 @@ impl std::fmt::Display for Sees {
     }
 }
 
-/// Modes in which the neighbour's policy forbids a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ForbiddenIn {
-    EveryMode,
-    Enforce,
-}
-
 /// Calls that start one shortly after the other, and of which none waits for another.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -151,10 +140,6 @@ impl Burst {
     pub fn denied(&self) -> Option<&Group> {
         self.groups.iter().find(|group| group.denied.is_some())
     }
-}
-
-fn once() -> u32 {
-    1
 }
 
 fn yes() -> bool {

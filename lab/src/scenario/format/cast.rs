@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use strum::Display;
 
+use super::number;
 use crate::neighbour::{Kind, Place};
 use crate::proxy::Protocol;
 
@@ -57,14 +58,14 @@ pub struct Namespace {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Service {
     pub selector: Option<BTreeMap<String, String>>,
-    #[serde(default = "port")]
+    #[serde(default = "number::<80, _>")]
     pub port: u16,
     pub node_port: Option<u16>,
     #[serde(default)]
     pub dual_stack: bool,
     #[serde(default)]
     pub net1: bool,
-    #[serde(default = "target_port")]
+    #[serde(default = "number::<8080, _>")]
     pub target_port: u16,
     #[serde(default = "tcp")]
     pub protocols: Vec<Wire>,
@@ -74,14 +75,13 @@ pub struct Service {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A transport protocol that the lab has sockets for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Wire {
-    #[default]
-    Tcp,
-    Udp,
+words! {
+    /// A transport protocol that the lab has sockets for.
+    #[derive(Default)]
+    Wire { #[default] Tcp, Udp }
+
+    /// Which program starts first.
+    First { Neighbour, Epguard, Later }
 }
 
 impl From<Wire> for Protocol {
@@ -114,29 +114,12 @@ pub struct Forbidden {
     pub port: Option<u16>,
 }
 
-/// Which program starts first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum First {
-    Neighbour,
-    Epguard,
-    Later,
-}
-
 fn node_a() -> String {
     "node-a".into()
 }
 
-fn port() -> u16 {
-    80
-}
-
-fn target_port() -> u16 {
-    8080
-}
-
 fn target_ports() -> Vec<u16> {
-    vec![target_port()]
+    vec![8080]
 }
 
 fn tcp() -> Vec<Wire> {

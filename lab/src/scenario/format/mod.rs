@@ -1,6 +1,17 @@
 //! A scenario file as data.
 #![allow(missing_docs, reason = "lab/SCENARIOS.md documents the keys and words")]
 
+/// Enums of words, which are written in kebab case.
+macro_rules! words {
+    ($($(#[$of_enum:meta])* $name:ident { $($(#[$of_word:meta])* $word:ident),* })*) => {$(
+        $(#[$of_enum])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display)]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        pub enum $name { $($(#[$of_word])* $word),* }
+    )*};
+}
+
 mod call;
 mod cast;
 mod runs;
@@ -32,7 +43,6 @@ pub struct Scenario {
     pub runs: Runs,
     #[serde(default)]
     pub agent: Agent,
-    #[serde(default)]
     pub neighbour: Option<Neighbour>,
     #[serde(default)]
     pub pods: BTreeMap<String, Pod>,
@@ -55,4 +65,9 @@ pub struct Agent {
     pub action: Option<Action>,
     pub fleet_config: Option<String>,
     pub later: bool,
+}
+
+/// A default.
+fn number<const N: u16, T: From<u16>>() -> T {
+    N.into()
 }

@@ -38,28 +38,12 @@ impl Default for Runs {
     }
 }
 
-/// The address family of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Family {
-    Ipv4,
-    Ipv6,
-}
+words! {
+    /// The address family of a run.
+    Family { Ipv4, Ipv6 }
 
-/// The origin of calls without `from`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Caller {
-    Pod,
-    Node,
-    Nodeport,
-    Masquerade,
-    SocketLbPod,
-    SocketLbNode,
-    SocketLbHostns,
-    PacketLb,
+    /// The origin of calls without `from`.
+    Caller { Pod, Node, Nodeport, Masquerade, SocketLbPod, SocketLbNode, SocketLbHostns, PacketLb }
 }
 
 impl Caller {

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, Error as _, IntoDeserializer as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
+use strum::Display;
 
 use super::{Burst, Call};
 use crate::api::Kind;
@@ -96,24 +97,6 @@ impl Entries {
     }
 }
 
-/// What readers are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Show {
-    Objects,
-    Calls,
-    Maps,
-    Fleet,
-}
-
-/// An event of the agent's process.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentStep {
-    Killed,
-    Started,
-}
-
 /// Calls that take turns.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -153,30 +136,36 @@ fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Kind, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
-/// The state of the agent's lease to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LeaseStep {
-    Over,
-    Held,
-}
+words! {
+    /// What readers are shown.
+    Show { Objects, Calls, Maps, Fleet }
 
-/// The word `sync`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sync {
-    Sync,
-}
+    /// An event of the agent's process.
+    AgentStep { Killed, Started }
 
-/// State of an endpoint in a slice (ready, serving, terminating).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Condition {
-    Ready,
-    NotReady,
-    Published,
-    Terminating,
-    TerminatingNotServing,
+    /// The state of the agent's lease to wait for.
+    LeaseStep { Over, Held }
+
+    /// The word `sync`.
+    Sync { Sync }
+
+    /// State of an endpoint in a slice (ready, serving, terminating).
+    Condition { Ready, NotReady, Published, Terminating, TerminatingNotServing }
+
+    /// An event of the neighbour.
+    NeighbourStep { Starts, Restarts, Killed, Stops }
+
+    /// An event of the load balancer.
+    SocketLbStep { Starts, Restarts, Resizes, Stops }
+
+    /// An event of a cgroup in the root.
+    CgroupEvent { Made, Removed }
+
+    /// An event of a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
+    PodEvent {
+        Scheduled, SandboxUp, Plugged, Published, Starts, Unready, Ready, Exits, SandboxDown, Succeeds, Fails,
+        FailsEarly, FailedByPodgc, Rebooted, Deleting, Gone, Stops, ForceDeleted, Appears, NewSandbox
+    }
 }
 
 impl Condition {
@@ -213,58 +202,4 @@ impl<E: DeserializeOwned> TryFrom<String> for EventOf<E> {
         let event = E::deserialize(word).map_err(|error| error.to_string())?;
         Ok(Self { name: name.into(), event })
     }
-}
-
-/// An event of the neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NeighbourStep {
-    Starts,
-    Restarts,
-    Killed,
-    Stops,
-}
-
-/// An event of the load balancer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SocketLbStep {
-    Starts,
-    Restarts,
-    Resizes,
-    Stops,
-}
-
-/// An event of a cgroup in the root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CgroupEvent {
-    Made,
-    Removed,
-}
-
-/// Events of a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PodEvent {
-    Scheduled,
-    SandboxUp,
-    Plugged,
-    Published,
-    Starts,
-    Unready,
-    Ready,
-    Exits,
-    SandboxDown,
-    Succeeds,
-    Fails,
-    FailsEarly,
-    FailedByPodgc,
-    Rebooted,
-    Deleting,
-    Gone,
-    Stops,
-    ForceDeleted,
-    Appears,
-    NewSandbox,
 }

@@ -2,6 +2,7 @@
 
 mod pod;
 
+use crate::proxy::Protocol;
 use crate::scenario::format::{Condition, Service, Wire};
 pub use pod::{Clock, Container, Phase, PodName, PodObject};
 use serde_json::{Value, json};
@@ -46,56 +47,39 @@ pub struct Frontends {
 
 /// The Service `namespace/name`.
 pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, frontends: Frontends) -> Value {
-    let ports: Vec<Value> = (0..)
-        .zip(&service.protocols)
-        .map(|(index, protocol)| {
-            let mut port = port(*protocol);
-            port["port"] = service.port.into();
-            port["targetPort"] = service.target_port.into();
-            if let Some(first) = frontends.node_port {
-                port["nodePort"] = (first + index).into();
-            }
-            port
-        })
-        .collect();
+    let ports = (0..).zip(&service.protocols).map(|(index, wire)| {
+        without_nulls(&json!({
+            "name": wire.to_string(), "protocol": Protocol::from(*wire).as_str(), "port": service.port,
+            "targetPort": service.target_port, "nodePort": frontends.node_port.map(|first| first + index),
+        }))
+    });
     let vips: Vec<IpAddr> = [frontends.vip].into_iter().chain(frontends.other_family).collect();
-    let family = |ip: &IpAddr| if ip.is_ipv4() { "IPv4" } else { "IPv6" };
-    let families: Vec<&str> = vips.iter().map(family).collect();
-    let policy = if vips.len() == 1 { "SingleStack" } else { "RequireDualStack" };
-    let kind = if frontends.node_port.is_some() { "NodePort" } else { "ClusterIP" };
-    let mut object = json!({
+    let families: Vec<&str> = vips.iter().map(|vip| family(vip.is_ipv4())).collect();
+    let has_node_ports = frontends.node_port.is_some();
+    without_nulls(&json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": namespace, "name": name, "uid": uid, "annotations": service.annotations},
         "spec": {
-            "type": kind, "clusterIP": frontends.vip, "clusterIPs": vips, "ports": ports,
-            "ipFamilies": families, "ipFamilyPolicy": policy, "sessionAffinity": "None",
-            "internalTrafficPolicy": "Cluster",
+            "type": if has_node_ports { "NodePort" } else { "ClusterIP" },
+            "clusterIP": frontends.vip, "clusterIPs": vips, "ports": ports.collect::<Value>(),
+            "ipFamilies": families, "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+            "ipFamilyPolicy": if vips.len() == 1 { "SingleStack" } else { "RequireDualStack" },
+            "externalTrafficPolicy": has_node_ports.then_some("Cluster"), "selector": service.selector,
+            "publishNotReadyAddresses": service.publish_not_ready_addresses.then_some(true),
         },
         "status": {"loadBalancer": {}},
-    });
-    if let Some(selector) = &service.selector {
-        object["spec"]["selector"] = json!(selector);
-    }
-    if service.publish_not_ready_addresses {
-        object["spec"]["publishNotReadyAddresses"] = true.into();
-    }
-    if frontends.node_port.is_some() {
-        object["spec"]["externalTrafficPolicy"] = "Cluster".into();
-    }
-    object
+    }))
 }
 
-/// One endpoint.
-#[derive(Clone, Debug)]
-pub struct Endpoint {
-    /// The pod.
-    pub pod: PodName,
-    /// The pod's node.
-    pub node: String,
-    /// The address that the slice lists.
-    pub ip: IpAddr,
-    /// Ready, serving, terminating.
-    pub condition: Condition,
+/// The endpoint of a pod at an address.
+pub fn endpoint(pod: &PodName, node: &str, ip: IpAddr, condition: Condition) -> Value {
+    let [ready, serving, terminating] = condition.flags();
+    let PodName { namespace, name, uid, .. } = pod;
+    json!({
+        "addresses": [ip], "nodeName": node,
+        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+        "targetRef": {"kind": "Pod", "namespace": namespace, "name": name, "uid": uid},
+    })
 }
 
 /// The slice `id` of the Service (namespace, name), with all its endpoints of a family.
@@ -103,28 +87,12 @@ pub fn slice(
     (namespace, name): (String, String),
     (id, ipv4): (&str, bool),
     service: &Service,
-    endpoints: &[Endpoint],
+    endpoints: &[Value],
 ) -> Value {
-    let family = if ipv4 { "IPv4" } else { "IPv6" };
-    let port_of = |protocol: &Wire| {
-        let mut port = port(*protocol);
-        port["port"] = service.target_port.into();
-        port
+    let port = |wire: &Wire| {
+        let protocol = Protocol::from(*wire).as_str();
+        json!({"name": wire.to_string(), "protocol": protocol, "port": service.target_port})
     };
-    let ports: Vec<Value> = service.protocols.iter().map(port_of).collect();
-    let endpoints: Vec<Value> = endpoints
-        .iter()
-        .map(|endpoint| {
-            let [ready, serving, terminating] = endpoint.condition.flags();
-            let PodName { namespace, name, uid, .. } = &endpoint.pod;
-            json!({
-                "addresses": [endpoint.ip],
-                "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
-                "targetRef": {"kind": "Pod", "namespace": namespace, "name": name, "uid": uid},
-                "nodeName": endpoint.node,
-            })
-        })
-        .collect();
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {
@@ -134,13 +102,18 @@ pub fn slice(
                 "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
             },
         },
-        "addressType": family,
-        "endpoints": endpoints, "ports": ports,
+        "addressType": family(ipv4),
+        "endpoints": endpoints, "ports": service.protocols.iter().map(port).collect::<Value>(),
     })
 }
 
-/// Name and protocol of a port.
-fn port(protocol: Wire) -> Value {
-    let name = protocol.to_string();
-    json!({"name": name, "protocol": name.to_uppercase()})
+fn family(ipv4: bool) -> &'static str {
+    if ipv4 { "IPv4" } else { "IPv6" }
+}
+
+/// The object without its null fields.
+fn without_nulls(object: &Value) -> Value {
+    let mut fields = json!({});
+    json_patch::merge(&mut fields, object);
+    fields
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use super::without_nulls;
 use crate::scenario::format::{Kubelet, Pod, Service};
 
 /// A clock that moves only on [`Clock::tick`]: changes of a status are a second apart, however fast the story runs.
@@ -103,11 +104,23 @@ impl PodObject {
     /// The object as the API shows it now.
     pub fn render(&self, clock: &Clock) -> Value {
         let Self { name, declared, .. } = self;
-        let mut pod = json!({
+        let has_networks = !matches!(self.container, Container::Waiting);
+        let networks = name.net1.filter(|_| has_networks);
+        let networks =
+            networks.map(|ip| json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]));
+        let of_mirror = |value: &str| declared.mirror.then(|| value.to_owned());
+        let mut annotations = json!({
+            "k8s.v1.cni.cncf.io/network-status": networks.map(|networks| networks.to_string()),
+            "kubernetes.io/config.source": of_mirror("file"),
+            "kubernetes.io/config.hash": of_mirror("9a7c4e21b0d3"),
+            "kubernetes.io/config.mirror": of_mirror("9a7c4e21b0d3"),
+        });
+        json_patch::merge(&mut annotations, &json!(declared.annotations));
+        without_nulls(&json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
                 "namespace": name.namespace, "name": name.name, "uid": name.uid, "generation": 1,
-                "creationTimestamp": self.created, "labels": declared.labels, "annotations": declared.annotations,
+                "creationTimestamp": self.created, "labels": declared.labels, "annotations": annotations,
                 "managedFields": self.managed_fields(&clock.text()),
             },
             "spec": {
@@ -119,20 +132,13 @@ impl PodObject {
                     "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
                 }],
             },
-            "status": self.status(),
-        });
-        let meta = &mut pod["metadata"];
-        if let (Some(ip), false) = (name.net1, matches!(self.container, Container::Waiting)) {
-            let networks = json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]);
-            meta["annotations"]["k8s.v1.cni.cncf.io/network-status"] = networks.to_string().into();
-        }
-        if declared.mirror {
-            meta["annotations"]["kubernetes.io/config.source"] = "file".into();
-            for key in ["kubernetes.io/config.hash", "kubernetes.io/config.mirror"] {
-                meta["annotations"][key] = "9a7c4e21b0d3".into();
-            }
-        }
-        pod
+            "status": {
+                "phase": format!("{:?}", self.phase),
+                "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
+                "hostIP": self.host_ip, "hostIPs": [{"ip": self.host_ip}], "podIP": self.ip, "podIPs": self.ips(),
+                "conditions": self.conditions(), "containerStatuses": [self.container_status()],
+            },
+        }))
     }
 
     /// Changes the condition `PodReadyToStartContainers`, if the kubelet reports one.
@@ -142,71 +148,64 @@ impl PodObject {
         }
     }
 
+    /// The writers of the top-level fields of spec and status: of the status through its subresource.
     fn managed_fields(&self, time: &str) -> Value {
-        let names = "conditions containerStatuses hostIP hostIPs podIP podIPs startTime";
-        let mut kubelet: Vec<&str> = names.split(' ').collect();
-        let created = written_by("kubectl-create", time, "spec", &["containers", "restartPolicy"]);
         // With k3s kubelet and controllers are one manager.
         let is_k3s = self.declared.kubelet == Kubelet::K3s;
-        let manager = if is_k3s { "k3s" } else { "kubelet" };
-        let mut fields = vec![created];
-        if self.phase_by_podgc && !is_k3s {
-            let phase = ["conditions", "phase"];
-            fields.push(written_by("kube-controller-manager", time, "status", &phase));
-        } else {
-            kubelet.push("phase");
+        let by_podgc = self.phase_by_podgc && !is_k3s;
+        let mut of_kubelet = "conditions containerStatuses hostIP hostIPs podIP podIPs startTime".to_owned();
+        if !by_podgc {
+            of_kubelet += " phase";
         }
-        fields.push(written_by(manager, time, "status", &kubelet));
-        fields.into()
+        let writers = [
+            ("kubectl-create", "spec", "containers restartPolicy", true),
+            ("kube-controller-manager", "status", "conditions phase", by_podgc),
+            (if is_k3s { "k3s" } else { "kubelet" }, "status", &of_kubelet, true),
+        ];
+        let written = writers.into_iter().filter(|(.., has_written)| *has_written);
+        let entries = written.map(|(manager, part, fields, _)| {
+            let owned: Map<String, Value> =
+                fields.split(' ').map(|field| (format!("f:{field}"), json!({}))).collect();
+            without_nulls(&json!({
+                "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
+                "fieldsType": "FieldsV1", "fieldsV1": {format!("f:{part}"): owned},
+                "subresource": (part == "status").then_some(part),
+            }))
+        });
+        entries.collect()
     }
 
-    fn status(&self) -> Value {
-        let mut status = json!({
-            "phase": format!("{:?}", self.phase),
-            "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
-            "hostIP": self.host_ip, "hostIPs": [{"ip": self.host_ip}],
-            "conditions": self.conditions(),
-            "containerStatuses": [self.container_status()],
-        });
-        if let Some(ip) = self.ip {
-            status["podIP"] = json!(ip);
-            let ips = [ip].into_iter().chain(self.name.other_family);
-            status["podIPs"] = ips.map(|ip| json!({"ip": ip})).collect();
-        }
-        status
+    /// `status.podIPs`.
+    fn ips(&self) -> Option<Value> {
+        let ips = [self.ip?].into_iter().chain(self.name.other_family);
+        Some(ips.map(|ip| json!({"ip": ip})).collect())
     }
 
     fn conditions(&self) -> Value {
-        let condition = |kind: &str, (holds, since): &(bool, String)| {
-            let status = if *holds { "True" } else { "False" };
-            json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since, "observedGeneration": 1})
-        };
-        let since_created = (true, self.created.clone());
-        let mut conditions = vec![
-            condition("Initialized", &since_created),
-            condition("Ready", &self.ready),
-            condition("ContainersReady", &self.ready),
-            condition("PodScheduled", &since_created),
-        ];
-        let sandbox = self.sandbox.iter();
-        conditions.extend(sandbox.map(|sandbox| condition("PodReadyToStartContainers", sandbox)));
-        let reason = match self.phase {
+        let created = &(true, self.created.clone());
+        let ended = match self.phase {
             _ if self.phase_by_podgc => None,
             Phase::Succeeded => Some("PodCompleted"),
             Phase::Failed => Some("PodFailed"),
             Phase::Pending | Phase::Running => None,
         };
-        if let Some(reason) = reason {
-            for condition in &mut conditions[1..3] {
-                condition["reason"] = reason.into();
-            }
-        }
-        if self.phase_by_podgc {
-            let mut disrupted = condition("DisruptionTarget", &since_created);
-            disrupted["reason"] = "DeletionByPodGC".into();
-            conditions.push(disrupted);
-        }
-        conditions.into()
+        let disrupted = self.phase_by_podgc.then_some(created);
+        let conditions = [
+            ("Initialized", Some(created), None),
+            ("Ready", Some(&self.ready), ended),
+            ("ContainersReady", Some(&self.ready), ended),
+            ("PodScheduled", Some(created), None),
+            ("PodReadyToStartContainers", self.sandbox.as_ref(), None),
+            ("DisruptionTarget", disrupted, Some("DeletionByPodGC")),
+        ];
+        let reported = conditions.into_iter().filter_map(|(kind, state, reason)| {
+            let (holds, since) = state?;
+            let status = if *holds { "True" } else { "False" };
+            Some(without_nulls(&json!({
+                "type": kind, "status": status, "reason": reason, "lastTransitionTime": since, "observedGeneration": 1,
+            })))
+        });
+        reported.collect()
     }
 
     fn container_status(&self) -> Value {
@@ -225,18 +224,4 @@ impl PodObject {
             "ready": running && self.ready.0, "started": running, "restartCount": 0, "lastState": {}, "state": state,
         })
     }
-}
-
-/// An entry of `metadata.managedFields` for the top-level fields that `manager` has written into `part`: into the status
-/// through its subresource.
-fn written_by(manager: &str, time: &str, part: &str, fields: &[&str]) -> Value {
-    let owned: Map<String, Value> = fields.iter().map(|field| (format!("f:{field}"), json!({}))).collect();
-    let mut entry = json!({
-        "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
-        "fieldsType": "FieldsV1", "fieldsV1": {format!("f:{part}"): owned},
-    });
-    if part == "status" {
-        entry["subresource"] = part.into();
-    }
-    entry
 }
