@@ -31,16 +31,6 @@ impl ApiError {
         Self::new(404, "NotFound", "the server could not find the requested resource")
     }
 
-    /// 409: the object changed, or a precondition does not hold.
-    pub fn conflict(message: impl Into<String>) -> Self {
-        Self::new(409, "Conflict", message)
-    }
-
-    /// 409: create of an object that exists.
-    pub fn already_exists(what: impl std::fmt::Display) -> Self {
-        Self::new(409, "AlreadyExists", format!("{what} already exists"))
-    }
-
     /// 410: the resourceVersion or continue token is older than the kept history.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
@@ -62,7 +52,7 @@ impl ApiError {
         Self::new(500, "InternalError", message)
     }
 
-    /// Any other code.
+    /// Any code.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), cause: None }
     }

@@ -2,6 +2,7 @@
 
 use super::{
     oracle::{self, Denial, Proof},
+    stream::Object,
     truth::{PodIdentity, Truth},
     world::{Key, Standing, World},
 };
@@ -112,41 +113,24 @@ impl Judge {
         }
         let mut verdict = Verdict::Ok;
         for holder in holders {
-            match self.claim(world, denial, holder, now) {
-                None => {}
-                Some(_) if serves_only_what_it_began(world, denial, holder) => {
-                    verdict = Verdict::StillAlive;
-                }
-                Some(why) => return (Verdict::Wrong, Some(format!("{} {why}", holder.name))),
+            let is_own = |object: &Object| world.is_own(&denial.key, object);
+            let claim = if holder.uids.contains(&denial.meant) {
+                "was meant and still holds the IP"
+            } else if self.truth.object(holder, now).is_some_and(is_own) {
+                "holds the IP and is the Service's own"
+            } else {
+                continue;
+            };
+            if !serves_only_what_it_began(world, denial, holder) {
+                return (Verdict::Wrong, Some(format!("{} {claim}", holder.name)));
             }
+            verdict = Verdict::StillAlive;
         }
-        match self.objection(world, denial, now) {
-            None => (verdict, None),
-            Some(why) => (Verdict::Unproven, Some(why)),
-        }
-    }
-
-    /// The reason why this pod is a rightful receiver of the denied packets, if it is one.
-    fn claim(
-        &self,
-        world: &World,
-        denial: &Denial,
-        holder: &PodIdentity,
-        now: Duration,
-    ) -> Option<&'static str> {
-        if holder.uids.contains(&denial.meant) {
-            return Some("was meant and still holds the IP");
-        }
-        let object = self.truth.object(holder, now)?;
-        let own = world.is_own(&denial.key, object);
-        own.then_some("holds the IP and is the Service's own")
-    }
-
-    fn objection(&self, world: &World, denial: &Denial, now: Duration) -> Option<String> {
-        match self.proofs.get(&denial.key) {
+        let objection = match self.proofs.get(&denial.key) {
             Some(proof) => proof.objection(denial),
             None => oracle::prove(world, &denial.key, now).err().map(str::to_owned),
-        }
+        };
+        (if objection.is_some() { Verdict::Unproven } else { verdict }, objection)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The objects of a story in the API: those that exist from the start, slices, and what steps apply, patch and delete.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -28,7 +27,7 @@ impl Cluster {
         let is_ipv4 = self.names.is_ipv4();
         let slices = [(("lab", is_ipv4), primary), (("lab-2", !is_ipv4), other)];
         for (id, endpoints) in slices.into_iter().take(1 + usize::from(declared.dual_stack)) {
-            let slice = objects::slice(names::split(service), id, declared, &endpoints);
+            let slice = objects::slice(service, id, declared, &endpoints);
             self.store.apply(slice).with_context(|| format!("slice of {service}"))?;
         }
         Ok(())
@@ -78,22 +77,14 @@ impl Cluster {
 
     pub(super) fn create_nodes(&self) -> Result<()> {
         for (name, number) in [("node-a", 1), ("node-b", 2)] {
-            let node = self.topology.node(name)?;
-            let addresses: [IpAddr; 2] = [node.ipv4.into(), node.ipv6.into()];
-            let cidrs = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
-            let uid = objects::uid(0x0de, number);
-            self.store.apply(objects::node(name, &uid, &addresses, &cidrs))?;
+            self.store.apply(objects::node(self.topology.node(name)?, number))?;
         }
         Ok(())
     }
 
     pub(super) fn create_services(&self) -> Result<()> {
-        for (number, (full, service)) in self.services.iter().enumerate() {
-            let (namespace, name) = names::split(full);
-            let uid = objects::uid(0x5ec, number + 1);
-            let frontends = self.names.service(full)?;
-            let service = objects::service(&namespace, &name, &uid, service, frontends);
-            self.store.apply(service)?;
+        for (number, (name, service)) in (1..).zip(&self.services) {
+            self.store.apply(objects::service(name, number, service, self.names.service(name)?))?;
         }
         Ok(())
     }

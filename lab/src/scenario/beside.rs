@@ -1,14 +1,15 @@
 //! The neighbour of a story on its stage.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
 use super::cluster::Cluster;
-use super::format::{Call, Forbidden, NeighbourStep, Scenario};
+use super::format::{Call, Forbidden, NeighbourStep, Scenario, Wire};
+use super::traffic::destination;
 use super::variant::Variant;
 use crate::neighbour::{Counts, Flow, Kind, Neighbour, Plan};
 use crate::wait;
@@ -70,11 +71,8 @@ pub(super) fn hook(neighbour: &mut Neighbour, cluster: &Cluster, epguard_is_ther
     let mut routes = BTreeMap::new();
     for (alias, pod) in &pods {
         let ifindex = node.run(|| nix::net::if_::if_nametoindex(&*pod.host_ifname))??;
-        for (ip, port) in pod.ips.iter().flat_map(|ip| {
-            let ports = &cluster.cast[*alias].ports;
-            ports.iter().map(move |port| (*ip, *port))
-        }) {
-            routes.insert(SocketAddr::new(ip, port), ifindex);
+        for port in &cluster.cast[*alias].ports {
+            routes.extend(pod.ips.iter().map(|ip| (SocketAddr::new(*ip, *port), ifindex)));
         }
     }
     neighbour.route(&routes)
@@ -110,18 +108,11 @@ pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, befo
 }
 
 fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
-    let to = match cluster.service(&forbidden.to) {
-        Some(service) => SocketAddr::new(cluster.names.service(&forbidden.to)?.vip, service.port),
-        None => SocketAddr::new(cluster.names.address(&forbidden.to)?, forbidden.port.unwrap_or(8080)),
+    let to = destination(&forbidden.to, (forbidden.port, false), Wire::Tcp, "client", cluster)?;
+    let from = match &*forbidden.from {
+        "node-a" => cluster.topology.node("node-a")?.ip(to.is_ipv4()),
+        "external" => cluster.topology.external_ip(to.is_ipv4())?,
+        pod => cluster.names.address(pod)?,
     };
-    Ok(Flow { from: sender(&forbidden.from, to.is_ipv4(), cluster)?, to })
-}
-
-/// The source address of packets from a host to a pod of node-a.
-fn sender(host: &str, ipv4: bool, cluster: &Cluster) -> Result<IpAddr> {
-    match host {
-        "node-a" => Ok(cluster.topology.node(host)?.ip(ipv4)),
-        "external" => cluster.topology.external_ip(ipv4),
-        pod => cluster.names.address(pod),
-    }
+    Ok(Flow { from, to })
 }

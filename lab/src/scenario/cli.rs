@@ -1,10 +1,9 @@
 //! `epguard-lab scenario`: runs stories and prints the results.
 
-use std::collections::VecDeque;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,32 +81,26 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let variants = args.variants(&scenario.runs, index).into_iter();
         variants.map(move |variant| Job { file, scenario, variant })
     });
-    let jobs: Mutex<VecDeque<Job<'_>>> = Mutex::new(runs.collect());
+    let jobs = Mutex::new(runs);
     // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let parallel = args.jobs.unwrap_or(3 * processors).max(1);
-    let (tell_result, results) = mpsc::channel();
-    let (mut passed, mut failed) = (0, 0);
-    thread::scope(|scope| {
-        for _ in 0..parallel {
-            let (jobs, results) = (&jobs, tell_result.clone());
-            scope.spawn(move || {
-                loop {
-                    let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                    let Some(job) = job else { return };
-                    let start = Instant::now();
-                    let (scenario, hooks) = (job.scenario, args.hooks.as_deref());
-                    let told = tell(&mut Silent, scenario, job.variant, hooks, args.keep).map(drop);
-                    let _ = results.send((job, told, start.elapsed()));
-                }
-            });
+    // Runs that passed, and those that failed; locked for each report.
+    let counts = Mutex::new([0, 0]);
+    let work = || {
+        loop {
+            let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(job) = job else { return };
+            let start = Instant::now();
+            let hooks = args.hooks.as_deref();
+            let told = tell(&mut Silent, job.scenario, job.variant, hooks, args.keep).map(drop);
+            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            counts[usize::from(told.is_err())] += 1;
+            report(&job, &told, start.elapsed());
         }
-        drop(tell_result);
-        for (job, told, took) in results {
-            report(&job, &told, took);
-            if told.is_ok() { passed += 1 } else { failed += 1 }
-        }
-    });
+    };
+    thread::scope(|scope| (0..parallel).for_each(|_| _ = scope.spawn(work)));
+    let [passed, failed] = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -11,12 +11,6 @@ use crate::api::ObjectRef;
 use crate::proxy::Protocol;
 use crate::traffic::{Port, Server};
 
-/// The ports of a pod, as `Server` takes them.
-fn ports(numbers: &[u16]) -> Vec<Port> {
-    let both = |&port| [Protocol::Tcp, Protocol::Udp].map(|protocol| Port { protocol, port });
-    numbers.iter().flat_map(both).collect()
-}
-
 impl Cluster {
     /// Makes an event happen to a pod of the story.
     pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
@@ -44,12 +38,7 @@ impl Cluster {
                 self.servers.remove(alias);
                 self.edit(alias, |pod, now, _| exit(pod, now, 0))
             }
-            PodEvent::SandboxDown => {
-                self.names.pod(alias)?;
-                self.detach(alias)?;
-                self.servers.remove(alias);
-                Ok(())
-            }
+            PodEvent::SandboxDown => self.names.pod(alias).map(drop).and_then(|()| self.detach(alias)),
             PodEvent::Succeeds => self.ends(alias, Phase::Succeeded, 0),
             PodEvent::Fails => self.ends(alias, Phase::Failed, 1),
             PodEvent::FailsEarly => self.edit(alias, |pod, _, _| pod.phase = Phase::Failed),
@@ -99,7 +88,6 @@ impl Cluster {
     /// Replaces the sandbox; the kubelet still reports the old address (as recorded on 1.36).
     fn new_sandbox(&mut self, alias: &str) -> Result<()> {
         self.detach(alias)?;
-        self.servers.remove(alias);
         self.edit(alias, |pod, now, _| {
             pod.report_sandbox(false, now);
             exit(pod, now, 137);
@@ -118,7 +106,7 @@ impl Cluster {
             pod.container = Container::Running(now.into());
         }
         if pod.sandbox.as_ref().is_some_and(|(up, _)| !up) {
-            pod.sandbox = Some((true, now.into()));
+            pod.report_sandbox(true, now);
         }
     }
 
@@ -148,23 +136,28 @@ impl Cluster {
         if let Some(ip) = name.net1 {
             self.topology.add_interface(alias, ip)?;
         }
-        let pod = self.topology.pod(alias)?;
-        let server =
-            Server::start(&pod.netns, declared.answers.as_deref().unwrap_or(alias), &ports(&declared.ports))?;
+        let both = |&port| [Protocol::Tcp, Protocol::Udp].map(|protocol| Port { protocol, port });
+        let ports: Vec<Port> = declared.ports.iter().flat_map(both).collect();
+        let answer = declared.answers.as_deref().unwrap_or(alias);
+        let server = Server::start(&self.topology.pod(alias)?.netns, answer, &ports)?;
         self.servers.insert(alias.into(), server);
         Ok(())
     }
 
     fn detach(&mut self, alias: &str) -> Result<()> {
-        if self.topology.pod(alias).is_ok() { self.topology.remove_pod(alias) } else { Ok(()) }
+        if self.topology.pod(alias).is_ok() {
+            self.topology.remove_pod(alias)?;
+        }
+        self.servers.remove(alias);
+        Ok(())
     }
 
     /// Changes the object, given the time and the address that the pod holds, and writes it to the API.
     fn edit(&mut self, alias: &str, edit: impl FnOnce(&mut PodObject, &str, Option<IpAddr>)) -> Result<()> {
         let held = self.topology.pod(alias).ok().and_then(|pod| pod.ips.first().copied());
         let held = held.or_else(|| self.names.pod(alias).ok().map(|pod| pod.ip));
-        let object =
-            self.objects.get_mut(alias).context("nothing has happened to it yet: let it be `scheduled`")?;
+        let object = self.objects.get_mut(alias);
+        let object = object.context("nothing has happened to it yet: let it be `scheduled`")?;
         edit(object, &self.clock.text(), held);
         self.publish(alias)
     }

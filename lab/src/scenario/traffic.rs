@@ -175,7 +175,7 @@ fn any(to: SocketAddr) -> IpAddr {
     if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
-fn destination(
+pub(super) fn destination(
     to: &str,
     (port, other_family): (Option<u16>, bool),
     protocol: Wire,

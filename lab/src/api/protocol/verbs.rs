@@ -58,7 +58,7 @@ impl Api {
         }
         let target = call.route.target(call.kind, text("name"))?;
         let stored = self.store.write(&target, |old| match old {
-            Some(_) => Err(ApiError::already_exists(format!("{} {:?}", target.kind.plural(), target.name))),
+            Some(_) => Err(ApiError::new(409, "AlreadyExists", format!("{target} already exists"))),
             None => Ok(object),
         })?;
         Ok(reply::json(StatusCode::CREATED, &stored))

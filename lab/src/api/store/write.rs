@@ -120,7 +120,8 @@ fn check_preconditions(target: &ObjectRef, old: &Value, new: &Value) -> Result<(
     ] {
         let given = new["metadata"][field].as_str().unwrap_or_default();
         if !given.is_empty() && old["metadata"][field] != given {
-            return Err(ApiError::conflict(format!("Operation cannot be fulfilled on {target}: {problem}")));
+            let message = format!("Operation cannot be fulfilled on {target}: {problem}");
+            return Err(ApiError::new(409, "Conflict", message));
         }
     }
     Ok(())

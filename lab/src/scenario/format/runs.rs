@@ -66,15 +66,6 @@ impl Caller {
     pub fn is_per_packet(self) -> bool {
         matches!(self, Self::SocketLbHostns | Self::PacketLb)
     }
-
-    /// The same host with a load balancer at sockets; none for hosts outside of the cluster, and for masquerading.
-    pub fn at_sockets(self) -> Option<Self> {
-        match self {
-            Self::Pod | Self::SocketLbPod => Some(Self::SocketLbPod),
-            Self::Node | Self::SocketLbNode => Some(Self::SocketLbNode),
-            Self::Nodeport | Self::Masquerade | Self::SocketLbHostns | Self::PacketLb => None,
-        }
-    }
 }
 
 impl Runs {
@@ -85,8 +76,11 @@ impl Runs {
 
     /// The same story with the callers `socket-lb-pod` and `socket-lb-node`; none if it cannot run with them.
     pub fn at_sockets(&self) -> Option<Self> {
-        let asked = self.caller.iter().any(|caller| caller.at_sockets().is_some());
-        (asked && self.socket_lb)
-            .then(|| Self { caller: vec![Caller::SocketLbPod, Caller::SocketLbNode], ..self.clone() })
+        let at_sockets = [Caller::SocketLbPod, Caller::SocketLbNode];
+        // Hosts of the cluster whose packets are not masqueraded have a counterpart there.
+        let has_one =
+            |caller: &Caller| at_sockets.contains(caller) || [Caller::Pod, Caller::Node].contains(caller);
+        let can_run = self.socket_lb && self.caller.iter().any(has_one);
+        can_run.then(|| Self { caller: at_sockets.into(), ..self.clone() })
     }
 }

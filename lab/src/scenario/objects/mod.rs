@@ -2,8 +2,10 @@
 
 mod pod;
 
+use crate::net::Node;
 use crate::proxy::Protocol;
 use crate::scenario::format::{Condition, Service, Wire};
+use crate::scenario::names::split;
 pub use pod::{Clock, Container, Phase, PodName, PodObject};
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -13,17 +15,19 @@ pub fn uid(kind: u16, number: usize) -> String {
     format!("{number:08x}-{kind:04x}-4000-8000-{number:012x}")
 }
 
-/// A ready node with these addresses and pod CIDRs.
-pub fn node(name: &str, uid: &str, addresses: &[IpAddr], pod_cidrs: &[String]) -> Value {
-    let mut listed: Vec<Value> =
-        addresses.iter().map(|address| json!({"type": "InternalIP", "address": address})).collect();
-    listed.push(json!({"type": "Hostname", "address": name}));
+/// A ready node, the `number`th.
+pub fn node(node: &Node, number: usize) -> Value {
+    let (name, uid) = (&node.name, uid(0x0de, number));
+    let cidrs = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "uid": uid, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
-        "spec": {"podCIDR": pod_cidrs.first(), "podCIDRs": pod_cidrs},
+        "spec": {"podCIDR": cidrs[0], "podCIDRs": cidrs},
         "status": {
-            "addresses": listed,
+            "addresses": [
+                {"type": "InternalIP", "address": node.ipv4}, {"type": "InternalIP", "address": node.ipv6},
+                {"type": "Hostname", "address": name},
+            ],
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
             "nodeInfo": {
                 "bootID": uid, "kubeletVersion": "v1.36.2", "containerRuntimeVersion": "containerd://2.1.9",
@@ -45,8 +49,9 @@ pub struct Frontends {
     pub node_port: Option<u16>,
 }
 
-/// The Service `namespace/name`.
-pub fn service(namespace: &str, name: &str, uid: &str, service: &Service, frontends: Frontends) -> Value {
+/// The `number`th Service, `namespace/name`.
+pub fn service(full_name: &str, number: usize, service: &Service, frontends: Frontends) -> Value {
+    let ((namespace, name), uid) = (split(full_name), uid(0x5ec, number));
     let ports = (0..).zip(&service.protocols).map(|(index, wire)| {
         without_nulls(&json!({
             "name": wire.to_string(), "protocol": Protocol::from(*wire).as_str(), "port": service.port,
@@ -82,13 +87,9 @@ pub fn endpoint(pod: &PodName, node: &str, ip: IpAddr, condition: Condition) -> 
     })
 }
 
-/// The slice `id` of the Service (namespace, name), with all its endpoints of a family.
-pub fn slice(
-    (namespace, name): (String, String),
-    (id, ipv4): (&str, bool),
-    service: &Service,
-    endpoints: &[Value],
-) -> Value {
+/// The slice `id` of the Service `namespace/name`, with all its endpoints of a family.
+pub fn slice(full_name: &str, (id, ipv4): (&str, bool), service: &Service, endpoints: &[Value]) -> Value {
+    let (namespace, name) = split(full_name);
     let port = |wire: &Wire| {
         let protocol = Protocol::from(*wire).as_str();
         json!({"name": wire.to_string(), "protocol": protocol, "port": service.target_port})
