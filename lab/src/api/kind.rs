@@ -131,11 +131,8 @@ pub struct ObjectRef {
 impl ObjectRef {
     /// Names an object; the namespace is dropped for cluster-scoped kinds, and `default` where it is empty for others.
     pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
-        let namespace = match (kind.namespaced(), namespace) {
-            (false, _) => "",
-            (true, "") => "default",
-            (true, given) => given,
-        };
+        let namespace = if namespace.is_empty() { "default" } else { namespace };
+        let namespace = if kind.namespaced() { namespace } else { "" };
         Self { kind, namespace: namespace.into(), name: name.into() }
     }
 
@@ -162,11 +159,8 @@ impl ObjectRef {
 
     /// The key objects are stored and ordered by, as in etcd.
     pub(super) fn key(&self) -> String {
-        if self.namespace.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{}/{}", self.namespace, self.name)
-        }
+        let Self { namespace, name, .. } = self;
+        if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
     }
 }
 

@@ -35,10 +35,8 @@ mod tests {
     #[test]
     fn names_that_other_yaml_takes_for_booleans_are_text() {
         let text = "---\n{name: n}\n---\n---\nname: on\nport: 80\nup: true\n";
-        assert_eq!(
-            documents(text).unwrap(),
-            [json!({"name": "n"}), json!({"name": "on", "port": 80, "up": true})]
-        );
+        let expected = [json!({"name": "n"}), json!({"name": "on", "port": 80, "up": true})];
+        assert_eq!(documents(text).unwrap(), expected);
         assert!(documents("a: [").is_err());
     }
 

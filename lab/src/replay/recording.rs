@@ -43,14 +43,14 @@ impl Recording {
                 continue;
             }
             let mut stream = Stream::new(kind);
-            each_line(&path, |at, line| {
+            each_line(&path, open(&path)?, |at, line| {
                 instants.extend(stream.line(&line)?.map(|event| (at, What::Api(event))));
                 Ok(())
             })?;
         }
         let node = dir.join("node.jsonl");
         if node.exists() {
-            each_line(&node, |at, line| {
+            each_line(&node, open(&node)?, |at, line| {
                 instants.push((at, What::Node(line)));
                 Ok(())
             })?;
@@ -97,12 +97,20 @@ impl Recording {
     }
 }
 
-/// Lines of a file in the order written; where the clock went back, it stands still instead.
-fn each_line(path: &Path, mut take: impl FnMut(Duration, Value) -> Result<()>) -> Result<()> {
+fn open(path: &Path) -> Result<BufReader<File>> {
     let file =
         File::open(path).with_context(|| format!("{}: a recording needs this file", path.display()))?;
+    Ok(BufReader::new(file))
+}
+
+/// Lines of a file in the order written; where the clock went back, it stands still instead.
+fn each_line(
+    path: &Path,
+    text: impl BufRead,
+    mut take: impl FnMut(Duration, Value) -> Result<()>,
+) -> Result<()> {
     let mut latest = Duration::ZERO;
-    for (index, line) in BufReader::new(file).lines().enumerate() {
+    for (index, line) in text.lines().enumerate() {
         let at = || format!("{}:{}", path.display(), index + 1);
         let line = line.with_context(at)?;
         if line.trim().is_empty() {
@@ -124,36 +132,37 @@ fn time(line: &Value) -> Result<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::testing::Folder;
-
-    fn error(files: &[(&str, &str)]) -> String {
-        let folder = Folder::with(files);
-        format!("{:#}", Recording::read(folder.path()).unwrap_err())
-    }
-
-    const EMPTY: [(&str, &str); 2] = [("services.jsonl", ""), ("endpointslices.jsonl", "")];
-
-    #[test]
-    fn a_missing_file_is_named() {
-        assert!(error(&EMPTY).contains("pods.jsonl: a recording needs this file"));
-    }
 
     #[test]
     fn a_bad_line_is_named_with_file_and_line() {
-        let with = |pods: &str| error(&[EMPTY[0], EMPTY[1], ("pods.jsonl", pods)]);
-        assert!(with("\n{\"t_ms\":").contains("pods.jsonl:2: not JSON"));
-        assert!(with("{\"t_ms\": \"noon\"}").contains("pods.jsonl:1: a line without the number \"t_ms\""));
-        assert!(with("{\"t_ms\": -1}").contains("pods.jsonl:1: t_ms -1 is no time"));
-        assert!(with("{\"t_ms\": 1}").contains("pods.jsonl:1: neither an \"event\" nor a \"watch\" line"));
         let event = "{\"t_ms\": 1, \"event\": {\"type\": \"EXPLODED\", \"object\": {}}}";
-        assert!(with(event).contains("pods.jsonl:1: \"EXPLODED\" is no type"));
+        for (lines, expected) in [
+            ("\n{\"t_ms\":", "pods.jsonl:2: not JSON"),
+            ("{\"t_ms\": \"noon\"}", "pods.jsonl:1: a line without the number \"t_ms\""),
+            ("{\"t_ms\": -1}", "pods.jsonl:1: t_ms -1 is no time"),
+            ("{\"t_ms\": 1}", "pods.jsonl:1: neither an \"event\" nor a \"watch\" line"),
+            (event, "pods.jsonl:1: \"EXPLODED\" is no type"),
+        ] {
+            let mut stream = Stream::new(Kind::Pod);
+            let take = |_, line| stream.line(&line).map(drop);
+            let error = each_line(Path::new("pods.jsonl"), lines.as_bytes(), take).unwrap_err();
+            assert!(format!("{error:#}").starts_with(expected), "{error:#}");
+        }
     }
 
     #[test]
-    fn without_node_files_there_is_no_ground_truth_and_one_empty_list_of_nodes() {
-        let folder = Folder::with(&[EMPTY[0], EMPTY[1], ("pods.jsonl", "")]);
-        let recording = Recording::read(folder.path()).unwrap();
+    fn the_files_of_nodes_may_be_absent_and_no_other() {
+        let folder = std::env::temp_dir().join(crate::files::own_name("epguard-replay-"));
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in ["services.jsonl", "pods.jsonl", "endpointslices.jsonl"] {
+            let error = Recording::read(&folder).unwrap_err();
+            assert!(error.to_string().ends_with(&format!("{file}: a recording needs this file")), "{error}");
+            File::create(folder.join(file)).unwrap();
+        }
+        let recording = Recording::read(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
         assert!(!recording.has_truth());
+        // An empty list of nodes.
         assert_eq!(recording.instants.len(), 1);
         assert_eq!(recording.a_node(), None);
     }

@@ -5,13 +5,9 @@ use super::{
     stream::{ApiEvent, Change, Kind, Object},
     world::{Key, World},
 };
-use crate::files;
 use crate::proxy::Protocol;
 use serde_json::{Value, json};
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::time::Duration;
 
 /// The address of the tests.
 pub(super) const X: &str = "10.244.1.5";
@@ -159,28 +155,4 @@ pub(super) fn deleting(pod: Value) -> Value {
 
 pub(super) fn sandbox(status: &str, since: &str) -> Value {
     json!({"type": "PodReadyToStartContainers", "status": status, "lastTransitionTime": since})
-}
-
-/// A folder under the system's temporary one, gone when dropped.
-pub(super) struct Folder(PathBuf);
-
-impl Folder {
-    pub(super) fn with(files: &[(&str, &str)]) -> Self {
-        let path = std::env::temp_dir().join(files::own_name("epguard-replay-"));
-        std::fs::create_dir_all(&path).expect("a temporary folder");
-        for (name, text) in files {
-            std::fs::write(path.join(name), text).expect("a file in it");
-        }
-        Self(path)
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -8,6 +8,8 @@ mod writes;
 use std::net::TcpListener;
 use std::time::Duration;
 
+use futures::stream::BoxStream;
+use futures::{AsyncBufReadExt, StreamExt};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -72,10 +74,8 @@ impl Lab {
 
     /// Opens a stream; `query` is what follows `watch=1&`.
     async fn watch(&self, path: &str, query: &str) -> Stream {
-        let request = hyper::Request::get(format!("{path}?watch=1&{query}")).body(Body::empty()).unwrap();
-        let response = self.client.send(request).await.unwrap();
-        assert_eq!(response.status(), 200);
-        Stream { body: response.into_body(), buffer: Vec::new() }
+        let request = hyper::Request::get(format!("{path}?watch=1&{query}")).body(Vec::new()).unwrap();
+        Stream(Box::pin(self.client.request_stream(request).await.unwrap().lines()))
     }
 }
 
@@ -90,25 +90,16 @@ async fn connect(kubeconfig: &str) -> kube::Client {
 }
 
 /// An open watch.
-struct Stream {
-    body: Body,
-    buffer: Vec<u8>,
-}
+struct Stream(BoxStream<'static, std::io::Result<String>>);
 
 impl Stream {
     /// The next event. An error at the end of the stream, or if no event comes.
     async fn next(&mut self) -> Result<Value, &'static str> {
-        loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=end).collect();
-                return Ok(serde_json::from_slice(&line).unwrap());
-            }
-            match tokio::time::timeout(Duration::from_secs(2), self.body.frame()).await {
-                Err(_) => return Err("silent"),
-                Ok(None) => return Err("END"),
-                Ok(Some(Err(_))) => return Err("broken"),
-                Ok(Some(Ok(frame))) => self.buffer.extend_from_slice(frame.data_ref().unwrap()),
-            }
+        match tokio::time::timeout(Duration::from_secs(2), self.0.next()).await {
+            Err(_) => Err("silent"),
+            Ok(None) => Err("END"),
+            Ok(Some(Err(_))) => Err("broken"),
+            Ok(Some(Ok(line))) => Ok(serde_json::from_str(&line).unwrap()),
         }
     }
 
