@@ -35,8 +35,8 @@ pub fn run(_: &Args) -> Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::recording::Kind;
     use crate::replay::recording::Recording;
-    use crate::replay::stream::Kind;
     use crate::scenario::format::{Condition, Step};
     use std::path::Path;
 

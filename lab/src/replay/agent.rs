@@ -2,8 +2,7 @@
 
 use super::{
     oracle::{Denial, Shape},
-    recording::Recording,
-    stream::{ApiEvent, Change, Kind, Listed, Object},
+    recording::{ApiEvent, Change, Kind, Listed, Object, Recording},
     world::Key,
 };
 use anyhow::{Result, bail};

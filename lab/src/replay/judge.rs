@@ -2,7 +2,7 @@
 
 use super::{
     oracle::{self, Denial, Proof},
-    stream::Object,
+    recording::Object,
     truth::{PodIdentity, Truth},
     world::{Key, Standing, World},
 };

@@ -13,7 +13,6 @@ pub mod oracle;
 mod pod;
 pub mod recording;
 pub mod story;
-pub mod stream;
 pub mod truth;
 pub mod world;
 

@@ -3,7 +3,6 @@
 //! Deliberately without indexes and without stored verdicts: each call reads all objects again.
 //! Where the text is ambiguous, a denial is allowed but not required.
 
-mod claims;
 #[cfg(test)]
 mod tests;
 
@@ -13,10 +12,9 @@ use super::{
 };
 use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports};
 use crate::proxy::Protocol;
-use claims::{newer_than_retired, owner, retired_stranger_claims, strengths};
 use epguard_common::Reason;
 use serde_json::Value;
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::{collections::BTreeSet, fmt, net::IpAddr, time::Duration};
 
 /// A pair may leave the history this long after the last slice that listed it.
 const HISTORY: Duration = Duration::from_mins(10);
@@ -230,4 +228,76 @@ fn no_candidate(world: &World, key: &Key, required: &mut bool) -> Result<(), &'s
 fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {
     let mut nodes = world.nodes().map(AsRef::as_ref);
     nodes.find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"])
+}
+
+/// The one live pod that claims the IP, if any.
+fn owner(world: &World, key: &Key) -> Result<Option<String>, &'static str> {
+    let mut claimants = world.live_pods().filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
+    let Some((uid, record)) = claimants.next() else {
+        return Ok(None);
+    };
+    if world.is_own(key, &record.object) {
+        return Err("a live pod of the Service claims the IP");
+    }
+    if opted_out(&record.object) {
+        return Err("the pod that claims the IP opted out");
+    }
+    if claimants.next().is_some() {
+        return Err("two live pods claim the IP");
+    }
+    Ok(Some(uid.to_owned()))
+}
+
+/// All packets if every meant pod is Dead; only openers if a Retired one may still serve connections from before.
+fn strengths(world: &World, key: &Key, meant: &BTreeSet<String>) -> Vec<Shape> {
+    let (dead, retired): (Vec<&String>, Vec<&String>) =
+        meant.iter().partition(|uid| world.standing(uid) == Standing::Dead);
+    let all = Shape { reason: Reason::DeadBackend, openers_only: false };
+    let openers = Shape { reason: Reason::RetiredBackend, openers_only: true };
+    let superseded = |old: &&String| dead.iter().any(|new| order(world, new, old, key.ip) != Answer::No);
+    match (retired.is_empty(), retired.iter().all(superseded)) {
+        (true, _) => vec![all],
+        (false, true) => vec![openers, all],
+        (false, false) => vec![openers],
+    }
+}
+
+fn newer_than_retired(
+    world: &World,
+    key: &Key,
+    meant: &BTreeSet<String>,
+    owner: &str,
+    required: &mut bool,
+) -> Result<(), &'static str> {
+    for uid in meant.iter().filter(|uid| world.standing(uid) == Standing::Retired) {
+        match order(world, owner, uid, key.ip) {
+            Answer::Yes => {}
+            Answer::Perhaps => *required = false,
+            Answer::No => return Err("which claim of the IP is newer is unknown"),
+        }
+    }
+    Ok(())
+}
+
+/// Whether one pod's claim is newer than another's; across a gap in the watch the order is uncertain.
+fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
+    let claim = |uid| world.pods.get(uid)?.claims.get(&ip);
+    match (claim(newer), claim(older)) {
+        (Some(new), Some(old)) if new.sequence > old.sequence => {
+            let continuous = new.epoch == world.epoch && old.epoch == world.epoch;
+            if continuous { Answer::Yes } else { Answer::Perhaps }
+        }
+        _ => Answer::No,
+    }
+}
+
+/// True if a finished pod that was never listed there publishes the IP and is not proven dead. The text does not say if
+/// that is a claim, so a denial of fewer packets is accepted.
+fn retired_stranger_claims(world: &World, key: &Key, meant: &BTreeSet<String>) -> bool {
+    world.pods.iter().any(|(uid, record)| {
+        record.gone == Gone::No
+            && !meant.contains(uid)
+            && world.standing(uid) == Standing::Retired
+            && pod::ips(&record.object).contains(&key.ip)
+    })
 }

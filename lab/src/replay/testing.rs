@@ -2,7 +2,7 @@
 
 use super::{
     oracle::{self, Proof},
-    stream::{ApiEvent, Change, Kind, Object},
+    recording::{ApiEvent, Change, Kind, Object},
     world::{Key, World},
 };
 use crate::proxy::Protocol;

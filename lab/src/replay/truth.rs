@@ -3,10 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{
-    recording::{Recording, What},
-    stream::{Kind, Object},
-};
+use super::recording::{Kind, Object, Recording, What};
 use crate::object::{annotation, each, name, non_empty, uid};
 use serde_json::Value;
 use std::{

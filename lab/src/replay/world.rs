@@ -2,7 +2,7 @@
 
 use super::{
     pod,
-    stream::{ApiEvent, Change, Kind, Listed, Object, WATCHED},
+    recording::{ApiEvent, Change, Kind, Listed, Object, WATCHED},
 };
 use crate::object::{
     self, endpoints, has_selector, is_controllers, lists_name_of, ports, selects, slice_service, workload,

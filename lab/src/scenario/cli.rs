@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::format::{Runs, Scenario};
-use super::load;
+use super::format::{Runs, Scenario, load};
 use super::tell::{Failure, Silent, tell};
 use super::variant::Variant;
 use crate::files;

@@ -1,7 +1,6 @@
 //! Stories in YAML, run on the real datapath with the real agent. `lab/SCENARIOS.md` documents the format.
 
 pub mod agent;
-mod apply;
 mod balancer;
 mod beside;
 pub mod burst;
@@ -11,7 +10,6 @@ pub mod counters;
 pub(crate) mod entries;
 pub mod format;
 mod life;
-mod load;
 mod names;
 mod objects;
 pub mod stage;
@@ -22,5 +20,5 @@ mod verdicts;
 pub mod workdir;
 
 pub use cli::{Args, run};
-pub use load::{load, parse};
+pub use format::{load, parse};
 pub use tell::{Presenter, Silent, tell};

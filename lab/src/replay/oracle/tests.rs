@@ -1,5 +1,5 @@
 use super::super::{
-    stream::{ApiEvent, Change, Kind},
+    recording::{ApiEvent, Change, Kind},
     testing::{
         Small, X, backend, but, dead, deletes, deleting, endpoint, lists, retired, sandbox, service, shows,
         slice, stranger,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::replay::stream::{ApiEvent, Change};
+use crate::replay::recording::{ApiEvent, Change};
 use serde_json::json;
 
 const X: &str = "10.244.1.5";
