@@ -26,6 +26,7 @@ pub use kind::{Kind, ObjectRef};
 pub use kubelet::{Exec, Execs, Logs, Run};
 pub use server::ApiServer;
 pub use store::Store;
+pub(crate) use store::timestamp;
 
 #[cfg(test)]
 mod tests;

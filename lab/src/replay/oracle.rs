@@ -283,10 +283,8 @@ fn newer_than_retired(
 fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
     let claim = |uid| world.pods.get(uid)?.claims.get(&ip);
     match (claim(newer), claim(older)) {
-        (Some(new), Some(old)) if new.sequence > old.sequence => {
-            let continuous = new.epoch == world.epoch && old.epoch == world.epoch;
-            if continuous { Answer::Yes } else { Answer::Perhaps }
-        }
+        (Some(new), Some(old)) if new > old && *old >= world.pods_listed => Answer::Yes,
+        (Some(new), Some(old)) if new > old => Answer::Perhaps,
         _ => Answer::No,
     }
 }

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::recording::{Kind, Object, Recording, What};
-use crate::object::{annotation, each, name, non_empty, uid};
+use crate::object::{annotation, each, ip, name, non_empty, uid};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ pub struct Truth {
 }
 
 /// A pod as the node identifies it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodIdentity {
     /// `namespace/name`.
     pub name: String,
@@ -77,32 +77,22 @@ impl Truth {
 
     fn pod_of(&self, lease: &Lease) -> PodIdentity {
         let known = lease.sandbox.as_ref().and_then(|sandbox| self.pods.get(sandbox));
-        known.cloned().unwrap_or_else(|| PodIdentity { name: String::new(), uids: BTreeSet::new() })
+        known.cloned().unwrap_or_default()
     }
 
+    /// The runtime's UID equals the API's. For a static pod it is the hash of the configuration that the mirror carries as an
+    /// annotation.
     fn identify(&mut self, sandbox: &Value) {
-        if let (Some(namespace), Some(pod)) = (sandbox["ns"].as_str(), sandbox["pod"].as_str()) {
-            self.name_sandbox(&sandbox["id"], Some(&format!("{namespace}/{pod}")), &sandbox["uid"]);
-        }
-    }
-
-    /// The runtime's UID (`lives.json` has its beginning) equals the API's. For a static pod it is the
-    /// hash of the configuration that the mirror carries as an annotation.
-    fn name_sandbox(&mut self, sandbox: &Value, pod: Option<&str>, uid: &Value) {
-        let (Some(sandbox), Some(pod), Some(uid)) = (non_empty(sandbox), pod, non_empty(uid)) else {
-            return;
-        };
-        if self.pods.contains_key(sandbox) {
-            return;
-        }
+        let fields = ["id", "ns", "pod", "uid"].map(|field| non_empty(&sandbox[field]));
+        let [Some(id), Some(namespace), Some(pod), Some(uid)] = fields else { return };
+        let pod = format!("{namespace}/{pod}");
         let is_it = |(api, versions): &(&String, &Vec<(Duration, Object)>)| {
             let object = &versions[0].1;
             let mirrors = annotation(object, "kubernetes.io/config.mirror");
             api.starts_with(uid) || (mirrors.is_some() && name(object) == pod)
         };
         let uids = self.versions.iter().filter(is_it).map(|(api, _)| api.clone()).collect();
-        let name = pod.to_owned();
-        self.pods.insert(sandbox.into(), PodIdentity { name, uids });
+        self.pods.entry(id.into()).or_insert(PodIdentity { name: pod, uids });
     }
 
     fn take(&mut self, at: Duration, line: &Value) {
@@ -117,9 +107,7 @@ impl Truth {
     }
 
     fn ipam(&mut self, at: Duration, node: &str, op: &str, line: &Value) {
-        let Some(ip) = line["ip"].as_str().and_then(|ip| ip.parse().ok()) else {
-            return;
-        };
+        let Some(ip) = ip(&line["ip"]) else { return };
         self.end(at, |lease| lease.node == node && lease.ip == ip);
         if op == "alloc" {
             let sandbox = non_empty(&line["sandbox"]).map(str::to_owned);
@@ -165,7 +153,7 @@ impl Truth {
         let age = line["wall_us"].as_u64().zip(sandbox["created_us"].as_u64());
         let age = age.map_or(0, |(now, created)| now.saturating_sub(created));
         let from = at.saturating_sub(Duration::from_micros(age));
-        for ip in each(&sandbox["ips"]).filter_map(|ip| ip.as_str()?.parse().ok()) {
+        for ip in each(&sandbox["ips"]).filter_map(ip) {
             let had = |lease: &Lease| lease.ip == ip && lease.sandbox.as_deref() == Some(id);
             let over = self.leases.iter().any(had);
             if let Some(lease) = self.open(node, ip) {

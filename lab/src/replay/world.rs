@@ -42,9 +42,10 @@ pub struct World {
     pub(super) infrastructure: BTreeSet<IpAddr>,
     synced: BTreeSet<Kind>,
     open: BTreeSet<Kind>,
-    /// Number of lists of pods so far: the order of events is known only within one.
-    pub(super) epoch: u32,
-    sequence: u64,
+    /// The number of the latest list of pods: the order of earlier events is not known.
+    pub(super) pods_listed: u64,
+    /// Events so far. All objects of one list have the same number.
+    events: u64,
 }
 
 /// A pod and facts from its events.
@@ -55,8 +56,8 @@ pub(super) struct PodRecord {
     pub(super) gone: Gone,
     /// Proven dead; never false again.
     pub(super) dead: bool,
-    /// When each IP was first published, in the latest uninterrupted stretch.
-    pub(super) claims: BTreeMap<IpAddr, Seen>,
+    /// The number of the event that first published each IP, in the latest uninterrupted stretch.
+    pub(super) claims: BTreeMap<IpAddr, u64>,
 }
 
 /// How a pod left the watch.
@@ -67,13 +68,6 @@ pub(super) enum Gone {
     Deleted,
     /// Missing in a later list, which proves nothing.
     Vanished,
-}
-
-/// A place in the order of events; all objects of one list have the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) epoch: u32,
-    pub(super) sequence: u64,
 }
 
 /// The proven state of a pod (docs/verdicts.md).
@@ -89,7 +83,7 @@ pub(super) enum Standing {
 impl World {
     /// Takes one event.
     pub fn apply(&mut self, now: Duration, event: &ApiEvent) {
-        self.sequence += 1;
+        self.events += 1;
         self.note_listings(now);
         match &event.change {
             Change::Closed => _ = self.open.remove(&event.kind),
@@ -108,7 +102,7 @@ impl World {
         match event.kind {
             Kind::Pod => self.apply_pods(&event.change),
             Kind::Node => {
-                let nodes = self.listed.of(Kind::Node);
+                let nodes = event.change.objects().iter();
                 self.infrastructure.extend(nodes.flat_map(|node| object::node_addresses(node)));
             }
             _ => {}
@@ -194,38 +188,32 @@ impl World {
     }
 
     fn apply_pods(&mut self, change: &Change) {
-        let is_deleted = matches!(change, Change::Deleted(_));
+        let gone = if matches!(change, Change::Deleted(_)) { Gone::Deleted } else { Gone::No };
         if matches!(change, Change::Reset(_)) {
-            self.epoch += 1;
+            self.pods_listed = self.events;
             for record in self.pods.values_mut().filter(|record| record.gone == Gone::No) {
                 record.gone = Gone::Vanished;
             }
         }
-        for object in change.objects() {
-            self.put_pod(object, if is_deleted { Gone::Deleted } else { Gone::No });
-        }
-    }
-
-    fn put_pod(&mut self, object: &Object, gone: Gone) {
-        let Some(uid) = object::uid(object) else { return };
-        let seen = Seen { epoch: self.epoch, sequence: self.sequence };
-        self.infrastructure.extend(pod::node_ips(object));
-        let ips = pod::ips(object);
-        let record = self.pods.entry(uid.to_owned()).or_insert_with(|| PodRecord {
-            object: Object::clone(object),
-            gone,
-            dead: false,
-            claims: BTreeMap::new(),
-        });
-        let before = pod::ips(&record.object);
-        for ip in ips {
-            if !before.contains(&ip) || !record.claims.contains_key(&ip) {
-                record.claims.insert(ip, seen);
+        let identified = change.objects().iter().filter_map(|object| Some((object::uid(object)?, object)));
+        for (uid, object) in identified {
+            self.infrastructure.extend(pod::node_ips(object));
+            let record = self.pods.entry(uid.to_owned()).or_insert_with(|| PodRecord {
+                object: Object::clone(object),
+                gone,
+                dead: false,
+                claims: BTreeMap::new(),
+            });
+            let before = pod::ips(&record.object);
+            for ip in pod::ips(object) {
+                if !before.contains(&ip) || !record.claims.contains_key(&ip) {
+                    record.claims.insert(ip, self.events);
+                }
             }
+            record.dead |= pod::is_dead(object);
+            record.gone = gone;
+            record.object = Object::clone(object);
         }
-        record.dead |= pod::is_dead(object);
-        record.gone = gone;
-        record.object = Object::clone(object);
     }
 
     fn note_listings(&mut self, now: Duration) {

@@ -18,7 +18,6 @@ use epguard_common::{Addr, Mode, Terminated, View};
 use epguard_core::facts::Watched;
 use serde_json::Value;
 
-use super::counters::Counters;
 use super::workdir::Workdir;
 use crate::agent::{AgentProcess, Place};
 use crate::api::{Kind, Store};
@@ -185,11 +184,6 @@ impl Agent {
     /// The rows of `epguard drops`.
     pub fn drops(&self) -> Result<Vec<Dropped>> {
         drops::ask(&self.run_dir)
-    }
-
-    /// The datapath's counters.
-    pub fn counters(&self) -> Result<Counters> {
-        Counters::read(&self.pin_dir)
     }
 
     /// The agent's log so far.

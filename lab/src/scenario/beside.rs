@@ -2,37 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
 use super::cluster::Cluster;
-use super::format::{Call, Forbidden, NeighbourStep, Scenario, Wire};
+use super::format::{Call, Forbidden, NeighbourStep, Wire};
 use super::traffic::destination;
-use super::variant::Variant;
-use crate::neighbour::{Counts, Flow, Kind, Neighbour, Plan};
+use crate::neighbour::{Counts, Flow, Kind, Neighbour};
 use crate::wait;
-
-/// The neighbour that the story has in this variant, not started yet.
-pub(super) fn neighbour(
-    scenario: &Scenario,
-    variant: Variant,
-    hooks: Option<&str>,
-    cluster: &Cluster,
-    pins: &Path,
-) -> Result<Option<Neighbour>> {
-    let Some(declared) = &scenario.neighbour else {
-        return Ok(None);
-    };
-    let plan = Plan {
-        kind: declared.kind,
-        place: variant.place.unwrap_or(declared.place),
-        clsact: hooks == Some("clsact"),
-    };
-    let node = &cluster.topology.node("node-a")?.netns;
-    Ok(Some(Neighbour::new(plan, node, &pins.join("neighbour"))))
-}
 
 /// Makes a step happen to the neighbour.
 pub(super) fn happen(

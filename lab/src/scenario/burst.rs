@@ -9,7 +9,6 @@ use epguard::shared::drops::Dropped;
 use epguard_common::{Outcome, Reason};
 
 use super::agent::Agent;
-use super::counters::Counters;
 use super::format::{Action, Burst, Group};
 use super::stage::Stage;
 use super::tell::Presenter;
@@ -113,7 +112,12 @@ pub(super) fn play<'a>(
             let text = format!("{}'s process received those {own} requests and not one more", other.means);
             presenter.claim(own == got, text, format!("it received {got}"))?;
         }
-        stopped(group, calls, &now, presenter)?;
+        let outcome = outcome(group);
+        let reason = group.denied.as_deref().and_then(Reason::parse);
+        let counted = reason.map_or(0, |reason| now.of(reason, outcome));
+        let (kind, means) = (outcome.as_str(), &group.means);
+        let text = format!("epguard counted {calls} {kind} packets, a SYN for each call to {means}");
+        presenter.claim(counted == calls, text, format!("it counted {now}"))?;
     } else {
         let stopped: u64 = Outcome::stopped().map(|outcome| now.with_outcome(outcome)).sum();
         let text = "epguard stopped nothing".into();
@@ -130,18 +134,6 @@ pub(super) fn play<'a>(
         quicker(played.median(group), than, earlier, presenter)?;
     }
     Ok(played)
-}
-
-fn stopped(group: &Group, calls: u64, now: &Counters, presenter: &mut dyn Presenter) -> Result<()> {
-    let outcome = outcome(group);
-    let reason = group.denied.as_deref().and_then(Reason::parse);
-    let counted = reason.map_or(0, |reason| now.of(reason, outcome));
-    let text = format!(
-        "epguard counted {calls} {} packets, a SYN for each call to {}",
-        outcome.as_str(),
-        group.means
-    );
-    presenter.claim(counted == calls, text, format!("it counted {now}"))
 }
 
 fn quicker(now: Duration, than: Action, earlier: &[Played<'_>], presenter: &mut dyn Presenter) -> Result<()> {

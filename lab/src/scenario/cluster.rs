@@ -7,12 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
 use tokio::runtime::{Builder, Runtime};
 
 use super::balancer::Balancer;
 use super::format::{ApiStep, Call, Caller, Pod, Scenario, Service};
 use super::names::{self, CLIENT, Names};
-use super::objects::{Clock, PodObject};
+use super::objects::PodObject;
 use super::variant::Variant;
 use crate::api::{ApiServer, Kind, Store};
 use crate::net::{NetNs, PodNet, Topology};
@@ -32,7 +33,8 @@ pub struct Cluster {
     /// Addresses, UIDs and objects of the story's names.
     pub names: Names,
     pub(super) cast: BTreeMap<String, Pod>,
-    pub(super) clock: Clock,
+    /// It moves by a second with each event: changes of a status are a second apart, however fast the story runs.
+    pub(super) clock: Timestamp,
     pub(super) objects: BTreeMap<String, PodObject>,
     pub(super) servers: BTreeMap<String, Server>,
     pub(super) services: BTreeMap<String, Service>,
@@ -65,7 +67,7 @@ impl Cluster {
         let mut cluster = Self {
             names: Names::new(scenario, variant, &topology)?,
             cast,
-            clock: Clock::now(),
+            clock: Timestamp::now(),
             objects: BTreeMap::new(),
             servers: BTreeMap::new(),
             services: scenario.services.clone(),

@@ -3,18 +3,21 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
+use jiff::SignedDuration;
 
 use super::cluster::Cluster;
 use super::format::{Kubelet, PodEvent};
 use super::objects::{Container, Phase, PodObject};
-use crate::api::ObjectRef;
+use crate::api::{ObjectRef, timestamp};
 use crate::proxy::Protocol;
 use crate::traffic::{Port, Server};
+
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 impl Cluster {
     /// Makes an event happen to a pod of the story.
     pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
-        self.clock.tick();
+        self.clock += SECOND;
         self.try_pod_event(alias, event)
             .and_then(|()| self.serve_pods())
             .with_context(|| format!("pod {alias}"))
@@ -63,7 +66,7 @@ impl Cluster {
 
     fn scheduled(&mut self, alias: &str) -> Result<()> {
         let declared = self.cast.get(alias).context("it is not in the story")?;
-        let now = self.clock.text();
+        let now = timestamp(self.clock);
         let object = PodObject {
             name: self.names.pod(alias)?.clone(),
             declared: declared.clone(),
@@ -94,7 +97,7 @@ impl Cluster {
         })?;
         let next = self.names.pod(alias)?.next_ip.context("its story gives it no `next-ip`")?;
         self.attach(alias, next)?;
-        self.clock.tick();
+        self.clock += SECOND;
         self.edit(alias, |pod, now, _| pod.report_sandbox(true, now))
     }
 
@@ -114,7 +117,7 @@ impl Cluster {
         self.servers.remove(alias);
         self.edit(alias, |pod, now, _| exit(pod, now, code))?;
         self.detach(alias)?;
-        self.clock.tick();
+        self.clock += SECOND;
         self.edit(alias, |pod, now, _| {
             pod.phase = phase;
             pod.sandbox = Some((false, now.into()));
@@ -158,12 +161,12 @@ impl Cluster {
         let held = held.or_else(|| self.names.pod(alias).ok().map(|pod| pod.ip));
         let object = self.objects.get_mut(alias);
         let object = object.context("nothing has happened to it yet: let it be `scheduled`")?;
-        edit(object, &self.clock.text(), held);
+        edit(object, &timestamp(self.clock), held);
         self.publish(alias)
     }
 
     fn publish(&self, alias: &str) -> Result<()> {
-        self.store.apply(self.objects[alias].render(&self.clock))?;
+        self.store.apply(self.objects[alias].render(&timestamp(self.clock)))?;
         Ok(())
     }
 }

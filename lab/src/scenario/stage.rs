@@ -15,7 +15,7 @@ use super::format::{
 };
 use super::variant::Variant;
 use super::workdir::Workdir;
-use crate::neighbour::Neighbour;
+use crate::neighbour::{Neighbour, Plan};
 
 /// A cluster with an agent. Dropped in this order: the agent goes before the network that it is attached to.
 #[derive(Debug)]
@@ -36,12 +36,18 @@ impl Stage {
     pub fn new(scenario: &Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
         let workdir = Workdir::new()?;
         let mut cluster = Cluster::new(scenario, variant)?;
+        let clsact = hooks == Some("clsact");
         let cilium_maps = workdir.pins().join("cilium");
         if variant.caller.has_balancer() {
-            cluster.balance(&cilium_maps, variant.caller, hooks == Some("clsact"))?;
+            cluster.balance(&cilium_maps, variant.caller, clsact)?;
         }
-        let mut neighbour = beside::neighbour(scenario, variant, hooks, &cluster, &workdir.pins())?;
         let declared = scenario.neighbour.as_ref();
+        let netns = cluster.topology.node("node-a")?.netns.clone();
+        let mut neighbour = declared.map(|declared| {
+            let place = variant.place.unwrap_or(declared.place);
+            let plan = Plan { kind: declared.kind, place, clsact };
+            Neighbour::new(plan, &netns, &workdir.pins().join("neighbour"))
+        });
         let forbids = declared.map(|declared| declared.forbids.clone()).unwrap_or_default();
         let first =
             variant.first.or(declared.and_then(|declared| declared.first)).unwrap_or(First::Neighbour);
@@ -52,7 +58,6 @@ impl Stage {
             balancer.step(SocketLbStep::Starts)?;
             cluster.serve_pods()?;
         }
-        let netns = &cluster.topology.node("node-a")?.netns;
         let action = variant.action.or(scenario.agent.action);
         if action == Some(Action::Capture) {
             // Packets that are sent there go no further.
@@ -76,7 +81,7 @@ impl Stage {
             ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root()))),
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
-        let mut agent = Agent::prepare(netns, &workdir, cluster.kubeconfig(), flags)?;
+        let mut agent = Agent::prepare(&netns, &workdir, cluster.kubeconfig(), flags)?;
         if !scenario.agent.later {
             agent.start_again()?;
         }
@@ -165,6 +170,6 @@ impl Stage {
 
     /// Reads the datapath's counters.
     pub fn counters(&self) -> Result<Counters> {
-        self.agent.counters()
+        Counters::read(self.agent.pin_dir())
     }
 }

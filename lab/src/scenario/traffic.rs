@@ -81,14 +81,7 @@ impl Clients {
         cluster: &Cluster,
     ) -> Result<(Client, traffic::Call)> {
         let to = destination(to, (None, false), Wire::Tcp, from, cluster)?;
-        let port = self.ports.next();
-        let call = traffic::Call {
-            protocol: Wire::Tcp.into(),
-            to,
-            from: port.map(|port| SocketAddr::new(any(to), port)),
-            timeout,
-        };
-        Ok((cluster.client(from, None)?, call))
+        Ok((cluster.client(from, None)?, from_port(self.ports.next(), Wire::Tcp, to, timeout)))
     }
 
     /// Closes a kept TCP flow, so that unacknowledged data is not sent again.
@@ -127,11 +120,16 @@ impl Clients {
         let host = call.from.as_deref().unwrap_or(variant.caller_host());
         let client = cluster.client(host, Some(call))?;
         let to = destination(to, (call.port, call.other_family), call.protocol, host, cluster)?;
-        let to = if call.mapped { mapped(to)? } else { to };
-        let any = any(to);
+        let to = match to.ip() {
+            IpAddr::V4(ip) if call.mapped => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+            IpAddr::V6(_) if call.mapped => {
+                bail!("{to} is not an IPv4 address, so it cannot be mapped: `runs` needs `family: [ipv4]`")
+            }
+            _ => to,
+        };
         if let Some(name) = &call.socket {
             if !self.sockets.contains_key(name) {
-                self.sockets.insert(name.clone(), client.udp(SocketAddr::new(any, 0))?);
+                self.sockets.insert(name.clone(), client.udp(SocketAddr::new(any(to), 0))?);
             }
             return Ok(self.sockets[name].ask(to, timeout));
         }
@@ -140,12 +138,7 @@ impl Clients {
             let chooses = !variant.caller.is_at_sockets();
             chooses.then(|| self.ports.next()).flatten()
         });
-        let request = traffic::Call {
-            protocol: call.protocol.into(),
-            to,
-            from: port.map(|port| SocketAddr::new(any, port)),
-            timeout,
-        };
+        let request = from_port(port, call.protocol, to, timeout);
         let Some(name) = &call.keep else {
             return Ok(client.call(request));
         };
@@ -161,14 +154,10 @@ impl Clients {
     }
 }
 
-/// The v4-mapped address of an IPv4 destination.
-fn mapped(to: SocketAddr) -> Result<SocketAddr> {
-    match to.ip() {
-        IpAddr::V4(ip) => Ok(SocketAddr::new(ip.to_ipv6_mapped().into(), to.port())),
-        IpAddr::V6(_) => {
-            bail!("{to} is not an IPv4 address, so it cannot be mapped: `runs` needs `family: [ipv4]`")
-        }
-    }
+/// A call from this source port, or from one that the kernel chooses.
+fn from_port(port: Option<u16>, protocol: Wire, to: SocketAddr, timeout: Duration) -> traffic::Call {
+    let from = port.map(|port| SocketAddr::new(any(to), port));
+    traffic::Call { protocol: protocol.into(), to, from, timeout }
 }
 
 fn any(to: SocketAddr) -> IpAddr {

@@ -147,10 +147,10 @@ impl<'a> Series<'a> {
     /// The counters once they no longer change: the last packets of earlier calls have been counted.
     fn quiet(&self) -> Result<Counters> {
         let deadline = Instant::now() + PATIENCE;
-        let mut last = self.stage.agent.counters()?;
+        let mut last = self.stage.counters()?;
         loop {
             thread::sleep(QUIET);
-            let now = self.stage.agent.counters()?;
+            let now = self.stage.counters()?;
             if now == last || Instant::now() >= deadline {
                 return Ok(now);
             }
@@ -174,7 +174,7 @@ impl<'a> Series<'a> {
 
     fn await_counted(&self, expected: &Expected<'_>, before: &Counters, seen: &[String]) -> Result<()> {
         wait::until(Duration::from_millis(1), || {
-            let now = self.stage.agent.counters()?.since(before);
+            let now = self.stage.counters()?.since(before);
             let seen = || format!("counted {now}; {}", summary(seen));
             if let Some(reason) = self.unwanted(expected, &now) {
                 let what = expected

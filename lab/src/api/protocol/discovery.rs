@@ -1,9 +1,7 @@
 //! Discovery: the documents that kubectl reads before it requests objects.
 
-use std::collections::BTreeMap;
-
 use hyper::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::reply::{self, Body};
 use crate::api::{ApiError, Kind};
@@ -13,35 +11,31 @@ const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.
 /// Answers paths that name no resource.
 pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
     let path = path.trim_end_matches('/');
-    if path == "/openapi/v2" {
+    let document = match path {
         // An empty document without any schema: clients then have nothing to validate against.
-        return Ok(reply::bytes(StatusCode::OK, OPENAPI_PROTOBUF, "".into()));
-    }
-    let document = documents().remove(path).ok_or_else(ApiError::unknown_path)?;
+        "/openapi/v2" => return Ok(reply::bytes(StatusCode::OK, OPENAPI_PROTOBUF, "".into())),
+        "/version" => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"}),
+        "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        "/apis" => {
+            let groups: Value = Kind::groups().map(api_group).collect();
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+        }
+        "/openapi/v3" => {
+            let validation = |(_, path): (String, String)| {
+                (path[1..].to_owned(), json!({"serverRelativeURL": format!("/openapi/v3{path}")}))
+            };
+            json!({"paths": versions().map(validation).collect::<Map<_, _>>()})
+        }
+        _ => {
+            let version = |at: &str| Some(versions().find(|(_, path)| path == at)?.0);
+            let group =
+                path.strip_prefix("/apis/").and_then(|name| Kind::groups().find(|group| *group == name));
+            let group = group.map(api_group).or_else(|| version(path).map(|version| resources(&version)));
+            let validation = || Some(field_validation(&version(path.strip_prefix("/openapi/v3")?)?));
+            group.or_else(validation).ok_or_else(ApiError::unknown_path)?
+        }
+    };
     Ok(reply::json(StatusCode::OK, &document))
-}
-
-/// All documents by their paths.
-fn documents() -> BTreeMap<String, Value> {
-    let groups: Vec<Value> = Kind::groups().map(api_group).collect();
-    let validations = versions()
-        .map(|(_, path)| (path[1..].to_owned(), json!({"serverRelativeURL": format!("/openapi/v3{path}")})));
-    let validations: Value = validations.collect::<serde_json::Map<_, _>>().into();
-    let mut documents = BTreeMap::from([
-        ("/version".to_owned(), json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"})),
-        (
-            "/api".to_owned(),
-            json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        ),
-        ("/apis".to_owned(), json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})),
-        ("/openapi/v3".to_owned(), json!({"paths": validations})),
-    ]);
-    documents.extend(Kind::groups().map(|group| (format!("/apis/{group}"), api_group(group))));
-    for (version, path) in versions() {
-        documents.insert(format!("/openapi/v3{path}"), field_validation(&version));
-        documents.insert(path, resources(&version));
-    }
-    documents
 }
 
 /// Each group and version that is served, and its path.
@@ -69,7 +63,7 @@ fn field_validation(version: &str) -> Value {
             json!({"parameters": parameters, "x-kubernetes-group-version-kind": named, "responses": {}});
         (format!("/{}/{{name}}", kind.plural()), json!({"patch": patch}))
     });
-    let paths: Value = paths.collect::<serde_json::Map<_, _>>().into();
+    let paths: Value = paths.collect::<Map<_, _>>().into();
     json!({"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "unversioned"}, "paths": paths})
 }
 

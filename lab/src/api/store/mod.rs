@@ -16,7 +16,7 @@ use super::selector::Selector;
 use super::{ApiError, Kind, ObjectRef};
 pub(crate) use collection::Change;
 use collection::Collection;
-pub(crate) use write::random_uid;
+pub(crate) use write::{random_uid, timestamp};
 
 /// resourceVersion of an empty store.
 const FIRST_REVISION: u64 = 300;

@@ -97,7 +97,7 @@ pub(crate) fn random_uid() -> String {
 }
 
 /// A time as Kubernetes writes it: RFC 3339 in seconds.
-fn timestamp(at: Timestamp) -> String {
+pub(crate) fn timestamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

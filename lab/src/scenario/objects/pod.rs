@@ -3,32 +3,10 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
-use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::without_nulls;
 use crate::scenario::format::{Kubelet, Pod, Service};
-
-/// A clock that moves only on [`Clock::tick`]: changes of a status are a second apart, however fast the story runs.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock(Timestamp);
-
-impl Clock {
-    /// A clock that shows the current time.
-    pub fn now() -> Self {
-        Self(Timestamp::now())
-    }
-
-    /// A second passes.
-    pub fn tick(&mut self) {
-        self.0 = self.0.saturating_add(SignedDuration::from_secs(1)).unwrap_or(self.0);
-    }
-
-    /// RFC 3339 in whole seconds.
-    pub fn text(&self) -> String {
-        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-    }
-}
 
 /// A pod's namespace, name and UID, and the addresses of its sandboxes.
 #[derive(Clone, Debug)]
@@ -101,8 +79,8 @@ pub enum Container {
 }
 
 impl PodObject {
-    /// The object as the API shows it now.
-    pub fn render(&self, clock: &Clock) -> Value {
+    /// The object as the API shows it after a change `now`, RFC 3339.
+    pub fn render(&self, now: &str) -> Value {
         let Self { name, declared, .. } = self;
         let has_networks = !matches!(self.container, Container::Waiting);
         let networks = name.net1.filter(|_| has_networks);
@@ -121,7 +99,7 @@ impl PodObject {
             "metadata": {
                 "namespace": name.namespace, "name": name.name, "uid": name.uid, "generation": 1,
                 "creationTimestamp": self.created, "labels": declared.labels, "annotations": annotations,
-                "managedFields": self.managed_fields(&clock.text()),
+                "managedFields": self.managed_fields(now),
             },
             "spec": {
                 "nodeName": declared.node, "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
