@@ -92,9 +92,10 @@ impl Judge {
         let all = denials.iter().map(|denial| (denial.clone(), false)).chain(missing);
         let judged = all.map(|(denial, is_missing)| {
             let holders = self.truth.holders(denial.key.ip, now);
-            let (verdict, why) = match is_missing {
-                true => (Verdict::Missing, None),
-                false => self.verdict(world, &denial, &holders, now),
+            let (verdict, why) = if is_missing {
+                (Verdict::Missing, None)
+            } else {
+                self.verdict(world, &denial, &holders, now)
             };
             Finding { denial, verdict, from: now, to: now, hit: names(&holders), why }
         });

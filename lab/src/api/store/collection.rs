@@ -94,15 +94,15 @@ impl Collection {
         let changes = self.after(rv).rev();
         let before: BTreeMap<&str, Option<&Arc<Object>>> =
             changes.map(|change| (change.key.as_str(), change.previous.as_ref())).collect();
-        let changed = before.range::<str, _>((from, Unbounded));
-        let changed: Vec<_> = changed.filter_map(|(key, object)| Some((*key, (*object)?))).collect();
-        let mut changed = changed.into_iter().peekable();
+        let earlier = before.range::<str, _>((from, Unbounded));
+        let earlier: Vec<_> = earlier.filter_map(|(key, object)| Some((*key, (*object)?))).collect();
+        let mut earlier = earlier.into_iter().peekable();
         let current = self.objects.range::<str, _>((from, Unbounded));
         let current = current.map(|(key, object)| (key.as_str(), object));
         let mut unchanged = current.filter(move |(key, _)| !before.contains_key(key)).peekable();
-        Ok(iter::from_fn(move || match (unchanged.peek(), changed.peek()) {
+        Ok(iter::from_fn(move || match (unchanged.peek(), earlier.peek()) {
             (Some((next, _)), Some((other, _))) if next < other => unchanged.next(),
-            (_, Some(_)) => changed.next(),
+            (_, Some(_)) => earlier.next(),
             (_, None) => unchanged.next(),
         }))
     }

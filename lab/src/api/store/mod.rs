@@ -124,7 +124,9 @@ impl Store {
     /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go on.
     pub fn forget_history(&self) {
         self.0.send_modify(|State { collections, revision }| {
-            collections.iter_mut().for_each(|collection| collection.floor = *revision);
+            for collection in collections {
+                collection.floor = *revision;
+            }
         });
     }
 
