@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -26,7 +26,8 @@ pub struct Args {
 pub async fn run(args: &Args) -> Result<()> {
     let store = Store::new();
     for file in &args.load {
-        load(&store, file)?;
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        load(&store, &text).with_context(|| file.display().to_string())?;
     }
     let listener = std::net::TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}: choose another address with --listen", args.listen))?;
@@ -43,12 +44,9 @@ pub async fn run(args: &Args) -> Result<()> {
 }
 
 /// Creates the objects of a file. An error names the first one that is refused.
-fn load(store: &Store, file: &Path) -> Result<()> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let objects = yaml::objects(&text);
-    let objects = objects.with_context(|| format!("{} is no YAML or JSON of objects", file.display()))?;
-    for (index, object) in objects.into_iter().enumerate() {
-        store.apply(object).with_context(|| format!("{}, object {}", file.display(), index + 1))?;
+fn load(store: &Store, text: &str) -> Result<()> {
+    for (number, object) in (1..).zip(yaml::objects(text).context("no YAML or JSON of objects")?) {
+        store.apply(object).with_context(|| format!("object {number}"))?;
     }
     Ok(())
 }
@@ -60,15 +58,12 @@ mod tests {
 
     #[test]
     fn every_object_of_a_file_is_loaded_and_a_bad_one_is_named() {
-        let file = std::env::temp_dir().join(format!("epguard-lab-api-load-{}.yaml", std::process::id()));
         let node = "kind: Node\nmetadata: {name: n}\n";
         let pod = "kind: Pod\nmetadata: {name: p, namespace: ns}\nstatus: {phase: Failed}\n";
-        fs::write(&file, format!("---\n{node}---\n{pod}---\n{{kind: Pod}}\n")).unwrap();
         let store = Store::new();
-        let error = load(&store, &file).unwrap_err();
-        fs::remove_file(&file).unwrap();
+        let error = load(&store, &format!("---\n{node}---\n{pod}---\n{{kind: Pod}}\n")).unwrap_err();
         assert_eq!(store.list(Kind::Node).len(), 1);
         assert_eq!(store.get(&ObjectRef::pod("ns", "p")).unwrap()["status"]["phase"], "Failed");
-        assert!(error.to_string().ends_with("object 3"), "{error:#}");
+        assert_eq!(error.to_string(), "object 3");
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use strum::{Display, IntoStaticStr, VariantArray};
 
 use super::ApiError;
+use crate::object::non_empty;
 
 /// A resource kind served by the embedded API server: those that the agent reads or writes, and those of its manifests
 /// (`kubectl rollout undo` reads the revisions of a `DaemonSet`).
@@ -146,10 +147,8 @@ impl ObjectRef {
         let kind: Kind =
             object["kind"].as_str().ok_or_else(|| ApiError::bad_request("object has no kind"))?.parse()?;
         let meta = &object["metadata"];
-        let name = meta["name"].as_str().filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| kind.unnamed())?;
-        let namespace = meta["namespace"].as_str().unwrap_or_default();
-        Ok(Self::new(kind, namespace, name))
+        let name = non_empty(&meta["name"]).ok_or_else(|| kind.unnamed())?;
+        Ok(Self::new(kind, meta["namespace"].as_str().unwrap_or_default(), name))
     }
 
     /// The error for an object that does not exist.

@@ -121,7 +121,7 @@ mod tests {
             json!({"regarding": {"name": "web"}, "reportingController": "epguard"}),
         ] {
             let fields = ["involvedObject.name", "reportingComponent"].map(|path| field(&event, path));
-            assert_eq!((&*fields[0], &*fields[1]), ("web", "epguard"));
+            assert_eq!(fields.map(String::from), ["web", "epguard"]);
         }
     }
 }

@@ -19,12 +19,14 @@ use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::protocol::Api;
 use super::store::random_uid;
 use super::{Access, Audit, Execs, Faults, Logs, Store};
 
+/// A name in every server certificate, so that clients may use any address.
+const SERVER_NAME: &str = "kubernetes.default.svc";
 /// Time between changes of leases.
 const RENEWALS: Duration = Duration::from_secs(1);
 
@@ -32,7 +34,8 @@ const RENEWALS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ApiServer {
     address: SocketAddr,
-    identity: Identity,
+    /// The authority's certificate, PEM.
+    authority: String,
     /// Dropping this sender also ends the tasks that accept and serve.
     faults: watch::Sender<Faults>,
     api: Arc<Api>,
@@ -47,12 +50,12 @@ impl ApiServer {
         let address = listener.local_addr().context("API server: listener has no address")?;
         listener.set_nonblocking(true).context("API server: cannot make the listener non-blocking")?;
         let listener = TcpListener::from_std(listener).context("API server: cannot listen")?;
-        let (identity, tls) = Identity::new(address.ip()).context("API server: cannot make a certificate")?;
+        let (authority, tls) = certify(address.ip()).context("API server: cannot make a certificate")?;
         let faults = watch::Sender::new(Faults::default());
         let api = Arc::new(Api {
             store: store.clone(),
             faults: faults.subscribe(),
-            token: identity.token.clone(),
+            token: random_uid(),
             audit: Audit::default(),
             access: Access::default(),
             execs: Execs::default(),
@@ -60,7 +63,7 @@ impl ApiServer {
         });
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));
-        Ok(Self { address, identity, faults, api })
+        Ok(Self { address, authority, faults, api })
     }
 
     /// Where the server listens.
@@ -75,12 +78,23 @@ impl ApiServer {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        self.identity.kubeconfig(SocketAddr::new(ip, self.address.port()))
+        let cluster = json!({
+            "server": format!("https://{}", SocketAddr::new(ip, self.address.port())),
+            "certificate-authority-data": ByteString(self.authority.clone().into_bytes()),
+            "tls-server-name": SERVER_NAME,
+        });
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "lab",
+            "clusters": [{"name": "lab", "cluster": cluster}],
+            "users": [{"name": "lab", "user": {"token": self.api.token}}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab", "namespace": "default"}}],
+        });
+        format!("{config:#}\n")
     }
 
     /// The certificate of the server's authority, PEM.
     pub fn authority(&self) -> &str {
-        &self.identity.ca_pem
+        &self.authority
     }
 
     /// Changes the faults: `server.faults(|f| f.outage = true)`.
@@ -181,59 +195,26 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
     }
 }
 
-/// A name in every server certificate, so that clients may use any address.
-const SERVER_NAME: &str = "kubernetes.default.svc";
-
-/// Certificates and token of one server, made at start; clients get them in a kubeconfig.
-#[derive(Debug)]
-struct Identity {
-    token: String,
-    /// The authority's certificate, PEM.
-    ca_pem: String,
-}
-
-impl Identity {
-    /// Makes a CA and a token, and what serves TLS: a certificate for `ip`, loopback and the usual names.
-    fn new(ip: IpAddr) -> Result<(Self, TlsAcceptor)> {
-        let names = [SERVER_NAME, "kubernetes", "localhost", "127.0.0.1", "::1", &ip.to_string()];
-        let (ca_pem, certificate, key) = issue(names.map(String::from).into())?;
-        let key = PrivateKeyDer::try_from(key).map_err(anyhow::Error::msg)?;
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let token = random_uid();
-        Ok((Self { token, ca_pem }, TlsAcceptor::from(Arc::new(config))))
-    }
-
-    fn kubeconfig(&self, server: SocketAddr) -> String {
-        let cluster = json!({
-            "server": format!("https://{server}"),
-            "certificate-authority-data": ByteString(self.ca_pem.clone().into_bytes()),
-            "tls-server-name": SERVER_NAME,
-        });
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "lab",
-            "clusters": [{"name": "lab", "cluster": cluster}],
-            "users": [{"name": "lab", "user": {"token": self.token}}],
-            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab", "namespace": "default"}}],
-        });
-        format!("{config:#}\n")
-    }
-}
-
-fn issue(names: Vec<String>) -> Result<(String, CertificateDer<'static>, Vec<u8>), rcgen::Error> {
+/// Makes an authority, whose certificate (PEM) is returned, and what serves TLS: a certificate for `ip`, loopback and the usual
+/// names.
+fn certify(ip: IpAddr) -> Result<(String, TlsAcceptor)> {
     let mut ca = CertificateParams::default();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     ca.distinguished_name.push(DnType::CommonName, "epguard-lab");
     let ca_key = KeyPair::generate()?;
-    let ca_pem = ca.self_signed(&ca_key)?.pem();
+    let authority = ca.self_signed(&ca_key)?.pem();
 
+    let names = [SERVER_NAME, "kubernetes", "localhost", "127.0.0.1", "::1", &ip.to_string()];
     let key = KeyPair::generate()?;
-    let mut params = CertificateParams::new(names)?;
+    let mut params = CertificateParams::new(names.map(String::from))?;
     params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     let certificate = params.signed_by(&key, &Issuer::new(ca, ca_key))?;
-    Ok((ca_pem, certificate.der().clone(), key.serialize_der()))
+    let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok((authority, TlsAcceptor::from(Arc::new(config))))
 }

@@ -1,6 +1,6 @@
 //! The proofs in a pod's raw object (docs/verdicts.md).
 
-use crate::object::{annotation, each, ip};
+use crate::object::{annotation, each, ip, non_empty};
 use serde_json::Value;
 use std::net::IpAddr;
 
@@ -67,8 +67,7 @@ pub(super) fn node_ips(pod: &Value) -> Vec<IpAddr> {
 /// A new sandbox is first reported with the old IPs and the old containers; the IPs are current once a container
 /// was started after it. The kubelet writes both times in UTC and whole seconds, so they compare as text.
 pub(super) fn may_hold_unpublished(pod: &Value) -> Answer {
-    let bound = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
-    if !bound || is_terminal(pod) || is_host_network(pod) {
+    if non_empty(&pod["spec"]["nodeName"]).is_none() || is_terminal(pod) || is_host_network(pod) {
         return Answer::No;
     }
     let sandbox = condition(pod, "PodReadyToStartContainers");

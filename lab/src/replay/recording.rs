@@ -58,10 +58,8 @@ impl Recording {
             })?;
         }
         instants.sort_by_key(|(at, _)| *at);
-        let name = dir
-            .canonicalize()?
-            .file_name()
-            .map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into());
+        let dir = dir.canonicalize()?;
+        let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
         Ok(Self { name, instants })
     }
 

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,8 +15,8 @@ use super::names::{self, CLIENT, Names};
 use super::objects::PodObject;
 use super::variant::Variant;
 use crate::api::{ApiServer, Kind, Store};
-use crate::net::{NetNs, PodNet, Topology};
-use crate::proxy::{Frontend, Proxy, ServiceRule, service_rules};
+use crate::net::{NetNs, PodNet, Topology, TopologyOptions};
+use crate::proxy::{Frontend, Proxy, ProxyOptions, ServiceRule, service_rules};
 use crate::traffic::{Client, Server};
 
 /// Time between bookmarks of a stream.
@@ -39,13 +38,13 @@ pub struct Cluster {
     pub(super) servers: BTreeMap<String, Server>,
     pub(super) services: BTreeMap<String, Service>,
     proxy: Proxy,
-    /// In the proxy's place, for callers at sockets and per packet.
+    /// In the proxy's place, for callers at sockets and per packet. If it does not serve sockets of all, the proxy stays.
     pub(super) balancer: Option<Balancer>,
     rules: Vec<ServiceRule>,
     host_ports: Vec<ServiceRule>,
     api: ApiServer,
-    kubeconfig: String,
-    api_is_back: bool,
+    /// Whether the agent can see what the store holds.
+    pub(super) api_is_back: bool,
     /// Dropped after the API server.
     _runtime: Runtime,
 }
@@ -53,7 +52,7 @@ pub struct Cluster {
 impl Cluster {
     /// The nodes, the story's Services, and the client. Needs root.
     pub fn new(scenario: &Scenario, variant: Variant) -> Result<Self> {
-        let topology = Topology::new(variant.topology())?;
+        let topology = Topology::new(TopologyOptions { cni: variant.cni, overlay: variant.overlay })?;
         let store = Store::new();
         let node_a = &topology.node("node-a")?.netns;
         let listener = node_a.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
@@ -61,7 +60,8 @@ impl Cluster {
             Builder::new_multi_thread().worker_threads(1).thread_name("api").enable_all().build()?;
         let api = runtime.block_on(async { ApiServer::start(listener, store.clone()) })?;
         api.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
-        let proxy = Proxy::new(node_a, variant.proxy());
+        let options = ProxyOptions { masquerade_all: variant.caller == Caller::Masquerade };
+        let proxy = Proxy::new(node_a, options);
         let mut cast = scenario.pods.clone();
         cast.insert(CLIENT.into(), names::client(scenario));
         let mut cluster = Self {
@@ -77,7 +77,6 @@ impl Cluster {
             store,
             proxy,
             balancer: None,
-            kubeconfig: api.kubeconfig(),
             api,
             api_is_back: true,
             _runtime: runtime,
@@ -87,14 +86,6 @@ impl Cluster {
         cluster.create_services()?;
         cluster.pod_event(CLIENT, super::format::PodEvent::Starts)?;
         Ok(cluster)
-    }
-
-    /// Replaces the proxy by a load balancer, which is not started yet. If it does not serve sockets of all, the proxy stays. `clsact`:
-    /// its programs at interfaces are filters.
-    pub fn balance(&mut self, pins: &Path, caller: Caller, clsact: bool) -> Result<()> {
-        let node = &self.topology.node("node-a")?.netns;
-        self.balancer = Some(Balancer::new(pins, caller, node, clsact)?);
-        self.serve_pods()
     }
 
     /// Updates the network namespaces and interfaces that the load balancer translates: those that node-a has now.
@@ -108,8 +99,8 @@ impl Cluster {
     }
 
     /// Kubeconfig for the agent.
-    pub fn kubeconfig(&self) -> &str {
-        &self.kubeconfig
+    pub fn kubeconfig(&self) -> String {
+        self.api.kubeconfig()
     }
 
     /// Stops, stalls or restores the API server. The store behind it goes on.
@@ -129,16 +120,6 @@ impl Cluster {
     /// The API server, for faults that stories have no step for.
     pub fn api_server(&self) -> &ApiServer {
         &self.api
-    }
-
-    /// Whether the agent can see what the store holds.
-    pub fn api_is_back(&self) -> bool {
-        self.api_is_back
-    }
-
-    /// A Service of the story.
-    pub fn service(&self, name: &str) -> Option<&Service> {
-        self.services.get(name)
     }
 
     /// Sets the proxy's rules to those that kube-proxy would make of the API now.

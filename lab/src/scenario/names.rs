@@ -36,17 +36,15 @@ impl Names {
         for (alias, pod) in &cast {
             let node = topology.node(&pod.node)?;
             let own = pod.ip.as_deref().unwrap_or(alias);
-            for (symbol, is_ipv4) in [
-                (Some(own), is_ipv4),
-                (pod.next_ip.as_deref(), is_ipv4),
-                (pod.other_family.as_deref(), !is_ipv4),
+            for (symbol, is_ipv4, is_net1) in [
+                (Some(own), is_ipv4, false),
+                (pod.next_ip.as_deref(), is_ipv4, false),
+                (pod.other_family.as_deref(), !is_ipv4, false),
+                (pod.net1.as_deref(), is_ipv4, true),
             ] {
-                let ip = node.pod_ip(is_ipv4, next_number(&addresses));
+                let number = u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX);
+                let ip = if is_net1 { outside(is_ipv4, 245, number)? } else { node.pod_ip(is_ipv4, number) };
                 symbol.map(|symbol| *addresses.entry(symbol.to_owned()).or_insert(ip));
-            }
-            if let Some(symbol) = &pod.net1 {
-                let ip = outside(is_ipv4, 245, next_number(&addresses))?;
-                addresses.entry(symbol.clone()).or_insert(ip);
             }
         }
         let pods = cast.iter().zip(1..).map(|((alias, pod), number)| {
@@ -167,11 +165,6 @@ pub fn client(scenario: &Scenario) -> Pod {
 pub fn split(name: &str) -> (String, String) {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     (namespace.into(), name.into())
-}
-
-/// The number of the next address: as many have one already.
-fn next_number(addresses: &BTreeMap<String, IpAddr>) -> u8 {
-    u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX)
 }
 
 /// An address outside of the pods' ranges: on the network of second interfaces (245), or a cluster IP (96).

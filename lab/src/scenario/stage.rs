@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
 use super::agent::Agent;
+use super::balancer::Balancer;
 use super::beside;
 use super::cluster::Cluster;
 use super::counters::Counters;
@@ -36,13 +37,14 @@ impl Stage {
     pub fn new(scenario: &Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
         let workdir = Workdir::new()?;
         let mut cluster = Cluster::new(scenario, variant)?;
+        let netns = cluster.topology.node("node-a")?.netns.clone();
         let clsact = hooks == Some("clsact");
         let cilium_maps = workdir.pins().join("cilium");
         if variant.caller.has_balancer() {
-            cluster.balance(&cilium_maps, variant.caller, clsact)?;
+            cluster.balancer = Some(Balancer::new(&cilium_maps, variant.caller, &netns, clsact)?);
+            cluster.serve_pods()?;
         }
         let declared = scenario.neighbour.as_ref();
-        let netns = cluster.topology.node("node-a")?.netns.clone();
         let mut neighbour = declared.map(|declared| {
             let place = variant.place.unwrap_or(declared.place);
             let plan = Plan { kind: declared.kind, place, clsact };
@@ -81,7 +83,7 @@ impl Stage {
             ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root()))),
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
-        let mut agent = Agent::prepare(&netns, &workdir, cluster.kubeconfig(), flags)?;
+        let mut agent = Agent::prepare(&netns, &workdir, &cluster.kubeconfig(), flags)?;
         if !scenario.agent.later {
             agent.start_again()?;
         }
@@ -153,7 +155,7 @@ impl Stage {
     /// the API is away. The neighbour hooks new pods.
     pub fn catch_up(&mut self) -> Result<()> {
         self.hook_neighbour(false)?;
-        if !self.agent.is_running() || !self.cluster.api_is_back() {
+        if !self.agent.is_running() || !self.cluster.api_is_back {
             return Ok(());
         }
         self.agent.catch_up(&self.cluster.store, &self.cluster.links())?;

@@ -171,7 +171,7 @@ pub(super) fn destination(
     host: &str,
     cluster: &Cluster,
 ) -> Result<SocketAddr> {
-    let Some(service) = cluster.service(to) else {
+    let Some(service) = cluster.services.get(to) else {
         let ip = match to {
             "node-a" => cluster.topology.node(to)?.ip(cluster.names.is_ipv4()),
             _ => cluster.names.address(to)?,

@@ -5,8 +5,7 @@ use std::fmt;
 
 use super::format::{Action, Caller, Family, First, Runs};
 use crate::neighbour::Place;
-use crate::net::{Cni, Overlay, TopologyOptions};
-use crate::proxy::ProxyOptions;
+use crate::net::{Cni, Overlay};
 
 /// One combination of [`Runs`].
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +67,6 @@ impl Variant {
         format!("{self:?}").split(", ").map(str::to_owned).collect()
     }
 
-    pub(super) fn topology(self) -> TopologyOptions {
-        TopologyOptions { cni: self.cni, overlay: self.overlay }
-    }
-
-    pub(super) fn proxy(self) -> ProxyOptions {
-        ProxyOptions { masquerade_all: self.caller == Caller::Masquerade }
-    }
-
     /// The origin of calls without `from`.
     pub(super) fn caller_host(self) -> &'static str {
         match self.caller {
@@ -119,22 +110,18 @@ fn pick<T: Copy>(count: &mut usize, values: &[T]) -> Option<T> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_scenario_runs_once_for_each_combination() {
-        let runs = Runs { caller: vec![Caller::Pod, Caller::Node], ..Runs::default() };
-        let names: Vec<String> = Variant::all(&runs).iter().map(ToString::to_string).collect();
-        assert_eq!(names, ["ipv4", "ipv6", "ipv4 node", "ipv6 node"]);
+    fn names(variants: &[Variant]) -> Vec<String> {
+        variants.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_sample_shows_each_value_of_each_list() {
-        let runs = Runs {
-            place: vec![Place::Before, Place::Behind, Place::Between],
-            action: vec![Action::Drop, Action::Reject],
-            ..Runs::default()
-        };
+    fn a_scenario_runs_once_for_each_combination_and_a_sample_shows_each_value() {
+        let runs = Runs { caller: vec![Caller::Pod, Caller::Node], ..Runs::default() };
+        assert_eq!(names(&Variant::all(&runs)), ["ipv4", "ipv6", "ipv4 node", "ipv6 node"]);
+        let place = vec![Place::Before, Place::Behind, Place::Between];
+        let runs = Runs { place, action: vec![Action::Drop, Action::Reject], ..Runs::default() };
         assert_eq!(Variant::all(&runs).len(), 12);
-        let names: Vec<String> = Variant::sample(&runs).iter().map(ToString::to_string).collect();
-        assert_eq!(names, ["ipv4 before drop", "ipv6 behind reject", "ipv4 between drop"]);
+        let sample = names(&Variant::sample(&runs));
+        assert_eq!(sample, ["ipv4 before drop", "ipv6 behind reject", "ipv4 between drop"]);
     }
 }

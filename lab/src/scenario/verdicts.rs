@@ -126,7 +126,7 @@ impl<'a> Series<'a> {
     /// redirected, or wait: its first datagrams may be those of an earlier call. So is TCP where the kernel does not judge packets
     /// by their sockets. A kept flow has made its call.
     fn action_at_caller(&self, call: &Call, declared: Action) -> Action {
-        let is_to_ip = call.call.as_ref().is_some_and(|to| self.stage.cluster.service(to).is_none());
+        let is_to_ip = call.call.as_ref().is_some_and(|to| !self.stage.cluster.services.contains_key(to));
         let is_udp = call.protocol == Wire::Udp;
         let is_refused = match declared {
             _ if !self.variant.caller.is_at_sockets() || is_to_ip || call.on.is_some() => false,

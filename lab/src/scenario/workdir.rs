@@ -9,9 +9,6 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::files;
 
-/// Where runs have their directories.
-const PARENT: &str = "/run/epguard-lab";
-
 /// The directory of a run. Dropping it removes it, and with its bpffs every map and program that only it holds.
 #[derive(Debug)]
 pub struct Workdir {
@@ -23,7 +20,7 @@ impl Workdir {
     /// Makes `/run/epguard-lab/<pid>-<serial>` with a bpffs on `bpf`; removes those of processes that no longer run.
     /// Needs root.
     pub fn new() -> Result<Self> {
-        let parent = Path::new(PARENT);
+        let parent = Path::new("/run/epguard-lab");
         for left in files::leftovers(parent, "") {
             remove(&left);
         }

@@ -14,8 +14,7 @@ use crate::api::ApiError;
 /// A whole object or an endless stream.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The type of most answers.
-pub(super) const JSON: &str = "application/json";
+const JSON: &str = "application/json";
 
 /// A response with one object.
 pub(super) fn json(code: StatusCode, object: &Value) -> Response<Body> {

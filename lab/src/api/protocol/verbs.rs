@@ -14,6 +14,7 @@ use crate::api::object::Object;
 use crate::api::patch::Format;
 use crate::api::selector::Selector;
 use crate::api::{ApiError, Kind};
+use crate::object::non_empty;
 
 /// How long a request for a resourceVersion of the future waits for it, as in the real server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
@@ -24,8 +25,8 @@ const CONFIRMATION: usize = 11;
 impl Api {
     pub(super) fn get(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let target = call.target()?;
-        let json = self.store.json(&target).ok_or_else(|| target.missing())?;
-        Ok(reply::bytes(StatusCode::OK, reply::JSON, json))
+        let object = self.store.get(&target).ok_or_else(|| target.missing())?;
+        Ok(reply::json(StatusCode::OK, &object))
     }
 
     /// A list of the state now, or of that of the first page; an asked resourceVersion is the oldest that it may show.
@@ -52,11 +53,11 @@ impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let object = call.object()?;
         call.check(None, &object)?;
-        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-        if text("resourceVersion").is_some() {
+        let meta = &object["metadata"];
+        if non_empty(&meta["resourceVersion"]).is_some() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
-        let target = call.route.target(call.kind, text("name"))?;
+        let target = call.route.target(call.kind, non_empty(&meta["name"]))?;
         let stored = self.store.write(&target, |old| match old {
             Some(_) => Err(ApiError::new(409, "AlreadyExists", format!("{target} already exists"))),
             None => Ok(object),

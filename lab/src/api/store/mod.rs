@@ -7,7 +7,6 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -55,11 +54,6 @@ impl Store {
     pub fn new() -> Self {
         let collections = Kind::ALL.iter().map(|_| Collection::default()).collect();
         Self(Arc::new(watch::Sender::new(State { collections, revision: FIRST_REVISION })))
-    }
-
-    /// Reads one object as JSON.
-    pub(crate) fn json(&self, target: &ObjectRef) -> Option<Bytes> {
-        self.0.borrow().get(target).map(|object| object.json().clone())
     }
 
     /// Reads one object.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Store;
 use crate::api::patch::Format;
 use crate::api::{ApiError, Kind, ObjectRef};
+use crate::object::non_empty;
 
 impl Store {
     /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null removes), status included.
@@ -187,11 +188,10 @@ fn mark(pod: &mut Value, grace: i64) -> Result<bool, ApiError> {
 
 /// pkg/registry/core/pod/strategy.go: no grace for Pods that are unbound or have finished.
 fn grace_period(pod: &Value, asked: Option<u32>) -> i64 {
-    let bound = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+    let spec = &pod["spec"];
     let finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-    if !bound || finished {
+    if non_empty(&spec["nodeName"]).is_none() || finished {
         return 0;
     }
-    let own = || pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
-    asked.map_or_else(own, i64::from)
+    asked.map_or_else(|| spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(30), i64::from)
 }

@@ -94,6 +94,9 @@ impl PodObject {
             "kubernetes.io/config.mirror": of_mirror("9a7c4e21b0d3"),
         });
         json_patch::merge(&mut annotations, &json!(declared.annotations));
+        let entry = |ip: IpAddr| json!({"ip": ip});
+        let ips: Option<Value> =
+            self.ip.map(|ip| [ip].into_iter().chain(name.other_family).map(entry).collect());
         without_nulls(&json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
@@ -113,7 +116,7 @@ impl PodObject {
             "status": {
                 "phase": format!("{:?}", self.phase),
                 "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
-                "hostIP": self.host_ip, "hostIPs": [{"ip": self.host_ip}], "podIP": self.ip, "podIPs": self.ips(),
+                "hostIP": self.host_ip, "hostIPs": [entry(self.host_ip)], "podIP": self.ip, "podIPs": ips,
                 "conditions": self.conditions(), "containerStatuses": [self.container_status()],
             },
         }))
@@ -151,12 +154,6 @@ impl PodObject {
             }))
         });
         entries.collect()
-    }
-
-    /// `status.podIPs`.
-    fn ips(&self) -> Option<Value> {
-        let ips = [self.ip?].into_iter().chain(self.name.other_family);
-        Some(ips.map(|ip| json!({"ip": ip})).collect())
     }
 
     fn conditions(&self) -> Value {

@@ -46,7 +46,7 @@ impl Kubelet {
             mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
         }
         fs::create_dir_all(ACCOUNT).unwrap();
-        let config: Value = serde_json::from_str(cluster.kubeconfig()).unwrap();
+        let config: Value = serde_json::from_str(&cluster.kubeconfig()).unwrap();
         let account = Path::new(ACCOUNT);
         fs::write(account.join("ca.crt"), cluster.api_server().authority()).unwrap();
         let token = config["users"][0]["user"]["token"].as_str().unwrap();
