@@ -51,12 +51,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     unit_tests(&mut ladder);
     recordings(&mut ladder);
     // Many stories run at a time already: beside other steps agents would starve while their programs are verified.
-    ladder.run("scenario", Counted::ByOutput, scenarios(&[], "scenarios"));
-    let at_sockets = scenarios(&[], "scenarios-at-sockets");
+    ladder.run("scenario", Counted::ByOutput, scenarios(&["--least-privilege"], "scenarios"));
+    let at_sockets = scenarios(&["--least-privilege"], "scenarios-at-sockets");
     ladder.run("scenario, at sockets", Counted::ByOutput, at_sockets);
     // The rest of the agent is as in the step `scenario`, so one variant of each story is enough. The same is true for clsact,
-    // where only the attachment of programs differs from tcx.
-    let socket_lb = scenarios(&["--socket-lb", "--sample"], "scenarios");
+    // where only the attachment of programs differs from tcx; there the agent has all capabilities.
+    let socket_lb = scenarios(&["--socket-lb", "--sample", "--least-privilege"], "scenarios");
     ladder.run("scenario, socket-lb", Counted::ByOutput, socket_lb);
     let clsact = scenarios(&["--hooks", "clsact", "--sample"], "scenarios");
     ladder.run("scenario, clsact", Counted::ByOutput, clsact);

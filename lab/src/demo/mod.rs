@@ -26,7 +26,7 @@ pub fn run(_: &Args) -> Result<ExitCode> {
     let story = scenario::parse(STORY, "demo.yaml")?;
     let mut presenter = presenter::OnScreen::new(&story);
     let variant = Variant::all(&story.runs).remove(0);
-    if let Err(failure) = scenario::tell(&mut presenter, &story, variant, None, false) {
+    if let Err(failure) = scenario::tell(&mut presenter, &story, variant, &scenario::How::default()) {
         return Err(failure.error).context(failure.evidence);
     }
     presenter.end(&story).map(|()| ExitCode::SUCCESS)

@@ -31,6 +31,8 @@ pub struct Agent {
     process: Option<AgentProcess>,
     program: PathBuf,
     arguments: Vec<OsString>,
+    /// What it has when it is started, by their numbers: all, unless changed.
+    pub capabilities: Vec<u32>,
     netns: NetNs,
     run_dir: PathBuf,
     pin_dir: PathBuf,
@@ -52,7 +54,8 @@ impl Agent {
         let given = flags.into_iter().filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)));
         arguments.extend(given.map(OsString::from));
         let program = process::epguard()?;
-        Ok(Self { process: None, program, arguments, netns: netns.clone(), run_dir, pin_dir })
+        let (netns, capabilities) = (netns.clone(), (0..=63).collect());
+        Ok(Self { process: None, program, arguments, capabilities, netns, run_dir, pin_dir })
     }
 
     /// Starts it, or starts it again with the same command line after [`Agent::kill`]. Returns once it is running, before it has
@@ -60,7 +63,7 @@ impl Agent {
     pub fn start_again(&mut self) -> Result<()> {
         let mut command = self.netns.command(&self.program);
         command.args(&self.arguments);
-        self.process = Some(AgentProcess::start(command, &self.run_dir)?);
+        self.process = Some(AgentProcess::start_with(&self.capabilities, command, &self.run_dir)?);
         Ok(())
     }
 

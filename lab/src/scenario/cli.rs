@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::format::{Runs, Scenario, load};
-use super::tell::{Failure, Silent, tell};
+use super::tell::{Failure, How, Silent, tell};
 use super::variant::Variant;
 use crate::files;
 
@@ -33,12 +33,8 @@ pub struct Args {
     /// Run the stories with callers at a load balancer at sockets, in place of their own callers
     #[arg(long)]
     socket_lb: bool,
-    /// Leave maps and logs of failed runs in /run/epguard-lab until the next start
-    #[arg(long)]
-    keep: bool,
-    /// `--hooks` of the agent: auto, tcx or clsact
-    #[arg(long)]
-    hooks: Option<String>,
+    #[command(flatten)]
+    how: How,
 }
 
 impl Args {
@@ -91,8 +87,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(job) = job else { return };
             let start = Instant::now();
-            let hooks = args.hooks.as_deref();
-            let told = tell(&mut Silent, job.scenario, job.variant, hooks, args.keep).map(drop);
+            let told = tell(&mut Silent, job.scenario, job.variant, &args.how).map(drop);
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
             counts[usize::from(told.is_err())] += 1;
             report(&job, &told, start.elapsed());

@@ -21,4 +21,4 @@ pub mod workdir;
 
 pub use cli::{Args, run};
 pub use format::{load, parse};
-pub use tell::{Presenter, Silent, tell};
+pub use tell::{How, Presenter, Silent, tell};

@@ -14,8 +14,10 @@ use super::counters::Counters;
 use super::format::{
     Action, CgroupEvent, EventOf, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep, Writers,
 };
+use super::tell::How;
 use super::variant::Variant;
 use super::workdir::Workdir;
+use crate::agent::CAPABILITIES;
 use crate::neighbour::{Neighbour, Plan};
 
 /// A cluster with an agent. Dropped in this order: the agent goes before the network that it is attached to.
@@ -33,12 +35,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Builds the scenario's start, with `--hooks` of the agent if given. Needs root.
-    pub fn new(scenario: &Scenario, variant: Variant, hooks: Option<&str>) -> Result<Self> {
+    /// Builds the scenario's start. Needs root.
+    pub fn new(scenario: &Scenario, variant: Variant, how: &How) -> Result<Self> {
         let workdir = Workdir::new()?;
         let mut cluster = Cluster::new(scenario, variant)?;
         let netns = cluster.topology.node("node-a")?.netns.clone();
-        let clsact = hooks == Some("clsact");
+        let clsact = how.hooks.as_deref() == Some("clsact");
         let cilium_maps = workdir.pins().join("cilium");
         if variant.caller.has_balancer() {
             cluster.balancer = Some(Balancer::new(&cilium_maps, variant.caller, &netns, clsact)?);
@@ -73,7 +75,7 @@ impl Stage {
             ("mode", flags.mode.clone().or(Some("observe".into()))),
             ("reason-mode", Some(format!("retired-backend={retired}"))),
             ("xdp", flags.xdp.clone()),
-            ("hooks", hooks.map(str::to_owned)),
+            ("hooks", how.hooks.clone()),
             ("action", action.map(Action::flag)),
             ("fleet-config", flags.fleet_config.clone()),
             // Stories wait for hooks, and no CNI plugin comes after the lab's.
@@ -84,6 +86,9 @@ impl Stage {
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
         let mut agent = Agent::prepare(&netns, &workdir, &cluster.kubeconfig(), flags)?;
+        if how.least_privilege {
+            agent.capabilities = CAPABILITIES.to_vec();
+        }
         if !scenario.agent.later {
             agent.start_again()?;
         }

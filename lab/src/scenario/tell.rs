@@ -66,14 +66,26 @@ struct Run<'a> {
     stage: Stage,
 }
 
-/// Runs the story from the beginning, with `--hooks` of the agent if given, and shows it to a presenter. Returns the stage as the
-/// last step has left it. With `keep` its directory and maps stay after a failure.
+/// How a story is run.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct How {
+    /// Leave maps and logs of failed runs in /run/epguard-lab until the next start
+    #[arg(long)]
+    keep: bool,
+    /// `--hooks` of the agent: auto, tcx or clsact
+    #[arg(long)]
+    pub hooks: Option<String>,
+    /// Leave the agent only the capabilities that deploy/epguard.yaml gives it
+    #[arg(long)]
+    pub least_privilege: bool,
+}
+
+/// Runs the story from the beginning, and shows it to a presenter. Returns the stage as the last step has left it.
 pub fn tell(
     presenter: &mut dyn Presenter,
     scenario: &Scenario,
     variant: Variant,
-    hooks: Option<&str>,
-    keep: bool,
+    how: &How,
 ) -> Result<Stage, Box<Failure>> {
     let unprepared = |error| Box::new(Failure { line: None, error, evidence: String::new() });
     let mut run = Run {
@@ -82,7 +94,7 @@ pub fn tell(
         clients: Clients::default(),
         played: Vec::new(),
         presenter,
-        stage: Stage::new(scenario, variant, hooks).map_err(unprepared)?,
+        stage: Stage::new(scenario, variant, how).map_err(unprepared)?,
     };
     let mut told = run.stage.catch_up().map_err(|error| (None, error));
     for step in &scenario.steps {
@@ -91,7 +103,7 @@ pub fn tell(
     }
     let Err((line, error)) = told else { return Ok(run.stage) };
     let evidence = run.evidence();
-    if keep {
+    if how.keep {
         run.stage.workdir.keep();
     }
     Err(Box::new(Failure { line, error, evidence }))

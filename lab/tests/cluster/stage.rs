@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
-use epguard_lab::scenario::{Silent, parse, tell};
+use epguard_lab::scenario::{How, Silent, parse, tell};
 
 /// No wait is longer: enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -21,7 +21,7 @@ pub(crate) fn stage(story: &str) -> Stage {
 /// The same in this variant. The agent has caught up with the last step.
 pub(crate) fn stage_as(story: &str, variant: Variant) -> Stage {
     let scenario = parse(&with_title(story), "story").unwrap();
-    let told = tell(&mut Silent, &scenario, variant, None, false);
+    let told = tell(&mut Silent, &scenario, variant, &How::default());
     let mut stage = told.unwrap_or_else(|failure| panic!("{failure:?}"));
     stage.catch_up().unwrap();
     stage
