@@ -105,6 +105,24 @@ impl<K: Ord, V: Ord> Groups<K, V> {
         self.0.get(key).into_iter().flat_map(move |group| group.range(&first..))
     }
 
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if there is something behind the key.
+    pub fn has<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.contains_key(key)
+    }
+
     /// How many things there are behind a key.
     pub fn count<Q: Ord + ?Sized>(&self, key: &Q) -> usize
     where

@@ -5,7 +5,7 @@ use super::dirty::Dirty;
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
 use epguard_common::Addr;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// What of a Service has to be judged again. Its VIPs always are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub(in crate::state) struct Scope {
     pub ips: BTreeSet<Addr>,
     /// Besides, all endpoints that may be denied.
     pub all: bool,
-    /// The last IP that was judged: others come first.
-    pub after: Option<Addr>,
+    /// Whether the Service has no VIPs meanwhile: what it waits for may end its denials.
+    pub suspended: bool,
 }
 
 /// Services with what has to be judged again.
@@ -26,8 +26,6 @@ pub(in crate::state) type Scopes = BTreeMap<Name, Scope>;
 pub(in crate::state) struct Queue {
     order: VecDeque<Name>,
     scopes: HashMap<Name, Scope>,
-    /// Those of them that have no VIPs meanwhile: what they wait for may end their denials.
-    suspended: HashSet<Name>,
 }
 
 impl Queue {
@@ -45,37 +43,29 @@ impl Queue {
         if let Some(known) = self.scopes.get_mut(&service) {
             known.ips.append(&mut scope.ips);
             known.all |= scope.all;
-            known.after = known.after.max(scope.after);
+            known.suspended |= scope.suspended;
         } else {
             self.order.push_back(service.clone());
             self.scopes.insert(service, scope);
         }
     }
 
-    /// Takes out the first Service. It stays suspended if it comes again before [`Queue::judged`].
+    /// Takes out the first Service.
     pub(in crate::state) fn pop(&mut self) -> Option<(Name, Scope)> {
         let service = self.order.pop_front()?;
         let scope = self.scopes.remove(&service)?;
         Some((service, scope))
     }
 
-    /// Notes that a Service was judged. True if nothing of it is left to judge.
-    pub(in crate::state) fn judged(&mut self, service: &Name) -> bool {
-        let is_done = !self.waits(service);
-        if is_done {
-            self.suspended.remove(service);
-        }
-        is_done
-    }
-
     /// Marks a Service that waits. True if it was not marked.
     pub(in crate::state) fn suspend(&mut self, service: &Name) -> bool {
-        self.waits(service) && self.suspended.insert(service.clone())
+        let scope = self.scopes.get_mut(service);
+        scope.is_some_and(|scope| !std::mem::replace(&mut scope.suspended, true))
     }
 
     /// True if the Service has no VIPs until it is judged.
     pub(in crate::state) fn suspends(&self, service: &Name) -> bool {
-        self.waits(service) && self.suspended.contains(service)
+        self.scopes.get(service).is_some_and(|scope| scope.suspended)
     }
 }
 
@@ -143,11 +133,12 @@ mod tests {
         queue.push(name("a"), at(&[1]));
         assert!(queue.suspend(&name("a")) && !queue.suspend(&name("b")));
         assert!(!queue.suspend(&name("a")) && queue.suspends(&name("a")));
-        queue.pop();
+        let (service, scope) = queue.pop().unwrap();
+        queue.push(service, scope);
         queue.push(name("a"), at(&[2]));
-        assert!(!queue.judged(&name("a")) && queue.suspends(&name("a")), "a rest of it waits");
+        assert!(queue.suspends(&name("a")), "a rest of it waits");
         queue.pop();
-        assert!(queue.judged(&name("a")));
+        assert!(!queue.waits(&name("a")) && !queue.suspends(&name("a")));
         queue.push(name("a"), at(&[1]));
         assert!(!queue.suspends(&name("a")));
     }

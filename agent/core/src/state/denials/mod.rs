@@ -14,7 +14,8 @@ pub(in crate::state) use opinions::Opinions;
 pub use opinions::{DELAY, Opinion, SPREAD, spread};
 pub use pending::Why;
 
-use crate::facts::{Name, Watched};
+use crate::counts::Groups;
+use crate::facts::Name;
 use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
@@ -42,8 +43,8 @@ pub(in crate::state) struct Denials {
 #[derive(Debug, Clone, Default)]
 struct OfService {
     denied: SortedMap<Endpoint, Denied>,
-    /// How many denials take room, by IP; IPs without one are left out.
-    taken: BTreeMap<Addr, usize>,
+    /// The denials that take the room of the Service, by IP: they are carried out though they are not plain.
+    taken: Groups<Addr, Endpoint>,
 }
 
 /// A Service with pending denials.
@@ -75,8 +76,8 @@ impl Denials {
     pub fn start_over(&mut self) {
         self.restored.clear();
         for known in self.of_services.values_mut() {
-            known.taken.clear();
-            known.denied.values_mut().for_each(|denied| (denied.is_void, denied.takes_room) = (true, false));
+            known.taken = Groups::default();
+            known.denied.values_mut().for_each(|denied| denied.is_void = true);
         }
     }
 
@@ -132,7 +133,6 @@ impl Denials {
             let kind = list.map(|list| list.kind);
             let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
             let takes_room = pending.is_none() && !plain;
-            known.set_room(endpoint, false);
             known.denied.insert(*endpoint, Denied::new(proven, pending));
             known.set_room(endpoint, takes_room);
         }
@@ -196,13 +196,6 @@ impl Denials {
     #[must_use]
     pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
         self.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
-    }
-
-    /// The lists that pending denials wait for.
-    #[must_use]
-    pub fn wanted_lists(&self) -> BTreeSet<Watched> {
-        let all = self.of_services.values().flat_map(OfService::pending);
-        all.flat_map(|(_, pending)| pending.kinds_left()).collect()
     }
 
     /// The lists that pending denials wait for, narrow where possible, each with the namespace of a Service that it is for.
@@ -300,16 +293,13 @@ impl OfService {
         valid.filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_deref()?)))
     }
 
-    /// Notes whether a denial takes room, if there is one.
+    /// Notes whether a denial takes room.
     fn set_room(&mut self, endpoint: &Endpoint, takes_room: bool) {
-        let Some(denied) = self.denied.get_mut(endpoint) else { return };
-        let count = self.taken.get(&endpoint.ip).copied().unwrap_or_default();
-        let count = (count + usize::from(takes_room)).saturating_sub(denied.takes_room.into());
-        denied.takes_room = takes_room;
-        match count {
-            0 => self.taken.remove(&endpoint.ip),
-            count => self.taken.insert(endpoint.ip, count),
-        };
+        if takes_room {
+            self.taken.insert(endpoint.ip, *endpoint);
+        } else {
+            self.taken.remove(&endpoint.ip, endpoint);
+        }
     }
 
     /// What the tables show of the denials at an IP.

@@ -129,8 +129,6 @@ pub(in crate::state) struct Opinions {
     whole: Bucket,
     /// The list that was requested last: the next turn begins after it.
     last: Option<Opinion>,
-    /// How many nodes there were when the state started over last.
-    nodes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -147,7 +145,6 @@ impl Default for Opinions {
             of_namespaces: BTreeMap::new(),
             whole: Bucket::new(WHOLE_EVERY, 1),
             last: None,
-            nodes: 0,
         }
     }
 }
@@ -210,15 +207,5 @@ impl Opinions {
                 bucket.or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE)).take(now)
             });
         is_paid && (!is_whole || self.whole.take(now)) && self.of_node.take(now)
-    }
-
-    /// The time over which all agents of a cluster of so many nodes spread such lists.
-    pub(in crate::state) fn spread(&self, nodes: usize) -> Duration {
-        spread(nodes.max(self.nodes))
-    }
-
-    /// Keeps the number of nodes, which are forgotten next.
-    pub(in crate::state) fn keep_nodes(&mut self, nodes: usize) {
-        self.nodes = nodes.max(self.nodes);
     }
 }

@@ -21,8 +21,6 @@ pub(in crate::state) struct Denied {
     pub holds: bool,
     /// `None`: the denial is carried out.
     pub pending: Option<Box<Pending>>,
-    /// Whether it takes the room of its Service: it is carried out though it is not plain.
-    pub takes_room: bool,
     /// Whether it was proven by what the API showed before it was listed anew: no proof of now goes on with it.
     pub is_void: bool,
 }
@@ -59,7 +57,7 @@ impl Denied {
     /// A denial that has just been proven.
     pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
         let pending = pending.map(Box::new);
-        Self { proven: *proven, holds: true, pending, takes_room: false, is_void: false }
+        Self { proven: *proven, holds: true, pending, is_void: false }
     }
 
     /// True if the proof denies packets that were not denied before.
@@ -126,12 +124,6 @@ impl Pending {
     /// Those of the lists that have not agreed yet.
     pub fn left(&self, needs: Vec<Opinion>) -> impl Iterator<Item = Opinion> {
         needs.into_iter().filter(|needed| !self.agreed.contains(needed))
-    }
-
-    /// The collections of which no list has agreed yet.
-    pub fn kinds_left(&self) -> impl Iterator<Item = Watched> {
-        let agreed = |kind: &Watched| self.agreed.iter().any(|agreed| agreed.kind == *kind);
-        self.waits.iter().copied().filter(move |kind| !agreed(kind))
     }
 }
 

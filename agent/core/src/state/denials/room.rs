@@ -38,13 +38,11 @@ impl<'a> Room<'a> {
             }
             return true;
         }
-        taken.taken.contains_key(&ip)
-            || self.has_place(taken)
-            || self.find_idle(taken) && self.has_place(taken)
+        taken.taken.has(&ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)
     }
 
     fn has_place(&mut self, taken: &OfService) -> bool {
-        let idle = self.idle.iter().flatten().filter(|ip| taken.taken.contains_key(ip)).count();
+        let idle = self.idle.iter().flatten().filter(|ip| taken.taken.has(ip)).count();
         let denied = taken.taken.len() - idle;
         denied == 0 || self.were_ready(2 * (denied + 1))
     }

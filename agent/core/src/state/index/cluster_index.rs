@@ -103,7 +103,7 @@ impl ClusterIndex {
     /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
     pub fn retry_vips(&mut self) -> bool {
         let mut found = false;
-        for name in self.vips.left_out.services.take_turn(RETRIED) {
+        for name in self.vips.left_out.take_turn(RETRIED) {
             let service = self.service(&name).cloned();
             found |= service.is_some_and(|service| self.vips.retry(&service));
         }
@@ -154,6 +154,11 @@ impl ClusterIndex {
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.get(name)
+    }
+
+    /// How many nodes there are, or were within [`MEMORY`].
+    pub(in crate::state) fn count_nodes(&self) -> usize {
+        self.nodes.len() + self.gone.len()
     }
 
     fn index_vips(&mut self) {

@@ -3,6 +3,7 @@
 use crate::counts::Counts;
 use crate::facts::{Name, Text};
 use std::collections::BTreeSet;
+use std::hash::Hash;
 use std::ops::Bound;
 
 /// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
@@ -30,15 +31,54 @@ impl<const CAPACITY: usize> Quota<CAPACITY> {
 /// Of what had no room, so many are tried again at once.
 pub(in crate::state) const RETRIED: usize = 256;
 
-/// What had no room, and is tried again in turn.
-#[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Waiting {
+/// What had no room, and is tried again in turn, with the keys of two kinds that it may concern.
+#[derive(Debug, Clone)]
+pub(in crate::state) struct LeftOut<K, L> {
     pub all: BTreeSet<Name>,
     /// The one that was tried last.
     last: Name,
+    pub keys: Counts<K>,
+    pub others: Counts<L>,
 }
 
-impl Waiting {
+impl<K, L> Default for LeftOut<K, L> {
+    fn default() -> Self {
+        let (all, last, keys, others) = Default::default();
+        Self { all, last, keys, others }
+    }
+}
+
+impl<K: Eq + Hash, L: Eq + Hash> LeftOut<K, L> {
+    pub(in crate::state) fn add(
+        &mut self,
+        name: &Name,
+        keys: impl IntoIterator<Item = K>,
+        others: impl IntoIterator<Item = L>,
+    ) {
+        self.all.insert(name.clone());
+        keys.into_iter().for_each(|key| self.keys.add(key, 1));
+        others.into_iter().for_each(|other| self.others.add(other, 1));
+    }
+
+    /// Removes what was added; false if it was not.
+    pub(in crate::state) fn remove(
+        &mut self,
+        name: &Name,
+        keys: impl IntoIterator<Item = K>,
+        others: impl IntoIterator<Item = L>,
+    ) -> bool {
+        let known = self.all.remove(name);
+        if known {
+            for key in keys {
+                self.keys.remove(&key, 1);
+            }
+            for other in others {
+                self.others.remove(&other, 1);
+            }
+        }
+        known
+    }
+
     /// The next ones, at most so many; after the last one the first again.
     pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
         let after = self.all.range((Bound::Excluded(&self.last), Bound::Unbounded));
@@ -77,7 +117,8 @@ mod tests {
     #[test]
     fn each_without_room_has_its_turn() {
         let name = |text: &str| ("ns".into(), text.into());
-        let mut waiting = Waiting { all: ["a", "b", "c"].map(name).into(), ..Waiting::default() };
+        let all = ["a", "b", "c"].map(name).into();
+        let mut waiting = LeftOut::<(), ()> { all, ..LeftOut::default() };
         let mut turn = |most| waiting.take_turn(most);
         assert_eq!(turn(2), [name("a"), name("b")]);
         assert_eq!(turn(2), [name("c"), name("a")]);

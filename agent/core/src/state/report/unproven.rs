@@ -1,7 +1,8 @@
 //! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
 
 use super::Report;
-use crate::facts::{Doubt, Name, named};
+use crate::facts::{Doubt, Name, Slice, named};
+use crate::state::State;
 use crate::state::index::pods::Record;
 use epguard_common::UidState;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ pub struct PossibleHolder {
     pub blocks_services: Vec<String>,
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
     /// The reasons why no finished pod is proven dead, for nodes where none is.
     #[must_use]
     pub fn unproven(self) -> Vec<UnprovenDeaths> {
@@ -113,11 +114,17 @@ impl Report<'_> {
     #[must_use]
     pub fn left_out(self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        let slices = self.0.cluster.endpoint_index.left_out.slices(false);
-        for (namespace, _) in slices.chain(&self.0.cluster.vips.left_out.services.all) {
+        let slices = self.slices_left_out(false).map(|slice| &slice.name);
+        for (namespace, _) in slices.chain(&self.0.cluster.vips.left_out.all) {
             *counts.entry(namespace.to_string()).or_default() += 1;
         }
         counts
+    }
+
+    fn slices_left_out(self, partial: bool) -> impl Iterator<Item = &'a Slice> {
+        let index = &self.0.cluster.endpoint_index;
+        let slices = index.left_out.all.iter().filter_map(|name| index.slices.get(name));
+        slices.map(Box::as_ref).filter(move |slice| slice.partial == partial)
     }
 
     /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
@@ -127,8 +134,7 @@ impl Report<'_> {
         const NAMED: usize = 3;
         let pods = self.0.cluster.pods.possible_holders().filter(|record| record.pod.partial);
         let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
-        let slices = self.0.cluster.endpoint_index.left_out.slices(true);
-        let slices = slices.map(|name| format!("EndpointSlice {}", named(name)));
+        let slices = self.slices_left_out(true).map(|slice| format!("EndpointSlice {}", named(&slice.name)));
         let services = self.0.cluster.services().filter(|(_, service)| service.partial);
         let services = services.map(|(name, _)| format!("Service {}", named(name)));
         let mut all = pods.chain(slices).chain(services);
@@ -140,7 +146,9 @@ impl Report<'_> {
     /// VIPs; with that other Service.
     #[must_use]
     pub fn rivals(self) -> Vec<(String, String)> {
-        let rivals = self.0.layout.rivals.iter();
-        rivals.map(|(name, rival)| (named(name), named(rival))).collect()
+        let State { cluster, denials, .. } = self.0;
+        let denied = denials.services().filter(|name| denials.of_service(name).next().is_some());
+        let rival = |name: &Name| cluster.vips.rivals(cluster.service(name)?)?.next().map(named);
+        denied.filter_map(|name| Some((named(name), rival(name)?))).collect()
     }
 }

@@ -291,7 +291,6 @@ impl State {
     }
 
     fn list_anew(&mut self, now: Duration) {
-        self.opinions.keep_nodes(self.cluster.nodes.len());
         self.cluster.start_over(now);
         self.orphan_ips.start_over();
         self.denials.start_over();

@@ -2,7 +2,7 @@
 
 use super::lists::Task;
 use crate::facts::{Name, Selection, Watched};
-use crate::state::denials::opinions::{Opinion, ReceivedList};
+use crate::state::denials::opinions::{Opinion, ReceivedList, Wanted, spread};
 use crate::state::dirty::Dirty;
 use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::judge;
@@ -11,7 +11,6 @@ use crate::state::tables::layout::{Given, Layout};
 use crate::state::{State, tables};
 use epguard_common::{Addr, Owner, Uid};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::time::Duration;
 
 /// Endpoints that are judged at once: two milliseconds' worth.
@@ -153,25 +152,18 @@ impl State {
         while judged < most
             && let Some((service, scope)) = self.queue.pop()
         {
-            let after = scope.after;
+            let suspended = scope.suspended;
             let mut rest = self.ips_to_judge(&service, scope);
             judged += 1;
-            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
-            let turn = rest.range((first, Bound::Unbounded));
-            let turn = turn.chain(after.iter().flat_map(|after| rest.range(..=*after)));
-            let ips = turn.copied().take_while(|ip| {
-                let is_over = judged > most;
-                judged += 1 + self.cluster.endpoint_index.at(&service, *ip).count();
-                !is_over
-            });
-            let ips: Vec<Addr> = ips.collect();
-            for ip in &ips {
-                rest.remove(ip);
+            let mut ips = Vec::new();
+            while judged <= most
+                && let Some(ip) = rest.pop_first()
+            {
+                judged += 1 + self.cluster.endpoint_index.at(&service, ip).count();
+                ips.push(ip);
             }
             if !rest.is_empty() {
-                let (ips, after) = (rest, ips.last().copied());
-                let all = false;
-                self.queue.push(service.clone(), Scope { ips, all, after });
+                self.queue.push(service.clone(), Scope { ips: rest, suspended, ..Scope::default() });
             }
             changed.append(&mut self.judge_service(now, &service, &ips));
         }
@@ -204,7 +196,7 @@ impl State {
         let proven = verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.ok()?))).collect();
         let changed = self.denials.update_service(cluster, now, service, ips, &proven, list.as_ref());
         self.lay_out_service(service, &changed);
-        if self.queue.judged(service)
+        if !self.queue.waits(service)
             && let Some(Task::Judge(_, services)) = &mut self.task
         {
             services.remove(service);
@@ -263,33 +255,29 @@ impl State {
     /// The collections of which the state waits for a list, whole or narrow.
     #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
-        let mut wanted = self.denials.wanted_lists();
-        if self.has_doubtful_deaths() {
-            wanted.insert(Watched::Pods);
-        }
-        wanted
+        self.wanted_opinions().into_keys().map(|opinion| opinion.kind).collect()
     }
 
     /// The lists to request now.
     pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
+        let (wanted, spread) = (self.wanted_opinions(), self.spread());
+        self.opinions.take_due(now, &wanted, spread)
+    }
+
+    fn wanted_opinions(&self) -> Wanted {
         let mut wanted = self.denials.wanted_opinions(&self.cluster);
-        if self.has_doubtful_deaths() {
+        // An IP of a death on this node that one list has shown is unused only if none of the node's pods may hold it.
+        if self.is_synced() && self.orphan_ips.doubtful(&self.cluster).next().is_some() {
             let selection = Some(Selection::OnNode(self.node().into()));
             wanted.insert(Opinion { kind: Watched::Pods, selection }, BTreeSet::new());
         }
-        let spread = self.spread();
-        self.opinions.take_due(now, &wanted, spread)
+        wanted
     }
 
     /// The time over which all agents spread such lists.
     #[must_use]
     pub fn spread(&self) -> Duration {
-        self.opinions.spread(self.cluster.nodes.len())
-    }
-
-    /// True after a death on this node that one list has shown. An IP of it is unused only if none of the node's pods may hold it.
-    fn has_doubtful_deaths(&self) -> bool {
-        self.is_synced() && self.orphan_ips.doubtful(&self.cluster).next().is_some()
+        spread(self.cluster.count_nodes())
     }
 
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.

@@ -85,8 +85,8 @@ impl Revivals {
             let uid = record.pod.uid;
             let listed = endpoint_index.of_pod(uid).flat_map(|(service, ip)| {
                 let endpoints = endpoint_index.at(service, ip);
-                let named = endpoints
-                    .filter_map(move |(endpoint, targets)| Some((endpoint, targets.get(Some(uid))?)));
+                let named =
+                    endpoints.filter_map(move |(endpoint, targets)| Some((endpoint, targets.get(uid)?)));
                 named.map(|(endpoint, listing)| (service.clone(), *endpoint, listing.foreign))
             });
             let death = Death { listed: listed.collect(), record: record.clone() };

@@ -6,7 +6,7 @@ use crate::facts::{Name, Service, Text};
 use crate::state::denials::{Denials, pending::Denied};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::index::quota::{Quota, RETRIED, Waiting};
+use crate::state::index::quota::{LeftOut, Quota, RETRIED};
 use crate::state::queue::Queue;
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,9 +30,7 @@ pub(in crate::state) struct Layout {
     actions: BTreeMap<Name, Action>,
     /// Denials without room, and Services without room for their VIPs.
     refused: BTreeSet<(Name, Endpoint)>,
-    without_vips: Waiting,
-    /// Another Service that claims a VIP, for each Service with denials that has one.
-    pub rivals: BTreeMap<Name, Name>,
+    without_vips: LeftOut<(), ()>,
     /// The namespace whose share of SUSPECTS each IP with denials takes.
     suspects: HashMap<Addr, Text>,
     ips: Quota<{ capacity::SUSPECTS }>,
@@ -55,56 +53,45 @@ impl Layout {
     /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has to follow.
     pub(in crate::state) fn endpoints(&mut self, of: &Given<'_>, name: &Name, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
-        let known = self.remove_denials(name, &first, &last);
-        let mut refused = BTreeSet::new();
-        let mut kept = 0;
+        let range = (name.clone(), first)..=(name.clone(), last);
+        let before = self.refused.extract_if(range, |_| true).count();
+        let mut refused = 0;
+        let mut gone = self.laid_out(name, &first, &last);
         for (endpoint, denied) in of.denials.at(name, ip) {
             let (Some(service), Some(number)) = (of.cluster.service(name), self.numbers.take(name)) else {
                 continue;
             };
             let key = key(endpoint, number);
-            let is_known = known.contains(&key);
-            if !(is_known || self.takes(&name.0, ip)) {
-                refused.insert((name.clone(), *endpoint));
+            if !(gone.remove(&key) || self.takes(&name.0, ip)) {
+                self.refused.insert((name.clone(), *endpoint));
+                refused += 1;
                 continue;
             }
-            kept += usize::from(is_known);
             let is_redirected = self.tables.backends.contains_key(&key);
             self.tables.denied.insert(key, denial(denied, action(service, is_redirected)));
             self.changes.denied.insert(key);
         }
-        self.denied.give_back(&name.0, known.len() - kept);
-        for key in known {
-            if !self.tables.denied.contains_key(&key) {
-                self.put_backends(&name.0, key, &Backends::default());
-            }
+        self.denied.give_back(&name.0, gone.len());
+        for key in gone {
+            self.tables.denied.remove(&key);
+            self.changes.denied.insert(key);
+            self.put_backends(&name.0, key, &Backends::default());
         }
-        if !(refused.is_empty() && self.refused.is_empty()) {
-            let range = (name.clone(), first)..=(name.clone(), last);
-            let before: Vec<_> = self.refused.range(range).cloned().collect();
+        if refused != before {
             let count = self.tables.refused.entry(name.0.to_string()).or_default();
-            *count = *count + refused.len() - before.len();
+            *count = *count + refused - before;
             self.tables.refused.retain(|_, count| *count > 0);
-            for one in &before {
-                self.refused.remove(one);
-            }
-            self.refused.append(&mut refused);
         }
     }
 
-    /// Removes the denials of a Service at an IP; returns their keys.
-    fn remove_denials(&mut self, name: &Name, first: &Endpoint, last: &Endpoint) -> BTreeSet<DenialKey> {
+    /// The keys of a Service's denials at an IP.
+    fn laid_out(&self, name: &Name, first: &Endpoint, last: &Endpoint) -> BTreeSet<DenialKey> {
         let Some(number) = self.numbers.get(name) else {
             return BTreeSet::new();
         };
         let last = DenialKey { protocol: u8::MAX, ..key(last, number) };
         let further = self.tables.denied.from(key(first, number)).map(|(key, _)| *key);
-        let known: BTreeSet<DenialKey> = further.take_while(|key| *key <= last).collect();
-        for key in &known {
-            self.tables.denied.remove(key);
-            self.changes.denied.insert(*key);
-        }
-        known
+        further.take_while(|key| *key <= last).collect()
     }
 
     /// Takes room for a new denial at an IP, if there is some.
@@ -156,11 +143,6 @@ impl Layout {
         }
         if !wanted.is_empty() {
             self.vips.insert(name.clone(), wanted);
-        }
-        let rival = service.and_then(|service| of.cluster.vips.rivals(service)?.next());
-        match rival {
-            Some(rival) => drop(self.rivals.insert(name.clone(), rival.clone())),
-            None => drop(self.rivals.remove(name)),
         }
         if !queue.waits(name) {
             self.actions(of, name, service);

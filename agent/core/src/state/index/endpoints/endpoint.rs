@@ -39,22 +39,14 @@ pub struct Listing {
     pub ready: u32,
     /// When a slice listed it last, if none does now.
     pub last: Moment,
+    /// When, besides, a packet was last aimed at it while it was denied.
+    pub used: Moment,
+    /// When a slice listed it as ready last, if none does now.
+    last_ready: Option<Moment>,
     /// Which of the Service's ports it stands for.
     pub port: Port,
     /// A slice that the `EndpointSlice` controller did not write lists it, or did.
     pub foreign: bool,
-    past: Option<Box<Past>>,
-}
-
-/// What few listings have.
-#[derive(Debug, Clone, Default)]
-struct Past {
-    /// The last packet aimed at it while it was denied.
-    hit: Moment,
-    /// When a slice listed it as ready last, if none does now.
-    ready: Option<Moment>,
-    /// Its last use, by which it was put into its place again.
-    placed: Moment,
 }
 
 /// The name of a port, as far as slices agree.
@@ -96,31 +88,12 @@ impl Listing {
         self.slices > 0
     }
 
-    /// When it was last listed or a packet was last aimed at it, if no slice lists it now.
-    #[must_use]
-    pub fn used(&self) -> Moment {
-        let hit = self.past.as_ref().map(|past| past.hit);
-        self.last.max(hit.unwrap_or_default())
-    }
-
-    /// Its place among those that no slice lists: its last use, or an earlier one if packets have hit it since.
-    pub(super) fn place(&self) -> Moment {
-        let placed = self.past.as_ref().map(|past| past.placed);
-        self.last.max(placed.unwrap_or_default())
-    }
-
-    /// Makes its last use its place.
-    pub(super) fn put_in_place(&mut self) {
-        self.past.get_or_insert_default().placed = self.used();
-    }
-
-    /// Notes a packet aimed at it while it was denied.
-    pub fn hit(&mut self, now: Duration) {
-        self.past.get_or_insert_default().hit = now.into();
-    }
-
-    /// Adds a slice that lists it.
-    pub fn add(&mut self, ready: bool, foreign: bool) {
+    /// Adds a slice that lists it. What slices called its port that list it no more does not count.
+    pub fn add(&mut self, port: PortName, ready: bool, foreign: bool) {
+        if !self.is_current() {
+            self.port = Port::Unknown;
+        }
+        self.port.name(port);
         self.slices += 1;
         self.ready += u32::from(ready);
         self.foreign |= foreign;
@@ -129,31 +102,17 @@ impl Listing {
     /// Takes away a slice that listed it.
     pub fn take_away(&mut self, now: Duration, ready: bool) {
         self.slices = self.slices.saturating_sub(1);
-        self.last = now.into();
+        (self.last, self.used) = (now.into(), now.into());
         if ready {
             self.ready = self.ready.saturating_sub(1);
+            self.last_ready = Some(now.into());
         }
-        if ready && self.ready == 0 {
-            self.past.get_or_insert_default().ready = Some(now.into());
-        }
-    }
-
-    /// Adds what another listing of the same target counts.
-    pub(in crate::state) fn merge(&mut self, other: &Self) {
-        if !self.is_current() {
-            self.port = Port::Unknown;
-        }
-        self.slices += other.slices;
-        self.ready += other.ready;
-        self.port.merge(other.port);
-        self.foreign |= other.foreign;
     }
 
     /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].
     #[must_use]
     pub fn is_recently_ready(&self, now: Duration) -> bool {
         let recently = |last: Moment| now.saturating_sub(last.into()) < RECENTLY;
-        let last = self.past.as_ref().and_then(|past| past.ready);
-        self.ready > 0 || last.is_some_and(recently)
+        self.ready > 0 || self.last_ready.is_some_and(recently)
     }
 }

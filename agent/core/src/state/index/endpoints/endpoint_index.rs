@@ -1,19 +1,25 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
-use super::left_out::{LeftOut, OF_ALL, OF_ONE};
 use super::places::Places;
-use super::service_endpoints::{Endpoints, Entry};
+use super::service_endpoints::Endpoints;
 use super::slice_part::SlicePart;
-use super::{Endpoint, Listing, Port, Target};
+use super::{Endpoint, Listing, Target, Targets};
 use crate::counts::Groups;
-use crate::facts::{Name, Part, Slice};
+use crate::facts::{Name, Part, PodName, Slice};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
-use crate::state::index::quota::{Quota, RETRIED};
+use crate::state::index::quota::{LeftOut, Quota, RETRIED};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
+
+/// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
+/// writes slices of at most 1,000 addresses.
+const OF_ONE: usize = 8_192;
+
+/// Endpoints that all Services list, or listed recently.
+const OF_ALL: usize = 80 * OF_ONE;
 
 /// The endpoints of all Services.
 #[derive(Debug, Clone, Default)]
@@ -24,11 +30,13 @@ pub struct EndpointIndex {
     pub(in crate::state) places: Places,
     /// The Services that list an IP, or did.
     pub(in crate::state) ips: SortedMap<(Addr, Name), ()>,
-    /// The endpoints of each Service that no slice lists now, each with its [`Listing::place`].
+    /// The endpoints of each Service that no slice lists now, each with its [`Listing::used`].
     pub(super) remembered: Groups<Name, (Moment, Endpoint, Target)>,
     /// Quota of targets behind sockets.
     pub(in crate::state) room: Quota<OF_ALL>,
-    pub(in crate::state) left_out: LeftOut,
+    /// Slices for whose endpoints there is no room, or that cannot be read in whole: nothing is denied of their Services, nor at their
+    /// IPs.
+    pub(in crate::state) left_out: LeftOut<Name, Addr>,
 }
 
 /// The entries that a change of slices touched.
@@ -71,6 +79,7 @@ impl EndpointIndex {
             && let Some(whole) = SlicePart::whole(&slice)
         {
             self.unlist(now, &whole, &mut touched);
+            self.drop_surplus(whole.service, &mut touched);
         }
         touched
     }
@@ -96,8 +105,8 @@ impl EndpointIndex {
     /// Takes in slices that were left out and have room by now. Looks at some of them each time.
     pub fn retry(&mut self, now: Duration) -> Touched {
         let mut touched = Touched::default();
-        for name in self.left_out.without_room.take_turn(RETRIED) {
-            let Some(slice) = self.slices.get(&name).cloned() else {
+        for name in self.left_out.take_turn(RETRIED) {
+            let Some(slice) = self.slices.get(&name).filter(|slice| !slice.partial).cloned() else {
                 continue;
             };
             let all = slice.endpoints.len() * slice.ports.len();
@@ -110,61 +119,78 @@ impl EndpointIndex {
 
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
     pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
-        if let Some(endpoints) = self.services.get_mut(service) {
-            endpoints.listings_mut(endpoint).for_each(|listing| listing.hit(now));
+        let targets: Vec<Target> =
+            self.targets(service, endpoint).into_iter().flat_map(Targets::keys).collect();
+        for target in targets {
+            self.edit(service, *endpoint, target, |listing| listing.used = now.into());
         }
     }
 
     /// Adds a dead pod at the place where a Service once listed it, in a restore.
     pub fn record(&mut self, now: Duration, service: &Name, (endpoint, foreign): (Endpoint, bool), uid: Uid) {
-        let endpoints = self.services.entry(service.clone()).or_default();
-        let target = Some(uid);
-        let listing = Listing::default();
-        let new = endpoints.add(std::iter::once(Entry { endpoint, target, listing }));
-        if let Some(listing) = endpoints.get_mut(&endpoint, target) {
-            self.remembered.remove(service, &(listing.place(), endpoint, target));
-            listing.last = now.into();
+        self.edit(service, endpoint, Some(uid), |listing| {
+            (listing.last, listing.used) = (now.into(), now.into());
             listing.foreign |= foreign;
+        });
+    }
+
+    /// Edits the listing of a target, which is added if there is none.
+    fn edit(&mut self, service: &Name, endpoint: Endpoint, target: Target, edit: impl FnOnce(&mut Listing)) {
+        let key = (endpoint, target);
+        let endpoints = self.services.entry(service.clone()).or_default();
+        if !endpoints.contains_key(&key) {
+            endpoints.insert(key, Listing::default());
+            self.room.take(service.0.clone(), 1);
+            self.ips.insert((endpoint.ip, service.clone()), ());
+            target.into_iter().for_each(|uid| self.places.add(uid, endpoint.ip));
+        }
+        if let Some(listing) = endpoints.get_mut(&key) {
             if !listing.is_current() {
-                self.remembered.insert(service.clone(), (listing.place(), endpoint, target));
+                self.remembered.remove(service, &(listing.used, endpoint, target));
+            }
+            edit(listing);
+            if !listing.is_current() {
+                self.remembered.insert(service.clone(), (listing.used, endpoint, target));
             }
         }
-        self.room.take(service.0.clone(), new);
-        self.ips.insert((endpoint.ip, service.clone()), ());
-        self.places.add(uid, endpoint.ip, None);
     }
 
     fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
         let known = self.slices.get(&slice.name);
-        if known.is_some_and(|known| **known == slice) && !self.left_out.has(&slice.name) {
+        if known.is_some_and(|known| **known == slice) && !self.left_out.all.contains(&slice.name) {
             return;
         }
         let before = self.slices.remove(&slice.name);
         let before = before.filter(|before| !self.was_left_out(before, touched));
         let before = before.as_deref();
-        let new = SlicePart::missing_in(&slice, before);
         let mut gone = before.and_then(|before| SlicePart::missing_in(before, Some(&slice)));
-        match new {
-            Some(new) if !slice.partial && self.has_room(&slice, &new) => self.list(&new, touched),
-            Some(SlicePart { service, .. }) => {
-                self.left_out.add(&slice, service);
-                self.touch_all(&slice, touched);
-                gone = before.and_then(SlicePart::whole);
-            }
-            None => {}
+        let mut new = SlicePart::missing_in(&slice, before);
+        if let Some(new) = new.take_if(|new| slice.partial || !self.has_room(&slice, new)) {
+            self.left_out.add(
+                &slice.name,
+                [new.service.clone()],
+                slice.endpoints.iter().map(|shown| shown.ip),
+            );
+            self.touch_all(&slice, touched);
+            gone = before.and_then(SlicePart::whole);
         }
-        if let Some(gone) = gone {
-            self.unlist(now, &gone, touched);
+        // Before it is listed anew: what slices called a port before does not count.
+        if let Some(gone) = &gone {
+            self.unlist(now, gone, touched);
         }
-        if before.is_some_and(|before| before.ports != slice.ports) && !self.left_out.has(&slice.name) {
-            self.rename_ports(&slice);
+        if let Some(new) = &new {
+            self.list(new, touched);
+        }
+        if let Some(gone) = &gone {
+            self.drop_surplus(gone.service, touched);
         }
         self.slices.insert(slice.name.clone(), slice.into());
     }
 
     /// Removes a slice that was left out; false if it was not left out.
     fn was_left_out(&mut self, slice: &Slice, touched: &mut Touched) -> bool {
-        let left_out = self.left_out.remove(slice);
+        let ips = slice.endpoints.iter().map(|shown| shown.ip);
+        let left_out = self.left_out.remove(&slice.name, slice.service.clone(), ips);
         if left_out {
             self.touch_all(slice, touched);
         }
@@ -185,30 +211,20 @@ impl EndpointIndex {
         }
         let known = self.services.get(new.service);
         let is_new =
-            |endpoint, target| known.is_none_or(|endpoints| endpoints.get(&endpoint, target).is_none());
+            |endpoint, target| known.is_none_or(|endpoints| !endpoints.contains_key(&(endpoint, target)));
         let new_ones = new.named().filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
         self.room.admits(&new.service.0, new_ones.count())
     }
 
     fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
         let service = part.service;
-        if part.named().next().is_none() {
+        if part.ports.is_empty() {
             return;
         }
-        let endpoints = self.services.entry(service.clone()).or_default();
-        let new = endpoints.add(part.named().map(|(endpoint, shown, port)| {
-            let (target, mut listing) = (shown.target, Listing::default());
-            listing.port.name(port.name);
-            listing.add(shown.ready, part.foreign);
-            Entry { endpoint, target, listing }
-        }));
-        self.room.take(service.0.clone(), new);
-        if self.remembered.count(service) > 0 {
-            for (endpoint, shown, _) in part.named() {
-                if let Some(listing) = endpoints.get(&endpoint, shown.target) {
-                    self.remembered.remove(service, &(listing.place(), endpoint, shown.target));
-                }
-            }
+        for (endpoint, shown, port) in part.named() {
+            self.edit(service, endpoint, shown.target, |listing| {
+                listing.add(port.name, shown.ready, part.foreign);
+            });
         }
         if part.foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
             touched.foreign.insert(service.clone());
@@ -216,9 +232,8 @@ impl EndpointIndex {
         let mut renamed = BTreeSet::new();
         for shown in &part.endpoints {
             touched.add(service, shown.ip, shown.target);
-            self.ips.insert((shown.ip, service.clone()), ());
-            let is_new = |uid: &Uid| self.places.add(*uid, shown.ip, shown.target_name);
-            renamed.extend(shown.target.filter(is_new));
+            let is_new = |(uid, name): &(Uid, PodName)| self.places.name(*uid, *name);
+            renamed.extend(shown.target.zip(shown.target_name).filter(is_new).map(|(uid, _)| uid));
         }
         // Other Services may list them under other names, or under none.
         let ips: BTreeSet<Addr> = renamed.iter().flat_map(|uid| self.places.ips(*uid)).collect();
@@ -232,42 +247,13 @@ impl EndpointIndex {
         }
     }
 
-    /// Takes the names of ports from the slice where no other one lists the same: what it called them before does not count.
-    fn rename_ports(&mut self, slice: &Slice) {
-        let Some(part) = SlicePart::whole(slice) else {
-            return;
-        };
-        let Some(endpoints) = self.services.get_mut(part.service) else {
-            return;
-        };
-        for (endpoint, shown, port) in part.named() {
-            if let Some(listing) =
-                endpoints.get_mut(&endpoint, shown.target).filter(|listing| listing.slices == 1)
-            {
-                listing.port = Port::Named(port.name);
-            }
-        }
-    }
-
     fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
-        let service = part.service;
-        let Some(endpoints) = self.services.get_mut(service) else {
-            return;
-        };
         for (endpoint, shown, _) in part.named() {
-            let target = shown.target;
-            if let Some(listing) = endpoints.get_mut(&endpoint, target).filter(|listing| listing.is_current())
-            {
-                listing.take_away(now, shown.ready);
-                if !listing.is_current() {
-                    self.remembered.insert(service.clone(), (listing.place(), endpoint, target));
-                }
-            }
+            self.edit(part.service, endpoint, shown.target, |listing| listing.take_away(now, shown.ready));
         }
         for shown in &part.endpoints {
-            touched.add(service, shown.ip, shown.target);
+            touched.add(part.service, shown.ip, shown.target);
         }
-        self.drop_surplus(service, touched);
     }
 }
 
@@ -311,12 +297,12 @@ mod tests {
         assert!(!list("shop", "web", 2));
         endpoint_index.delete(now, &("flood".into(), "a".into()));
         endpoint_index.delete(now, &("shop".into(), "web".into()));
-        assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
+        assert!(endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));
         endpoint_index.retry(now);
-        assert!(endpoint_index.left_out.has(&("flood".into(), "b".into())));
+        assert!(endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));
         now += MEMORY * 2;
         endpoint_index.expire(now);
         endpoint_index.retry(now);
-        assert!(!endpoint_index.left_out.has(&("flood".into(), "b".into())));
+        assert!(!endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));
     }
 }

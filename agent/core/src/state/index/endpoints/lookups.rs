@@ -1,5 +1,6 @@
 //! What the index of endpoints tells: of a Service, of an IP, of a pod.
 
+use super::service_endpoints::{after, at};
 use super::{Endpoint, EndpointIndex, Listing, Targets};
 use crate::facts::{Name, PodName};
 use epguard_common::{Addr, Uid};
@@ -9,19 +10,18 @@ use std::time::Duration;
 impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
     pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        let endpoints = self.services.get(service).into_iter();
-        endpoints.flat_map(move |endpoints| endpoints.at(ip))
+        self.services.get(service).into_iter().flat_map(move |endpoints| at(endpoints, ip))
     }
 
     /// All targets named behind a socket of a Service.
     #[must_use]
-    pub fn targets(&self, service: &Name, endpoint: &Endpoint) -> Option<Targets<'_>> {
-        self.services.get(service)?.targets(endpoint)
+    pub fn targets<'a>(&'a self, service: &Name, endpoint: &'a Endpoint) -> Option<Targets<'a>> {
+        Some(Targets { of: self.services.get(service)?, endpoint })
     }
 
     /// All sockets of a Service.
     pub fn endpoints_of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        self.services.get(service).into_iter().flat_map(|endpoints| endpoints.after(None))
+        self.services.get(service).into_iter().flat_map(|endpoints| after(endpoints, None))
     }
 
     /// True if a Service has more IPs than this.
@@ -59,7 +59,7 @@ impl EndpointIndex {
 
     /// True if the Service lists the pod at the IP, or listed it recently.
     pub(in crate::state) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        self.at(service, ip).any(|(_, targets)| targets.contains(uid))
+        self.at(service, ip).any(|(_, targets)| targets.get(uid).is_some())
     }
 
     /// Where pods of a namespace and name are, or were, listed.
@@ -76,7 +76,7 @@ impl EndpointIndex {
         ip: Option<Addr>,
     ) -> impl Iterator<Item = Addr> {
         let endpoints = self.services.get(service).into_iter();
-        let endpoints = endpoints.flat_map(move |endpoints| endpoints.after(ip));
+        let endpoints = endpoints.flat_map(move |endpoints| after(endpoints, ip));
         let is_ready = move |listing: &Listing| listing.is_recently_ready(now);
         let mut last = None;
         let ready = endpoints.filter(move |(_, targets)| targets.values().any(is_ready));
@@ -100,19 +100,19 @@ impl EndpointIndex {
     /// Whether a slice of the Service lists a pod at the IP now.
     #[must_use]
     pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        let mut targets = self.at(service, ip).filter_map(|(_, targets)| targets.get(Some(uid)));
+        let mut targets = self.at(service, ip).filter_map(|(_, targets)| targets.get(uid));
         targets.any(Listing::is_current)
     }
 
     /// True if a slice of the Service was left out: it may list any pod.
     #[must_use]
     pub fn leaves_out(&self, service: &Name) -> bool {
-        self.left_out.services.has(service)
+        self.left_out.keys.has(service)
     }
 
     /// True if a slice that was left out lists the IP.
     #[must_use]
     pub fn leaves_out_at(&self, ip: Addr) -> bool {
-        self.left_out.ips.has(&ip)
+        self.left_out.others.has(&ip)
     }
 }

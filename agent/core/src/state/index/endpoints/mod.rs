@@ -2,7 +2,6 @@
 
 mod endpoint;
 mod endpoint_index;
-mod left_out;
 mod lookups;
 mod memory;
 mod places;

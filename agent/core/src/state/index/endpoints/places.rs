@@ -12,19 +12,25 @@ const FURTHER: usize = 16_384;
 /// The IPs at which slices list a pod, or did recently, and the names that they give to it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::state) struct Places {
-    at: SortedMap<(Uid, Addr), ()>,
-    /// Those of places that are gone, too.
+    /// How many endpoints name the pod at each.
+    at: SortedMap<(Uid, Addr), u32>,
     names: SortedMap<(Uid, PodName), ()>,
     by_name: SortedMap<(PodName, Uid), ()>,
     further: usize,
 }
 
 impl Places {
-    /// A slice lists the UID at the IP, under this name. True if the UID did not have the name. One beyond those that are kept stands
-    /// for every name ([`PodName::ANY`]).
-    pub(in crate::state) fn add(&mut self, uid: Uid, ip: Addr, name: Option<PodName>) -> bool {
-        self.at.insert((uid, ip), ());
-        let Some(name) = name else { return false };
+    /// An endpoint at the IP names the UID from now on.
+    pub(in crate::state) fn add(&mut self, uid: Uid, ip: Addr) {
+        match self.at.get_mut(&(uid, ip)) {
+            Some(endpoints) => *endpoints += 1,
+            None => drop(self.at.insert((uid, ip), 1)),
+        }
+    }
+
+    /// A slice lists the UID under this name. True if the UID did not have the name. One beyond those that are kept stands for every
+    /// name ([`PodName::ANY`]).
+    pub(in crate::state) fn name(&mut self, uid: Uid, name: PodName) -> bool {
         if [name, PodName::ANY].iter().any(|name| self.by_name.contains_key(&(*name, uid))) {
             return false;
         }
@@ -37,9 +43,11 @@ impl Places {
         true
     }
 
-    /// Removes a place that no slice lists, or listed recently. With the last one of a UID its names go.
+    /// An endpoint at the IP names the UID no more. With the last place of a UID its names go.
     pub(in crate::state) fn remove(&mut self, uid: Uid, ip: Addr) {
-        if !self.at.remove(&(uid, ip)) || self.knows(uid) {
+        let Some(endpoints) = self.at.get_mut(&(uid, ip)) else { return };
+        *endpoints -= 1;
+        if *endpoints > 0 || !self.at.remove(&(uid, ip)) || self.knows(uid) {
             return;
         }
         let names: Vec<PodName> = self.names(uid).collect();
@@ -58,7 +66,7 @@ impl Places {
     /// The IPs of a UID.
     pub(in crate::state) fn ips(&self, uid: Uid) -> impl Iterator<Item = Addr> {
         let places = self.at.from((uid, Addr { octets: [0; 16] }));
-        places.take_while(move |((own, _), ())| *own == uid).map(|((_, ip), ())| *ip)
+        places.take_while(move |((own, _), _)| *own == uid).map(|((_, ip), _)| *ip)
     }
 
     /// The names of a UID.
@@ -91,11 +99,14 @@ mod tests {
         let [a, b] = ["a", "b"].map(|text| Uid::parse(text).unwrap());
         let [pg, web] = ["pg-0", "web"].map(|name| PodName::new("db", name));
         let mut places = Places::default();
-        for (uid, name) in [(a, Some(pg)), (a, Some(web)), (b, Some(pg)), (b, None)] {
-            places.add(uid, X, name);
+        for (uid, name) in [(a, pg), (a, web), (b, pg)] {
+            places.add(uid, X);
+            places.name(uid, name);
         }
         assert_eq!(names(&places, a), BTreeSet::from([pg, web]));
         assert_eq!(places.uids(pg).collect::<BTreeSet<_>>(), BTreeSet::from([a, b]));
+        places.remove(a, X);
+        assert!(places.knows(a), "another endpoint names it");
         places.remove(a, X);
         assert!(!places.knows(a) && places.names(a).next().is_none());
         assert_eq!(places.uids(pg).collect::<Vec<_>>(), [b]);
@@ -107,8 +118,10 @@ mod tests {
         let a = Uid::parse("a").unwrap();
         let [pg, web] = ["pg-0", "web"].map(|name| PodName::new("db", name));
         let mut places = Places::default();
-        places.add(a, X, Some(pg));
-        places.add(a, Y, Some(web));
+        for (ip, name) in [(X, pg), (Y, web)] {
+            places.add(a, ip);
+            places.name(a, name);
+        }
         places.remove(a, X);
         assert_eq!(names(&places, a), BTreeSet::from([pg, web]));
         assert_eq!(places.ips(a).collect::<Vec<_>>(), [Y]);
@@ -121,7 +134,8 @@ mod tests {
     fn a_name_beyond_those_that_are_kept_stands_for_every_name() {
         let [a, b] = ["a", "b"].map(|text| Uid::parse(text).unwrap());
         let mut places = Places::default();
-        let mut add = |uid, name: usize| places.add(uid, X, Some(PodName::new("db", &name.to_string())));
+        places.add(a, X);
+        let mut add = |uid, name: usize| places.name(uid, PodName::new("db", &name.to_string()));
         let new: usize = (0..1_000).map(|name| usize::from(add(a, name))).sum();
         assert_eq!((new, add(b, 1)), (NAMES + 1, true));
         assert!(places.names(a).any(|name| name == PodName::ANY));

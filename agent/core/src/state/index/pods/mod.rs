@@ -1,7 +1,6 @@
 //! Pods by UID, and by the IPs that they claim or may hold.
 
 mod claims;
-mod gone;
 mod pod_index;
 mod pod_places;
 mod possible_holder;

@@ -4,8 +4,8 @@ use super::claims::Claim;
 use super::pod_places::PodPlaces;
 use super::possible_holder::is_settled;
 use super::record::Record;
-use crate::facts::{Part, Pod, Selection};
-use epguard_common::{Addr, Uid, UidState};
+use crate::facts::{Part, Pod, Selection, Text};
+use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -14,8 +14,6 @@ use std::time::Duration;
 pub struct PodIndex {
     pub(in crate::state) records: HashMap<Uid, Box<Record>>,
     places: PodPlaces,
-    /// Pods that are terminating, or have ended.
-    pub(super) leaving: HashSet<Uid>,
     pub(in crate::state) order: u64,
     /// The order of the last list: no claim that came before is newer than another.
     pub(in crate::state) listed: u64,
@@ -103,10 +101,7 @@ impl PodIndex {
         claims.filter_map(|(ip, uid)| Some((ip, self.get(uid)?)))
     }
 
-    pub(super) fn records_of<'a>(
-        &'a self,
-        pods: impl Iterator<Item = &'a Uid>,
-    ) -> impl Iterator<Item = &'a Record> {
+    fn records_of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {
         pods.filter_map(|uid| self.get(*uid))
     }
 
@@ -258,7 +253,61 @@ impl PodIndex {
             edit(record);
             self.places.add(record);
         }
-        self.note_leaving(uid);
+    }
+
+    /// Pods that are terminating, or have ended.
+    pub fn leaving(&self) -> impl Iterator<Item = &Record> {
+        self.records_of(self.places.leaving.iter())
+    }
+
+    /// Restores a pod that an earlier process saw dead at an IP. Its status may have been rewritten since. False if the API shows
+    /// it alive, which voids that, or dead. `bound` is the mode that was in force; for a pod that is gone, annotations are unknown now.
+    pub fn restore_dead(
+        &mut self,
+        (uid, bound): (Uid, Mode),
+        ip: Addr,
+        node: Option<Text>,
+        now: Duration,
+    ) -> bool {
+        let (order, pod) = (self.order, || Pod { uid, node, bound, ..Pod::default() });
+        let record =
+            self.records.entry(uid).or_insert_with(|| Box::new(Record { pod: pod(), ..Record::default() }));
+        let is_new = !record.present || record.uid_state == UidState::Retired;
+        self.change(uid, |record| {
+            if is_new {
+                record.uid_state = UidState::Dead;
+                record.pod.bound = record.pod.bound.lower(bound);
+                let claim = Claim { published: bound == Mode::Enforce, order, since: now.into() };
+                record.claims.first(ip, claim);
+            }
+            record.unconfirmed &= record.uid_state != UidState::Dead;
+        });
+        is_new
+    }
+
+    /// Puts back a dead pod that the API no longer shows.
+    pub(in crate::state) fn keep_dead(&mut self, record: Record) {
+        let record = Record { present: false, possible_holder_since: None, ..record };
+        let uid = record.pod.uid;
+        self.records.entry(uid).or_insert_with(|| record.into());
+        self.change(uid, |_| {});
+    }
+
+    /// Takes a death back: the pod may hold its IP again, or any other one.
+    pub(in crate::state) fn take_back(&mut self, uid: Uid) {
+        self.change(uid, |record| {
+            record.uid_state = UidState::Live;
+            record.unconfirmed = false;
+        });
+    }
+
+    /// Drops a pod that the API no longer shows and that nothing refers to.
+    pub fn forget(&mut self, uid: Uid) {
+        if self.get(uid).is_some_and(|record| !record.present)
+            && let Some(record) = self.records.remove(&uid)
+        {
+            self.places.remove(&record);
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use super::Record;
 use crate::counts::{Counts, Groups};
 use crate::facts::{Selection, Text};
 use crate::sorted_map::SortedMap;
-use epguard_common::{Addr, Uid};
-use std::collections::BTreeSet;
+use epguard_common::{Addr, Uid, UidState};
+use std::collections::{BTreeSet, HashSet};
 
 /// Where pods are.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +20,8 @@ pub(in crate::state) struct PodPlaces {
     in_namespaces: Groups<Text, Uid>,
     /// The same by node.
     pub on_nodes: Groups<Text, Uid>,
+    /// Pods that are terminating, or have ended.
+    pub leaving: HashSet<Uid>,
     /// Possible holders by namespace.
     pub possible_holders: Groups<Text, Uid>,
 }
@@ -67,6 +69,10 @@ impl PodPlaces {
                 self.shared.insert(ip);
             }
         }
+        let states = [record.uid_state, pod.uid_state];
+        if pod.deleting || states != [UidState::Live; 2] {
+            self.leaving.insert(uid);
+        }
         if record.is_possible_holder() {
             self.possible_holders.insert(pod.name.0.clone(), uid);
         }
@@ -87,6 +93,7 @@ impl PodPlaces {
                 self.shared.remove(&ip);
             }
         }
+        self.leaving.remove(&uid);
         self.possible_holders.remove(&pod.name.0, &uid);
     }
 }
