@@ -4,7 +4,7 @@ mod node;
 
 use super::index::ClusterIndex;
 use super::index::endpoints::Touched;
-use super::index::pods::Record;
+use super::index::pods::{self, Record};
 use super::queue::{Scope, Scopes};
 use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
 use epguard_common::{Addr, Uid, UidState};
@@ -32,13 +32,12 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
     let mut dirty = Dirty::default();
     match fact {
         Fact::Pod(Change::Applied(pod)) => {
-            if let Some((uid, before)) = cluster.pods.show(now, pod) {
-                dirty.changed_pod(cluster, now, uid, before.as_ref());
-            }
+            let touched = cluster.pods.show(now, pod);
+            dirty.changed_pod(cluster, now, touched);
         }
         Fact::Pod(Change::Deleted(pod)) => {
-            let (uid, before) = cluster.pods.delete(now, pod);
-            dirty.changed_pod(cluster, now, uid, before.as_ref());
+            let touched = cluster.pods.delete(now, pod);
+            dirty.changed_pod(cluster, now, touched);
         }
         Fact::Slice(Change::Applied(slice)) => {
             let touched = cluster.endpoint_index.show(now, slice);
@@ -51,12 +50,12 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
         Fact::PodsOf(part) => {
             // One at a time: two possible holders that come together would each seem not to be the first.
             for uid in cluster.pods.begin_part(&part) {
-                let (uid, before) = cluster.pods.vanish(uid);
-                dirty.changed_pod(cluster, now, uid, before.as_ref());
+                let touched = cluster.pods.vanish(uid);
+                dirty.changed_pod(cluster, now, touched);
             }
             for pod in part.objects {
-                let (uid, before) = cluster.pods.list_in_part(now, pod);
-                dirty.changed_pod(cluster, now, uid, before.as_ref());
+                let touched = cluster.pods.list_in_part(now, pod);
+                dirty.changed_pod(cluster, now, touched);
             }
         }
         Fact::SlicesOf(part) => {
@@ -89,13 +88,9 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
 
 impl Dirty {
     /// Adds what a change of a pod concerns.
-    pub fn changed_pod(
-        &mut self,
-        cluster: &mut ClusterIndex,
-        now: Duration,
-        uid: Uid,
-        before: Option<&Record>,
-    ) {
+    pub fn changed_pod(&mut self, cluster: &mut ClusterIndex, now: Duration, touched: pods::Touched) {
+        let Some((uid, before)) = touched else { return };
+        let before = before.as_ref();
         if cluster.note_stray(now, uid) {
             self.own_range(cluster);
         }

@@ -36,7 +36,7 @@ pub use tables::{Changes, Draining, Numbers, Tables};
 use crate::facts::{Name, Watched};
 use crate::sorted_map::SortedMap;
 use denials::{Denials, Opinions};
-use epguard_common::{Addr, Owner, Reason, ServiceNumber, Uid};
+use epguard_common::{Addr, Owner, Uid};
 use orphan_ip::OrphanIps;
 use queue::{Queue, Touched};
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,21 +174,16 @@ impl State {
         std::mem::take(&mut self.review.findings)
     }
 
-    /// How many denials were wrong, by reason.
+    /// The past denials that are still open to contrary evidence.
     #[must_use]
-    pub fn wrong_denies(&self) -> &BTreeMap<Reason, u64> {
-        &self.review.wrong
+    pub const fn review(&self) -> &Review {
+        &self.review
     }
 
-    /// Past denials that were dropped to make room before they could be checked against all later evidence.
+    /// The numbers of Services that have, or lately had, denials.
     #[must_use]
-    pub fn evicted_denials(&self) -> u64 {
-        self.review.evicted
-    }
-
-    /// Services that have, or lately had, denials.
-    pub fn affected_services(&self) -> impl Iterator<Item = (&Name, ServiceNumber)> {
-        self.layout.numbers.iter()
+    pub const fn numbers(&self) -> &Numbers {
+        &self.layout.numbers
     }
 
     /// What it holds, for those who look at it.
@@ -207,12 +202,6 @@ impl State {
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
         let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
         name.filter(|(_, name)| !name.is_empty()).or_else(|| self.known_names.get(&uid))
-    }
-
-    /// The Service with this number.
-    #[must_use]
-    pub fn service_name(&self, number: ServiceNumber) -> Option<&Name> {
-        self.layout.numbers.service(number)
     }
 
     /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass

@@ -69,7 +69,7 @@ pub(super) fn direct(view: &View) -> Pass {
     })
 }
 
-fn through(name: &str, why: &NotProven<String>) -> Pass {
+fn through(name: &str, why: &NotProven) -> Pass {
     match why {
         NotProven::NotSynced => {
             pass("not every watch has shown a list yet", "the first whole list of every watch")
@@ -121,7 +121,7 @@ fn through(name: &str, why: &NotProven<String>) -> Pass {
 }
 
 /// Why packets pass if a slice lists the IP for a pod that may be in service.
-fn listed(name: &str, why: &NotStale<String>) -> Pass {
+fn listed(name: &str, why: &NotStale) -> Pass {
     let alive = |pod: &str, state: &str| {
         pass(
             format!("{name} lists the IP for {pod}, which {state}"),
@@ -144,7 +144,7 @@ fn listed(name: &str, why: &NotStale<String>) -> Pass {
 }
 
 /// Why packets pass if a slice listed the IP not long ago.
-fn remembered(name: &str, why: &NotStale<String>) -> Pass {
+fn remembered(name: &str, why: &NotStale) -> Pass {
     let forgotten = format!("10 minutes in which {name} does not list it");
     match why {
         NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),

@@ -43,7 +43,8 @@ impl Agent {
             pods: self.pod_names(),
             services: self
                 .state
-                .affected_services()
+                .numbers()
+                .iter()
                 .map(|(name, number)| (number.number.to_string(), named(name)))
                 .collect(),
             ..self.figures()
@@ -86,7 +87,7 @@ impl Agent {
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
             breaker: confirmation::pending_denials(&self.state, now()),
-            wrong_denies: self.state.wrong_denies().clone(),
+            wrong_denies: self.state.review().wrong.clone(),
             demoted: self.writer.config.demoted(),
             unproven: self.state.report().unproven(),
             possible_holders: self.state.report().possible_holders(now()),
@@ -148,7 +149,7 @@ impl Agent {
             ips: counts.ips,
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
-            evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.evicted_denials() },
+            evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.review().evicted },
             numbers: NUMBERS.iter().map(|number| (number.key.to_owned(), (number.read)(parts))).collect(),
             ..self.timings.figures()
         }

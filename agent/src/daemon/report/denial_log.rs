@@ -167,7 +167,7 @@ impl Report {
 fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
     let target = &denied.target;
     Kind {
-        service: match state.service_name(target.service) {
+        service: match state.numbers().service(target.service) {
             Some(name) => named(name),
             None if target.service.is_some() => "unknown".to_owned(),
             None => NONE.to_owned(),
@@ -183,7 +183,7 @@ fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind
 
 /// The objects that get an Event about a denial: the Service, and the pod that has the IP now. None without a Service.
 fn about(names: &Names, state: &State, denied: &Denied) -> Vec<Subject> {
-    let Some(service) = state.service_name(denied.target.service) else {
+    let Some(service) = state.numbers().service(denied.target.service) else {
         return vec![];
     };
     let service = Subject::service(state, service.clone());

@@ -65,7 +65,7 @@ pub fn check_proofs(state: &State, fresh: &State) -> Result<(), TestCaseError> {
     let fresh: BTreeMap<_, _> =
         fresh.denials().map(|(service, at, proven)| ((service, at), *proven)).collect();
     let in_force: BTreeSet<ServiceNumber> = state.tables().services.values().copied().collect();
-    let numbers: BTreeMap<_, _> = state.affected_services().collect();
+    let numbers: BTreeMap<_, _> = state.numbers().iter().collect();
     let in_force = |service: &Name| numbers.get(service).is_some_and(|number| in_force.contains(number));
     for (service, at, proven) in state.denials().filter(|(service, ..)| in_force(service)) {
         let mut known = fresh.get(&(service, at)).copied();

@@ -207,7 +207,7 @@ fn denials(state: &State) -> Vec<String> {
 }
 
 fn numbers(state: &State) -> BTreeMap<ServiceNumber, Name> {
-    state.affected_services().map(|(name, number)| (number, name.clone())).collect()
+    state.numbers().iter().map(|(name, number)| (number, name.clone())).collect()
 }
 
 fn absent(state: &State) -> Vec<usize> {

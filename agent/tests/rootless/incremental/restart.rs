@@ -46,7 +46,7 @@ impl Maps {
             Op::Denial(key, Some(_)) => key.service,
             _ => return,
         };
-        let service = state.service_name(number).unwrap();
+        let service = state.numbers().service(number).unwrap();
         let first = self.given.entry(number).or_insert_with(|| service.clone());
         assert_eq!(first, service, "{number:?} is given twice");
     }

@@ -65,7 +65,7 @@ fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
     world.pod(&b);
     let wrong = [(DeadBackend, Evidence::HeldUnpublished(b.uid))];
     assert_eq!(findings(&mut world), wrong);
-    assert_eq!(world.state.wrong_denies().get(&DeadBackend), Some(&1));
+    assert_eq!(world.state.review().wrong.get(&DeadBackend), Some(&1));
     world.pod(&b);
     assert_eq!(findings(&mut world), [], "once");
 }
@@ -109,7 +109,7 @@ fn a_wrong_denial_is_found_if_the_packet_is_reported_after_the_pod_was_seen_aliv
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     world.pod(&a);
-    let (_, service) = world.state.affected_services().next().unwrap();
+    let (_, service) = world.state.numbers().iter().next().unwrap();
     world.state.denied(&Event {
         dead_uid: a.uid,
         dst: X,
@@ -176,5 +176,5 @@ fn a_scan_of_one_ip_evicts_no_denial_of_another() {
     }
     world.pod(&a);
     assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
-    assert_eq!(world.state.evicted_denials(), 5000 - 128);
+    assert_eq!(world.state.review().evicted, 5000 - 128);
 }

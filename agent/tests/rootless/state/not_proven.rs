@@ -6,7 +6,7 @@ use epguard_core::facts::{Change, Fact, Pod, Service};
 use epguard_core::state::{Exemption, NotProven, NotStale};
 
 /// Why Service `shop/web` is not denied at X.
-fn why(world: &World) -> NotProven<String> {
+fn why(world: &World) -> NotProven {
     let view = world.state.report().view(X);
     let endpoint = &view.services[0].endpoints[0];
     assert_eq!(endpoint.denial, None);
@@ -23,7 +23,7 @@ fn named(name: &str) -> String {
     name.to_owned()
 }
 
-fn target(why: NotStale<String>, listed: bool) -> NotProven<String> {
+fn target(why: NotStale, listed: bool) -> NotProven {
     NotProven::Target { why, listed }
 }
 

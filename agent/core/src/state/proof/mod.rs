@@ -31,11 +31,19 @@ pub struct Proven {
     pub boot_id: Uid,
 }
 
+/// How a pod is called in the reason why no denial is proven.
+pub type Naming<'a> = &'a dyn Fn(Uid) -> String;
+
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.
 #[must_use]
-pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -> Vec<(Endpoint, Verdict)> {
+pub fn judge(
+    cluster: &ClusterIndex,
+    (name, service): (&Name, &Service),
+    ip: Addr,
+    naming: Naming<'_>,
+) -> Vec<(Endpoint, Verdict)> {
     let endpoints = cluster.endpoint_index.at(name, ip);
-    match Case::new(cluster, name, service, ip) {
+    match Case::new(cluster, (name, service), ip, naming) {
         Ok(case) => endpoints.map(|(endpoint, targets)| (*endpoint, case.prove(targets))).collect(),
         Err(why) => endpoints.map(|(endpoint, _)| (*endpoint, Err(why.clone()))).collect(),
     }
@@ -45,22 +53,22 @@ pub fn judge(cluster: &ClusterIndex, name: &Name, service: &Service, ip: Addr) -
 pub type Verdict = Result<Proven, NotProven>;
 
 /// The first target that slices of the Service list at the IP, on any port, and that may be in service.
-fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr) -> Option<NotProven> {
+fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
     let mut targets = cluster.endpoint_index.at(service, ip).flat_map(|(_, targets)| targets.iter());
     targets.find_map(|(target, listing)| {
-        let why = stale(cluster, target).err().filter(|_| listing.is_current())?;
+        let why = stale(cluster, target, naming).err().filter(|_| listing.is_current())?;
         Some(NotProven::Target { why, listed: true })
     })
 }
 
 /// The pod behind a target, if it is proven retired or dead.
-fn stale(cluster: &ClusterIndex, target: Target) -> Result<&Record, NotStale> {
+fn stale<'a>(cluster: &'a ClusterIndex, target: Target, naming: Naming<'_>) -> Result<&'a Record, NotStale> {
     let uid = target.ok_or(NotStale::NoPod)?;
-    let record = cluster.pods.get(uid).ok_or(NotStale::Unknown(uid))?;
+    let record = cluster.pods.get(uid).ok_or_else(|| NotStale::Unknown(naming(uid)))?;
     match (record.uid_state, cluster.exempt(&record.pod)) {
-        (UidState::Live, _) if record.pod.deleting => Err(NotStale::Terminating(uid)),
-        (UidState::Live, _) => Err(NotStale::Live(uid)),
-        (_, Some(why)) => Err(NotStale::Exempt(uid, why)),
+        (UidState::Live, _) if record.pod.deleting => Err(NotStale::Terminating(naming(uid))),
+        (UidState::Live, _) => Err(NotStale::Live(naming(uid))),
+        (_, Some(why)) => Err(NotStale::Exempt(naming(uid), why)),
         (_, None) => Ok(record),
     }
 }
@@ -77,14 +85,15 @@ struct Case<'a> {
     owner: Option<&'a Record>,
     /// The annotation mode of the Service and the owner.
     bound: Mode,
+    naming: Naming<'a>,
 }
 
 impl<'a> Case<'a> {
     fn new(
         cluster: &'a ClusterIndex,
-        name: &'a Name,
-        service: &'a Service,
+        (name, service): (&'a Name, &'a Service),
         ip: Addr,
+        naming: Naming<'a>,
     ) -> Result<Self, NotProven> {
         if let Some(spared) = cluster.spared(ip) {
             return Err(spared);
@@ -103,7 +112,7 @@ impl<'a> Case<'a> {
         let mut certain = cluster.pods.live_claimants(ip).filter(certain);
         let owner = certain.next();
         if let (Some(one), Some(other)) = (owner, certain.next()) {
-            return Err(NotProven::SeveralOwners(one.pod.uid, other.pod.uid));
+            return Err(NotProven::SeveralOwners(naming(one.pod.uid), naming(other.pod.uid)));
         }
         let bound = cluster.bound_of_service(service);
         if bound == Mode::Off {
@@ -111,9 +120,9 @@ impl<'a> Case<'a> {
         }
         let bound = owner.map_or(bound, |owner| bound.lower(cluster.bound_of_pod(&owner.pod)));
         if let (Some(owner), Mode::Off) = (owner, bound) {
-            return Err(NotProven::OwnerOptedOut(owner.pod.uid));
+            return Err(NotProven::OwnerOptedOut(naming(owner.pod.uid)));
         }
-        if let Some(survivor) = survivor(cluster, name, ip) {
+        if let Some(survivor) = survivor(cluster, name, ip, naming) {
             return Err(survivor);
         }
         let claimants = cluster.pods.claimants(ip);
@@ -125,6 +134,7 @@ impl<'a> Case<'a> {
             ip,
             owner,
             bound,
+            naming,
         })
     }
 
@@ -136,7 +146,8 @@ impl<'a> Case<'a> {
         let mut pods = Vec::new();
         for (target, listing) in targets.iter() {
             let listed = listing.is_current();
-            let pod = stale(self.cluster, target).map_err(|why| NotProven::Target { why, listed })?;
+            let pod =
+                stale(self.cluster, target, self.naming).map_err(|why| NotProven::Target { why, listed })?;
             pods.push((pod, listing));
         }
         let left = |listing: &Listing| (!listing.is_current()).then_some(listing.last);
@@ -145,11 +156,11 @@ impl<'a> Case<'a> {
         let current = pods.iter().filter(|(_, listing)| listing.is_current());
         let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
         if let Some(holder) = self.possible_holder {
-            return Err(NotProven::PossibleHolder(holder.pod.uid));
+            return Err(NotProven::PossibleHolder((self.naming)(holder.pod.uid)));
         }
         let own = || self.own.iter().copied();
         if let Some(own) = own().find(|record| record.uid_state == UidState::Live) {
-            return Err(NotProven::OwnPod(own.pod.uid));
+            return Err(NotProven::OwnPod((self.naming)(own.pod.uid)));
         }
         let mut gone = pods.iter().map(|(record, _)| *record).chain(own());
         let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
@@ -178,7 +189,9 @@ impl<'a> Case<'a> {
             (None, true) if self.attached().is_some() => Ok(Reason::Reused),
             (None, true) => Ok(Reason::DeadBackend),
             (None, false) => Ok(Reason::RetiredBackend),
-            (Some(owner), false) if !is_later(owner) => Err(NotProven::NotLater(owner.pod.uid)),
+            (Some(owner), false) if !is_later(owner) => {
+                Err(NotProven::NotLater((self.naming)(owner.pod.uid)))
+            }
             (Some(_), _) => Ok(Reason::Reused),
         }
     }

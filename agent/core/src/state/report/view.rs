@@ -19,7 +19,7 @@ pub struct View {
     /// Whether every watch has shown a whole list; until then nothing is denied.
     pub synced: bool,
     /// Why the IP is never judged; none if it is judged.
-    pub spared: Option<NotProven<String>>,
+    pub spared: Option<NotProven>,
     /// Pods that show the IP, and pods that a Service lists there. Sorted by name.
     pub pods: Vec<PodView>,
     /// Services that list the IP, or did within the last 10 minutes. Sorted by name.
@@ -80,7 +80,7 @@ pub struct EndpointView {
     /// The denial, if one is proven.
     pub denial: Option<DenialView>,
     /// Why no denial is proven; none if one is.
-    pub not_proven: Option<NotProven<String>>,
+    pub not_proven: Option<NotProven>,
 }
 
 /// A pod that is meant.
@@ -153,7 +153,7 @@ impl Report<'_> {
         let terminated = self.0.layout.tables.terminated.get(&ip);
         View {
             synced: self.0.is_synced(),
-            spared: cluster.spared(ip).map(|spared| self.with_names(spared)),
+            spared: cluster.spared(ip),
             pods,
             services,
             terminated: terminated.map(|orphan_ip| self.pod_or_uid(orphan_ip.dead)),
@@ -179,13 +179,13 @@ impl Report<'_> {
         let cluster = &self.0.cluster;
         let why_not: BTreeMap<Endpoint, NotProven> =
             cluster.service(name).map_or_else(BTreeMap::new, |service| {
-                let verdicts = judge(cluster, name, service, ip).into_iter();
+                let verdicts = judge(cluster, (name, service), ip, &|uid| self.pod_or_uid(uid)).into_iter();
                 verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?))).collect()
             });
         let not_proven = |endpoint: &Endpoint| {
             let otherwise = if self.0.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
             let why = why_not.get(endpoint).filter(|_| self.0.is_synced()).cloned();
-            self.with_names(why.unwrap_or(otherwise))
+            why.unwrap_or(otherwise)
         };
         let endpoints = cluster.endpoint_index.at(name, ip).map(|(endpoint, targets)| {
             let mut targets: Vec<TargetView> = targets
@@ -215,10 +215,6 @@ impl Report<'_> {
             }
         });
         ServiceView { name: named(name), endpoints: endpoints.collect() }
-    }
-
-    fn with_names(self, why: NotProven) -> NotProven<String> {
-        why.map(|uid| self.pod_or_uid(uid))
     }
 
     fn pod_or_uid(self, uid: Uid) -> String {

@@ -191,8 +191,8 @@ impl State {
         };
         let cluster = &self.cluster;
         let known = cluster.service(service).filter(|_| self.is_listed());
-        let verdicts =
-            known.iter().flat_map(|known| ips.iter().flat_map(|ip| judge(cluster, service, known, *ip)));
+        let judge = |known, ip| judge(cluster, (service, known), ip, &|_| String::new());
+        let verdicts = known.iter().flat_map(|known| ips.iter().flat_map(move |ip| judge(known, *ip)));
         let proven = verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.ok()?))).collect();
         let changed = self.denials.update_service(cluster, now, service, ips, &proven, list.as_ref());
         self.lay_out_service(service, &changed);

@@ -89,12 +89,10 @@ impl Objects {
         match self {
             Self::Pods(gone, listed) => {
                 let touched = match gone.next() {
-                    Some(uid) => Some(cluster.pods.vanish(uid)),
+                    Some(uid) => cluster.pods.vanish(uid),
                     None => cluster.pods.list(now, listed.next()?),
                 };
-                if let Some((uid, before)) = touched {
-                    dirty.changed_pod(cluster, now, uid, before.as_ref());
-                }
+                dirty.changed_pod(cluster, now, touched);
             }
             Self::Slices(listed, gone) => {
                 let touched = if let Some(slice) = listed.next() {

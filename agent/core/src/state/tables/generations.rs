@@ -6,21 +6,14 @@ use epguard_common::{Addr, Owner, Uid};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The last owner of each IP that has none now.
+/// The last owner of each IP that has none now, and since when.
 #[derive(Debug, Clone, Default)]
 pub struct Generations {
-    idle: HashMap<Addr, Last>,
+    idle: HashMap<Addr, (Owner, Duration)>,
     /// The greatest number that was dropped: a new entry begins above it.
     forgotten: u64,
     /// How long IPs had no owner, for those that got another one. Decides nothing.
     pub gaps: Vec<Duration>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Last {
-    owner: Uid,
-    generation: u64,
-    since: Duration,
 }
 
 impl Generations {
@@ -28,40 +21,34 @@ impl Generations {
     /// over while the last one still shows it ends a gap of 0.
     pub fn owned(&mut self, now: Duration, ip: Addr, before: Option<&Owner>, owner: Uid) -> u64 {
         let idle = self.idle.remove(&ip);
-        let before = before.map(|before| (before.uid, before.generation, now));
-        let Some((last, generation, since)) =
-            before.or(idle.map(|last| (last.owner, last.generation, last.since)))
-        else {
+        let Some((last, since)) = before.map(|before| (*before, now)).or(idle) else {
             return self.forgotten + 1;
         };
-        let is_new = last != owner;
+        let is_new = last.uid != owner;
         self.gaps.extend(is_new.then(|| now.saturating_sub(since)));
-        generation + u64::from(is_new)
+        last.generation + u64::from(is_new)
     }
 
     /// Stores the last owner of an IP that has none any more.
     pub fn idle(&mut self, ip: Addr, before: &Owner, now: Duration) {
-        let last = Last { owner: before.uid, generation: before.generation, since: now };
-        self.idle.insert(ip, last);
+        self.idle.insert(ip, (*before, now));
     }
 
     /// The last owner of an IP that has none now, if known.
     #[must_use]
     pub fn last_owner(&self, ip: Addr) -> Option<Uid> {
-        self.idle.get(&ip).map(|last| last.owner)
+        self.idle.get(&ip).map(|(last, _)| last.uid)
     }
 
     /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`.
     pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
         let forgotten = &mut self.forgotten;
-        self.idle.retain(|ip, last| {
-            let old = now.saturating_sub(last.since) >= MEMORY;
-            let stays = !old || in_use(*ip);
-            if !stays {
-                *forgotten = last.generation.max(*forgotten);
-            }
-            stays
-        });
+        let is_due = |ip: &Addr, (_, since): &mut (Owner, Duration)| {
+            now.saturating_sub(*since) >= MEMORY && !in_use(*ip)
+        };
+        for (_, (last, _)) in self.idle.extract_if(is_due) {
+            *forgotten = last.generation.max(*forgotten);
+        }
     }
 }
 

@@ -55,32 +55,20 @@ impl Touched {
         self.pairs.insert((service.clone(), ip));
         self.places.extend(target.map(|uid| (uid, ip, service.clone())));
     }
-
-    pub(in crate::state) fn extend(&mut self, other: Self) {
-        self.pairs.extend(other.pairs);
-        self.places.extend(other.places);
-        self.foreign.extend(other.foreign);
-    }
 }
 
 impl EndpointIndex {
     /// Applies a slice as the API shows it now.
     pub fn show(&mut self, now: Duration, slice: Slice) -> Touched {
         let mut touched = Touched::default();
-        self.replace(now, slice, &mut touched);
+        self.set(now, &slice.name.clone(), Some(slice), &mut touched);
         touched
     }
 
     /// Applies that the API shows a slice no more.
     pub fn delete(&mut self, now: Duration, slice: &Name) -> Touched {
         let mut touched = Touched::default();
-        if let Some(slice) = self.slices.remove(slice)
-            && !self.was_left_out(&slice, &mut touched)
-            && let Some(whole) = SlicePart::whole(&slice)
-        {
-            self.unlist(now, &whole, &mut touched);
-            self.drop_surplus(whole.service, &mut touched);
-        }
+        self.set(now, slice, None, &mut touched);
         touched
     }
 
@@ -94,10 +82,10 @@ impl EndpointIndex {
         let gone: Vec<Name> = names.cloned().collect();
         let mut touched = Touched::default();
         for slice in objects {
-            touched.extend(self.show(now, slice));
+            self.set(now, &slice.name.clone(), Some(slice), &mut touched);
         }
         for name in gone {
-            touched.extend(self.delete(now, &name));
+            self.set(now, &name, None, &mut touched);
         }
         touched
     }
@@ -111,7 +99,7 @@ impl EndpointIndex {
             };
             let all = slice.endpoints.len() * slice.ports.len();
             if all <= OF_ONE && self.room.admits(&name.0, all) {
-                touched.extend(self.show(now, *slice));
+                self.set(now, &name, Some(*slice), &mut touched);
             }
         }
         touched
@@ -155,23 +143,20 @@ impl EndpointIndex {
         }
     }
 
-    fn replace(&mut self, now: Duration, slice: Slice, touched: &mut Touched) {
-        let known = self.slices.get(&slice.name);
-        if known.is_some_and(|known| **known == slice) && !self.left_out.all.contains(&slice.name) {
+    fn set(&mut self, now: Duration, name: &Name, slice: Option<Slice>, touched: &mut Touched) {
+        let known = self.slices.get(name).map(Box::as_ref);
+        if known == slice.as_ref() && !self.left_out.all.contains(name) {
             return;
         }
-        let before = self.slices.remove(&slice.name);
-        let before = before.filter(|before| !self.was_left_out(before, touched));
+        let before = self.slices.remove(name).filter(|before| !self.was_left_out(before, touched));
         let before = before.as_deref();
-        let mut gone = before.and_then(|before| SlicePart::missing_in(before, Some(&slice)));
-        let mut new = SlicePart::missing_in(&slice, before);
-        if let Some(new) = new.take_if(|new| slice.partial || !self.has_room(&slice, new)) {
-            self.left_out.add(
-                &slice.name,
-                [new.service.clone()],
-                slice.endpoints.iter().map(|shown| shown.ip),
-            );
-            self.touch_all(&slice, touched);
+        let mut gone = before.and_then(|before| SlicePart::missing_in(before, slice.as_ref()));
+        let mut new = slice.as_ref().and_then(|slice| SlicePart::missing_in(slice, before));
+        if let Some(slice) = &slice
+            && let Some(new) = new.take_if(|new| slice.partial || !self.has_room(slice, new))
+        {
+            self.left_out.add(name, [new.service.clone()], slice.endpoints.iter().map(|shown| shown.ip));
+            self.touch_all(slice, touched);
             gone = before.and_then(SlicePart::whole);
         }
         // Before it is listed anew: what slices called a port before does not count.
@@ -184,7 +169,7 @@ impl EndpointIndex {
         if let Some(gone) = &gone {
             self.drop_surplus(gone.service, touched);
         }
-        self.slices.insert(slice.name.clone(), slice.into());
+        self.slices.extend(slice.map(|slice| (name.clone(), slice.into())));
     }
 
     /// Removes a slice that was left out; false if it was not left out.

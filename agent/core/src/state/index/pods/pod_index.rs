@@ -1,9 +1,8 @@
 //! Index of all pods with their states, and of the IPs that they claim.
 
-use super::claims::Claim;
 use super::pod_places::PodPlaces;
 use super::possible_holder::is_settled;
-use super::record::Record;
+use super::record::{Claim, Record};
 use crate::facts::{Part, Pod, Selection, Text};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{HashMap, HashSet};
@@ -19,8 +18,8 @@ pub struct PodIndex {
     pub(in crate::state) listed: u64,
 }
 
-/// The UID that a change touched, with its record before it; none of a new pod.
-pub type Touched = (Uid, Option<Record>);
+/// The UID that a change touched, with its record before it, none of a new pod. None if no rule reads what changed.
+pub type Touched = Option<(Uid, Option<Record>)>;
 
 impl PodIndex {
     /// The record of a UID.
@@ -105,8 +104,8 @@ impl PodIndex {
         pods.filter_map(|uid| self.get(*uid))
     }
 
-    /// Applies ADDED or MODIFIED of the watch; none if no rule reads what changed.
-    pub fn show(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
+    /// Applies ADDED or MODIFIED of the watch.
+    pub fn show(&mut self, now: Duration, pod: Pod) -> Touched {
         self.order += 1;
         self.upsert(now, pod, false)
     }
@@ -127,7 +126,7 @@ impl PodIndex {
                 proven_for_good(record.uid_state)
             };
         });
-        (uid, before)
+        Some((uid, before))
     }
 
     /// Begins to apply a list of all pods. Returns those that are not on it.
@@ -156,11 +155,11 @@ impl PodIndex {
 
     /// Applies a pod of such a list. It shows no order of claims either, but only a claim that the watch lacked makes the
     /// known order doubtful.
-    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> (Uid, Option<Record>) {
+    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Touched {
         let uid = pod.uid;
         let known = self.get(uid);
         let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-        let touched = self.list(now, pod).unwrap_or((uid, None));
+        let touched = self.list(now, pod).or(Some((uid, None)));
         self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
         let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
         if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
@@ -177,11 +176,11 @@ impl PodIndex {
             record.uid_state =
                 if record.unconfirmed { UidState::Live } else { proven_for_good(record.uid_state) };
         });
-        (uid, before)
+        Some((uid, before))
     }
 
-    /// Applies a pod of a list; none if no rule reads what changed.
-    pub fn list(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
+    /// Applies a pod of a list.
+    pub fn list(&mut self, now: Duration, pod: Pod) -> Touched {
         self.upsert(now, pod, true)
     }
 
@@ -212,7 +211,7 @@ impl PodIndex {
         is_same
     }
 
-    fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Option<Touched> {
+    fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Touched {
         let (uid, order) = (pod.uid, self.order);
         let settled = is_settled(self.get(uid), &pod, from_list);
         if self.shows_nothing_new(&mut pod, settled) {
@@ -230,14 +229,13 @@ impl PodIndex {
                 record.died = if from_list { Duration::ZERO } else { now }.into();
             }
             record.present = true;
-            let claim = |ip| Claim { published: pod.ips.contains(&ip), order, since: now.into() };
-            let shown = pod.addresses().filter(|_| !pod.host_network);
-            let pod_before = &record.pod;
-            let was_shown = |ip, claim: &Claim| {
-                let is_annotated = !claim.published && pod_before.network_ips.contains(&ip);
-                record.present && (pod_before.ips.contains(&ip) || is_annotated)
-            };
-            record.claims.add(shown.map(|ip| (ip, claim(ip))), was_shown);
+            for ip in pod.addresses().filter(|_| !pod.host_network) {
+                let published = pod.ips.contains(&ip);
+                let is_annotated = !published && record.pod.network_ips.contains(&ip);
+                let was_shown = record.present && (record.pod.ips.contains(&ip) || is_annotated);
+                let replaces = |known: &Claim| published && !known.published || !was_shown;
+                record.claims.add(ip, Claim { published, order, since: now.into() }, replaces);
+            }
             record.pod = pod;
             record.settled = settled;
             record.possible_holder_since =
@@ -278,7 +276,7 @@ impl PodIndex {
                 record.uid_state = UidState::Dead;
                 record.pod.bound = record.pod.bound.lower(bound);
                 let claim = Claim { published: bound == Mode::Enforce, order, since: now.into() };
-                record.claims.first(ip, claim);
+                record.claims.add(ip, claim, |_| false);
             }
             record.unconfirmed &= record.uid_state != UidState::Dead;
         });

@@ -1,9 +1,9 @@
 //! A pod that the API shows or has shown, and what is proven of it.
 
-use super::claims::Claims;
 use crate::facts::Pod;
 use crate::state::index::Moment;
 use epguard_common::{Addr, UidState};
+use smallvec::SmallVec;
 
 /// A pod that the API shows or has shown.
 #[derive(Debug, Clone, Default)]
@@ -44,5 +44,68 @@ impl Record {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.present && self.uid_state == UidState::Live
+    }
+}
+
+/// When a pod was first seen to have an IP.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim {
+    /// In its podIPs, since then; not just in an annotation.
+    pub published: bool,
+    /// Orders claims within one continuous watch.
+    pub order: u64,
+    /// Receipt time.
+    pub since: Moment,
+}
+
+/// Claims by IP, in one sorted array: nearly all pods have one.
+#[derive(Debug, Clone, Default)]
+pub struct Claims(SmallVec<[(Addr, Claim); 1]>);
+
+impl Claims {
+    /// True if the pod never showed an IP.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The claim to an IP.
+    #[must_use]
+    pub fn get(&self, ip: &Addr) -> Option<&Claim> {
+        let at = self.0.binary_search_by_key(ip, |(ip, _)| *ip).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// All claims.
+    pub fn iter(&self) -> impl Iterator<Item = (&Addr, &Claim)> {
+        self.0.iter().map(|(ip, claim)| (ip, claim))
+    }
+
+    /// Adds a claim. A known one to the IP stays, unless this one replaces it.
+    pub(in crate::state) fn add(&mut self, ip: Addr, claim: Claim, replaces: impl Fn(&Claim) -> bool) {
+        match self.0.binary_search_by_key(&ip, |(ip, _)| *ip) {
+            Ok(at) if replaces(&self.0[at].1) => self.0[at].1 = claim,
+            Ok(_) => {}
+            Err(at) => self.0.insert(at, (ip, claim)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_first_claim_to_an_ip_stays_unless_a_later_one_replaces_it() {
+        let [a, b, c] = [1, 2, 3].map(|last| Addr::v4([10, 0, 0, last]));
+        let mut claims = Claims::default();
+        for (ip, order, replaces) in [(b, 1, false), (a, 1, false), (a, 2, false), (b, 3, true)] {
+            let claim = Claim { published: true, order, since: Duration::from_secs(order).into() };
+            claims.add(ip, claim, |_| replaces);
+        }
+        let order: Vec<_> = claims.iter().map(|(ip, claim)| (*ip, claim.order)).collect();
+        assert_eq!(order, [(a, 1), (b, 3)]);
+        assert!(claims.get(&b).is_some() && claims.get(&c).is_none());
     }
 }
