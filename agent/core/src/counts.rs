@@ -106,13 +106,9 @@ impl<K: Ord, V: Ord> Groups<K, V> {
     }
 
     /// How many keys there are.
-    pub fn len(&self) -> usize {
+    #[must_use]
+    pub fn count_keys(&self) -> usize {
         self.0.len()
-    }
-
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// True if there is something behind the key.

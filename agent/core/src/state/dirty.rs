@@ -32,35 +32,28 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
     let mut dirty = Dirty::default();
     match fact {
         Fact::Pod(Change::Applied(pod)) => {
-            let touched = cluster.pods.show(now, pod);
-            dirty.changed_pod(cluster, now, touched);
+            dirty.changed_pod(cluster.pods.show(now, pod), cluster, now);
         }
         Fact::Pod(Change::Deleted(pod)) => {
-            let touched = cluster.pods.delete(now, pod);
-            dirty.changed_pod(cluster, now, touched);
+            dirty.changed_pod(cluster.pods.delete(now, pod), cluster, now);
         }
         Fact::Slice(Change::Applied(slice)) => {
-            let touched = cluster.endpoint_index.show(now, slice);
-            dirty.changed_endpoints(cluster, touched);
+            dirty.changed_endpoints(cluster.endpoint_index.show(now, slice), cluster);
         }
         Fact::Slice(Change::Deleted(slice)) => {
-            let touched = cluster.endpoint_index.delete(now, &slice.name);
-            dirty.changed_endpoints(cluster, touched);
+            dirty.changed_endpoints(cluster.endpoint_index.delete(now, &slice.name), cluster);
         }
         Fact::PodsOf(part) => {
             // One at a time: two possible holders that come together would each seem not to be the first.
             for uid in cluster.pods.begin_part(&part) {
-                let touched = cluster.pods.vanish(uid);
-                dirty.changed_pod(cluster, now, touched);
+                dirty.changed_pod(cluster.pods.vanish(uid), cluster, now);
             }
             for pod in part.objects {
-                let touched = cluster.pods.list_in_part(now, pod);
-                dirty.changed_pod(cluster, now, touched);
+                dirty.changed_pod(cluster.pods.list_in_part(now, pod), cluster, now);
             }
         }
         Fact::SlicesOf(part) => {
-            let touched = cluster.endpoint_index.apply_part(now, part);
-            dirty.changed_endpoints(cluster, touched);
+            dirty.changed_endpoints(cluster.endpoint_index.apply_part(now, part), cluster);
         }
         Fact::Service(Change::Applied(service)) => {
             let name = service.name.clone();
@@ -88,8 +81,13 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
 
 impl Dirty {
     /// Adds what a change of a pod concerns.
-    pub fn changed_pod(&mut self, cluster: &mut ClusterIndex, now: Duration, touched: pods::Touched) {
-        let Some((uid, before)) = touched else { return };
+    pub fn changed_pod(
+        &mut self,
+        touched: impl Into<Option<pods::Touched>>,
+        cluster: &mut ClusterIndex,
+        now: Duration,
+    ) {
+        let Some((uid, before)) = touched.into() else { return };
         let before = before.as_ref();
         if cluster.note_stray(now, uid) {
             self.own_range(cluster);
@@ -110,7 +108,7 @@ impl Dirty {
     }
 
     /// Adds what a change of the endpoints of Services concerns.
-    pub fn changed_endpoints(&mut self, cluster: &mut ClusterIndex, touched: Touched) {
+    pub fn changed_endpoints(&mut self, touched: Touched, cluster: &mut ClusterIndex) {
         let mut unselected = touched.foreign;
         for (uid, ip, service) in &touched.places {
             cluster.index_stale_at(*uid, service, *ip);

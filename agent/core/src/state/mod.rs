@@ -17,21 +17,19 @@ mod review;
 mod steps;
 mod tables;
 
-pub use denials::{DELAY, Opinion, SPREAD, Trip, Why, spread};
-pub use index::endpoints::{
-    Endpoint, EndpointIndex, Listing, MAX_REMEMBERED, MEMORY, Port, RECENTLY, Target, Targets,
-};
-pub use index::pods::{Claim, Claims, PodIndex, Record};
-pub use index::{ClusterIndex, Ipam, Moment, Ranges, Settings};
+pub use denials::{Opinion, Trip, Why, spread};
+pub use index::endpoints::{Endpoint, EndpointIndex, MEMORY, Target};
+pub use index::pods::Record;
+pub use index::{ClusterIndex, Ipam, Ranges, Settings};
 pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
 pub use proof::{Own, Proven};
 pub use report::{
-    DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, Report, ServiceView,
-    TargetView, UnprovenDeaths, View,
+    DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
+    UnprovenDeaths, View,
 };
-pub use review::{Case, Evidence, Finding, OPEN, Packets, Review};
-pub use tables::{Changes, Draining, Numbers, Tables};
+pub use review::{Evidence, Finding, OPEN};
+pub use tables::{Changes, Numbers, Tables};
 
 use crate::facts::{Name, Watched};
 use crate::sorted_map::SortedMap;
@@ -39,11 +37,13 @@ use denials::{Denials, Opinions};
 use epguard_common::{Addr, Owner, Uid};
 use orphan_ip::OrphanIps;
 use queue::{Queue, Touched};
+use report::Report;
+use review::Review;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{Revivals, Task};
-use tables::Generations;
 use tables::layout::Layout;
+use tables::{Draining, Generations};
 
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone, Default)]
@@ -67,9 +67,8 @@ pub struct State {
     owners: SortedMap<Addr, Owner>,
     /// How many owners are draining, and how many in conflict.
     flagged_owners: [u64; 2],
-    /// IPs whose entry in OWNERS is wrong, and those that have none yet.
-    changed_owners: BTreeSet<Addr>,
-    new_owners: SortedMap<Addr, ()>,
+    /// IPs whose entry in OWNERS is wrong, and after them those that have none yet.
+    changed_owners: SortedMap<(bool, Addr), ()>,
     generations: Generations,
     touched: Touched,
     revivals: Revivals,
@@ -137,9 +136,9 @@ impl State {
     /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went or were replaced are
     /// all among them; new ones as far as there is room for so many.
     pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
-        let mut keys = std::mem::take(&mut self.changed_owners);
-        keys.extend(self.new_owners.take_first(most.saturating_sub(keys.len())));
-        (&self.owners, keys)
+        let wrong = self.changed_owners.keys().take_while(|(is_new, _)| !is_new).count();
+        let keys = self.changed_owners.take_first(most.max(wrong));
+        (&self.owners, keys.into_iter().map(|(_, ip)| ip).collect())
     }
 
     /// How long IPs had no owner, for those that got another one since the last call.
@@ -160,7 +159,7 @@ impl State {
     /// True if a denial is only reported, until a second list agrees.
     #[must_use]
     pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
-        self.denials.is_pending(service, endpoint)
+        self.denials.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
     }
 
     /// Services with pending denials.

@@ -72,19 +72,16 @@ impl OrphanIps {
     }
 
     /// True if there is nothing to prove.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last_pods.is_empty()
     }
 
     /// True if an entry refers to the pod.
-    #[must_use]
     pub fn knows(&self, uid: Uid) -> bool {
         self.last_pods.values().any(|last_pod| last_pod.dead == uid)
     }
 
     /// True if a pod died at the IP, so that its later owners matter.
-    #[must_use]
     pub fn mentions(&self, ip: Addr) -> bool {
         self.last_pods.contains_key(&ip)
     }
@@ -96,21 +93,19 @@ impl OrphanIps {
         for record in pods.iter().filter_map(|uid| cluster.pods.get(*uid)) {
             if record.uid_state != UidState::Dead
                 || record.pod.node.as_deref() != own
-                || !cluster.is_proof(&record.pod)
+                || cluster.exempt(&record.pod).is_some()
             {
                 continue;
             }
+            let (dead, order) = (record.pod.uid, |claim| cluster.pods.order_of(claim));
             for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
-                let recorded = self.last_pods.get(ip).and_then(|last_pod| cluster.pods.get(last_pod.dead));
-                let earlier = recorded.and_then(|recorded| recorded.claims.get(ip));
-                let order = |claim| cluster.pods.order_of(claim);
-                if earlier.is_none_or(|earlier| order(claim) >= order(earlier)) {
-                    let dead = record.pod.uid;
-                    let same = self.last_pods.get(ip).filter(|last_pod| last_pod.dead == dead);
-                    let new = LastPod { dead, mode: Mode::Enforce, last: now, since: now, confirmed: false };
-                    let last_pod = LastPod { last: now, ..same.copied().unwrap_or(new) };
-                    let before = self.last_pods.insert(*ip, last_pod);
-                    displaced.extend(before.map(|last_pod| last_pod.dead).filter(|uid| *uid != dead));
+                let new = LastPod { dead, mode: Mode::Enforce, last: now, since: now, confirmed: false };
+                let last_pod = self.last_pods.entry(*ip).or_insert(new);
+                let earlier = cluster.pods.get(last_pod.dead).and_then(|earlier| earlier.claims.get(ip));
+                if last_pod.dead == dead {
+                    last_pod.last = now;
+                } else if earlier.is_none_or(|earlier| order(claim) >= order(earlier)) {
+                    displaced.push(std::mem::replace(last_pod, new).dead);
                 }
             }
         }
@@ -120,18 +115,13 @@ impl OrphanIps {
     /// Drops entries whose pod the API has not shown, and whose IP no packet was sent to, for [`MEMORY`]. Returns their
     /// pods.
     pub fn expire(&mut self, cluster: &ClusterIndex, now: Duration) -> Vec<Uid> {
-        let mut forgotten = Vec::new();
-        self.last_pods.retain(|_, last_pod| {
+        let is_old = |_: &Addr, last_pod: &mut LastPod| {
             if cluster.pods.get(last_pod.dead).is_some_and(|record| record.present) {
                 last_pod.last = now;
             }
-            let stays = now.saturating_sub(last_pod.last) < MEMORY;
-            if !stays {
-                forgotten.push(last_pod.dead);
-            }
-            stays
-        });
-        forgotten
+            now.saturating_sub(last_pod.last) >= MEMORY
+        };
+        self.last_pods.extract_if(.., is_old).map(|(_, last_pod)| last_pod.dead).collect()
     }
 
     /// The pods whose death only one list of this node's pods showed: nothing is denied on it before a second one agrees.
@@ -179,19 +169,12 @@ impl OrphanIps {
                 && cluster.pods.get(last_pod.dead).is_some_and(|record| last_pod.is_dead_for_good(record))
                 && is_unclaimed(cluster, ip)
         };
-        let entries = self.last_pods.iter().map(|(ip, last_pod)| {
-            let orphan_ip = OrphanIp {
-                dead: last_pod.dead,
-                mode: last_pod.mode,
-                lifted: self.lifted(cluster, *ip, last_pod),
-            };
-            (*ip, last_pod, orphan_ip)
+        let proven = self.last_pods.iter().filter_map(|(ip, last_pod)| {
+            let (dead, mode, lifted) = (last_pod.dead, last_pod.mode, self.lifted(cluster, *ip, last_pod));
+            let is_proven = lifted.is_some() || is_orphan(*ip, last_pod);
+            is_proven.then_some((*ip, OrphanIp { dead, mode, lifted }))
         });
-        entries
-            .filter(|(ip, last_pod, orphan_ip)| orphan_ip.lifted.is_some() || is_orphan(*ip, last_pod))
-            .map(|(ip, _, orphan_ip)| (ip, orphan_ip))
-            .take(capacity::TERMINATED)
-            .collect()
+        proven.take(capacity::TERMINATED).collect()
     }
 
     /// When a packet from the IP was last seen since the pod died; none if a live pod shows the IP, which suffices by

@@ -229,32 +229,20 @@ impl Review {
 
     /// Judges the IPs whose holder was sighted, and drops cases that are no longer open.
     pub fn tick(&mut self, now: Duration) {
-        let due: Vec<(Addr, Sighted)> = match self.looked {
-            Some((_, until)) => {
-                let is_due = |_: &Addr, sighted: &mut Sighted| until >= sighted.reported + PATIENCE;
-                self.sighted.extract_if(.., is_due).collect()
+        if let Some((since, until)) = self.looked {
+            let is_due = |_: &Addr, sighted: &mut Sighted| until >= sighted.reported + PATIENCE;
+            let due: Vec<(Addr, Sighted)> = self.sighted.extract_if(.., is_due).collect();
+            for (ip, Sighted { at, .. }) in due.into_iter().filter(|(_, sighted)| sighted.at >= since) {
+                self.convict(Evidence::Sighted, |case, packets| {
+                    let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= at;
+                    before && packets.holder_since.is_none()
+                });
             }
-            None => Vec::new(),
-        };
-        let since = self.looked.map(|(since, _)| since);
-        for (ip, Sighted { at, .. }) in due {
-            if since.is_none_or(|since| at < since) {
-                continue;
-            }
-            self.convict(Evidence::Sighted, |case, packets| {
-                let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= at;
-                before && packets.holder_since.is_none()
-            });
         }
         let recent = |at: Duration| now.saturating_sub(at) < OPEN;
-        let shares = &mut self.shares;
-        self.open.retain(|case, packets| {
-            let stays = recent(packets.last);
-            if !stays {
-                shares.remove(&case.ip, 1);
-            }
-            stays
-        });
+        for (case, _) in self.open.extract_if(.., |_, packets| !recent(packets.last)) {
+            self.shares.remove(&case.ip, 1);
+        }
         self.sighted.retain(|_, sighted| recent(sighted.reported));
         self.announced.retain(|_, at| recent(*at));
     }

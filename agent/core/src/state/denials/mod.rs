@@ -11,7 +11,7 @@ pub(in crate::state) mod pending;
 mod room;
 
 pub(in crate::state) use opinions::Opinions;
-pub use opinions::{DELAY, Opinion, SPREAD, spread};
+pub use opinions::{Opinion, spread};
 pub use pending::Why;
 
 use crate::counts::Groups;
@@ -161,7 +161,6 @@ impl Denials {
     }
 
     /// The one of a Service at an endpoint, if it is proven.
-    #[must_use]
     pub fn get(&self, service: &Name, endpoint: &Endpoint) -> Option<&Denied> {
         self.of_services.get(service)?.denied.get(endpoint).filter(|denied| denied.holds)
     }
@@ -192,15 +191,8 @@ impl Denials {
         known.map(|endpoint| endpoint.ip)
     }
 
-    /// True if a denial is only reported.
-    #[must_use]
-    pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
-        self.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
-    }
-
     /// The lists that pending denials wait for, narrow where possible, each with the namespace of a Service that it is for.
     /// Those of a namespace's first `TURN` pending denials, since it may request but a few lists.
-    #[must_use]
     pub fn wanted_opinions(&self, cluster: &ClusterIndex) -> Wanted {
         let mut wanted = Wanted::new();
         let (mut namespace, mut room) = (None, 0);
@@ -210,8 +202,8 @@ impl Denials {
             }
             let needs = Needs::new(cluster, service);
             for (ip, pending) in known.pending().take(room) {
-                let left = pending.left(needs.at(ip, &pending.waits));
-                for needed in left {
+                let all = needs.at(ip, &pending.waits).into_iter();
+                for needed in all.filter(|needed| !pending.agreed.contains(needed)) {
                     wanted.entry(needed).or_default().insert(service.0.clone());
                 }
                 room -= 1;
@@ -221,7 +213,6 @@ impl Denials {
     }
 
     /// Services with pending denials.
-    #[must_use]
     pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
         let tripped = self.of_services.iter().filter_map(|(service, known)| {
             let holds: Vec<(Addr, &Pending)> = known.pending().collect();

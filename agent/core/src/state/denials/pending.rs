@@ -33,7 +33,7 @@ pub(in crate::state) struct Pending {
     /// The collections of which lists have to agree.
     pub waits: BTreeSet<Watched>,
     /// Lists that agree; a collection may need more than one.
-    agreed: BTreeSet<Opinion>,
+    pub agreed: BTreeSet<Opinion>,
 }
 
 /// Why a denial is pending.
@@ -119,11 +119,6 @@ impl Pending {
             waits.insert(Watched::EndpointSlices);
         }
         Self { why, since: now, waits, agreed: BTreeSet::new() }
-    }
-
-    /// Those of the lists that have not agreed yet.
-    pub fn left(&self, needs: Vec<Opinion>) -> impl Iterator<Item = Opinion> {
-        needs.into_iter().filter(|needed| !self.agreed.contains(needed))
     }
 }
 

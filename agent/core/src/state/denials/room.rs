@@ -4,7 +4,6 @@ use super::OfService;
 use crate::facts::Name;
 use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The room of one Service.
@@ -12,9 +11,8 @@ pub(in crate::state) struct Room<'a> {
     cluster: &'a ClusterIndex,
     now: Duration,
     service: &'a Name,
-    /// IPs of those that take room and were not ready recently: they take none any more. Known once there is no other place, since
-    /// that is work and seldom needed.
-    idle: Option<BTreeSet<Addr>>,
+    /// How many of the IPs that take room were ready recently. Known once that decides, since it is work and seldom needed.
+    denied: Option<usize>,
     /// The IP of the last endpoint, and whether it was ready recently: many endpoints may be at one.
     looked_at: (Option<Addr>, bool),
     /// How many IPs that were ready recently are found so far, and the last of them. No more are searched than needed.
@@ -24,7 +22,7 @@ pub(in crate::state) struct Room<'a> {
 impl<'a> Room<'a> {
     /// The room of a Service before anything takes it.
     pub(in crate::state) const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
-        Self { cluster, now, service, idle: None, looked_at: (None, false), ready: (0, None) }
+        Self { cluster, now, service, denied: None, looked_at: (None, false), ready: (0, None) }
     }
 
     /// True if an endpoint may be denied beside those that are. An endpoint that was not ready recently takes no place.
@@ -32,31 +30,23 @@ impl<'a> Room<'a> {
         if self.looked_at.0 != Some(ip) {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
-        if !self.looked_at.1 {
-            if let Some(idle) = &mut self.idle {
-                idle.insert(ip);
-            }
+        if !self.looked_at.1 || taken.taken.has(&ip) {
             return true;
         }
-        taken.taken.has(&ip) || self.has_place(taken) || self.find_idle(taken) && self.has_place(taken)
-    }
-
-    fn has_place(&mut self, taken: &OfService) -> bool {
-        let idle = self.idle.iter().flatten().filter(|ip| taken.taken.has(ip)).count();
-        let denied = taken.taken.len() - idle;
-        denied == 0 || self.were_ready(2 * (denied + 1))
-    }
-
-    /// True if that found an IP.
-    fn find_idle(&mut self, taken: &OfService) -> bool {
-        if self.idle.is_some() {
-            return false;
+        let fits = self.has_place(taken.taken.count_keys()) || {
+            let count = || taken.taken.keys().filter(|ip| self.was_ready(**ip)).count();
+            let denied = self.denied.unwrap_or_else(count);
+            self.denied = Some(denied);
+            self.has_place(denied)
+        };
+        if let Some(denied) = &mut self.denied {
+            *denied += usize::from(fits);
         }
-        let mut idle: BTreeSet<Addr> = taken.taken.keys().copied().collect();
-        idle.retain(|ip| !self.was_ready(*ip));
-        let found = !idle.is_empty();
-        self.idle = Some(idle);
-        found
+        fits
+    }
+
+    fn has_place(&mut self, denied: usize) -> bool {
+        denied == 0 || self.were_ready(2 * (denied + 1))
     }
 
     fn was_ready(&self, ip: Addr) -> bool {
@@ -156,7 +146,7 @@ mod tests {
         let steps = [(0, true, 2), (0, false, 2), (0, false, 2), (1, false, 1), (0, true, 2), (2, false, 1)];
         for (which, takes_room, ips) in steps {
             known.set_room(&all[which], takes_room);
-            assert_eq!(known.taken.len(), ips, "{which} {takes_room}");
+            assert_eq!(known.taken.count_keys(), ips, "{which} {takes_room}");
         }
     }
 }

@@ -50,7 +50,7 @@ impl ClusterIndex {
     }
 
     /// Drops what the API has shown, except facts that make the agent more cautious.
-    pub fn start_over(&mut self, now: Duration) {
+    pub(in crate::state) fn start_over(&mut self, now: Duration) {
         let mut before = std::mem::replace(self, Self::new(self.settings.clone()));
         let nodes = before.nodes.into_values();
         let gone = nodes.map(|node| (node.name, (now, node.virtual_kubelet)));
@@ -88,7 +88,7 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a Service; removes it with `None`.
-    pub fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
+    pub(in crate::state) fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.vips.remove(&old);
             self.service_addresses.remove(now, &old.vips);
@@ -101,7 +101,7 @@ impl ClusterIndex {
     }
 
     /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
-    pub fn retry_vips(&mut self) -> bool {
+    pub(in crate::state) fn retry_vips(&mut self) -> bool {
         let mut found = false;
         for name in self.vips.left_out.take_turn(RETRIED) {
             let service = self.service(&name).cloned();
@@ -121,7 +121,7 @@ impl ClusterIndex {
     }
 
     /// Sets the addresses of the node's own interfaces. Returns those that came or went.
-    pub fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
+    pub(in crate::state) fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
         let own = self.own_addresses();
         let before: BTreeSet<Addr> = std::mem::take(&mut self.local).into_iter().collect();
         let after: BTreeSet<Addr> = addresses.into_iter().collect();
@@ -133,7 +133,7 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a node; removes it with `None`. One that was a virtual kubelet stays one: its pods outlive the mark.
-    pub fn set_node(&mut self, now: Duration, name: &str, fact: Option<Node>) {
+    pub(in crate::state) fn set_node(&mut self, now: Duration, name: &str, fact: Option<Node>) {
         let own = (name == self.settings.node).then(|| self.own_addresses());
         if let Some(before) = self.nodes.remove(name) {
             self.node_addresses.remove(now, &before.addresses);
@@ -169,31 +169,22 @@ impl ClusterIndex {
     }
 
     /// Addresses of nodes and of this node's own interfaces (gateways, tunnels) are never judged.
-    #[must_use]
-    pub fn is_infrastructure(&self, ip: Addr) -> bool {
+    pub(in crate::state) fn is_infrastructure(&self, ip: Addr) -> bool {
         self.node_addresses.contains(ip) || self.local.contains(&ip) || self.pods.is_of_host_network(ip)
     }
 
     /// True if something else than a pod has the IP, so that it has no owner, and is no orphan.
-    #[must_use]
-    pub fn is_no_pods(&self, ip: Addr) -> bool {
+    pub(in crate::state) fn is_no_pods(&self, ip: Addr) -> bool {
         self.is_infrastructure(ip) || self.service_addresses.contains(ip)
     }
 
     /// The reason why no endpoint at the IP is ever denied; none if one may be.
-    #[must_use]
-    pub fn spared(&self, ip: Addr) -> Option<NotProven> {
+    pub(in crate::state) fn spared(&self, ip: Addr) -> Option<NotProven> {
         if self.is_infrastructure(ip) {
             Some(NotProven::NodeAddress)
         } else {
             (!self.settings.ranges.cover(ip)).then_some(NotProven::OutOfRange)
         }
-    }
-
-    /// True if the death of a pod proves anything.
-    #[must_use]
-    pub fn is_proof(&self, pod: &Pod) -> bool {
-        self.exempt(pod).is_none()
     }
 
     /// The reason why a pod's death proves nothing; none if it does.
@@ -210,8 +201,7 @@ impl ClusterIndex {
     }
 
     /// Whether a node is a virtual kubelet, or was, or is not known to be none.
-    #[must_use]
-    pub fn may_be_virtual(&self, node: Option<&str>) -> bool {
+    pub(in crate::state) fn may_be_virtual(&self, node: Option<&str>) -> bool {
         let Some(name) = node else { return false };
         match (self.nodes.get(name), self.gone.get(name)) {
             (Some(node), _) => node.virtual_kubelet,
@@ -222,8 +212,7 @@ impl ClusterIndex {
 
     /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an earlier process saw,
     /// nothing but the bound is known.
-    #[must_use]
-    pub fn bound_of_pod(&self, pod: &Pod) -> Mode {
+    pub(in crate::state) fn bound_of_pod(&self, pod: &Pod) -> Mode {
         let inherited = pod.name.0.is_empty();
         if inherited {
             return pod.bound;
@@ -232,14 +221,12 @@ impl ClusterIndex {
     }
 
     /// Highest mode for packets to a Service.
-    #[must_use]
-    pub fn bound_of_service(&self, service: &Service) -> Mode {
+    pub(in crate::state) fn bound_of_service(&self, service: &Service) -> Mode {
         service.bound.lower(self.namespaces.bound(&service.name.0))
     }
 
     /// True if the selector of the Service does not tell which pods are its own.
-    #[must_use]
-    pub fn proves_nothing(&self, service: &Service) -> bool {
+    pub(in crate::state) fn proves_nothing(&self, service: &Service) -> bool {
         service.selector.is_none() || self.unselective.contains(&service.name)
     }
 
@@ -251,22 +238,17 @@ impl ClusterIndex {
         let service = self.service(name).filter(|service| service.selector.is_some());
         let is_unselective = service.is_some_and(|service| {
             let (mut is_unknown, mut is_selected) = (false, false);
-            // Most endpoints of an IP name the same pod.
-            let mut last = None;
-            for (endpoint, targets) in self.endpoint_index.endpoints_of(name) {
-                for (target, listing) in targets.iter() {
-                    if target.is_some() && listing.foreign {
-                        return true;
-                    }
-                    let is_new = last.replace((endpoint.ip, target)) != Some((endpoint.ip, target));
-                    let Some(record) = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid)) else {
-                        continue;
-                    };
-                    match (record.pod.name.1.is_empty(), service.selects(&record.pod)) {
-                        (true, _) => is_unknown = true,
-                        (false, true) => is_selected = true,
-                        (false, false) => return true,
-                    }
+            for (target, listing) in
+                self.endpoint_index.endpoints_of(name).flat_map(|(_, targets)| targets.iter())
+            {
+                if target.is_some() && listing.foreign {
+                    return true;
+                }
+                let Some(record) = target.and_then(|uid| self.pods.get(uid)) else { continue };
+                match (record.pod.name.1.is_empty(), service.selects(&record.pod)) {
+                    (true, _) => is_unknown = true,
+                    (false, true) => is_selected = true,
+                    (false, false) => return true,
                 }
             }
             is_unknown && !is_selected
@@ -275,22 +257,19 @@ impl ClusterIndex {
     }
 
     /// The node with this boot id.
-    #[must_use]
-    pub fn node_that_booted(&self, boot_id: Uid) -> Option<Text> {
+    pub(in crate::state) fn node_that_booted(&self, boot_id: Uid) -> Option<Text> {
         let mut nodes = self.nodes.values().filter(|_| boot_id != Uid::NONE);
         nodes.find(|node| node.boot_id == boot_id).map(|node| node.name.clone())
     }
 
     /// A node's boot id; none if unknown.
-    #[must_use]
-    pub fn boot_id(&self, node: Option<&str>) -> Uid {
+    pub(in crate::state) fn boot_id(&self, node: Option<&str>) -> Uid {
         node.and_then(|node| self.nodes.get(node)).map(|node| node.boot_id).unwrap_or_default()
     }
 
     /// True if a slice of any Service lists the IP for a target that is not proven dead, or a slice that was left out
     /// lists the IP.
-    #[must_use]
-    pub fn listed_alive_anywhere(&self, ip: Addr) -> bool {
+    pub(in crate::state) fn listed_alive_anywhere(&self, ip: Addr) -> bool {
         let dead = |target: Option<Uid>| {
             target.and_then(|uid| self.pods.get(uid)).is_some_and(|record| record.uid_state == UidState::Dead)
         };

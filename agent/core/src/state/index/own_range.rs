@@ -15,8 +15,7 @@ const STRAYS: Duration = Duration::from_hours(1);
 
 impl ClusterIndex {
     /// True if only pods of this node can hold the IP.
-    #[must_use]
-    pub fn is_exclusive(&self, ip: Addr) -> bool {
+    pub(in crate::state) fn is_exclusive(&self, ip: Addr) -> bool {
         let holds = match self.settings.ipam {
             Ipam::Cluster => false,
             Ipam::Node => true,
@@ -26,8 +25,7 @@ impl ClusterIndex {
     }
 
     /// True if the IP is in a range of the node, and no pod contradicts the ranges of this one.
-    #[must_use]
-    pub fn hands_out(&self, node: &str, ip: Addr) -> bool {
+    pub(in crate::state) fn hands_out(&self, node: &str, ip: Addr) -> bool {
         let is_believed = self.settings.ipam != Ipam::Cluster && self.strayed.is_none();
         let mut ranges = self.node(node).into_iter().flat_map(|node| &node.pod_cidrs);
         is_believed && ranges.any(|range| range.contains(ip))
@@ -35,15 +33,13 @@ impl ClusterIndex {
 
     /// True if the pod may hold an IP that it shows. A client that may annotate a pod can write any address: an IP that only this node
     /// hands out is not another node's.
-    #[must_use]
-    pub fn may_hold(&self, record: &Record, ip: Addr) -> bool {
+    pub(in crate::state) fn may_hold(&self, record: &Record, ip: Addr) -> bool {
         let is_own = record.pod.node.as_deref() == Some(&*self.settings.node);
         record.pod.ips.contains(&ip) || is_own || !self.is_exclusive(ip)
     }
 
     /// True if the IP is in a range of this node.
-    #[must_use]
-    pub fn is_in_own_range(&self, ip: Addr) -> bool {
+    pub(in crate::state) fn is_in_own_range(&self, ip: Addr) -> bool {
         self.own_ranges().iter().any(|range| range.contains(ip))
     }
 

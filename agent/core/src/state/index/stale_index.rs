@@ -13,7 +13,6 @@ pub struct StaleIndex(Groups<Name, (Addr, Uid)>);
 
 impl StaleIndex {
     /// True if the Service lists an ended pod at the IP, or did recently.
-    #[must_use]
     pub fn has(&self, service: &Name, ip: Addr) -> bool {
         self.0.from(service, (ip, Uid::NONE)).next().is_some_and(|(own, _)| *own == ip)
     }
@@ -29,7 +28,6 @@ impl StaleIndex {
     }
 
     /// True if the Service lists an ended pod, or did recently.
-    #[must_use]
     pub fn lists(&self, service: &Name) -> bool {
         self.0.count(service) > 0
     }

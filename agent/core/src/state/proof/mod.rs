@@ -35,7 +35,6 @@ pub struct Proven {
 pub type Naming<'a> = &'a dyn Fn(Uid) -> String;
 
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.
-#[must_use]
 pub fn judge(
     cluster: &ClusterIndex,
     (name, service): (&Name, &Service),

@@ -40,8 +40,7 @@ impl<'a> Own<'a> {
     }
 
     /// True if slices give more names to a pod that they list at the IP than are kept: any pod may be meant.
-    #[must_use]
-    pub fn is_any(&self) -> bool {
+    pub(in crate::state) fn is_any(&self) -> bool {
         self.names.contains(&PodName::ANY)
     }
 
@@ -56,8 +55,7 @@ impl<'a> Own<'a> {
     }
 
     /// A possible holder among them: it may hold the IP without showing it, whichever node it is on.
-    #[must_use]
-    pub fn possible_holder(&self) -> Option<&'a Record> {
+    pub(in crate::state) fn possible_holder(&self) -> Option<&'a Record> {
         let pods = &self.cluster.pods;
         let is_own = |holder: &&Record| self.contains(&holder.pod);
         // The pods that slices list may be of any namespace.

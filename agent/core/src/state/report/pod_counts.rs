@@ -54,11 +54,10 @@ pub struct PodCounts {
 
 impl Report<'_> {
     /// Counts pods and IPs. Reads only those that are stale, or about to be.
-    #[must_use]
     pub fn counts(self) -> PodCounts {
         let mut pods =
             BTreeMap::from([PodState::Draining, PodState::Retired, PodState::Dead].map(|state| (state, 0)));
-        let mut live = self.0.cluster.pods.len();
+        let mut live = self.0.cluster.pods.records.len();
         for record in self.0.cluster.pods.leaving() {
             let state = match record.uid_state {
                 UidState::Live if record.pod.deleting => PodState::Draining,

@@ -48,43 +48,35 @@ pub struct PossibleHolder {
 
 impl<'a> Report<'a> {
     /// The reasons why no finished pod is proven dead, for nodes where none is.
-    #[must_use]
     pub fn unproven(self) -> Vec<UnprovenDeaths> {
-        let proven: BTreeSet<&str> = self
-            .0
-            .cluster
-            .pods
-            .leaving()
-            .filter(|record| record.uid_state == UidState::Dead)
-            .filter_map(|record| record.pod.node.as_deref())
-            .collect();
-        let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
-        for record in self.0.cluster.pods.leaving().filter(|record| record.present) {
-            if let (UidState::Retired, Some(doubt), Some(node)) =
-                (record.pod.uid_state, &record.pod.doubt, record.pod.node.as_deref())
-                && !proven.contains(node)
+        let leaving = || {
+            let pods = self.0.cluster.pods.leaving();
+            pods.filter_map(|record| Some((record.pod.node.as_deref()?, record)))
+        };
+        let dead = leaving().filter(|(_, record)| record.uid_state == UidState::Dead);
+        let proven: BTreeSet<&str> = dead.map(|(node, _)| node).collect();
+        let mut found: BTreeMap<&Doubt, UnprovenDeaths> = BTreeMap::new();
+        let mut nodes = BTreeSet::new();
+        for (node, record) in leaving().filter(|(node, _)| !proven.contains(node)) {
+            if let (true, UidState::Retired, Some(doubt)) =
+                (record.present, record.pod.uid_state, &record.pod.doubt)
             {
-                let (nodes, pods) = found.entry(doubt).or_default();
-                nodes.insert(node);
-                *pods += 1;
+                found.entry(doubt).or_default().pods += 1;
+                nodes.insert((doubt, node));
             }
         }
-        found
-            .into_iter()
-            .map(|(doubt, (nodes, pods))| UnprovenDeaths {
-                manager: match doubt {
-                    Doubt::Writer(manager) => Some(manager.to_string()),
-                    Doubt::SandboxCondition => None,
-                },
-                nodes: nodes.into_iter().map(str::to_owned).collect(),
-                pods,
-            })
-            .collect()
+        for (doubt, node) in nodes {
+            found.entry(doubt).or_default().nodes.push(node.to_owned());
+        }
+        let with_manager = found.into_iter().map(|(doubt, deaths)| match doubt {
+            Doubt::Writer(manager) => UnprovenDeaths { manager: Some(manager.to_string()), ..deaths },
+            Doubt::SandboxCondition => deaths,
+        });
+        with_manager.collect()
     }
 
     /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest
     /// first.
-    #[must_use]
     pub fn possible_holders(self, now: Duration) -> Vec<PossibleHolder> {
         let since =
             |record: &Record| now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from));
@@ -111,7 +103,6 @@ impl<'a> Report<'a> {
     }
 
     /// How many `EndpointSlices` and Services there is no room for, by namespace.
-    #[must_use]
     pub fn left_out(self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         let slices = self.slices_left_out(false).map(|slice| &slice.name);
@@ -129,7 +120,6 @@ impl<'a> Report<'a> {
 
     /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
     /// ones with kind, namespace and name.
-    #[must_use]
     pub fn partial(self) -> (usize, Vec<String>) {
         const NAMED: usize = 3;
         let pods = self.0.cluster.pods.possible_holders().filter(|record| record.pod.partial);
@@ -144,7 +134,6 @@ impl<'a> Report<'a> {
 
     /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
     /// VIPs; with that other Service.
-    #[must_use]
     pub fn rivals(self) -> Vec<(String, String)> {
         let State { cluster, denials, .. } = self.0;
         let denied = denials.services().filter(|name| denials.of_service(name).next().is_some());

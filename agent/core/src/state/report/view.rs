@@ -127,7 +127,6 @@ impl View {
 
 impl Report<'_> {
     /// True if nothing is denied, draining or finished at an IP.
-    #[must_use]
     pub fn is_quiet(self, ip: Addr) -> bool {
         let tables = &self.0.layout.tables;
         let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
@@ -135,7 +134,6 @@ impl Report<'_> {
     }
 
     /// All facts about an IP.
-    #[must_use]
     pub fn view(self, ip: Addr) -> View {
         let cluster = &self.0.cluster;
         let services: Vec<ServiceView> =

@@ -10,7 +10,7 @@ use crate::state::index::endpoints::Endpoint;
 use crate::state::proof::Proven;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
-use crate::state::tables::{Tables, restore};
+use crate::state::tables::{Changes, Tables, restore};
 use epguard_common::{Event, Reason, ServiceNumber, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl State {
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.
     pub fn restore(&mut self, tables: Tables) {
-        self.layout.changes.add(&tables, &self.layout.tables);
+        self.layout.changes.extend(Changes::between(&tables, &self.layout.tables));
         self.restored = Some(tables);
     }
 
@@ -66,10 +66,8 @@ impl State {
     pub fn tick(&mut self, now: Duration) {
         self.review.tick(now);
         let mut forgotten = Dirty::default();
-        let expired = self.cluster.endpoint_index.expire(now);
-        forgotten.changed_endpoints(&mut self.cluster, expired);
-        let taken_in = self.cluster.endpoint_index.retry(now);
-        forgotten.changed_endpoints(&mut self.cluster, taken_in);
+        forgotten.changed_endpoints(self.cluster.endpoint_index.expire(now), &mut self.cluster);
+        forgotten.changed_endpoints(self.cluster.endpoint_index.retry(now), &mut self.cluster);
         if self.cluster.retry_vips() {
             forgotten.vips(self.cluster.stale.services());
         }
@@ -115,7 +113,7 @@ impl State {
             protocol,
         });
         let held = service.as_ref().zip(endpoint);
-        let held = held.is_some_and(|(service, endpoint)| self.denials.is_pending(service, &endpoint));
+        let held = held.is_some_and(|(service, endpoint)| self.is_pending(service, &endpoint));
         let case = Case {
             ip: event.dst,
             reason,
@@ -144,11 +142,7 @@ impl State {
     /// True if something is left to do or to write.
     #[must_use]
     pub fn has_backlog(&self) -> bool {
-        self.is_unfinished() || !self.queue.is_empty() || self.is_synced() && self.has_unwritten()
-    }
-
-    fn has_unwritten(&self) -> bool {
-        !(self.changed_owners.is_empty() && self.new_owners.is_empty())
+        self.is_unfinished() || !self.queue.is_empty() || self.is_synced() && !self.changed_owners.is_empty()
     }
 
     /// Applies about `most` objects more of the list that was begun, or else judges Services that wait. False once nothing is left to
@@ -272,7 +266,8 @@ impl State {
     /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
     fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
         restore::restore(tables, &mut self.cluster, &mut self.layout.numbers, &mut self.orphan_ips, now);
-        self.denials.restored.extend(restore::carried_out(tables));
+        let carried_out = restore::carried_out(tables);
+        self.denials.restored.extend(carried_out.map(|(key, denial)| (key.addr, denial.dead_uid)));
         let denied = tables.denied.values().map(|denial| denial.dead_uid);
         let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
         denied.chain(terminated).collect()

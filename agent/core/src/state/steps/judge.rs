@@ -33,7 +33,7 @@ impl State {
             self.judge_queue(now, AT_ONCE);
         }
         for service in services {
-            if self.queue.suspend(&service) && self.layout.has_vips(&service) {
+            if self.queue.suspend(&service) {
                 self.lay_out_service(&service, &BTreeSet::new());
             }
         }
@@ -118,20 +118,15 @@ impl State {
         for ip in &dirty.ips {
             let before = self.owners.get(ip).copied();
             let mut after = tables::owner(&self.cluster, *ip);
-            match &mut after {
-                Some(owner) => {
-                    let generation = self.generations.owned(now, *ip, before.as_ref(), owner.uid);
-                    owner.generation = generation;
-                }
-                None => before.iter().for_each(|before| self.generations.idle(*ip, before, now)),
+            if let Some(owner) = &mut after {
+                owner.generation = self.generations.owned(now, *ip, before.as_ref(), owner.uid);
+            } else if let Some(before) = &before {
+                self.generations.idle(*ip, before, now);
             }
             if after != before {
-                let is_new = before.is_none() && !self.changed_owners.contains(ip);
-                if is_new || self.new_owners.contains_key(ip) {
-                    self.new_owners.insert(*ip, ());
-                } else {
-                    self.changed_owners.insert(*ip);
-                }
+                let is_changed = |is_new| self.changed_owners.contains_key(&(is_new, *ip));
+                let is_new = before.is_none() && !is_changed(false) || is_changed(true);
+                self.changed_owners.insert((is_new, *ip), ());
                 for (count, flag) in self.flagged_owners.iter_mut().zip([Owner::DRAINING, Owner::CONFLICT]) {
                     let has =
                         |owner: Option<Owner>| u64::from(owner.is_some_and(|owner| owner.flags & flag != 0));
@@ -150,10 +145,11 @@ impl State {
         let mut judged = 0;
         let mut changed = BTreeSet::new();
         while judged < most
-            && let Some((service, scope)) = self.queue.pop()
+            && let Some((service, Scope { ips: mut rest, all, suspended })) = self.queue.pop()
         {
-            let suspended = scope.suspended;
-            let mut rest = self.ips_to_judge(&service, scope);
+            if all {
+                rest.extend(self.denials.ips(&service).chain(self.cluster.stale.ips(&service)));
+            }
             judged += 1;
             let mut ips = Vec::new();
             while judged <= most
@@ -163,24 +159,13 @@ impl State {
                 ips.push(ip);
             }
             if !rest.is_empty() {
-                self.queue.push(service.clone(), Scope { ips: rest, suspended, ..Scope::default() });
+                self.queue.push(service.clone(), Scope { ips: rest, all: false, suspended });
             }
             changed.append(&mut self.judge_service(now, &service, &ips));
         }
         self.touched.add(changed.iter().copied());
         // Many Services may list one IP.
         self.lay_out_suspects(&changed);
-    }
-
-    fn ips_to_judge(&self, service: &Name, scope: Scope) -> BTreeSet<Addr> {
-        let mut ips = scope.ips;
-        if scope.all {
-            // In the order of IPs.
-            let mut known: Vec<Addr> = self.denials.ips(service).collect();
-            known.dedup();
-            ips.extend(known.into_iter().chain(self.cluster.stale.ips(service)));
-        }
-        ips
     }
 
     /// Judges the endpoints of a Service at some IPs. Returns the IPs where a denial changed.

@@ -89,10 +89,10 @@ impl Objects {
         match self {
             Self::Pods(gone, listed) => {
                 let touched = match gone.next() {
-                    Some(uid) => cluster.pods.vanish(uid),
+                    Some(uid) => Some(cluster.pods.vanish(uid)),
                     None => cluster.pods.list(now, listed.next()?),
                 };
-                dirty.changed_pod(cluster, now, touched);
+                dirty.changed_pod(touched, cluster, now);
             }
             Self::Slices(listed, gone) => {
                 let touched = if let Some(slice) = listed.next() {
@@ -101,7 +101,7 @@ impl Objects {
                 } else {
                     cluster.endpoint_index.delete(now, &gone.next()?)
                 };
-                dirty.changed_endpoints(cluster, touched);
+                dirty.changed_endpoints(touched, cluster);
             }
             Self::Services(listed, gone) => match listed.next() {
                 Some(service) => dirty.changed_service(cluster, now, &service.name.clone(), Some(service)),

@@ -51,9 +51,12 @@ impl Alternatives {
             }
             let is_ready = targets.values().any(|listing| listing.ready > 0);
             if let Some(port) = port(current()).filter(|_| is_ready && !denied.contains(endpoint))
-                && let Some((distance, backend)) = offer(cluster, service, endpoint, targets)
+                && let Some(record) = holder(cluster, service, endpoint, targets)
+                && let distance = distance(cluster, record)
                 && (distance == Distance::SameNode || !service.on_denial.local_only)
             {
+                let (addr, uid) = (endpoint.ip, record.pod.uid);
+                let backend = Backend { addr, uid, port: endpoint.port, reserved: 0 };
                 let group = (port, endpoint.protocol, endpoint.ip.is_v4());
                 live.entry(group).or_default().push((distance, backend));
             }
@@ -119,17 +122,6 @@ fn holder<'a>(
     let alone = claimants.next().is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
     let is_it = own && current.next().is_none() && alone && claimants.next().is_none();
     (is_it && !record.pod.deleting && !cluster.is_infrastructure(endpoint.ip)).then_some(record)
-}
-
-fn offer(
-    cluster: &ClusterIndex,
-    service: &Service,
-    endpoint: &Endpoint,
-    targets: Targets<'_>,
-) -> Option<(Distance, Backend)> {
-    let record = holder(cluster, service, endpoint, targets)?;
-    let backend = Backend { addr: endpoint.ip, uid: record.pod.uid, port: endpoint.port, reserved: 0 };
-    Some((distance(cluster, record), backend))
 }
 
 fn distance(cluster: &ClusterIndex, record: &Record) -> Distance {

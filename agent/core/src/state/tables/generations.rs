@@ -35,7 +35,6 @@ impl Generations {
     }
 
     /// The last owner of an IP that has none now, if known.
-    #[must_use]
     pub fn last_owner(&self, ip: Addr) -> Option<Uid> {
         self.idle.get(&ip).map(|(last, _)| last.uid)
     }

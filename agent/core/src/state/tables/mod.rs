@@ -53,17 +53,10 @@ impl Changes {
     /// The keys whose entries differ.
     #[must_use]
     pub fn between(one: &Tables, other: &Tables) -> Self {
-        let mut changes = Self::default();
-        changes.add(one, other);
-        changes
-    }
-
-    /// Adds the keys whose entries differ.
-    pub fn add(&mut self, one: &Tables, other: &Tables) {
-        self.suspects.extend(differing(&one.suspects, &other.suspects));
-        self.services.extend(differing(&one.services, &other.services));
-        self.denied.extend(differing(&one.denied, &other.denied));
-        self.denied.extend(differing(&one.backends, &other.backends));
+        let mut denied = differing(&one.denied, &other.denied);
+        denied.append(&mut differing(&one.backends, &other.backends));
+        let suspects = differing(&one.suspects, &other.suspects);
+        Self { suspects, services: differing(&one.services, &other.services), denied }
     }
 
     /// Adds other keys.
@@ -74,7 +67,7 @@ impl Changes {
     }
 }
 
-fn differing<K: Ord + Copy, V: PartialEq>(one: &SortedMap<K, V>, other: &SortedMap<K, V>) -> Vec<K> {
+fn differing<K: Ord + Copy, V: PartialEq>(one: &SortedMap<K, V>, other: &SortedMap<K, V>) -> BTreeSet<K> {
     let lost = one.iter().filter(|(key, value)| other.get(key) != Some(value));
     let new = other.keys().filter(|key| !one.contains_key(key));
     lost.map(|(key, _)| *key).chain(new.copied()).collect()

@@ -9,7 +9,7 @@ use crate::facts::{Name, Protocol, shared};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::orphan_ip::OrphanIps;
-use epguard_common::{Addr, Denial, DenialKey, ServiceNumber, Uid, UidState};
+use epguard_common::{Denial, DenialKey, ServiceNumber, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,9 +27,18 @@ pub fn restore(
             numbers.keep(*number, service);
         }
     }
-    for (target, denial) in tables.denied.iter() {
-        if let Some(Some(name)) = services.get(&target.service) {
-            restore_denial(target, denial, name, cluster, now);
+    for (target, denial) in carried_out(tables) {
+        let (Some(Some(service)), Some(protocol)) =
+            (services.get(&target.service), Protocol::from_repr(target.protocol))
+        else {
+            continue;
+        };
+        let (ip, uid) = (target.addr, denial.dead_uid);
+        let node = cluster.node_that_booted(denial.boot_id);
+        cluster.pods.restore_dead((uid, denial.mode), ip, node, now);
+        if cluster.pods.get(uid).is_some_and(|record| record.uid_state == UidState::Dead) {
+            let endpoint = Endpoint { ip, port: target.port, protocol };
+            cluster.endpoint_index.record(now, service, (endpoint, false), uid);
         }
     }
     let own = shared(&cluster.settings.node);
@@ -44,11 +53,9 @@ pub fn restore(
     }
 }
 
-/// The dead pods whose denials were carried out, with their IPs.
-pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (Addr, Uid)> {
-    let denied = tables.denied.iter();
-    let carried_out = denied.filter(|(_, denial)| denial.uid_state == UidState::Dead && denial.held == 0);
-    carried_out.map(|(target, denial)| (target.addr, denial.dead_uid))
+/// The denials of dead pods that were carried out.
+pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (&DenialKey, &Denial)> {
+    tables.denied.iter().filter(|(_, denial)| denial.uid_state == UidState::Dead && denial.held == 0)
 }
 
 /// The Service behind each number: the one that has all of its VIPs. The VIPs may belong to another one by now.
@@ -62,26 +69,4 @@ fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<ServiceNumber, 
         }
     }
     services
-}
-
-fn restore_denial(
-    target: &DenialKey,
-    denial: &Denial,
-    service: &Name,
-    cluster: &mut ClusterIndex,
-    now: Duration,
-) {
-    let Some(protocol) = Protocol::from_repr(target.protocol) else {
-        return;
-    };
-    if denial.uid_state != UidState::Dead || denial.held != 0 {
-        return;
-    }
-    let node = cluster.node_that_booted(denial.boot_id);
-    cluster.pods.restore_dead((denial.dead_uid, denial.mode), target.addr, node, now);
-    let restored = cluster.pods.get(denial.dead_uid);
-    if restored.is_some_and(|record| record.uid_state == UidState::Dead) {
-        let endpoint = Endpoint { ip: target.addr, port: target.port, protocol };
-        cluster.endpoint_index.record(now, service, (endpoint, false), denial.dead_uid);
-    }
 }

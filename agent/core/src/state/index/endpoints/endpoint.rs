@@ -83,7 +83,6 @@ impl Port {
 
 impl Listing {
     /// True if a slice lists it now.
-    #[must_use]
     pub fn is_current(&self) -> bool {
         self.slices > 0
     }
@@ -110,7 +109,6 @@ impl Listing {
     }
 
     /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].
-    #[must_use]
     pub fn is_recently_ready(&self, now: Duration) -> bool {
         let recently = |last: Moment| now.saturating_sub(last.into()) < RECENTLY;
         self.ready > 0 || self.last_ready.is_some_and(recently)

@@ -130,7 +130,9 @@ impl EndpointIndex {
             endpoints.insert(key, Listing::default());
             self.room.take(service.0.clone(), 1);
             self.ips.insert((endpoint.ip, service.clone()), ());
-            target.into_iter().for_each(|uid| self.places.add(uid, endpoint.ip));
+            if let Some(uid) = target {
+                self.places.add(uid, endpoint.ip);
+            }
         }
         if let Some(listing) = endpoints.get_mut(&key) {
             if !listing.is_current() {

@@ -9,13 +9,20 @@ use std::time::Duration;
 
 impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
-    pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    pub(in crate::state) fn at(
+        &self,
+        service: &Name,
+        ip: Addr,
+    ) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         self.services.get(service).into_iter().flat_map(move |endpoints| at(endpoints, ip))
     }
 
     /// All targets named behind a socket of a Service.
-    #[must_use]
-    pub fn targets<'a>(&'a self, service: &Name, endpoint: &'a Endpoint) -> Option<Targets<'a>> {
+    pub(in crate::state) fn targets<'a>(
+        &'a self,
+        service: &Name,
+        endpoint: &'a Endpoint,
+    ) -> Option<Targets<'a>> {
         Some(Targets { of: self.services.get(service)?, endpoint })
     }
 
@@ -25,16 +32,14 @@ impl EndpointIndex {
     }
 
     /// True if a Service has more IPs than this.
-    #[must_use]
-    pub fn has_more_ips(&self, service: &Name, than: usize) -> bool {
+    pub(in crate::state) fn has_more_ips(&self, service: &Name, than: usize) -> bool {
         let mut last = None;
         let ips = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
         ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
     }
 
     /// The IPs of a Service.
-    #[must_use]
-    pub fn ips(&self, service: &Name) -> BTreeSet<Addr> {
+    pub(in crate::state) fn ips(&self, service: &Name) -> BTreeSet<Addr> {
         self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip).collect()
     }
 
@@ -84,35 +89,30 @@ impl EndpointIndex {
     }
 
     /// True if an IP of a Service was ready then.
-    #[must_use]
-    pub fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
+    pub(in crate::state) fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
         let mut listings = self.at(service, ip).flat_map(|(_, targets)| targets.values());
         listings.any(|listing| listing.is_recently_ready(now))
     }
 
     /// Whether a slice of the Service lists the IP now.
-    #[must_use]
-    pub fn is_listed(&self, service: &Name, ip: Addr) -> bool {
+    pub(in crate::state) fn is_listed(&self, service: &Name, ip: Addr) -> bool {
         let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
         targets.any(Listing::is_current)
     }
 
     /// Whether a slice of the Service lists a pod at the IP now.
-    #[must_use]
-    pub fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+    pub(in crate::state) fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
         let mut targets = self.at(service, ip).filter_map(|(_, targets)| targets.get(uid));
         targets.any(Listing::is_current)
     }
 
     /// True if a slice of the Service was left out: it may list any pod.
-    #[must_use]
-    pub fn leaves_out(&self, service: &Name) -> bool {
+    pub(in crate::state) fn leaves_out(&self, service: &Name) -> bool {
         self.left_out.keys.has(service)
     }
 
     /// True if a slice that was left out lists the IP.
-    #[must_use]
-    pub fn leaves_out_at(&self, ip: Addr) -> bool {
+    pub(in crate::state) fn leaves_out_at(&self, ip: Addr) -> bool {
         self.left_out.others.has(&ip)
     }
 }

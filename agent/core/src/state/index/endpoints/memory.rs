@@ -47,7 +47,9 @@ impl EndpointIndex {
             if self.at(service, ip).next().is_none() {
                 self.ips.remove(&(ip, service.clone()));
             }
-            target.into_iter().for_each(|uid| self.places.remove(uid, ip));
+            if let Some(uid) = target {
+                self.places.remove(uid, ip);
+            }
             touched.add(service, ip, target);
         }
     }

@@ -8,7 +8,7 @@ mod places;
 mod service_endpoints;
 mod slice_part;
 
-pub use endpoint::{Endpoint, Listing, Port, RECENTLY, Target};
+pub use endpoint::{Endpoint, Listing, Port, Target};
 pub use endpoint_index::{EndpointIndex, Touched};
-pub use memory::{MAX_REMEMBERED, MEMORY};
+pub use memory::MEMORY;
 pub use service_endpoints::Targets;

@@ -62,7 +62,6 @@ impl<'a> Targets<'a> {
     }
 
     /// The listing of a pod.
-    #[must_use]
     pub fn get(self, uid: Uid) -> Option<&'a Listing> {
         self.of.get(&(*self.endpoint, Some(uid)))
     }

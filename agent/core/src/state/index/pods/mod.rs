@@ -6,4 +6,4 @@ mod possible_holder;
 mod record;
 
 pub use pod_index::{PodIndex, Touched};
-pub use record::{Claim, Claims, Record};
+pub use record::Record;

@@ -18,18 +18,16 @@ pub struct PodIndex {
     pub(in crate::state) listed: u64,
 }
 
-/// The UID that a change touched, with its record before it, none of a new pod. None if no rule reads what changed.
-pub type Touched = Option<(Uid, Option<Record>)>;
+/// The UID that a change touched, with its record before it; none of a new pod.
+pub type Touched = (Uid, Option<Record>);
 
 impl PodIndex {
     /// The record of a UID.
-    #[must_use]
     pub fn get(&self, uid: Uid) -> Option<&Record> {
         self.records.get(&uid).map(Box::as_ref)
     }
 
     /// True if the pod is proven dead, by more than one list.
-    #[must_use]
     pub fn is_dead(&self, uid: Uid) -> bool {
         self.get(uid).is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
     }
@@ -39,25 +37,12 @@ impl PodIndex {
         self.records.values().map(Box::as_ref)
     }
 
-    /// How many records there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// True if there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
-    }
-
     /// Pods, dead ones included, that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.places.claimants(ip).filter_map(|uid| self.get(uid))
     }
 
     /// True if a pod of a node's own network shows the IP, which is the node's.
-    #[must_use]
     pub fn is_of_host_network(&self, ip: Addr) -> bool {
         self.places.host_network.has(&ip)
     }
@@ -104,8 +89,8 @@ impl PodIndex {
         pods.filter_map(|uid| self.get(*uid))
     }
 
-    /// Applies ADDED or MODIFIED of the watch.
-    pub fn show(&mut self, now: Duration, pod: Pod) -> Touched {
+    /// Applies ADDED or MODIFIED of the watch; none if no rule reads what changed.
+    pub fn show(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         self.order += 1;
         self.upsert(now, pod, false)
     }
@@ -126,7 +111,7 @@ impl PodIndex {
                 proven_for_good(record.uid_state)
             };
         });
-        Some((uid, before))
+        (uid, before)
     }
 
     /// Begins to apply a list of all pods. Returns those that are not on it.
@@ -159,7 +144,7 @@ impl PodIndex {
         let uid = pod.uid;
         let known = self.get(uid);
         let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-        let touched = self.list(now, pod).or(Some((uid, None)));
+        let touched = self.list(now, pod).unwrap_or((uid, None));
         self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
         let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
         if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
@@ -176,11 +161,11 @@ impl PodIndex {
             record.uid_state =
                 if record.unconfirmed { UidState::Live } else { proven_for_good(record.uid_state) };
         });
-        Some((uid, before))
+        (uid, before)
     }
 
-    /// Applies a pod of a list.
-    pub fn list(&mut self, now: Duration, pod: Pod) -> Touched {
+    /// Applies a pod of a list; none if no rule reads what changed.
+    pub fn list(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         self.upsert(now, pod, true)
     }
 
@@ -190,7 +175,6 @@ impl PodIndex {
     }
 
     /// The place of a claim in the order in which claims were first seen.
-    #[must_use]
     pub fn order_of(&self, claim: &Claim) -> u64 {
         claim.order.max(self.listed)
     }
@@ -211,7 +195,7 @@ impl PodIndex {
         is_same
     }
 
-    fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Touched {
+    fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Option<Touched> {
         let (uid, order) = (pod.uid, self.order);
         let settled = is_settled(self.get(uid), &pod, from_list);
         if self.shows_nothing_new(&mut pod, settled) {

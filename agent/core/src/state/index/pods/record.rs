@@ -35,8 +35,7 @@ pub struct Record {
 
 impl Record {
     /// True if it holds the IP according to the API.
-    #[must_use]
-    pub fn claims_now(&self, ip: Addr) -> bool {
+    pub(in crate::state) fn claims_now(&self, ip: Addr) -> bool {
         self.present && !self.pod.host_network && self.pod.addresses().any(|own| own == ip)
     }
 
@@ -64,13 +63,11 @@ pub struct Claims(SmallVec<[(Addr, Claim); 1]>);
 
 impl Claims {
     /// True if the pod never showed an IP.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The claim to an IP.
-    #[must_use]
     pub fn get(&self, ip: &Addr) -> Option<&Claim> {
         let at = self.0.binary_search_by_key(ip, |(ip, _)| *ip).ok()?;
         Some(&self.0[at].1)
