@@ -10,9 +10,6 @@ use std::iter::{self, Peekable};
 /// The array is built anew once the tree has more than this part of its entries.
 const PART: usize = 8;
 
-/// A smaller tree stays.
-const LEAST: usize = 64;
-
 /// A map of K to V in the order of K.
 #[derive(Debug, Clone)]
 pub struct SortedMap<K, V> {
@@ -152,7 +149,7 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     fn build_if_due(&mut self) {
-        if self.changes.len() <= LEAST.max(self.array.len() / PART) {
+        if self.changes.len() <= self.array.len() / PART {
             return;
         }
         let mut all = Vec::with_capacity(self.len());

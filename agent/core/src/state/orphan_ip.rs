@@ -159,7 +159,8 @@ impl OrphanIps {
         if self.last_pods.is_empty() {
             return BTreeMap::new();
         }
-        let no_pod_comes = !may_hold_any_ip(cluster);
+        // No pod of this node is up, or coming up, without having published its IP.
+        let no_pod_comes = !cluster.pods.live_on(&cluster.settings.node).any(Record::is_possible_holder);
         let is_held = |ip: Addr| holders.is_none_or(|holders| holders.contains_key(&ip));
         let is_orphan = |ip: Addr, last_pod: &LastPod| {
             no_pod_comes
@@ -192,12 +193,6 @@ impl LastPod {
         let is_certain = self.confirmed || !(record.unconfirmed || record.narrowly);
         record.uid_state == UidState::Dead && is_certain
     }
-}
-
-/// True if a pod of this node is up, or coming up, without having published its IP.
-fn may_hold_any_ip(cluster: &ClusterIndex) -> bool {
-    let mut pods = cluster.pods.live_on(&cluster.settings.node);
-    pods.any(Record::is_possible_holder)
 }
 
 /// True if only this node hands the IP out, and the API shows no pod that may hold it.

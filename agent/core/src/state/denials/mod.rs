@@ -124,7 +124,8 @@ impl Denials {
                 continue;
             }
             let plain = is_plain(cluster, service, endpoint, proven.meant);
-            let doubted = if self.is_new_by_one_list(cluster, list, endpoint.ip, proven) {
+            let restored = self.restored.contains(&(endpoint.ip, proven.meant));
+            let doubted = if !restored && (list.is_some() || rests_on_one_list(cluster, proven)) {
                 Some(Why::OneList)
             } else {
                 let fits = plain || room.fits(endpoint.ip, &known);
@@ -249,17 +250,6 @@ impl Denials {
             }
         }
         released
-    }
-
-    fn is_new_by_one_list(
-        &self,
-        cluster: &ClusterIndex,
-        list: Option<&ReceivedList>,
-        ip: Addr,
-        proven: &Proven,
-    ) -> bool {
-        let restored = self.restored.contains(&(ip, proven.meant));
-        !restored && (list.is_some() || rests_on_one_list(cluster, proven))
     }
 }
 

@@ -186,8 +186,8 @@ impl EndpointIndex {
 
     fn touch_all(&self, slice: &Slice, touched: &mut Touched) {
         let Some(service) = &slice.service else { return };
-        let shown = slice.endpoints.iter().map(|shown| shown.ip);
-        let ips = self.ips(service).into_iter().chain(shown);
+        let known = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
+        let ips = known.chain(slice.endpoints.iter().map(|shown| shown.ip));
         touched.pairs.extend(ips.map(|ip| (service.clone(), ip)));
     }
 
@@ -205,15 +205,15 @@ impl EndpointIndex {
 
     fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
         let service = part.service;
-        if part.ports.is_empty() {
+        if part.slice.ports.is_empty() {
             return;
         }
         for (endpoint, shown, port) in part.named() {
             self.edit(service, endpoint, shown.target, |listing| {
-                listing.add(port.name, shown.ready, part.foreign);
+                listing.add(port.name, shown.ready, part.slice.foreign);
             });
         }
-        if part.foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
+        if part.slice.foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
             touched.foreign.insert(service.clone());
         }
         let mut renamed = BTreeSet::new();

@@ -4,7 +4,6 @@ use super::service_endpoints::{after, at};
 use super::{Endpoint, EndpointIndex, Listing, Targets};
 use crate::facts::{Name, PodName};
 use epguard_common::{Addr, Uid};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl EndpointIndex {
@@ -36,11 +35,6 @@ impl EndpointIndex {
         let mut last = None;
         let ips = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
         ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
-    }
-
-    /// The IPs of a Service.
-    pub(in crate::state) fn ips(&self, service: &Name) -> BTreeSet<Addr> {
-        self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip).collect()
     }
 
     /// Where a pod is, or was, listed.
@@ -109,10 +103,5 @@ impl EndpointIndex {
     /// True if a slice of the Service was left out: it may list any pod.
     pub(in crate::state) fn leaves_out(&self, service: &Name) -> bool {
         self.left_out.keys.has(service)
-    }
-
-    /// True if a slice that was left out lists the IP.
-    pub(in crate::state) fn leaves_out_at(&self, ip: Addr) -> bool {
-        self.left_out.others.has(&ip)
     }
 }

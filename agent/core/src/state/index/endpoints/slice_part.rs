@@ -4,24 +4,18 @@ use super::Endpoint;
 use crate::facts::{Name, Slice, SliceEndpoint, SlicePort};
 use std::collections::HashMap;
 
-/// Endpoints of a slice, with its ports.
+/// Endpoints of a slice.
 #[derive(Debug)]
 pub(in crate::state) struct SlicePart<'a> {
+    pub slice: &'a Slice,
     pub service: &'a Name,
-    pub foreign: bool,
-    pub ports: &'a [SlicePort],
     pub endpoints: Vec<&'a SliceEndpoint>,
 }
 
 impl<'a> SlicePart<'a> {
     /// All endpoints; none if the slice has no Service.
     pub(in crate::state) fn whole(slice: &'a Slice) -> Option<Self> {
-        Some(Self {
-            service: slice.service.as_ref()?,
-            foreign: slice.foreign,
-            ports: &slice.ports,
-            endpoints: slice.endpoints.iter().collect(),
-        })
+        Some(Self { slice, service: slice.service.as_ref()?, endpoints: slice.endpoints.iter().collect() })
     }
 
     /// The endpoints that another version of the slice does not have.
@@ -41,7 +35,7 @@ impl<'a> SlicePart<'a> {
         &self,
     ) -> impl Iterator<Item = (Endpoint, &'a SliceEndpoint, &'a SlicePort)> {
         self.endpoints.iter().flat_map(|shown| {
-            self.ports.iter().map(move |port| {
+            self.slice.ports.iter().map(move |port| {
                 let endpoint = Endpoint { ip: shown.ip, port: port.port, protocol: port.protocol };
                 (endpoint, *shown, port)
             })
