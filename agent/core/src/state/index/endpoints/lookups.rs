@@ -66,8 +66,8 @@ impl EndpointIndex {
         self.places.uids(name).flat_map(|uid| self.of_pod(uid))
     }
 
-    /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::RECENTLY), in ascending order; only those that
-    /// are greater than `ip`, if there is one.
+    /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::endpoint::RECENTLY), in ascending order; only
+    /// those that are greater than `ip`, if there is one.
     pub(in crate::state) fn ready_after(
         &self,
         now: Duration,
