@@ -68,7 +68,7 @@ async fn the_role_grants_only_rights_that_the_agent_needs() {
         world.start(&FLEET);
         let resource = match missing.rsplit('/').next().unwrap() {
             "configmaps" => Watched::ModePolicy,
-            resource => *Watched::ALWAYS.iter().find(|watched| watched.as_str() == resource).unwrap(),
+            resource => *Watched::ALWAYS.iter().find(|watched| watched.to_string() == resource).unwrap(),
         };
         world.until("told of the refusal", |status| {
             status.watches.get(&resource).is_some_and(|watch| watch.error.is_some())

@@ -6,12 +6,10 @@
 
 mod annotations;
 mod labels;
-mod listed;
 mod mode_policy;
 mod networks;
 mod node;
 mod pod;
-mod raw_slice;
 mod selection;
 mod service;
 mod slice;
@@ -23,13 +21,12 @@ mod watched;
 
 pub use annotations::{Namespace, cut};
 pub use labels::Labels;
-pub use listed::{ListedEndpoint, ListedSlice, PodRef};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use node::{Cidr, Node, WATCHED_NODES};
 pub use pod::{Doubt, Ips, Pod, Sandbox};
 pub use selection::{Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
-pub use slice::{PodName, PortName, Slice, SliceEndpoint, SlicePort};
+pub use slice::{ListedSlice, PodName, PortName, Slice, SliceEndpoint, SlicePort};
 pub use static_ip::{STATIC_IPS, StaticIp};
 pub use text::{Text, shared};
 pub use watched::Visitor;
@@ -41,6 +38,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::num::NonZeroU64;
+use std::ops::Deref;
 use std::time::Duration;
 use text::{RawText, addr};
 
@@ -187,15 +185,11 @@ pub struct Meta<'a> {
     namespace: RawText<'a>,
     uid: RawText<'a>,
     resource_version: RawText<'a>,
-    #[serde(deserialize_with = "null_is_default")]
-    labels: BTreeMap<RawText<'a>, RawText<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    annotations: BTreeMap<RawText<'a>, RawText<'a>>,
+    labels: OrDefault<BTreeMap<RawText<'a>, RawText<'a>>>,
+    annotations: OrDefault<BTreeMap<RawText<'a>, RawText<'a>>>,
     deletion_timestamp: Option<RawText<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    owner_references: Vec<OwnerReference<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    managed_fields: Vec<ManagedFields<'a>>,
+    owner_references: OrDefault<Vec<OwnerReference<'a>>>,
+    managed_fields: OrDefault<Vec<ManagedFields<'a>>>,
 }
 
 impl Meta<'_> {
@@ -224,8 +218,7 @@ struct OwnerReference<'a> {
     #[serde(borrow)]
     kind: RawText<'a>,
     name: RawText<'a>,
-    #[serde(deserialize_with = "null_is_default")]
-    controller: bool,
+    controller: OrDefault<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -252,9 +245,36 @@ struct OwnedStatus {
     phase: Option<serde::de::IgnoredAny>,
 }
 
-/// Go writes an empty list without `omitempty` as `null`.
-fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(d)?.unwrap_or_default())
+/// An address in an object of its own.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Ip<'a> {
+    #[serde(borrow, alias = "address")]
+    ip: RawText<'a>,
+}
+
+impl Ip<'_> {
+    fn addr(&self) -> Option<Addr> {
+        addr(&self.ip)
+    }
+}
+
+/// A value that is its default where the API has `null`: so Go writes an empty list without `omitempty`.
+#[derive(Default)]
+struct OrDefault<T>(T);
+
+impl<'de, T: Default + Deserialize<'de>> Deserialize<'de> for OrDefault<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Ok(Self(Option::deserialize(d)?.unwrap_or_default()))
+    }
+}
+
+impl<T> Deref for OrDefault<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
 fn hash(of: impl Hash) -> u64 {

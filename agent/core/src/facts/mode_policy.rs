@@ -7,7 +7,7 @@
 //!   retired-backend: observe # highest mode for one reason, by its name
 //! ```
 
-use super::{Ignored, Meta, Object, Unreadable, null_is_default};
+use super::{Ignored, Meta, Object, OrDefault, Unreadable};
 use epguard_common::{Mode, OneOf, Reason};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -43,23 +43,16 @@ impl Object for ModePolicy {
     type Raw<'a> = RawConfigMap<'a>;
 
     fn from_named(raw: RawConfigMap<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        let (wanted, errors) = WantedModes::parse(&raw.data);
-        let unreadable =
-            errors.iter().map(|error| format!("{error}; only keys that lower a mode are applied"));
-        ignored.extend(unreadable);
+        let mut wanted = WantedModes::default();
+        let errors = raw.data.iter().filter_map(|(key, value)| wanted.set(key, value).err());
+        let errors: Vec<String> = errors.collect();
+        ignored
+            .extend(errors.iter().map(|error| format!("{error}; only keys that lower a mode are applied")));
         Ok(Self { wanted, errors })
     }
 }
 
 impl WantedModes {
-    fn parse(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
-        let (mut wanted, mut errors) = (Self::default(), Vec::new());
-        for (key, value) in data {
-            errors.extend(wanted.set(key, value).err());
-        }
-        (wanted, errors)
-    }
-
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let mode = Mode::named(value.trim())
             .ok_or_else(|| format!("{key}: {value:?} is not a mode: {}", OneOf(Mode::ALL)));
@@ -81,8 +74,8 @@ impl WantedModes {
 pub struct RawConfigMap<'a> {
     #[serde(borrow)]
     metadata: Meta<'a>,
-    #[serde(default, deserialize_with = "null_is_default")]
-    data: BTreeMap<String, String>,
+    #[serde(default)]
+    data: OrDefault<BTreeMap<String, String>>,
 }
 
 impl<'a> AsRef<Meta<'a>> for RawConfigMap<'a> {

@@ -1,7 +1,7 @@
 //! The addresses of a pod's further networks, which `status.podIPs` does not show: as Multus writes them, GKE and Kube-OVN.
 
 use super::annotations::{brief, cut};
-use super::{Ignored, Meta, addr, null_is_default};
+use super::{Ignored, Meta, OrDefault, addr};
 use epguard_common::Addr;
 use serde::Deserialize;
 
@@ -31,27 +31,20 @@ impl Meta<'_> {
         let words = others.flat_map(|(_, text)| text.split(no_address));
         let mut ips: Vec<Addr> = words.filter_map(addr).take(MOST + 1).collect();
         for (key, text) in self.annotated(&STATUS) {
-            match serde_json::from_str::<Vec<Attachment>>(text) {
-                Ok(attachments) => {
-                    let mut odd: Vec<&str> = Vec::new();
-                    for ip in attachments.iter().flat_map(|attachment| &attachment.ips) {
-                        match addr(host(ip)) {
-                            Some(ip) => ips.push(ip),
-                            None => odd.push(ip),
-                        }
-                    }
-                    ignored.extend(odd.first().map(|first| {
-                        let (count, first) = (odd.len(), brief(first));
-                        format!(
-                            "annotation {key}: {count} of its addresses are not IPs of a host, such as {first}"
-                        )
-                    }));
-                }
-                Err(error) => ignored.push(format!(
-                    "annotation {key} is not in Multus' format: {}",
-                    cut(&error.to_string(), MESSAGE)
-                )),
-            }
+            let attachments: Vec<Attachment> = serde_json::from_str(text).unwrap_or_else(|error| {
+                let error = error.to_string();
+                ignored.push(format!("annotation {key} is not in Multus' format: {}", cut(&error, MESSAGE)));
+                Vec::new()
+            });
+            let shown = attachments.iter().flat_map(|attachment| &*attachment.ips);
+            // Some plugins write the length of the prefix, too.
+            let read = shown.map(|ip| addr(ip.split('/').next().unwrap_or_default()).ok_or(ip));
+            let (known, odd): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
+            ips.extend(known.into_iter().flatten());
+            ignored.extend(odd.iter().filter_map(|odd| odd.err()).take(1).map(|first| {
+                let (count, first) = (odd.len(), brief(first));
+                format!("annotation {key}: {count} of its addresses are not IPs of a host, such as {first}")
+            }));
         }
         ips.sort_unstable();
         ips.dedup();
@@ -79,15 +72,9 @@ impl Meta<'_> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Attachment {
-    #[serde(deserialize_with = "null_is_default")]
-    ips: Vec<String>,
+    ips: OrDefault<Vec<String>>,
     #[serde(rename = "ipam-claim-reference")]
     claim: String,
-}
-
-/// An address without the length of the prefix that some plugins write.
-fn host(ip: &str) -> &str {
-    ip.split_once('/').map_or(ip, |(ip, _)| ip)
 }
 
 #[cfg(test)]
@@ -96,7 +83,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn annotated<'a>(key: &'a str, text: &'a str) -> Meta<'a> {
-        Meta { annotations: BTreeMap::from([(key.into(), text.into())]), ..Meta::default() }
+        Meta { annotations: OrDefault(BTreeMap::from([(key.into(), text.into())])), ..Meta::default() }
     }
 
     fn ips(text: &str) -> (Vec<String>, Ignored) {

@@ -1,6 +1,6 @@
 //! Nodes: addresses that are never judged, and the ranges that one node alone uses.
 
-use super::{Ignored, Object, RawObject, RawText, Text, Unreadable, addr, null_is_default, shared};
+use super::{Ignored, Ip, Object, OrDefault, RawObject, RawText, Text, Unreadable, shared};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 use std::{fmt, net::IpAddr};
@@ -31,9 +31,10 @@ pub struct Node {
 /// An IP range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
-    base: Addr,
-    /// Bits of the v4-mapped address.
-    bits: u8,
+    /// The lowest address.
+    pub first: Addr,
+    /// The highest address.
+    pub last: Addr,
 }
 
 impl Cidr {
@@ -42,51 +43,33 @@ impl Cidr {
     pub fn parse(text: &str) -> Option<Self> {
         let (ip, bits) = text.split_once('/')?;
         let ip: IpAddr = ip.parse().ok()?;
-        let bits: u8 = bits.parse().ok()?;
-        let bits = match ip {
-            IpAddr::V4(_) if bits <= 32 => bits + 96,
-            IpAddr::V6(_) if bits <= 128 => bits,
-            _ => return None,
-        };
-        Some(Self { base: ip.into(), bits })
+        // Of the v4-mapped address.
+        let bits = bits.parse::<u32>().ok()?.checked_add(if ip.is_ipv4() { 96 } else { 0 })?;
+        let rest = u128::MAX.checked_shr(bits).unwrap_or(0);
+        let base = u128::from_be_bytes(Addr::from(ip).octets);
+        let [first, last] = [base & !rest, base | rest].map(|of| Addr { octets: of.to_be_bytes() });
+        (bits <= 128).then_some(Self { first, last })
     }
 
     /// True if the address lies in the range. An IPv6 range contains no IPv4 address, though those are stored as
     /// v4-mapped.
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
-        if self.is_v4() != addr.is_v4() {
-            return false;
-        }
-        let differing = u128::from_be_bytes(self.base.octets) ^ u128::from_be_bytes(addr.octets);
-        differing.leading_zeros() >= u32::from(self.bits)
-    }
-
-    /// The lowest address of the range.
-    #[must_use]
-    pub fn first(&self) -> Addr {
-        let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
-        Addr { octets: (u128::from_be_bytes(self.base.octets) & mask).to_be_bytes() }
-    }
-
-    /// The highest address of the range.
-    #[must_use]
-    pub fn last(&self) -> Addr {
-        let rest = u128::MAX.checked_shr(u32::from(self.bits)).unwrap_or(0);
-        Addr { octets: (u128::from_be_bytes(self.first().octets) | rest).to_be_bytes() }
+        self.is_v4() == addr.is_v4() && (self.first..=self.last).contains(&addr)
     }
 
     /// True for a range of IPv4.
     #[must_use]
     pub fn is_v4(&self) -> bool {
-        self.base.is_v4() && self.bits >= 96
+        self.first.is_v4() && self.last.is_v4()
     }
 }
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = if self.is_v4() { self.bits - 96 } else { self.bits };
-        write!(f, "{}/{bits}", self.base)
+        let differing = u128::from_be_bytes(self.first.octets) ^ u128::from_be_bytes(self.last.octets);
+        let bits = differing.leading_zeros() - if self.is_v4() { 96 } else { 0 };
+        write!(f, "{}/{bits}", self.first)
     }
 }
 
@@ -106,7 +89,7 @@ impl Object for Node {
         pod_cidrs.dedup();
         Ok(Self {
             name: shared(&raw.metadata.name),
-            addresses: raw.status.addresses.iter().filter_map(|a| addr(&a.address)).collect(),
+            addresses: raw.status.addresses.iter().filter_map(Ip::addr).collect(),
             pod_cidrs,
             boot_id: Uid::parse(&raw.status.node_info.boot_id).unwrap_or_default(),
             virtual_kubelet,
@@ -125,10 +108,8 @@ pub struct Spec<'a> {
     #[serde(rename = "podCIDR", borrow)]
     pod_cidr: RawText<'a>,
     #[serde(rename = "podCIDRs")]
-    #[serde(deserialize_with = "null_is_default")]
-    pod_cidrs: Vec<RawText<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    taints: Vec<Taint<'a>>,
+    pod_cidrs: OrDefault<Vec<RawText<'a>>>,
+    taints: OrDefault<Vec<Taint<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -141,16 +122,9 @@ struct Taint<'a> {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status<'a> {
-    #[serde(deserialize_with = "null_is_default", borrow)]
-    addresses: Vec<Address<'a>>,
-    node_info: NodeInfo<'a>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Address<'a> {
     #[serde(borrow)]
-    address: RawText<'a>,
+    addresses: OrDefault<Vec<Ip<'a>>>,
+    node_info: NodeInfo<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -162,6 +136,7 @@ struct NodeInfo<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::addr;
     use super::*;
 
     #[test]

@@ -7,8 +7,8 @@ pub use death::Doubt;
 pub use sandbox::Sandbox;
 
 use super::{
-    Fact, Ignored, Labels, ManagedFields, Name, Object, Part, RawObject, RawText, Text, Unreadable, Workload,
-    addr, null_is_default, shared,
+    Fact, Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, Part, RawObject, RawText, Text,
+    Unreadable, Workload, addr, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
@@ -100,7 +100,7 @@ impl Object for Pod {
             network_ips: network_ips.into(),
             partial,
             static_ip: raw.metadata.static_ip(),
-            node: raw.spec.node().map(shared),
+            node: raw.spec.node_name.filter(|node| !node.is_empty()).map(|node| shared(&node)),
             labels: Labels::of_pod(raw.metadata.labels.iter()),
             workload: raw.metadata.workload(),
         })
@@ -127,23 +127,11 @@ pub struct Status<'a> {
     #[serde(rename = "podIP")]
     pod_ip: RawText<'a>,
     #[serde(rename = "podIPs")]
-    #[serde(deserialize_with = "null_is_default")]
-    pod_ips: Vec<Ip<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    conditions: Vec<Condition<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    container_statuses: Vec<Container<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    init_container_statuses: Vec<Container<'a>>,
-    #[serde(deserialize_with = "null_is_default")]
-    ephemeral_container_statuses: Vec<Container<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Ip<'a> {
-    #[serde(borrow)]
-    ip: RawText<'a>,
+    pod_ips: OrDefault<Vec<Ip<'a>>>,
+    conditions: OrDefault<Vec<Condition<'a>>>,
+    container_statuses: OrDefault<Vec<Container<'a>>>,
+    init_container_statuses: OrDefault<Vec<Container<'a>>>,
+    ephemeral_container_statuses: OrDefault<Vec<Container<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -180,12 +168,6 @@ struct Run<'a> {
     started_at: Option<RawText<'a>>,
 }
 
-impl Spec<'_> {
-    fn node(&self) -> Option<&str> {
-        self.node_name.as_deref().filter(|node| !node.is_empty())
-    }
-}
-
 impl Status<'_> {
     fn condition(&self, kind: &str) -> Option<&Condition<'_>> {
         self.conditions.iter().find(|c| &*c.r#type == kind)
@@ -194,8 +176,8 @@ impl Status<'_> {
     fn containers(&self) -> impl Iterator<Item = &Container<'_>> {
         self.container_statuses
             .iter()
-            .chain(&self.init_container_statuses)
-            .chain(&self.ephemeral_container_statuses)
+            .chain(&*self.init_container_statuses)
+            .chain(&*self.ephemeral_container_statuses)
     }
 
     /// Every container terminated or never started, at least one terminated, and none without a status.
@@ -206,7 +188,12 @@ impl Status<'_> {
     }
 
     fn ips(&self) -> Ips {
-        distinct(&self.pod_ips, &self.pod_ip)
+        let listed = self.pod_ips.iter().filter_map(Ip::addr);
+        let mut ips: Ips = listed.chain(addr(&self.pod_ip)).collect();
+        ips.sort_unstable();
+        ips.dedup();
+        ips.shrink_to_fit();
+        ips
     }
 }
 
@@ -215,12 +202,4 @@ impl Container<'_> {
         let never_started = self.state.running.is_none() && self.last_state.terminated.is_none();
         self.state.terminated.is_some() || never_started
     }
-}
-
-fn distinct(list: &[Ip<'_>], single: &str) -> Ips {
-    let mut ips: Ips = list.iter().filter_map(|ip| addr(&ip.ip)).chain(addr(single)).collect();
-    ips.sort_unstable();
-    ips.dedup();
-    ips.shrink_to_fit();
-    ips
 }

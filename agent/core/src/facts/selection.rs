@@ -117,12 +117,8 @@ impl Selection {
     /// True if a list of this selection has all that a list of the other one would have.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::SlicesOf { namespace, services }, Self::SlicesOf { namespace: of, services: others }) => {
-                namespace == of && others.is_subset(services)
-            }
-            (one, other) => one == other,
-        }
+        let mut both = self.clone();
+        self == other || both.join(other) && both == *self
     }
 
     /// Adds what the other selection has, if one list can show both. False if not.

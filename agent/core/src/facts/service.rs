@@ -1,7 +1,7 @@
 //! Services: the addresses under which clients know them.
 
 use super::{
-    Ignored, Name, Object, Pod, RawObject, RawText, Selector, Unreadable, addr, null_is_default, shared,
+    Ignored, Ip, Name, Object, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr, shared,
 };
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
@@ -146,7 +146,12 @@ impl Object for Service {
             vips: raw.vips(),
             other_proxy: raw.metadata.labels.contains_key("service.kubernetes.io/service-proxy-name"),
             ports: (raw.spec.ports.iter().take(PORTS)).filter_map(RawPort::port).collect(),
-            selector: raw.selector(),
+            selector: raw
+                .spec
+                .selector
+                .as_ref()
+                .filter(|all| !all.is_empty())
+                .map(|all| all.iter().collect()),
         })
     }
 }
@@ -162,16 +167,13 @@ pub struct Spec<'a> {
     #[serde(rename = "clusterIP")]
     cluster_ip: RawText<'a>,
     #[serde(rename = "clusterIPs")]
-    #[serde(deserialize_with = "null_is_default")]
-    cluster_ips: Vec<RawText<'a>>,
+    cluster_ips: OrDefault<Vec<RawText<'a>>>,
     #[serde(rename = "externalIPs")]
-    #[serde(deserialize_with = "null_is_default")]
-    external_ips: Vec<RawText<'a>>,
+    external_ips: OrDefault<Vec<RawText<'a>>>,
     internal_traffic_policy: RawText<'a>,
     external_traffic_policy: RawText<'a>,
     session_affinity: RawText<'a>,
-    #[serde(deserialize_with = "null_is_default")]
-    ports: Vec<RawPort<'a>>,
+    ports: OrDefault<Vec<RawPort<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -184,15 +186,8 @@ pub struct Status<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct LoadBalancer<'a> {
-    #[serde(deserialize_with = "null_is_default", borrow)]
-    ingress: Vec<Ingress<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Ingress<'a> {
     #[serde(borrow)]
-    ip: RawText<'a>,
+    ingress: OrDefault<Vec<Ip<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -205,19 +200,14 @@ struct RawPort<'a> {
 }
 
 impl RawService<'_> {
-    fn selector(&self) -> Option<Selector> {
-        let selector = self.spec.selector.as_ref().filter(|selector| !selector.is_empty())?;
-        Some(selector.iter().collect())
-    }
-
     /// Its addresses, ClusterIPs first.
     fn addresses(&self) -> impl Iterator<Item = &RawText<'_>> {
         let spec = &self.spec;
         let ingress = self.status.load_balancer.ingress.iter();
         // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
         std::iter::once(&spec.cluster_ip)
-            .chain(&spec.cluster_ips)
-            .chain(&spec.external_ips)
+            .chain(&*spec.cluster_ips)
+            .chain(&*spec.external_ips)
             .chain(ingress.map(|ingress| &ingress.ip))
             .take_while(|_| &*spec.cluster_ip != "None")
     }

@@ -1,9 +1,13 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
-use super::raw_slice::{RawAddress, RawPort, RawSlice};
-use super::{Fact, Ignored, Name, Object, Part, Pod, Protocol, Unreadable, hash, nonzero_hash};
+use super::{
+    Fact, Ignored, Meta, Name, Object, OrDefault, Part, Pod, Protocol, RawText, Unreadable, addr, hash,
+    nonzero_hash, shared,
+};
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
+use serde::Deserialize;
+use smallvec::SmallVec;
 use std::num::NonZeroU64;
 use std::time::SystemTime;
 
@@ -26,6 +30,18 @@ pub struct Slice {
     /// When the pod or Service changed that the slice was last written for, by the API server's clock. For
     /// measurements, never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
     pub triggered: Option<SystemTime>,
+}
+
+/// One `EndpointSlice` for reports, with the texts that [`Slice`] has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedSlice {
+    /// The fields that decide.
+    pub facts: Slice,
+    /// Label `endpointslice.kubernetes.io/managed-by`; none without it.
+    pub managed_by: Option<String>,
+    /// Namespace (the slice's where the targetRef has none) and name of the pod that each endpoint means; none without a
+    /// targetRef of kind Pod.
+    pub targets: Vec<Option<Name>>,
 }
 
 /// One address of a slice.
@@ -111,39 +127,131 @@ impl Object for Slice {
     }
 
     fn from_named(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
-        let RawSlice { metadata, ports, .. } = &raw;
-        let endpoints = raw.addresses().map(|address| endpoint(&address, &metadata.namespace));
-        let ports = ports.iter().take(MAX_PORTS).filter_map(RawPort::port);
+        let namespace = &raw.metadata.namespace;
+        let service = raw.label("kubernetes.io/service-name");
+        let triggered = raw.metadata.annotations.get(TRIGGERED);
+        let endpoints = raw.addresses().filter_map(|(endpoint, ip)| Some(endpoint.at(ip?, namespace)));
+        let ports = raw.ports.iter().take(MAX_PORTS).filter_map(RawPort::port);
+        // Boxes have no spare room: slices are many, and none of them grows.
         Ok(Self {
-            name: metadata.name(),
-            service: raw.service(),
-            triggered: metadata.annotations.get(TRIGGERED).and_then(|text| time(text)),
-            endpoints: exactly(endpoints),
-            partial: raw.is_partial(),
+            name: raw.metadata.name(),
+            service: service.map(|service| (shared(namespace), shared(service))),
+            triggered: triggered.and_then(|text| Some(text.parse::<Timestamp>().ok()?.into())),
+            endpoints: endpoints.collect::<Box<[_]>>().into_vec(),
+            partial: raw.addresses().any(|(_, ip)| ip.is_none()),
             foreign: raw.managed_by() != Some(Self::CONTROLLER),
-            ports: exactly(ports),
+            ports: ports.collect::<Box<[_]>>().into_vec(),
         })
     }
 }
 
-/// Collects without spare room: slices are many, and none of them grows.
-fn exactly<T>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all: Vec<T> = all.collect();
-    all.shrink_to_fit();
-    all
+impl Object for ListedSlice {
+    const KIND: &'static str = Slice::KIND;
+    const PATH: &'static str = Slice::PATH;
+
+    type Raw<'a> = RawSlice<'a>;
+
+    fn from_named(raw: RawSlice<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+        let usable = raw.addresses().filter(|(_, ip)| ip.is_some());
+        let pods = usable.map(|(endpoint, _)| endpoint.pod(&raw.metadata.namespace));
+        Ok(Self {
+            targets: pods
+                .map(|pod| pod.map(|(namespace, pod)| (shared(namespace), (*pod.name).into())))
+                .collect(),
+            managed_by: raw.managed_by().map(str::to_owned),
+            facts: Slice::from_named(raw, ignored)?,
+        })
+    }
 }
 
-fn time(text: &str) -> Option<SystemTime> {
-    text.parse::<Timestamp>().ok().map(SystemTime::from)
+/// What is read of its JSON.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawSlice<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
+    #[serde(default)]
+    address_type: RawText<'a>,
+    #[serde(default)]
+    endpoints: OrDefault<Vec<RawEndpoint<'a>>>,
+    #[serde(default)]
+    ports: OrDefault<Vec<RawPort<'a>>>,
 }
 
-fn endpoint(address: &RawAddress<'_>, namespace: &str) -> SliceEndpoint {
-    let named = address.pod.filter(|pod| !pod.name.is_empty());
-    SliceEndpoint {
-        ip: address.ip,
-        target: address.pod.and_then(|pod| Uid::parse(&pod.uid)),
-        target_name: named.map(|pod| PodName::new(pod.namespace_or(namespace), &pod.name)),
-        ready: address.ready,
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawEndpoint<'a> {
+    #[serde(borrow)]
+    addresses: OrDefault<SmallVec<[RawText<'a>; 1]>>,
+    target_ref: Option<TargetRef<'a>>,
+    conditions: OrDefault<Conditions>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct TargetRef<'a> {
+    #[serde(borrow)]
+    kind: RawText<'a>,
+    namespace: RawText<'a>,
+    name: RawText<'a>,
+    uid: RawText<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawPort<'a> {
+    #[serde(borrow)]
+    name: Option<RawText<'a>>,
+    port: Option<i64>,
+    protocol: Option<RawText<'a>>,
+}
+
+impl<'a> AsRef<Meta<'a>> for RawSlice<'a> {
+    fn as_ref(&self) -> &Meta<'a> {
+        &self.metadata
+    }
+}
+
+impl<'a> RawSlice<'a> {
+    fn managed_by(&self) -> Option<&str> {
+        self.label("endpointslice.kubernetes.io/managed-by")
+    }
+
+    /// The value of a label; none if it is absent or empty.
+    fn label(&self, key: &str) -> Option<&str> {
+        let value = self.metadata.labels.get(key)?;
+        Some(&**value).filter(|value| !value.is_empty())
+    }
+
+    /// Every address, none where it is not usable; nothing of an FQDN slice.
+    fn addresses(&self) -> impl Iterator<Item = (&RawEndpoint<'a>, Option<Addr>)> {
+        let endpoints = self.endpoints.iter().filter(|_| &*self.address_type != "FQDN");
+        endpoints.flat_map(|endpoint| endpoint.addresses.iter().map(move |ip| (endpoint, addr(ip))))
+    }
+}
+
+impl RawEndpoint<'_> {
+    /// Its targetRef, if that is of kind Pod, with the pod's namespace: the slice's where the targetRef has none.
+    fn pod<'a>(&'a self, slice: &'a str) -> Option<(&'a str, &'a TargetRef<'a>)> {
+        let pod = self.target_ref.as_ref().filter(|target| &*target.kind == "Pod")?;
+        Some((if pod.namespace.is_empty() { slice } else { &pod.namespace }, pod))
+    }
+
+    fn at(&self, ip: Addr, slice: &str) -> SliceEndpoint {
+        let pod = self.pod(slice);
+        let named = pod.filter(|(_, pod)| !pod.name.is_empty());
+        SliceEndpoint {
+            ip,
+            target: pod.and_then(|(_, pod)| Uid::parse(&pod.uid)),
+            target_name: named.map(|(namespace, pod)| PodName::new(namespace, &pod.name)),
+            ready: self.conditions.ready != Some(false),
+        }
     }
 }
 
@@ -155,5 +263,58 @@ impl RawPort<'_> {
             port,
             protocol: Protocol::parse(self.protocol.as_deref())?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_slice_is_read_with_its_controller_and_the_pods_that_it_names() {
+        let slice = json!({
+            "metadata": {"name": "web-1", "namespace": "shop", "labels": {
+                "kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": "me"}},
+            "addressType": "IPv4",
+            "endpoints": [
+                {"addresses": ["10.1.1.1"], "targetRef": {"kind": "Pod", "name": "a", "uid": ""}},
+                {"addresses": ["banana"]},
+                {"addresses": ["10.1.1.2"], "targetRef": {"kind": "Node", "name": "n", "uid": "u"}, "conditions": {"ready": false}},
+            ],
+        });
+        let listed = ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
+        let endpoint = |last, target_name, ready| SliceEndpoint {
+            ip: Addr::v4([10, 1, 1, last]),
+            target: None,
+            target_name,
+            ready,
+        };
+        assert_eq!(
+            listed,
+            ListedSlice {
+                facts: Slice {
+                    name: ("shop".into(), "web-1".into()),
+                    service: Some(("shop".into(), "web".into())),
+                    endpoints: vec![
+                        endpoint(1, Some(PodName::new("shop", "a")), true),
+                        endpoint(2, None, false)
+                    ],
+                    partial: true,
+                    foreign: true,
+                    ports: vec![],
+                    triggered: None,
+                },
+                managed_by: Some("me".into()),
+                targets: vec![Some(("shop".into(), "a".into())), None],
+            }
+        );
+    }
+
+    #[test]
+    fn a_slice_of_host_names_has_no_endpoints() {
+        let slice = json!({"metadata": {"name": "db"}, "addressType": "FQDN", "endpoints": [{"addresses": ["10.1.1.1"]}]});
+        let listed = ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
+        assert_eq!((listed.facts.endpoints, listed.targets, listed.managed_by), (vec![], vec![], None));
     }
 }

@@ -48,69 +48,50 @@ pub type Text = arcstr::ArcStr;
 /// The first number of values at which unused ones are dropped.
 const FIRST_SWEEP: usize = 1_024;
 
-static TEXTS: LazyLock<Pool<Text>> = LazyLock::new(Pool::default);
-static HASHES: LazyLock<Pool<Arc<[u64]>>> = LazyLock::new(Pool::default);
+static TEXTS: Shared<Text> = LazyLock::new(|| Pool::new(|text| Text::strong_count(text) == Some(1)));
+static HASHES: Shared<Arc<[u64]>> = LazyLock::new(|| Pool::new(|hashes| Arc::strong_count(hashes) == 1));
 
 /// A text that other objects refer to as well.
 #[must_use]
 pub fn shared(text: &str) -> Text {
-    TEXTS.get(text)
+    TEXTS.lock().unwrap_or_else(PoisonError::into_inner).get(text)
 }
 
 /// Hashes that other objects have as well.
 pub(super) fn shared_hashes(hashes: &[u64]) -> Arc<[u64]> {
-    HASHES.get(hashes)
+    HASHES.lock().unwrap_or_else(PoisonError::into_inner).get(hashes)
 }
+
+type Shared<T> = LazyLock<Mutex<Pool<T>>>;
 
 /// All values of a type that were shared and are in use, and some that are no more.
 #[derive(Debug)]
-struct Pool<T>(Mutex<Known<T>>);
-
-#[derive(Debug)]
-struct Known<T> {
+struct Pool<T> {
+    /// True if nothing else refers to the value.
+    is_unused: fn(&T) -> bool,
     values: HashSet<T>,
-    /// The number of values at which to drop those that nothing else refers to.
+    /// The number of values at which unused ones are dropped.
     sweep_at: usize,
 }
 
-/// A value with a count of its references.
-trait Counted {
-    fn is_unused(&self) -> bool;
-}
-
-impl Counted for Text {
-    fn is_unused(&self) -> bool {
-        Self::strong_count(self) == Some(1)
+impl<T: Clone + Eq + Hash> Pool<T> {
+    fn new(is_unused: fn(&T) -> bool) -> Mutex<Self> {
+        Mutex::new(Self { is_unused, values: HashSet::new(), sweep_at: FIRST_SWEEP })
     }
-}
 
-impl Counted for Arc<[u64]> {
-    fn is_unused(&self) -> bool {
-        Self::strong_count(self) == 1
-    }
-}
-
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        Self(Mutex::new(Known { values: HashSet::new(), sweep_at: FIRST_SWEEP }))
-    }
-}
-
-impl<T: Counted + Clone + Eq + Hash> Pool<T> {
-    fn get<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> T
+    fn get<Q: Eq + Hash + ?Sized>(&mut self, value: &Q) -> T
     where
         T: Borrow<Q> + for<'a> From<&'a Q>,
     {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(value) = known.values.get(value) {
+        if let Some(value) = self.values.get(value) {
             return value.clone();
         }
-        if known.values.len() >= known.sweep_at {
-            known.values.retain(|value| !value.is_unused());
-            known.sweep_at = FIRST_SWEEP.max(2 * known.values.len());
+        if self.values.len() >= self.sweep_at {
+            self.values.retain(|value| !(self.is_unused)(value));
+            self.sweep_at = FIRST_SWEEP.max(2 * self.values.len());
         }
         let value = T::from(value);
-        known.values.insert(value.clone());
+        self.values.insert(value.clone());
         value
     }
 }
@@ -123,14 +104,12 @@ pub(super) fn addr(text: &str) -> Option<Addr> {
 }
 
 fn sloppy(text: &str) -> Option<Ipv4Addr> {
-    let mut octets = [0; 4];
-    let mut parts = text.split('.');
-    for octet in &mut octets {
-        let part = parts.next()?;
-        let is_number = !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
-        *octet = part.parse().ok().filter(|_| is_number)?;
-    }
-    parts.next().is_none().then(|| octets.into())
+    let decimal = |part: &str| match part.trim_start_matches('0') {
+        "" => part.chars().take(1).collect(),
+        digits => digits.to_owned(),
+    };
+    let parts: Vec<String> = text.split('.').map(decimal).collect();
+    parts.join(".").parse().ok()
 }
 
 #[cfg(test)]
@@ -145,9 +124,13 @@ mod tests {
         assert_eq!(texts.iter().map(|text| &**text).collect::<Vec<_>>(), ["web", "a\nb", ""]);
     }
 
+    fn texts() -> Pool<Text> {
+        Pool::new(|text| Text::strong_count(text) == Some(1)).into_inner().unwrap()
+    }
+
     #[test]
     fn a_value_is_stored_once() {
-        let pool = Pool::<Text>::default();
+        let mut pool = texts();
         let (one, other) = (pool.get("shop"), pool.get("shop"));
         assert!(Text::ptr_eq(&one, &other));
         assert!(!Text::ptr_eq(&one, &pool.get("web")));
@@ -155,12 +138,12 @@ mod tests {
 
     #[test]
     fn values_without_references_are_dropped_and_others_stay() {
-        let pool = Pool::<Text>::default();
+        let mut pool = texts();
         let used = pool.get("used");
         for number in 0..10 * FIRST_SWEEP {
             pool.get(number.to_string().as_str());
         }
-        assert!(pool.0.lock().unwrap().values.len() <= FIRST_SWEEP);
+        assert!(pool.values.len() <= FIRST_SWEEP);
         assert!(Text::ptr_eq(&used, &pool.get("used")));
     }
 

@@ -10,10 +10,11 @@ macro_rules! watched {
         /// A collection that one watch shows.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+            strum::Display, strum::IntoStaticStr,
         )]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum Watched {
-            $($(#[$doc])* #[serde(rename = $name)] $watched,)*
+            $($(#[$doc])* #[serde(rename = $name)] #[strum(serialize = $name)] $watched,)*
         }
 
         impl Watched {
@@ -42,22 +43,6 @@ macro_rules! watched {
                 }
             }
 
-            /// As the status and the metrics name it.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$watched => $name,)*
-                }
-            }
-
-            /// The collection across namespaces in the API: `/api/v1/pods`.
-            #[must_use]
-            pub const fn path(self) -> &'static str {
-                match self {
-                    $(Self::$watched => <$object as Object>::PATH,)*
-                }
-            }
-
             /// Shows the visitor the type of its objects.
             pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
                 match self {
@@ -76,7 +61,6 @@ macro_rules! watched {
 }
 
 use super::{Change, Fact, Object, Watched};
-use std::fmt;
 
 /// Something to do with the type of a collection's objects.
 pub trait Visitor {
@@ -85,12 +69,6 @@ pub trait Visitor {
 
     /// Does it, with the way from a change of objects to a fact.
     fn visit<O: Object>(self, fact: fn(Change<O>) -> Fact) -> Self::Output;
-}
-
-impl fmt::Display for Watched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl Watched {

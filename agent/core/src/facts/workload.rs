@@ -22,7 +22,7 @@ impl Meta<'_> {
     /// label (`pod-template-hash`, Argo's `rollouts-pod-template-hash`).
     pub(super) fn workload(&self) -> Option<Workload> {
         let mut owners = self.owner_references.iter();
-        let owner = owners.find(|owner| owner.controller)?;
+        let owner = owners.find(|owner| *owner.controller)?;
         let (kind, name) = (&*owner.kind, &*owner.name);
         let workload = match kind {
             "ReplicaSet" => self.deployment(name).map_or((kind, name), |name| ("Deployment", name)),

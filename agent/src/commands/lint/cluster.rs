@@ -4,8 +4,8 @@ use crate::watch::{Failure, list_once};
 use anyhow::{Result, anyhow};
 use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Ignored, ListedEndpoint, ListedSlice, Name, Node, Object, Pod, PodName, PortName,
-    Protocol, Service, Slice, SliceEndpoint, SlicePort, named,
+    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Object, Pod, PortName, Protocol, Service, Slice,
+    SlicePort, named,
 };
 use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Record, Settings, State};
 use kube::Client;
@@ -206,24 +206,8 @@ fn agent(listed: &Listed) -> State {
     state
 }
 
-/// The slice as an agent reads it. Which pods are a Service's own depends on no port, so it has any.
-fn decided_by(slice: &ListedSlice) -> Slice {
-    let endpoint = |endpoint: &ListedEndpoint| {
-        let target = endpoint.target.as_ref();
-        SliceEndpoint {
-            ip: endpoint.ip,
-            target: target.and_then(|target| target.uid),
-            target_name: target.map(|target| PodName::new(&target.name.0, &target.name.1)),
-            ready: endpoint.ready,
-        }
-    };
-    Slice {
-        name: slice.name.clone(),
-        service: slice.service.clone(),
-        endpoints: slice.endpoints.iter().map(endpoint).collect(),
-        partial: false,
-        foreign: slice.managed_by.as_deref() != Some(Slice::CONTROLLER),
-        ports: vec![SlicePort { name: PortName::new(""), port: 1, protocol: Protocol::Tcp }],
-        triggered: None,
-    }
+/// The slice as an agent knows it. Which pods are a Service's own depends on no port, so it has any.
+fn decided_by(listed: &ListedSlice) -> Slice {
+    let ports = vec![SlicePort { name: PortName::new(""), port: 1, protocol: Protocol::Tcp }];
+    Slice { partial: false, ports, ..listed.facts.clone() }
 }

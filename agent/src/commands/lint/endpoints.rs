@@ -4,22 +4,23 @@ use super::cluster::Cluster;
 use super::finding::{ENDPOINTSLICE, Finding, Problem, Severity, correct};
 use super::services::pods;
 use epguard_common::UidState;
-use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, named};
+use epguard_core::facts::{ListedSlice, Name, Pod, SliceEndpoint, named};
 
-/// The problem of an endpoint; at most one, the worst.
-#[must_use]
-pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice, endpoint: &ListedEndpoint) -> Option<Finding> {
-    let case = Case { cluster, slice, endpoint };
-    match &endpoint.target {
-        None => case.anonymous(),
-        Some(target) => case.named(target, cluster.named(&target.name)),
-    }
+/// The problems of a slice's endpoints; of each at most one, the worst.
+pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item = Finding> {
+    slice.facts.endpoints.iter().zip(&slice.targets).filter_map(move |(endpoint, target)| {
+        let case = Case { cluster, slice, endpoint };
+        match target {
+            None => case.anonymous(),
+            Some(name) => case.named(name, cluster.named(name)),
+        }
+    })
 }
 
 struct Case<'a> {
     cluster: &'a Cluster<'a>,
     slice: &'a ListedSlice,
-    endpoint: &'a ListedEndpoint,
+    endpoint: &'a SliceEndpoint,
 }
 
 impl Case<'_> {
@@ -45,10 +46,10 @@ impl Case<'_> {
     }
 
     /// Checks an endpoint that names a pod; `now` is the pod of this name.
-    fn named(&self, target: &PodRef, now: Option<&Pod>) -> Option<Finding> {
-        let name = named(&target.name);
+    fn named(&self, target: &Name, now: Option<&Pod>) -> Option<Finding> {
+        let name = named(target);
         let hit = |meant| self.hit_instead_of(meant);
-        let Some(uid) = target.uid else {
+        let Some(uid) = self.endpoint.target else {
             let (severity, state) = match now {
                 None => (self.severity(), "which does not exist"),
                 Some(pod) if pod.uid_state != UidState::Live => (self.severity(), "which has finished"),
@@ -145,7 +146,7 @@ impl Case<'_> {
     }
 
     fn reaches_own(&self) -> bool {
-        let service = self.slice.service.as_ref();
+        let service = self.slice.facts.service.as_ref();
         service.is_some_and(|service| self.cluster.has_own(service, self.endpoint.ip))
     }
 

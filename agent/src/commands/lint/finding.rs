@@ -118,7 +118,7 @@ impl Finding {
     /// A problem of a whole slice.
     #[must_use]
     pub fn of_slice(slice: &ListedSlice, problem: Problem, what: String, fix: impl Into<String>) -> Self {
-        Self::new(Object::new("EndpointSlice", &slice.name), controller(slice), problem, what, fix)
+        Self::new(Object::new("EndpointSlice", &slice.facts.name), controller(slice), problem, what, fix)
     }
 }
 
@@ -145,11 +145,12 @@ pub fn controller(slice: &ListedSlice) -> String {
 
 /// How an endpoint is taken out of the slice, or corrected: it depends on the slice's controller.
 #[must_use]
-pub fn correct(slice: &ListedSlice, how: &str) -> String {
+pub fn correct(listed: &ListedSlice, how: &str) -> String {
+    let slice = &listed.facts;
     let (namespace, name) = &slice.name;
     // An Endpoints object has its Service's name.
     let service = named(slice.service.as_ref().unwrap_or(&slice.name));
-    match slice.managed_by.as_deref() {
+    match listed.managed_by.as_deref() {
         Some(ENDPOINTSLICE) => format!(
             "{how}: {ENDPOINTSLICE} should have, so check that kube-controller-manager runs, and its log about {service}"
         ),

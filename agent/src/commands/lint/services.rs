@@ -14,10 +14,10 @@ pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     let cluster = Cluster::new(listed);
     // The API servers write this one themselves, with neither targetRef nor controller.
     let own = ("default".into(), "kubernetes".into());
-    let slices = || listed.slices.iter().filter(|slice| slice.service.as_ref() != Some(&own));
+    let slices = || listed.slices.iter().filter(|listed| listed.facts.service.as_ref() != Some(&own));
     let mut by_service: BTreeMap<&Name, Vec<&ListedSlice>> = BTreeMap::new();
     for slice in slices() {
-        if let Some(service) = &slice.service {
+        if let Some(service) = &slice.facts.service {
             by_service.entry(service).or_default().push(slice);
         }
     }
@@ -26,8 +26,7 @@ pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         services.flat_map(|(service, slices)| of_service(&cluster, service, &slices)).collect();
     for slice in slices() {
-        let endpoints = slice.endpoints.iter();
-        findings.extend(endpoints.filter_map(|endpoint| endpoints::check(&cluster, slice, endpoint)));
+        findings.extend(endpoints::check(&cluster, slice));
     }
     findings.extend(shared(&cluster, namespace));
     findings.sort();
@@ -43,7 +42,7 @@ fn of_service(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice])
 
 fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Finding> {
     let ours = slice.managed_by.as_deref() == Some(ENDPOINTSLICE);
-    let (namespace, slice_name) = &slice.name;
+    let (namespace, slice_name) = &slice.facts.name;
     let service_name = named(&service.name);
     let delete = format!("kubectl -n {namespace} delete endpointslice {slice_name}");
     let (what, fix) = match (&service.selector, ours) {
@@ -71,12 +70,12 @@ fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Find
 
 /// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no pod's end.
 fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
-    let mut endpoints = slice.endpoints.iter();
-    let of_pods = endpoints.any(|one| one.target.is_some() || !cluster.holders(one.ip).is_empty());
+    let mut endpoints = slice.facts.endpoints.iter().zip(&slice.targets);
+    let of_pods = endpoints.any(|(one, target)| target.is_some() || !cluster.holders(one.ip).is_empty());
     if slice.managed_by.as_deref() != Some(MIRRORING) || !of_pods {
         return None;
     }
-    let (namespace, name) = slice.service.as_ref().unwrap_or(&slice.name);
+    let (namespace, name) = slice.facts.service.as_ref().unwrap_or(&slice.facts.name);
     let what = format!(
         "lists pods as the Endpoints object {namespace}/{name} does, which its writer has to keep correct by hand"
     );
@@ -85,8 +84,8 @@ fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
 }
 
 fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice]) -> Option<Finding> {
-    let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
-    let pods = endpoints.filter_map(|endpoint| cluster.pod(endpoint.target.as_ref()?.uid?));
+    let endpoints = slices.iter().flat_map(|slice| &slice.facts.endpoints);
+    let pods = endpoints.filter_map(|endpoint| cluster.pod(endpoint.target?));
     let listed: BTreeMap<&Name, &Pod> =
         pods.filter(|pod| pod.uid_state == UidState::Live).map(|pod| (&pod.name, pod)).collect();
     let (host, own): (Vec<&Pod>, Vec<&Pod>) = listed.into_values().partition(|pod| pod.host_network);

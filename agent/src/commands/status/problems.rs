@@ -63,7 +63,7 @@ fn down(status: &Status) -> Vec<String> {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
     let down = down.map(|(name, watch)| {
         let why = watch.error.as_deref();
-        (name.as_str(), why.unwrap_or("it has not connected yet"))
+        (name.into(), why.unwrap_or("it has not connected yet"))
     });
     let down: Vec<(&str, &str)> = down.collect();
     match &down[..] {

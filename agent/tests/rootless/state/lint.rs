@@ -3,7 +3,7 @@
 use super::world::{node, pod, web};
 use epguard::commands::lint::{Listed, Problem, Severity, findings};
 use epguard_common::Addr;
-use epguard_core::facts::{ListedEndpoint, ListedSlice, Pod, PodRef, Service};
+use epguard_core::facts::{ListedSlice, Pod, PodName, Service, Slice, SliceEndpoint};
 
 const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
 const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
@@ -18,16 +18,24 @@ fn backend(name: &str, last: u8) -> Pod {
 }
 
 fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
-    let endpoint = |pod: &&Pod| ListedEndpoint {
+    let endpoint = |pod: &&Pod| SliceEndpoint {
         ip: pod.ips[0],
-        target: Some(PodRef { name: pod.name.clone(), uid: Some(pod.uid) }),
+        target: Some(pod.uid),
+        target_name: Some(PodName::of_pod(pod)),
         ready: true,
     };
     ListedSlice {
-        name: ("shop".into(), name.into()),
-        service: Some(("shop".into(), "web".into())),
+        facts: Slice {
+            name: ("shop".into(), name.into()),
+            service: Some(("shop".into(), "web".into())),
+            endpoints: pods.iter().map(endpoint).collect(),
+            partial: false,
+            foreign: managed_by != Some(Slice::CONTROLLER),
+            ports: vec![],
+            triggered: None,
+        },
         managed_by: managed_by.map(str::to_owned),
-        endpoints: pods.iter().map(endpoint).collect(),
+        targets: pods.iter().map(|pod| Some(pod.name.clone())).collect(),
     }
 }
 
@@ -133,8 +141,9 @@ fn a_mirrored_slice_that_lists_pods_is_found_and_one_that_lists_others_is_not() 
           to keep correct by hand"
         ]
     );
-    let outside = ListedEndpoint { ip: Addr::v4([192, 0, 2, 7]), target: None, ready: true };
-    slices[0].endpoints = vec![outside];
+    let ip = Addr::v4([192, 0, 2, 7]);
+    slices[0].facts.endpoints = vec![SliceEndpoint { ip, target: None, target_name: None, ready: true }];
+    slices[0].targets = vec![None];
     assert_eq!(found(&cluster(selector_less(), vec![a], slices)), [""; 0]);
 }
 

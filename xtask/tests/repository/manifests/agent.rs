@@ -2,7 +2,7 @@
 
 use super::{object, objects, schema, text};
 use clap::Parser as _;
-use epguard_core::facts::Watched;
+use epguard_core::facts::{Change, Fact, Object, Visitor, Watched};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -30,6 +30,17 @@ pub(super) fn options(pod: &PodSpec) -> Result<epguard::cli::Cli, clap::Error> {
     epguard::cli::Cli::try_parse_from(std::iter::once("epguard".to_owned()).chain(filled))
 }
 
+/// The collection across namespaces: `/api/v1/pods`.
+struct Path;
+
+impl Visitor for Path {
+    type Output = &'static str;
+
+    fn visit<O: Object>(self, _: fn(Change<O>) -> Fact) -> &'static str {
+        O::PATH
+    }
+}
+
 #[test]
 fn the_role_allows_only_the_agents_lists_watches_and_events() {
     let role: ClusterRole = schema::read(&manifest("ClusterRole"));
@@ -40,7 +51,7 @@ fn the_role_allows_only_the_agents_lists_watches_and_events() {
         may.extend(resources.iter().map(|resource| format!("{verbs} {group}/{resource}")));
     }
     let watched = Watched::ALWAYS.map(|watched| {
-        let (root, resource) = watched.path().rsplit_once('/').unwrap();
+        let (root, resource) = watched.visit(Path).rsplit_once('/').unwrap();
         let group = root.strip_prefix("/apis/").and_then(|group| group.split_once('/'));
         format!("list,watch {}/{resource}", group.map_or("", |(group, _)| group))
     });

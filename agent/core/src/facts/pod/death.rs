@@ -35,14 +35,14 @@ impl RawPod<'_> {
             return (UidState::Retired, None);
         }
         match writer(&self.metadata.managed_fields) {
-            Writer::Only("kubelet") => (UidState::Dead, None),
-            Writer::Only(shared) if SHARED.contains(&shared) => {
+            Some("kubelet") => (UidState::Dead, None),
+            Some(manager) if SHARED.contains(&manager) => {
                 let uid_state =
                     if self.is_ended_by_the_kubelet() { UidState::Dead } else { UidState::Retired };
                 (uid_state, None)
             }
-            Writer::Only(other) => (UidState::Retired, Some(Doubt::Writer(shared(other)))),
-            Writer::Several => (UidState::Retired, None),
+            Some(other) => (UidState::Retired, Some(Doubt::Writer(shared(other)))),
+            None => (UidState::Retired, None),
         }
     }
 
@@ -62,18 +62,10 @@ impl RawPod<'_> {
     }
 }
 
-/// The manager that wrote the phase through the status subresource.
-enum Writer<'a> {
-    Only(&'a str),
-    /// Several managers, none, or another way than the subresource.
-    Several,
-}
-
-/// Field ownership moves to the manager that changes a value, so a second owner has written the same phase.
-fn writer<'a>(fields: &'a [ManagedFields<'_>]) -> Writer<'a> {
+/// The manager that alone wrote the phase, through the status subresource. Field ownership moves to the manager that changes a
+/// value, so a second owner has written the same phase.
+fn writer<'a>(fields: &'a [ManagedFields<'_>]) -> Option<&'a str> {
     let mut owners = fields.iter().filter(|f| f.fields.status.phase.is_some());
-    match (owners.next(), owners.next()) {
-        (Some(only), None) if &*only.subresource == "status" => Writer::Only(&only.manager),
-        _ => Writer::Several,
-    }
+    let only = owners.next().filter(|only| &*only.subresource == "status")?;
+    owners.next().is_none().then_some(&*only.manager)
 }

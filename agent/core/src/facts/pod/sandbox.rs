@@ -22,11 +22,10 @@ impl Status<'_> {
     /// was started after that. Both times are the kubelet's own, in whole seconds.
     pub(super) fn sandbox(&self) -> Sandbox {
         let up = self.condition("PodReadyToStartContainers");
-        let since = match up {
-            Some(up) if &*up.status != "True" => return Sandbox::Unsettled,
-            Some(up) => up.last_transition_time.as_deref(),
-            None => None,
-        };
+        if up.is_some_and(|up| &*up.status != "True") {
+            return Sandbox::Unsettled;
+        }
+        let since = up.and_then(|up| up.last_transition_time.as_deref());
         let started = self.containers().flat_map(Container::starts).max();
         match (started, since) {
             (None, _) => Sandbox::Unsettled,

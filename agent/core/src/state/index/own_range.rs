@@ -72,7 +72,7 @@ impl ClusterIndex {
 
     fn claims_in_own_range(&self) -> impl Iterator<Item = (Addr, &Record)> {
         let ranges = self.own_ranges().iter();
-        ranges.flat_map(|range| self.pods.claimants_between((range.first(), range.last())))
+        ranges.flat_map(|range| self.pods.claimants_between((range.first, range.last)))
     }
 
     fn has_strays(&self) -> bool {

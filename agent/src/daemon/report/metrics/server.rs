@@ -182,7 +182,7 @@ fn line((name, failure): &Check) -> String {
 /// lease.
 fn readiness(status: &Status) -> [Check; 3] {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
-    let down: Vec<&str> = down.map(|(name, _)| name.as_str()).collect();
+    let down: Vec<&str> = down.map(|(name, _)| name.into()).collect();
     let unsynced = (!status.synced).then(|| match &down[..] {
         [] => "everything is listed anew".to_owned(),
         down => format!("not listed yet: {}", down.join(", ")),

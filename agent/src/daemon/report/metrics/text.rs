@@ -153,7 +153,7 @@ impl EncodeMetric for Histogram<'_> {
 impl Collector for Moment {
     fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
         let Status { figures, mode, breaker, .. } = &self.status;
-        let watches = || self.status.watches.iter().map(|(name, watch)| ([name.as_str()], watch));
+        let watches = || self.status.watches.iter().map(|(name, watch)| ([name.into()], watch));
         let maps = || figures.maps.iter().map(|(name, fill)| ([name.as_str()], fill));
         let selected = self.status.interfaces.iter().filter(|interface| !interface.waiting);
         let (hooked, bare): (Vec<_>, Vec<_>) = selected.partition(|interface| interface.attached);
