@@ -55,8 +55,8 @@ pub struct Freshness {
 struct Watch {
     max_age: Duration,
     up: bool,
-    /// Proofs as of this moment or before do not count.
-    void: Option<Duration>,
+    /// Proofs as of this moment or before do not count: the last proof, or what voided it.
+    after: Option<Duration>,
     proven: Option<(Duration, Proof)>,
     /// Age at which to ask for the next proof.
     patience: Duration,
@@ -84,12 +84,10 @@ impl Freshness {
     /// Stores a proof: what the watch has shown up to now is everything that existed at `as_of`.
     pub fn proven(&mut self, id: Watched, as_of: Duration, by: Proof) {
         if let Some(watch) = self.watches.get_mut(&id)
-            && watch.void.is_none_or(|void| void < as_of)
-            && watch.proven.is_none_or(|(before, _)| before < as_of)
+            && watch.after.is_none_or(|after| after < as_of)
         {
             watch.patience = watch.patience(as_of, by, (self.random)());
-            watch.proven = Some((as_of, by));
-            watch.again = None;
+            (watch.after, watch.proven, watch.again) = (Some(as_of), Some((as_of, by)), None);
         }
     }
 
@@ -101,17 +99,11 @@ impl Freshness {
         }
     }
 
-    /// Voids all proofs from before now: clocks jumped, or the API went back in time.
-    pub fn void(&mut self, now: Duration) {
-        for watch in self.watches.values_mut() {
-            watch.void(now);
-        }
-    }
-
-    /// Voids the proofs of one watch from before now: the API server has shown elsewhere what the watch lacks.
-    pub fn void_watch(&mut self, id: Watched, now: Duration) {
-        if let Some(watch) = self.watches.get_mut(&id) {
-            watch.void(now);
+    /// Voids the proofs from before now: of one watch, since the API server has shown elsewhere what it lacks; or of all, since
+    /// clocks jumped, or the API went back in time.
+    pub fn void(&mut self, only: Option<Watched>, now: Duration) {
+        for (_, watch) in self.watches.iter_mut().filter(|(id, _)| only.is_none_or(|only| only == **id)) {
+            (watch.after, watch.proven, watch.again) = (Some(now), None, None);
         }
     }
 
@@ -164,11 +156,7 @@ impl Freshness {
 
 impl Watch {
     fn new(max_age: Duration) -> Self {
-        Self { max_age, up: false, void: None, proven: None, patience: Duration::ZERO, again: None }
-    }
-
-    fn void(&mut self, now: Duration) {
-        (self.void, self.proven, self.again) = (Some(now), None, None);
+        Self { max_age, up: false, after: None, proven: None, patience: Duration::ZERO, again: None }
     }
 
     fn as_of(&self) -> Option<Duration> {

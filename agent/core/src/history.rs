@@ -30,14 +30,12 @@ const ENTRY: usize = 128;
 const STEP: usize = 96;
 
 /// The history of all IPs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct History {
     ips: HashMap<Addr, Ring>,
-    /// IPs by the number of their last step.
+    /// IPs by the time of their last step, ms.
     order: BTreeSet<(u64, Addr)>,
-    number: u64,
     octets: usize,
-    budget: usize,
     /// True if an IP had to make room, or got none.
     forgot: bool,
     /// When the first whole list was known.
@@ -47,7 +45,6 @@ pub struct History {
 #[derive(Debug, Clone, Default)]
 struct Ring {
     steps: VecDeque<Kept>,
-    last: u64,
     truncated: bool,
 }
 
@@ -107,26 +104,7 @@ impl Chronicle {
     }
 }
 
-impl Default for History {
-    fn default() -> Self {
-        Self::with_budget(BUDGET)
-    }
-}
-
 impl History {
-    /// An empty history that keeps to so many octets.
-    fn with_budget(budget: usize) -> Self {
-        Self {
-            ips: HashMap::new(),
-            order: BTreeSet::new(),
-            number: 0,
-            octets: 0,
-            budget,
-            forgot: false,
-            began: None,
-        }
-    }
-
     /// True if changes are to be stored: before further ones, or their steps become one.
     #[must_use]
     pub fn lacks(&self, state: &State) -> bool {
@@ -147,6 +125,7 @@ impl History {
                 continue;
             }
             self.step(now, rv, ip, &state.report().view(ip));
+            self.make_room(BUDGET);
         }
     }
 
@@ -157,22 +136,17 @@ impl History {
         if known.map_or_else(|| view.is_empty(), |known| *known.view == *json) {
             return;
         }
+        let last = known.map(|known| (known.at_ms, ip));
         let step = Kept { at_ms: milliseconds(now), rv, view: json.into() };
-        self.number += 1;
-        if !self.ips.contains_key(&ip) {
-            self.octets += ENTRY;
-        }
+        self.octets +=
+            octets(&step) + if last.is_some_and(|last| self.order.remove(&last)) { 0 } else { ENTRY };
+        self.order.insert((step.at_ms, ip));
         let ring = self.ips.entry(ip).or_default();
-        self.order.remove(&(ring.last, ip));
-        ring.last = self.number;
-        self.order.insert((self.number, ip));
-        self.octets += octets(&step);
         ring.steps.push_back(step);
         if ring.steps.len() > MAX_STEPS {
             ring.truncated = true;
             self.octets -= ring.steps.pop_front().as_ref().map_or(0, octets);
         }
-        self.make_room();
     }
 
     /// The history of an IP, with its current view. The caller fills in the clocks and the mode.
@@ -196,8 +170,9 @@ impl History {
         }
     }
 
-    fn make_room(&mut self) {
-        while self.octets > self.budget
+    /// Keeps to so many octets.
+    fn make_room(&mut self, budget: usize) {
+        while self.octets > budget
             && let Some((_, ip)) = self.order.pop_first()
         {
             let ring = self.ips.remove(&ip).unwrap_or_default();
@@ -262,10 +237,11 @@ mod tests {
 
     #[test]
     fn in_a_full_history_the_least_active_ip_loses_its_steps() {
-        let mut history = History::with_budget(128 * 1024);
+        let mut history = History::default();
         for name in 0..1000 {
             note(&mut history, ip(u16::try_from(name).unwrap()), name);
             note(&mut history, ip(0), name + 1);
+            history.make_room(128 * 1024);
             assert!(history.octets <= 128 * 1024);
         }
         assert_eq!(of(&history, 1), (vec![], true));

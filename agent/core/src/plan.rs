@@ -63,65 +63,45 @@ fn put<K: Ord + Clone, V>(table: &mut SortedMap<K, V>, key: K, value: Option<V>)
     }
 }
 
-/// The writes that lead from the installed tables to the desired ones. In between, no packet meets a denial that
-/// neither side has: removals come first, and a suspect only after its denials. No map holds more in between than
-/// before or after, so that a full one has room for what replaces its entries. No denial redirects without its
+/// The writes that lead from the installed tables to the desired ones, of the keys that may have changed. TERMINATED is compared whole:
+/// the programs change it, too.
+///
+/// In between, no packet meets a denial that neither side has: removals come first, and a suspect only after its denials. No map holds
+/// more in between than before or after, so that a full one has room for what replaces its entries. No denial redirects without its
 /// backends.
 #[must_use]
-pub fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
-    tables_at(installed, desired, &Changes::between(installed, desired))
-}
-
-/// The same for the keys that may have changed. TERMINATED is compared whole: the programs change it, too.
-#[must_use]
-pub fn tables_at(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op> {
-    let mut ops = Vec::new();
-    let (gone, denied) = changed(&changes.denied, &installed.denied, &desired.denied);
-    ops.extend(gone.into_iter().map(|key| Op::Denial(key, None)));
-    let (gone, suspects) = changed(&changes.suspects, &installed.suspects, &desired.suspects);
-    ops.extend(gone.into_iter().map(|key| Op::Suspect(key, None)));
-    let (gone, services) = changed(&changes.services, &installed.services, &desired.services);
-    ops.extend(gone.into_iter().map(|key| Op::Service(key, None)));
+pub fn tables(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op> {
+    let (gone_denials, denials) = changed(&changes.denied, &installed.denied, &desired.denied, Op::Denial);
+    let (gone_suspects, suspects) =
+        changed(&changes.suspects, &installed.suspects, &desired.suspects, Op::Suspect);
+    let (gone_services, services) =
+        changed(&changes.services, &installed.services, &desired.services, Op::Service);
+    let backends_of = |key, backends: Option<_>| Op::Backends(key, backends.map(Box::new));
+    let (gone_backends, backends) =
+        changed(&changes.denied, &installed.backends, &desired.backends, backends_of);
     // What the programs write into an entry must not outlive the value that it belongs to.
     let old = installed.terminated.iter().filter(|(ip, value)| desired.terminated.get(ip) != Some(value));
-    ops.extend(old.map(|(ip, _)| Op::Terminated(*ip, None)));
-    let (redirected, rest): (Vec<_>, Vec<_>) =
-        denied.into_iter().partition(|(key, _)| desired.backends.contains_key(key));
-    ops.extend(rest.into_iter().map(|(key, value)| Op::Denial(key, Some(value))));
-    let (gone, backends) = changed(&changes.denied, &installed.backends, &desired.backends);
-    ops.extend(gone.into_iter().map(|key| Op::Backends(key, None)));
-    ops.extend(backends.into_iter().map(|(key, value)| Op::Backends(key, Some(value.into()))));
-    ops.extend(redirected.into_iter().map(|(key, value)| Op::Denial(key, Some(value))));
-    ops.extend(services.into_iter().map(|(key, value)| Op::Service(key, Some(value))));
-    ops.extend(suspects.into_iter().map(|(key, value)| Op::Suspect(key, Some(value))));
+    let gone_orphan_ips = old.map(|(ip, _)| Op::Terminated(*ip, None)).collect();
     let new = desired.terminated.iter().filter(|(ip, value)| installed.terminated.get(ip) != Some(value));
-    ops.extend(new.map(|(ip, value)| Op::Terminated(*ip, Some(*value))));
-    ops
+    let orphan_ips = new.map(|(ip, value)| Op::Terminated(*ip, Some(*value))).collect();
+    let is_redirected = |op: &Op| matches!(op, Op::Denial(key, _) if desired.backends.contains_key(key));
+    let (redirected, denials) = denials.into_iter().partition(is_redirected);
+    let removals = [gone_denials, gone_suspects, gone_services, gone_orphan_ips];
+    let writes = [denials, gone_backends, backends, redirected, services, suspects, orphan_ips];
+    removals.into_iter().chain(writes).flatten().collect()
 }
 
-/// The writes for owners that changed. There are many owners, so the state lists those that changed.
-pub fn owners<'a>(
-    owners: &'a SortedMap<Addr, Owner>,
-    changed: &'a BTreeSet<Addr>,
-) -> impl Iterator<Item = Op> + 'a {
-    changed.iter().map(|ip| Op::Owner(*ip, owners.get(ip).copied()))
-}
-
-/// Those of the keys that are gone, and those that have another value.
+/// The removals of those of the keys that are gone, and the writes of those that have another value.
 fn changed<K: Ord + Copy, V: PartialEq + Copy>(
     keys: &BTreeSet<K>,
     installed: &SortedMap<K, V>,
     desired: &SortedMap<K, V>,
-) -> (Vec<K>, Vec<(K, V)>) {
-    let (mut gone, mut new) = (Vec::new(), Vec::new());
-    for key in keys {
-        match (installed.get(key), desired.get(key)) {
-            (before, Some(after)) if before != Some(after) => new.push((*key, *after)),
-            (Some(_), None) => gone.push(*key),
-            _ => {}
-        }
-    }
-    (gone, new)
+    op: impl Fn(K, Option<V>) -> Op,
+) -> (Vec<Op>, Vec<Op>) {
+    let differ = keys.iter().filter(|key| installed.get(key) != desired.get(key));
+    let (gone, new): (Vec<K>, Vec<K>) = differ.partition(|key| !desired.contains_key(key));
+    let ops = |keys: Vec<K>| keys.into_iter().map(|key| op(key, desired.get(&key).copied())).collect();
+    (ops(gone), ops(new))
 }
 
 #[cfg(test)]
@@ -146,11 +126,15 @@ mod tests {
             action: Action::Unset,
         };
         Tables {
-            suspects: [(X, Suspect { flags: Suspect::DENIED, ..Suspect::default() })].into(),
-            services: [(VIP, SHOP)].into(),
-            denied: [(TARGET, denial)].into(),
+            suspects: SortedMap::from_iter([(X, Suspect { flags: Suspect::DENIED, ..Suspect::default() })]),
+            services: SortedMap::from_iter([(VIP, SHOP)]),
+            denied: SortedMap::from_iter([(TARGET, denial)]),
             ..Tables::default()
         }
+    }
+
+    fn tables(installed: &Tables, desired: &Tables) -> Vec<Op> {
+        super::tables(installed, desired, &Changes::between(installed, desired))
     }
 
     #[test]
@@ -212,15 +196,15 @@ mod tests {
         let all =
             [redirecting(1, 3), redirecting(3, 3), redirecting(10, 3), not_redirected, Tables::default()];
         for (installed, desired) in all.iter().flat_map(|from| all.iter().map(move |to| (from, to))) {
-            let mut tables = installed.clone();
-            for op in super::tables(installed, desired) {
-                op.apply(&mut tables);
-                let Tables { denied, backends, .. } = &tables;
+            let mut between = installed.clone();
+            for op in tables(installed, desired) {
+                op.apply(&mut between);
+                let Tables { denied, backends, .. } = &between;
                 assert!(denied.len() <= 3 && backends.len() <= 3);
                 let redirected = denied.iter().filter(|(_, denial)| denial.action == Action::Redirect);
                 assert!(redirected.map(|(key, _)| key).all(|key| backends.contains_key(key)));
             }
-            assert_eq!(tables, *desired);
+            assert_eq!(between, *desired);
         }
     }
 

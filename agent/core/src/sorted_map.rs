@@ -1,28 +1,29 @@
-//! A sorted map of very many entries, most of which stay: an array, with a small tree of what has changed since it was built.
+//! A sorted map of very many entries, most of which stay: an array, with small trees of what has changed since it was built.
 //!
 //! A tree that grows entry by entry is a third to a half empty, and its nodes lie among all else in the heap, so that what they leave
 //! empty is of no use. The array is full, and has pages of its own.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, btree_map};
-use std::iter::{self, Peekable};
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+use std::mem::{replace, take};
+use std::ops::Bound;
 
-/// The array is built anew once the tree has more than this part of its entries.
+/// The array is built anew once more than this part of its entries has changed.
 const PART: usize = 8;
 
 /// A map of K to V in the order of K.
 #[derive(Debug, Clone)]
 pub struct SortedMap<K, V> {
     array: Vec<(K, V)>,
-    /// Keys that the array lacks, with their values; keys of it that are gone, with none.
-    changes: BTreeMap<K, Option<V>>,
-    /// How many keys of the array are gone.
-    gone: usize,
+    /// Entries whose keys the array lacks.
+    new: BTreeMap<K, V>,
+    /// Keys of the array that are gone.
+    gone: BTreeSet<K>,
 }
 
 impl<K, V> Default for SortedMap<K, V> {
     fn default() -> Self {
-        Self { array: Vec::new(), changes: BTreeMap::new(), gone: 0 }
+        Self { array: Vec::new(), new: BTreeMap::new(), gone: BTreeSet::new() }
     }
 }
 
@@ -34,12 +35,6 @@ impl<K: Ord, V: PartialEq> PartialEq for SortedMap<K, V> {
 
 impl<K: Ord, V: Eq> Eq for SortedMap<K, V> {}
 
-impl<K: Ord, V, const N: usize> From<[(K, V); N]> for SortedMap<K, V> {
-    fn from(entries: [(K, V); N]) -> Self {
-        entries.into_iter().collect()
-    }
-}
-
 impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::default();
@@ -50,9 +45,7 @@ impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
 
 impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        for (key, value) in entries {
-            self.insert(key, value);
-        }
+        entries.into_iter().for_each(|(key, value)| drop(self.insert(key, value)));
     }
 }
 
@@ -60,7 +53,7 @@ impl<K: Ord, V> SortedMap<K, V> {
     /// How many entries there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.array.len() + self.changes.len() - 2 * self.gone
+        self.array.len() + self.new.len() - self.gone.len()
     }
 
     /// True if there are none.
@@ -71,24 +64,23 @@ impl<K: Ord, V> SortedMap<K, V> {
 
     /// The value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
-        match self.changes.get(key) {
-            Some(change) => change.as_ref(),
-            None => self.position(key).ok().map(|at| &self.array[at].1),
+        match self.position(key) {
+            Ok(at) => (!self.gone.contains(key)).then(|| &self.array[at].1),
+            Err(_) => self.new.get(key),
         }
     }
 
     /// The value of a key, to change it.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         match self.position(key) {
-            Ok(at) => (!self.changes.contains_key(key)).then(|| &mut self.array[at].1),
-            Err(_) => self.changes.get_mut(key)?.as_mut(),
+            Ok(at) => (!self.gone.contains(key)).then(|| &mut self.array[at].1),
+            Err(_) => self.new.get_mut(key),
         }
     }
 
     /// All values, to change them; in no order, with some that are gone.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        let array = self.array.iter_mut().map(|(_, value)| value);
-        array.chain(self.changes.values_mut().flatten())
+        self.array.iter_mut().map(|(_, value)| value).chain(self.new.values_mut())
     }
 
     /// True if the key has a value.
@@ -99,12 +91,10 @@ impl<K: Ord, V> SortedMap<K, V> {
     /// Adds an entry, or replaces the value of its key. Returns the value before.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Ok(at) = self.position(&key) {
-            let before = std::mem::replace(&mut self.array[at].1, value);
-            let was_gone = self.changes.remove(&key).is_some();
-            self.gone -= usize::from(was_gone);
-            return (!was_gone).then_some(before);
+            let before = replace(&mut self.array[at].1, value);
+            return (!self.gone.remove(&key)).then_some(before);
         }
-        let before = self.changes.insert(key, Some(value)).flatten();
+        let before = self.new.insert(key, value);
         self.build_if_due();
         before
     }
@@ -115,17 +105,16 @@ impl<K: Ord, V> SortedMap<K, V> {
         K: Clone,
     {
         if self.position(key).is_err() {
-            return self.changes.remove(key).is_some();
+            return self.new.remove(key).is_some();
         }
-        let was_there = self.changes.insert(key.clone(), None).is_none();
-        self.gone += usize::from(was_there);
+        let was_there = self.gone.insert(key.clone());
         self.build_if_due();
         was_there
     }
 
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        merged(self.array.iter(), self.changes.range(..))
+        self.range(Bound::Unbounded)
     }
 
     /// All keys.
@@ -140,8 +129,21 @@ impl<K: Ord, V> SortedMap<K, V> {
 
     /// The entries of `first` and of all greater keys.
     pub fn from(&self, first: K) -> impl Iterator<Item = (&K, &V)> {
-        let at = self.position(&first).unwrap_or_else(|at| at);
-        merged(self.array[at..].iter(), self.changes.range(first..))
+        self.range(Bound::Included(first))
+    }
+
+    fn range(&self, first: Bound<K>) -> impl Iterator<Item = (&K, &V)> {
+        let at =
+            self.array.partition_point(|(key, _)| matches!(&first, Bound::Included(first) if key < first));
+        let mut gone = self.gone.range((first.as_ref(), Bound::Unbounded)).peekable();
+        let array = self.array[at..].iter().map(|(key, value)| (key, value));
+        let mut array = array.filter(move |(key, _)| gone.next_if_eq(key).is_none()).peekable();
+        let mut new = self.new.range((first, Bound::Unbounded)).peekable();
+        iter::from_fn(move || match (array.peek(), new.peek()) {
+            (Some((own, _)), Some((other, _))) if own > other => new.next(),
+            (None, _) => new.next(),
+            _ => array.next(),
+        })
     }
 
     fn position(&self, key: &K) -> Result<usize, usize> {
@@ -149,70 +151,27 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     fn build_if_due(&mut self) {
-        if self.changes.len() <= self.array.len() / PART {
+        if self.new.len() + self.gone.len() <= self.array.len() / PART {
             return;
         }
-        let mut all = Vec::with_capacity(self.len());
-        let mut changes = std::mem::take(&mut self.changes).into_iter().peekable();
-        for (key, value) in std::mem::take(&mut self.array) {
-            while let Some((new, value)) = changes.next_if(|(changed, _)| *changed < key) {
-                all.extend(value.map(|value| (new, value)));
-            }
-            if changes.next_if(|(changed, _)| *changed == key).is_none() {
-                all.push((key, value));
-            }
-        }
-        all.extend(changes.filter_map(|(key, value)| Some((key, value?))));
-        self.array = all;
-        self.gone = 0;
+        let mut gone = take(&mut self.gone).into_iter().peekable();
+        self.array.retain(|(key, _)| gone.next_if_eq(key).is_none());
+        self.array.reserve_exact(self.new.len());
+        self.array.extend(take(&mut self.new));
+        // Two sorted runs: the sort merges them.
+        self.array.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.array.shrink_to_fit();
     }
 }
 
 impl<K: Ord + Copy> SortedMap<K, ()> {
     /// Takes the first keys, at most so many.
     pub fn take_first(&mut self, most: usize) -> BTreeSet<K> {
-        if self.len() <= most {
-            return std::mem::take(self).keys().copied().collect();
-        }
         let taken: BTreeSet<K> = self.keys().take(most).copied().collect();
         for key in &taken {
             self.remove(key);
         }
         taken
-    }
-}
-
-/// Entries of the array and of the tree, without those that are gone.
-fn merged<'a, K: Ord, V>(
-    array: std::slice::Iter<'a, (K, V)>,
-    changes: btree_map::Range<'a, K, Option<V>>,
-) -> impl Iterator<Item = (&'a K, &'a V)> {
-    let (mut array, mut changes) = (array.peekable(), changes.peekable());
-    iter::from_fn(move || {
-        loop {
-            match first(&mut array, &mut changes)? {
-                Ordering::Less => return array.next().map(|(key, value)| (key, value)),
-                Ordering::Greater => {
-                    if let (key, Some(value)) = changes.next()? {
-                        return Some((key, value));
-                    }
-                }
-                Ordering::Equal => drop((array.next(), changes.next())),
-            }
-        }
-    })
-}
-
-/// Less: the array's entry comes first. Equal: it is gone.
-fn first<'a, K: Ord + 'a, V: 'a>(
-    array: &mut Peekable<std::slice::Iter<'a, (K, V)>>,
-    changes: &mut Peekable<btree_map::Range<'a, K, Option<V>>>,
-) -> Option<Ordering> {
-    match (array.peek(), changes.peek()) {
-        (Some((own, _)), Some((other, _))) => Some(own.cmp(other)),
-        (Some(_), None) => Some(Ordering::Less),
-        (None, Some(_)) => Some(Ordering::Greater),
-        (None, None) => None,
     }
 }
 
@@ -262,12 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn its_tree_stays_small() {
+    fn its_trees_stay_small() {
         let mut map = SortedMap::default();
         for number in 0..10_000_u32 {
             map.insert(number.reverse_bits(), ());
         }
-        assert!(map.changes.len() <= map.array.len() / PART);
+        assert!(map.new.len() <= map.array.len() / PART);
         assert_eq!(map.array.capacity(), map.array.len());
     }
 }

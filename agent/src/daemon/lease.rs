@@ -45,7 +45,7 @@ impl Lease {
                 "the clocks jumped (was the machine suspended or paused?); nothing is denied until every watch is proven \
                  fresh anew"
             );
-            self.view.void(clocks.boot);
+            self.view.void(None, clocks.boot);
         }
         let now = clocks.boot;
         let allowed = self
@@ -160,7 +160,7 @@ mod tests {
     fn a_watch_that_lacks_an_object_ends_the_lease_at_once_and_its_own_proof_restores_it() {
         let mut lease = lease();
         lease.renew(at(100), true);
-        lease.view.void_watch(Pods, s(101));
+        lease.view.void(Some(Pods), s(101));
         assert_eq!(lease.renew(at(101), true), Some(s(0)));
         assert_eq!(lease.renew(at(102), true), None);
         lease.view.proven(Pods, s(102), Confirmation);

@@ -187,7 +187,7 @@ impl Writer {
     /// The same if only these keys may differ, which costs nothing that grows with the tables.
     pub fn install_changes(&mut self, desired: &Tables, mut changes: Changes) -> Result<bool> {
         changes.extend(std::mem::take(&mut self.to_retry));
-        let ops = plan::tables_at(&self.installed, desired, &changes);
+        let ops = plan::tables(&self.installed, desired, &changes);
         if ops.is_empty() {
             return Ok(false);
         }

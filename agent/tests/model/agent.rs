@@ -101,14 +101,14 @@ impl Agent {
                     changed = true;
                     self.state.apply(boot(), *fact);
                     if self.state.take_revived().is_some() {
-                        self.lease.view.void(boot());
+                        self.lease.view.void(None, boot());
                         for id in Watched::ALWAYS {
                             self.watches.list(id, None, self.state.spread());
                         }
                     }
                 }
                 Event::Proven { as_of, by } => self.lease.view.proven(watch, as_of, by),
-                Event::Behind => self.lease.view.void_watch(watch, boot()),
+                Event::Behind => self.lease.view.void(Some(watch), boot()),
                 Event::Rewound(_) => self.start_over(watch),
                 Event::Up => self.lease.view.connected(watch, true),
                 Event::Down { .. } => self.lease.view.connected(watch, false),
@@ -140,7 +140,7 @@ impl Agent {
     }
 
     fn start_over(&mut self, noticed_by: Watched) {
-        self.lease.view.void(boot());
+        self.lease.view.void(None, boot());
         if self.state.is_synced() {
             self.state.start_over(boot());
             for id in Watched::ALWAYS.into_iter().filter(|id| *id != noticed_by) {
@@ -154,7 +154,7 @@ impl Agent {
             return;
         }
         let changes = self.state.take_changes();
-        for op in plan::tables_at(&kernel.installed, self.state.tables(), &changes) {
+        for op in plan::tables(&kernel.installed, self.state.tables(), &changes) {
             op.apply(&mut kernel.installed);
         }
         let numbers = kernel.installed.services.values();

@@ -139,7 +139,7 @@ fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
 fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
     let mut freshness = both(100);
     assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
-    freshness.void_watch(Pods, s(125));
+    freshness.void(Some(Pods), s(125));
     assert_eq!(freshness.deadline(s(125)), None);
     assert_eq!(due(&mut freshness, 125), [Pods]);
     freshness.proven(Pods, s(124), Confirmation);
@@ -151,7 +151,7 @@ fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
 #[test]
 fn after_a_clock_jump_every_watch_needs_a_later_proof() {
     let mut freshness = both(100);
-    freshness.void(s(101));
+    freshness.void(None, s(101));
     assert_eq!(freshness.deadline(s(101)), None);
     assert_eq!(due(&mut freshness, 101), [Pods, Nodes]);
     freshness.proven(Pods, s(102), Confirmation);

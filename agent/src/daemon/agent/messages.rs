@@ -160,14 +160,14 @@ impl Agent {
     /// The watch lacks changes that the API server has shown elsewhere, such as a new owner of a denied IP.
     fn behind(&mut self, id: Watched) {
         tracing::warn!(watch = %id, "the watch lacks changes that the API server has shown; nothing is denied until it has caught up");
-        self.lease.view.void_watch(id, now());
+        self.lease.view.void(Some(id), now());
     }
 
     /// Starts over, because nothing known holds any more. Asks the other watches to list again: only once, and not
     /// before they have all listed.
     fn start_over(&mut self, noticed_by: Watched, error: &str) {
         tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
-        self.lease.view.void(now());
+        self.lease.view.void(None, now());
         if self.state.is_listed() {
             self.state.start_over(now());
             for id in self.watches.keys().filter(|id| **id != noticed_by) {
@@ -185,7 +185,7 @@ impl Agent {
             pod = named(&pod),
             "the API shows a dead pod alive, as after a restore of etcd; nothing is denied until everything is listed again"
         );
-        self.lease.view.void(now());
+        self.lease.view.void(None, now());
         for id in self.watches.keys() {
             self.api.list(*id, None, self.state.spread());
         }

@@ -7,7 +7,7 @@ use epguard_common::{
 };
 use epguard_core::facts::{Fact, Presence, Watched};
 use epguard_core::plan;
-use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
+use epguard_core::state::{Changes, Ipam, Ranges, Settings, State, Tables};
 use std::time::Duration;
 
 /// Random octets, in the order of the maps' fields; zeros behind the end.
@@ -133,6 +133,7 @@ fn pinned_maps() {
         assert!(state.is_synced());
         // No Service is known, so no denial stays.
         assert!(state.tables().denied.is_empty(), "{:?}", state.tables().denied);
-        let _ = plan::tables(&restored, state.tables());
+        let changes = Changes::between(&restored, state.tables());
+        let _ = plan::tables(&restored, state.tables(), &changes);
     });
 }

@@ -4,7 +4,7 @@ use super::{Writer, gate};
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
 use epguard_common::{Addr, DenialKey, Owner, RawRole, Role};
-use epguard_core::plan::{self, Op};
+use epguard_core::plan::Op;
 use epguard_core::sorted_map::SortedMap;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -82,10 +82,8 @@ impl Writer {
         let rest = rest.map(|rest| self.kept_owners.split_off(&rest)).unwrap_or_default();
         written.extend(std::mem::replace(&mut self.kept_owners, rest));
         written.retain(|ip| !changed.contains(ip));
-        plan::owners(owners, changed)
-            .chain(plan::owners(owners, &written))
-            .filter(|op| self.write(op).is_err())
-            .count()
+        let ops = changed.iter().chain(&written).map(|ip| Op::Owner(*ip, owners.get(ip).copied()));
+        ops.filter(|op| self.write(op).is_err()).count()
     }
 
     /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.

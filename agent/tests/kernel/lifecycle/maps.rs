@@ -133,8 +133,8 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
         let tables = denying();
         let denial = Denial { action: Action::Redirect, ..*tables.denied.values().next().unwrap() };
         let target = DenialKey { port, ..target() };
-        let backends = [(target, Backends::default())].into();
-        Tables { denied: [(target, denial)].into(), backends, ..tables }
+        let backends = SortedMap::from_iter([(target, Backends::default())]);
+        Tables { denied: SortedMap::from_iter([(target, denial)]), backends, ..tables }
     };
     write(&node, |writer| {
         assert!(writer.install(&redirecting(1)).unwrap());
@@ -242,9 +242,9 @@ fn denying() -> Tables {
     };
     let suspect = Suspect { dead_uid: denial.dead_uid, flags: Suspect::DENIED, ..Suspect::default() };
     Tables {
-        suspects: [(X, suspect)].into(),
-        services: [(vip, SERVICE)].into(),
-        denied: [(target(), denial)].into(),
+        suspects: SortedMap::from_iter([(X, suspect)]),
+        services: SortedMap::from_iter([(vip, SERVICE)]),
+        denied: SortedMap::from_iter([(target(), denial)]),
         ..Tables::default()
     }
 }

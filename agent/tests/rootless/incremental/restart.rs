@@ -29,14 +29,14 @@ impl Maps {
             return;
         }
         let changes = state.take_changes();
-        for op in plan::tables_at(&self.tables, state.tables(), &changes) {
+        for op in plan::tables(&self.tables, state.tables(), &changes) {
             self.note_number(state, &op);
             self.write(&op);
         }
         let (owners, mut ips) = state.take_owners(usize::MAX);
         ips.append(&mut self.stale_owners);
-        for op in plan::owners(owners, &ips) {
-            self.write(&op);
+        for ip in ips {
+            self.write(&Op::Owner(ip, owners.get(&ip).copied()));
         }
     }
 
