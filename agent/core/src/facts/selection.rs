@@ -2,11 +2,10 @@
 
 use super::{Labels, Name, Pod, Slice, Text};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::time::Duration;
 
 /// Labels that the selected pods have; by default none, which selects all. Their text is kept, as requests for such pods need it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Selector {
     text: Text,
     labels: Labels,
@@ -23,12 +22,6 @@ impl Selector {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
-    }
-}
-
-impl fmt::Debug for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 
