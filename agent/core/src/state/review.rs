@@ -5,7 +5,7 @@
 use super::dirty::Dirty;
 use super::index::ClusterIndex;
 use super::proof::Own;
-use crate::counts::Counts;
+use crate::counts::{Counts, evictable, uncount};
 use crate::facts::{Name, Presence};
 use epguard_common::{Addr, Reason, Uid, UidState};
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ impl Review {
     pub fn denied(&mut self, cluster: &ClusterIndex, at: Duration, case: Case, owner: Uid, held: bool) {
         if !self.open.contains_key(&case) {
             self.make_room(case.ip);
-            self.shares.add(case.ip, 1);
+            *self.shares.entry(case.ip).or_default() += 1;
         }
         let (meant, ip) = (case.meant, case.ip);
         let packets = self.open.entry(case).or_insert(Packets {
@@ -140,7 +140,7 @@ impl Review {
     }
 
     fn make_room(&mut self, ip: Addr) {
-        let Some(evictable) = self.shares.evictable(&ip, MAX_OF_IP, MAX_OPEN) else {
+        let Some(evictable) = evictable(&self.shares, &ip, MAX_OF_IP, MAX_OPEN) else {
             return;
         };
         let found = self.open.iter().filter(|(case, _)| evictable(&case.ip));
@@ -148,7 +148,7 @@ impl Review {
         drop(evictable);
         if let Some(oldest) = oldest {
             self.open.remove(&oldest);
-            self.shares.remove(&oldest.ip, 1);
+            uncount(&mut self.shares, &oldest.ip, 1);
             self.evicted += 1;
         }
     }
@@ -241,7 +241,7 @@ impl Review {
         }
         let recent = |at: Duration| now.saturating_sub(at) < OPEN;
         for (case, _) in self.open.extract_if(.., |_, packets| !recent(packets.last)) {
-            self.shares.remove(&case.ip, 1);
+            uncount(&mut self.shares, &case.ip, 1);
         }
         self.sighted.retain(|_, sighted| recent(sighted.reported));
         self.announced.retain(|_, at| recent(*at));

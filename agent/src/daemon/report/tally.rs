@@ -4,7 +4,7 @@
 use crate::kernel::maps::Reading;
 use crate::shared::drops::{Dropped, Kind};
 use epguard_common::{Count, DenialCount, DenialKey, Outcome};
-use epguard_core::counts::Counts;
+use epguard_core::counts::{Counts, evictable, uncount};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Tally {
         if !self.kinds.contains_key(&kind) {
             let ip = kind.endpoint.ip();
             self.make_room(ip);
-            self.shares.add(ip, 1);
+            *self.shares.entry(ip).or_default() += 1;
         }
         self.kinds.entry(kind).or_insert(Seen {
             count: Count::default(),
@@ -106,7 +106,7 @@ impl Tally {
     }
 
     fn make_room(&mut self, ip: IpAddr) {
-        let Some(evictable) = self.shares.evictable(&ip, MAX_OF_IP, MAX_KINDS) else {
+        let Some(evictable) = evictable(&self.shares, &ip, MAX_OF_IP, MAX_KINDS) else {
             return;
         };
         let found = (self.kinds.iter()).filter(|(kind, _)| evictable(&kind.endpoint.ip()));
@@ -114,7 +114,7 @@ impl Tally {
         drop(evictable);
         if let Some(oldest) = oldest {
             self.kinds.remove(&oldest);
-            self.shares.remove(&oldest.endpoint.ip(), 1);
+            uncount(&mut self.shares, &oldest.endpoint.ip(), 1);
             self.evicted += 1;
         }
     }

@@ -14,7 +14,7 @@ pub(in crate::state) use opinions::Opinions;
 pub use opinions::{Opinion, spread};
 pub use pending::Why;
 
-use crate::counts::Groups;
+use crate::counts::{Groups, ungroup};
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
@@ -277,9 +277,9 @@ impl OfService {
     /// Notes whether a denial takes room.
     fn set_room(&mut self, endpoint: &Endpoint, takes_room: bool) {
         if takes_room {
-            self.taken.insert(endpoint.ip, *endpoint);
+            self.taken.entry(endpoint.ip).or_default().insert(*endpoint);
         } else {
-            self.taken.remove(&endpoint.ip, endpoint);
+            ungroup(&mut self.taken, &endpoint.ip, endpoint);
         }
     }
 

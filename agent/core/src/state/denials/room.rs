@@ -30,10 +30,10 @@ impl<'a> Room<'a> {
         if self.looked_at.0 != Some(ip) {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
-        if !self.looked_at.1 || taken.taken.has(&ip) {
+        if !self.looked_at.1 || taken.taken.contains_key(&ip) {
             return true;
         }
-        let fits = self.has_place(taken.taken.count_keys()) || {
+        let fits = self.has_place(taken.taken.len()) || {
             let count = || taken.taken.keys().filter(|ip| self.was_ready(**ip)).count();
             let denied = self.denied.unwrap_or_else(count);
             self.denied = Some(denied);
@@ -146,7 +146,7 @@ mod tests {
         let steps = [(0, true, 2), (0, false, 2), (0, false, 2), (1, false, 1), (0, true, 2), (2, false, 1)];
         for (which, takes_room, ips) in steps {
             known.set_room(&all[which], takes_room);
-            assert_eq!(known.taken.count_keys(), ips, "{which} {takes_room}");
+            assert_eq!(known.taken.len(), ips, "{which} {takes_room}");
         }
     }
 }

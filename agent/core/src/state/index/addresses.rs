@@ -1,7 +1,7 @@
 //! Addresses that something else than a pod has, or had until a moment ago.
 
 use super::endpoints::MEMORY;
-use crate::counts::Counts;
+use crate::counts::{Counts, uncount};
 use epguard_common::Addr;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,19 +18,19 @@ pub(in crate::state) struct Addresses {
 impl Addresses {
     /// True if an object shows the address, or did within [`MEMORY`].
     pub(in crate::state) fn contains(&self, addr: Addr) -> bool {
-        self.shown.has(&addr) || self.left.contains_key(&addr)
+        self.shown.contains_key(&addr) || self.left.contains_key(&addr)
     }
 
     pub(in crate::state) fn add(&mut self, addrs: &[Addr]) {
         for addr in addrs {
-            self.shown.add(*addr, 1);
+            *self.shown.entry(*addr).or_default() += 1;
         }
     }
 
     /// Takes away what an object showed that was added.
     pub(in crate::state) fn remove(&mut self, now: Duration, addrs: &[Addr]) {
         for addr in addrs {
-            if self.shown.remove(addr, 1) {
+            if uncount(&mut self.shown, addr, 1) {
                 self.left.insert(*addr, now);
             }
         }
@@ -40,14 +40,14 @@ impl Addresses {
     pub(in crate::state) fn forget(&mut self, now: Duration) -> Vec<Addr> {
         let is_old = |_: &Addr, left: &mut Duration| now.saturating_sub(*left) >= MEMORY;
         let mut old: Vec<Addr> = self.left.extract_if(.., is_old).map(|(addr, _)| addr).collect();
-        old.retain(|addr| !self.shown.has(addr));
+        old.retain(|addr| !self.shown.contains_key(addr));
         old
     }
 
     /// Forgets what objects show, but not that they did.
     pub(in crate::state) fn start_over(&mut self, now: Duration) {
         let shown = std::mem::take(&mut self.shown);
-        self.left.extend(shown.keys().map(|addr| (*addr, now)));
+        self.left.extend(shown.into_keys().map(|addr| (addr, now)));
     }
 }
 

@@ -278,6 +278,6 @@ impl ClusterIndex {
             let mut targets = targets.flat_map(|(_, targets)| targets.iter());
             targets.any(|(target, listing)| listing.is_current() && !dead(target))
         });
-        listed_alive || self.endpoint_index.left_out.others.has(&ip)
+        listed_alive || self.endpoint_index.left_out.others.contains_key(&ip)
     }
 }

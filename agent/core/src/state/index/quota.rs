@@ -1,30 +1,38 @@
 //! How much of a table one namespace may fill, so that the others keep room for their denials.
 
-use crate::counts::Counts;
+use crate::counts::{Counts, uncount};
 use crate::facts::{Name, Text};
 use std::collections::BTreeSet;
-use std::hash::Hash;
 use std::ops::Bound;
 
 /// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
 /// holds fewer than are free. A namespace that is alone fills half of the table, and each other one finds room.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Quota<const CAPACITY: usize>(Counts<Text>);
+pub(in crate::state) struct Quota<const CAPACITY: usize> {
+    of_namespaces: Counts<Text>,
+    taken: usize,
+}
 
 impl<const CAPACITY: usize> Quota<CAPACITY> {
     /// True if the namespace may take this many entries more.
     pub(in crate::state) fn admits(&self, namespace: &str, entries: usize) -> bool {
-        entries == 0 || self.0.get(namespace) + entries <= CAPACITY.saturating_sub(self.0.all())
+        let own = self.of_namespaces.get(namespace).copied().unwrap_or_default();
+        entries == 0 || own + entries <= CAPACITY.saturating_sub(self.taken)
     }
 
     /// Counts entries that the namespace takes. [`Quota::admits`] was true.
     pub(in crate::state) fn take(&mut self, namespace: Text, entries: usize) {
-        self.0.add(namespace, entries);
+        if entries > 0 {
+            *self.of_namespaces.entry(namespace).or_default() += entries;
+            self.taken += entries;
+        }
     }
 
     /// Counts entries that the namespace gives back.
     pub(in crate::state) fn give_back(&mut self, namespace: &str, entries: usize) {
-        self.0.remove(namespace, entries);
+        let own = self.of_namespaces.get(namespace).copied().unwrap_or_default();
+        self.taken -= entries.min(own);
+        uncount(&mut self.of_namespaces, namespace, entries);
     }
 }
 
@@ -48,7 +56,7 @@ impl<K, L> Default for LeftOut<K, L> {
     }
 }
 
-impl<K: Eq + Hash, L: Eq + Hash> LeftOut<K, L> {
+impl<K: Ord, L: Ord> LeftOut<K, L> {
     pub(in crate::state) fn add(
         &mut self,
         name: &Name,
@@ -56,8 +64,8 @@ impl<K: Eq + Hash, L: Eq + Hash> LeftOut<K, L> {
         others: impl IntoIterator<Item = L>,
     ) {
         self.all.insert(name.clone());
-        keys.into_iter().for_each(|key| self.keys.add(key, 1));
-        others.into_iter().for_each(|other| self.others.add(other, 1));
+        keys.into_iter().for_each(|key| *self.keys.entry(key).or_default() += 1);
+        others.into_iter().for_each(|other| *self.others.entry(other).or_default() += 1);
     }
 
     /// Removes what was added; false if it was not.
@@ -70,10 +78,10 @@ impl<K: Eq + Hash, L: Eq + Hash> LeftOut<K, L> {
         let known = self.all.remove(name);
         if known {
             for key in keys {
-                self.keys.remove(&key, 1);
+                uncount(&mut self.keys, &key, 1);
             }
             for other in others {
-                self.others.remove(&other, 1);
+                uncount(&mut self.others, &other, 1);
             }
         }
         known

@@ -2,7 +2,7 @@
 //! to look at no others.
 
 use super::ClusterIndex;
-use crate::counts::Groups;
+use crate::counts::{Groups, ungroup};
 use crate::facts::{Name, Text};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
@@ -14,12 +14,13 @@ pub struct StaleIndex(Groups<Name, (Addr, Uid)>);
 impl StaleIndex {
     /// True if the Service lists an ended pod at the IP, or did recently.
     pub fn has(&self, service: &Name, ip: Addr) -> bool {
-        self.0.from(service, (ip, Uid::NONE)).next().is_some_and(|(own, _)| *own == ip)
+        let from = self.0.get(service).and_then(|pairs| pairs.range((ip, Uid::NONE)..).next());
+        from.is_some_and(|(own, _)| *own == ip)
     }
 
     /// The IPs at which the Service lists ended pods, or did recently, ascending.
     pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
-        self.0.get(service).map(|(ip, _)| *ip)
+        self.0.get(service).into_iter().flatten().map(|(ip, _)| *ip)
     }
 
     /// The Services that list ended pods, or did recently.
@@ -29,20 +30,20 @@ impl StaleIndex {
 
     /// True if the Service lists an ended pod, or did recently.
     pub fn lists(&self, service: &Name) -> bool {
-        self.0.count(service) > 0
+        self.0.contains_key(service)
     }
 
     /// The Services of a namespace that list ended pods, or did recently.
     pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Name> {
-        let services = self.0.keys_from((Text::from(namespace), Text::default()));
+        let services = self.0.range((Text::from(namespace), Text::default())..).map(|(service, _)| service);
         services.take_while(move |service| service.0 == namespace)
     }
 
     fn set(&mut self, uid: Uid, service: Name, ip: Addr, is_stale: bool) {
         if is_stale {
-            self.0.insert(service, (ip, uid));
+            self.0.entry(service).or_default().insert((ip, uid));
         } else {
-            self.0.remove(&service, &(ip, uid));
+            ungroup(&mut self.0, &service, &(ip, uid));
         }
     }
 }
@@ -57,8 +58,8 @@ impl ClusterIndex {
             let node = self.pods.get(*uid).and_then(|record| record.pod.node.as_ref());
             node.is_some_and(|node| nodes.contains(node))
         };
-        let of_service = |service| self.stale.0.get(service).map(move |(ip, uid)| (service, *ip, uid));
-        let pairs = self.stale.services().flat_map(of_service);
+        let all = self.stale.0.iter();
+        let pairs = all.flat_map(|(service, pairs)| pairs.iter().map(move |(ip, uid)| (service, *ip, uid)));
         pairs.filter(move |(_, _, uid)| is_of(uid)).map(|(service, ip, _)| (service, ip))
     }
 

@@ -79,8 +79,8 @@ impl Vips {
     pub(in crate::state) fn owner(&self, vip: &Vip) -> Option<&Name> {
         let mut owners = self.owners(*vip);
         let owner = owners.next().filter(|_| owners.next().is_none())?;
-        let may_have_another =
-            self.left_out.keys.has(&vip.addr) || self.left_out.others.has(&(vip.port, vip.protocol));
+        let may_have_another = self.left_out.keys.contains_key(&vip.addr)
+            || self.left_out.others.contains_key(&(vip.port, vip.protocol));
         (!may_have_another).then_some(owner)
     }
 

@@ -5,7 +5,7 @@ use super::places::Places;
 use super::service_endpoints::Endpoints;
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
-use crate::counts::Groups;
+use crate::counts::{Groups, ungroup};
 use crate::facts::{Name, Part, PodName, Slice};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
@@ -136,11 +136,12 @@ impl EndpointIndex {
         }
         if let Some(listing) = endpoints.get_mut(&key) {
             if !listing.is_current() {
-                self.remembered.remove(service, &(listing.used, endpoint, target));
+                ungroup(&mut self.remembered, service, &(listing.used, endpoint, target));
             }
             edit(listing);
             if !listing.is_current() {
-                self.remembered.insert(service.clone(), (listing.used, endpoint, target));
+                let remembered = self.remembered.entry(service.clone()).or_default();
+                remembered.insert((listing.used, endpoint, target));
             }
         }
     }

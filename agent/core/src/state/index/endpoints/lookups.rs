@@ -102,6 +102,6 @@ impl EndpointIndex {
 
     /// True if a slice of the Service was left out: it may list any pod.
     pub(in crate::state) fn leaves_out(&self, service: &Name) -> bool {
-        self.left_out.keys.has(service)
+        self.left_out.keys.contains_key(service)
     }
 }

@@ -1,8 +1,10 @@
 //! The memory of endpoints that no slice lists any more: how long it keeps them, and how many.
 
 use super::{Endpoint, EndpointIndex, Target, Touched};
+use crate::counts::ungroup;
 use crate::facts::Name;
 use crate::state::index::Moment;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long an endpoint is kept after the last slice that listed it and the last packet to it.
@@ -15,11 +17,14 @@ impl EndpointIndex {
     /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`].
     pub fn expire(&mut self, now: Duration) -> Touched {
         let is_old = |used: Moment| now.saturating_sub(used.into()) > MEMORY;
-        let due = self.remembered.firsts().filter(|(_, (used, ..))| is_old(*used));
+        let is_due =
+            |all: &BTreeSet<(Moment, Endpoint, Target)>| all.first().is_some_and(|one| is_old(one.0));
+        let due = self.remembered.iter().filter(|(_, all)| is_due(all));
         let due: Vec<Name> = due.map(|(service, _)| service.clone()).collect();
         let mut touched = Touched::default();
         for service in due {
-            let gone = self.remembered.get(&service).take_while(|(used, ..)| is_old(*used));
+            let gone = self.remembered.get(&service).into_iter().flatten();
+            let gone = gone.take_while(|(used, ..)| is_old(*used));
             self.forget(&service, gone.copied().collect(), &mut touched);
         }
         touched
@@ -27,9 +32,10 @@ impl EndpointIndex {
 
     /// Removes the oldest endpoints of a Service that no slice lists, beyond [`MAX_REMEMBERED`].
     pub(in crate::state) fn drop_surplus(&mut self, service: &Name, touched: &mut Touched) {
-        let surplus = self.remembered.count(service).saturating_sub(MAX_REMEMBERED);
-        let gone = self.remembered.get(service).take(surplus).copied().collect();
-        self.forget(service, gone, touched);
+        if let Some(all) = self.remembered.get(service) {
+            let gone = all.iter().take(all.len().saturating_sub(MAX_REMEMBERED));
+            self.forget(service, gone.copied().collect(), touched);
+        }
     }
 
     fn forget(&mut self, service: &Name, gone: Vec<(Moment, Endpoint, Target)>, touched: &mut Touched) {
@@ -42,7 +48,7 @@ impl EndpointIndex {
             self.services.remove(service);
         }
         for one in gone {
-            self.remembered.remove(service, &one);
+            ungroup(&mut self.remembered, service, &one);
             let (_, Endpoint { ip, .. }, target) = one;
             if self.at(service, ip).next().is_none() {
                 self.ips.remove(&(ip, service.clone()));

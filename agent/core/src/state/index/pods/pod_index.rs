@@ -44,7 +44,7 @@ impl PodIndex {
 
     /// True if a pod of a node's own network shows the IP, which is the node's.
     pub fn is_of_host_network(&self, ip: Addr) -> bool {
-        self.places.host_network.has(&ip)
+        self.places.host_network.contains_key(&ip)
     }
 
     /// IPs that several pods show.
@@ -54,24 +54,24 @@ impl PodIndex {
 
     /// Possible holders: pods that may hold an IP that the API does not show.
     pub fn possible_holders(&self) -> impl Iterator<Item = &Record> {
-        self.records_of(self.places.possible_holders.values())
+        self.records_of(self.places.possible_holders.values().flatten())
     }
 
     /// The possible holders of a namespace.
     pub fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Record> {
-        self.records_of(self.places.possible_holders.get(namespace))
+        self.records_of(self.places.possible_holders.get(namespace).into_iter().flatten())
     }
 
     /// The live pods of a node, without those of its own network.
     pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        let on_node = self.records_of(self.places.on_nodes.get(node));
+        let on_node = self.records_of(self.places.on_nodes.get(node).into_iter().flatten());
         on_node.filter(|record| record.is_live() && !record.pod.host_network)
     }
 
     /// The dead pods of a node that the API shows, without those of its own network.
     pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
         let is_dead = |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
-        self.records_of(self.places.on_nodes.get(node)).filter(is_dead)
+        self.records_of(self.places.on_nodes.get(node).into_iter().flatten()).filter(is_dead)
     }
 
     /// The live ones of [`PodIndex::claimants`].

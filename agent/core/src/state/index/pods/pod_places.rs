@@ -1,7 +1,7 @@
 //! The pods by the IPs that they show, and by node.
 
 use super::Record;
-use crate::counts::{Counts, Groups};
+use crate::counts::{Counts, Groups, uncount, ungroup};
 use crate::facts::{Selection, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid, UidState};
@@ -48,20 +48,20 @@ impl PodPlaces {
             }
             Selection::SlicesOf { .. } => (None, None),
         };
-        let in_namespace = namespace.into_iter().flat_map(|name| self.in_namespaces.get(name));
-        in_namespace.chain(node.into_iter().flat_map(|name| self.on_nodes.get(name)))
+        let in_namespace = namespace.and_then(|name| self.in_namespaces.get(name));
+        in_namespace.into_iter().chain(node.and_then(|name| self.on_nodes.get(name))).flatten()
     }
 
     pub(in crate::state) fn add(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
-            self.in_namespaces.insert(pod.name.0.clone(), uid);
+            self.in_namespaces.entry(pod.name.0.clone()).or_default().insert(uid);
             if let Some(node) = pod.node.clone() {
-                self.on_nodes.insert(node, uid);
+                self.on_nodes.entry(node).or_default().insert(uid);
             }
         }
         for ip in of_host_network(record) {
-            self.host_network.add(ip, 1);
+            *self.host_network.entry(ip).or_default() += 1;
         }
         for ip in claimed(record) {
             self.claimants.insert((ip, !pod.ips.contains(&ip), uid), ());
@@ -74,18 +74,18 @@ impl PodPlaces {
             self.leaving.insert(uid);
         }
         if record.is_possible_holder() {
-            self.possible_holders.insert(pod.name.0.clone(), uid);
+            self.possible_holders.entry(pod.name.0.clone()).or_default().insert(uid);
         }
     }
 
     pub(in crate::state) fn remove(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
-        self.in_namespaces.remove(&pod.name.0, &uid);
+        ungroup(&mut self.in_namespaces, &pod.name.0, &uid);
         if let Some(node) = &pod.node {
-            self.on_nodes.remove(node, &uid);
+            ungroup(&mut self.on_nodes, node, &uid);
         }
         for ip in of_host_network(record) {
-            self.host_network.remove(&ip, 1);
+            uncount(&mut self.host_network, &ip, 1);
         }
         for ip in claimed(record) {
             self.claimants.remove(&(ip, !pod.ips.contains(&ip), uid));
@@ -94,7 +94,7 @@ impl PodPlaces {
             }
         }
         self.leaving.remove(&uid);
-        self.possible_holders.remove(&pod.name.0, &uid);
+        ungroup(&mut self.possible_holders, &pod.name.0, &uid);
     }
 }
 
@@ -158,6 +158,6 @@ mod tests {
             places.remove(record);
         }
         assert_eq!(around(&places, labelled(None)), BTreeSet::new());
-        assert_eq!((places.in_namespaces.values().count(), places.on_nodes.values().count()), (0, 0));
+        assert_eq!((places.in_namespaces.len(), places.on_nodes.len()), (0, 0));
     }
 }
