@@ -2,6 +2,13 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Records in a table that [`make_room`] bounds.
+pub const MAX_RECORDS: usize = 1024;
+
+/// Records of one IP in such a table.
+pub const MAX_OF_IP: usize = 128;
 
 /// How many things there are behind each key, at least one: [`uncount`] takes them away.
 pub type Counts<K> = BTreeMap<K, usize>;
@@ -26,38 +33,56 @@ pub fn ungroup<K: Ord + Borrow<Q>, Q: Ord + ?Sized, V: Ord>(groups: &mut Groups<
     }
 }
 
-/// The keys whose records may be evicted from a table before `key` takes another one: `key` itself at the bound `own` of each key,
-/// so that a flood of records behind one key evicts its own; the keys with most records at the bound `all` of the table. None if
-/// there is room.
-pub fn evictable<K: Ord>(counts: &Counts<K>, key: &K, own: usize, all: usize) -> Option<impl Fn(&K) -> bool> {
-    let at_its_bound = counts.get(key).is_some_and(|count| *count >= own);
-    let most = counts.values().max();
-    let is_full = at_its_bound || counts.values().sum::<usize>() >= all;
-    is_full.then_some(move |other: &K| if at_its_bound { other == key } else { counts.get(other) == most })
+/// Makes room in a table for a record of a key, and counts it, unless the table has one. A flood of records about one IP evicts
+/// its own: beyond [`MAX_OF_IP`] the oldest of the same IP goes, in a full table the oldest of the IPs with most records. True if one went.
+pub fn make_room<K: Ord + Clone, R, I: Ord>(
+    records: &mut BTreeMap<K, R>,
+    of_ips: &mut Counts<I>,
+    key: &K,
+    ip: impl Fn(&K) -> I,
+    last: impl Fn(&R) -> Duration,
+) -> bool {
+    if records.contains_key(key) {
+        return false;
+    }
+    let own = ip(key);
+    let is_at_its_bound = of_ips.get(&own).is_some_and(|count| *count >= MAX_OF_IP);
+    let most = of_ips.values().max();
+    let may_go = |other: I| if is_at_its_bound { other == own } else { of_ips.get(&other) == most };
+    let is_full = is_at_its_bound || records.len() >= MAX_RECORDS;
+    let found = records.iter().filter(|(key, _)| is_full && may_go(ip(key)));
+    let oldest = found.min_by_key(|(_, record)| last(record)).map(|(key, _)| key.clone());
+    if let Some(oldest) = &oldest {
+        records.remove(oldest);
+        uncount(of_ips, &ip(oldest), 1);
+    }
+    *of_ips.entry(own).or_default() += 1;
+    oldest.is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn evictable(counts: &Counts<u8>, key: u8, own: usize, all: usize) -> Vec<u8> {
-        let evictable = super::evictable(counts, &key, own, all);
-        [1, 2, 3].into_iter().filter(|key| evictable.as_ref().is_some_and(|is| is(key))).collect()
-    }
-
     #[test]
-    fn a_key_at_its_bound_evicts_its_own_entries_and_a_full_table_those_of_the_largest_keys() {
-        let mut counts = Counts::default();
-        for key in [1, 1, 2, 1] {
-            assert_eq!(evictable(&counts, key, 3, 4), [0_u8; 0]);
-            *counts.entry(key).or_default() += 1;
+    fn an_ip_at_its_bound_evicts_its_own_records_and_a_full_table_those_of_the_ips_with_most() {
+        let (mut records, mut of_ips) = (BTreeMap::new(), Counts::new());
+        let mut add = |ip: usize, number: usize| {
+            let key = (ip, number);
+            let evicts = make_room(&mut records, &mut of_ips, &key, |(ip, _)| *ip, |last| *last);
+            records.entry(key).or_insert(Duration::from_secs(number as u64));
+            (evicts, [0, 1, ip].map(|ip| of_ips.get(&ip).copied().unwrap_or_default()))
+        };
+        for number in 0..MAX_OF_IP {
+            assert!(!add(0, number).0);
         }
-        assert_eq!(evictable(&counts, 1, 3, 5), [1]);
-        assert_eq!(evictable(&counts, 2, 3, 5), [0_u8; 0]);
-        assert_eq!(evictable(&counts, 2, 3, 4), [1]);
-        uncount(&mut counts, &1, 1);
-        uncount(&mut counts, &1, 1);
-        counts.extend([(3, 1), (4, 1)]);
-        assert_eq!(evictable(&counts, 3, 3, 4), [1, 2, 3]);
+        assert_eq!(add(0, 0), (false, [MAX_OF_IP, 0, MAX_OF_IP]), "it has a record");
+        assert_eq!(add(0, MAX_OF_IP), (true, [MAX_OF_IP, 0, MAX_OF_IP]));
+        for number in MAX_OF_IP..MAX_RECORDS {
+            assert!(!add(1 + number % 10, number).0);
+        }
+        assert_eq!(add(11, 0), (true, [MAX_OF_IP - 1, 90, 1]));
+        assert!(!records.contains_key(&(0, 0)) && !records.contains_key(&(0, 1)));
+        assert_eq!((records.len(), of_ips.values().sum()), (MAX_RECORDS, MAX_RECORDS));
     }
 }

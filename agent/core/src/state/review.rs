@@ -5,7 +5,7 @@
 use super::dirty::Dirty;
 use super::index::ClusterIndex;
 use super::proof::Own;
-use crate::counts::{Counts, evictable, uncount};
+use crate::counts::{Counts, make_room, uncount};
 use crate::facts::{Name, Presence};
 use epguard_common::{Addr, Reason, Uid, UidState};
 use std::collections::BTreeMap;
@@ -13,12 +13,6 @@ use std::time::Duration;
 
 /// How long a denial is open to contrary evidence after its last packet.
 pub const OPEN: Duration = Duration::from_mins(10);
-
-/// Past denials stored; beyond it the IP with the most of them loses the one whose last packet is the oldest.
-pub const MAX_OPEN: usize = 1024;
-
-/// Past denials of one IP; beyond it its own oldest goes. A scan of its ports takes no room from others.
-pub const MAX_OF_IP: usize = 128;
 
 /// Time from the receipt of an event to the write of the map: a packet denied so soon after could not have passed, and
 /// no sandbox is up so soon after its pod was bound.
@@ -115,10 +109,9 @@ struct Sighted {
 impl Review {
     /// Stores a packet that was denied, or would have been.
     pub fn denied(&mut self, cluster: &ClusterIndex, at: Duration, case: Case, owner: Uid, held: bool) {
-        if !self.open.contains_key(&case) {
-            self.make_room(case.ip);
-            *self.shares.entry(case.ip).or_default() += 1;
-        }
+        let evicts =
+            make_room(&mut self.open, &mut self.shares, &case, |case| case.ip, |packets| packets.last);
+        self.evicted += u64::from(evicts);
         let (meant, ip) = (case.meant, case.ip);
         let packets = self.open.entry(case).or_insert(Packets {
             owner,
@@ -137,20 +130,6 @@ impl Review {
         let holder_since = holder.max(self.announced.get(&ip)).copied();
         packets.holder_since = holder_since.filter(|since| *since > packets.last);
         self.seen_alive(cluster, |uid| uid == meant);
-    }
-
-    fn make_room(&mut self, ip: Addr) {
-        let Some(evictable) = evictable(&self.shares, &ip, MAX_OF_IP, MAX_OPEN) else {
-            return;
-        };
-        let found = self.open.iter().filter(|(case, _)| evictable(&case.ip));
-        let oldest = found.min_by_key(|(_, packets)| packets.last).map(|(case, _)| case.clone());
-        drop(evictable);
-        if let Some(oldest) = oldest {
-            self.open.remove(&oldest);
-            uncount(&mut self.shares, &oldest.ip, 1);
-            self.evicted += 1;
-        }
     }
 
     /// Marks denials as wrong whose meant pod is alive, after pods changed.

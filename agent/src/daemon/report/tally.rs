@@ -4,17 +4,10 @@
 use crate::kernel::maps::Reading;
 use crate::shared::drops::{Dropped, Kind};
 use epguard_common::{Count, DenialCount, DenialKey, Outcome};
-use epguard_core::counts::{Counts, evictable, uncount};
+use epguard_core::counts::{Counts, make_room};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
-
-/// Most stored kinds. Beyond it, of the IP with the most kinds, the kind that was seen longest ago is removed.
-pub const MAX_KINDS: usize = 1024;
-
-/// Most stored kinds of one IP. Beyond it, the oldest kind of that IP is removed. So a scan of its ports evicts no
-/// kinds of other IPs.
-pub const MAX_OF_IP: usize = 128;
 
 /// Most clients that are stored for each kind.
 const MAX_CLIENTS: usize = 8;
@@ -69,11 +62,9 @@ impl Tally {
     }
 
     fn seen(&mut self, now: Duration, kind: Kind) -> &mut Seen {
-        if !self.kinds.contains_key(&kind) {
-            let ip = kind.endpoint.ip();
-            self.make_room(ip);
-            *self.shares.entry(ip).or_default() += 1;
-        }
+        let ip = |kind: &Kind| kind.endpoint.ip();
+        let evicts = make_room(&mut self.kinds, &mut self.shares, &kind, ip, |seen| seen.last);
+        self.evicted += u64::from(evicts);
         self.kinds.entry(kind).or_insert(Seen {
             count: Count::default(),
             logged: Count::default(),
@@ -103,20 +94,6 @@ impl Tally {
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
-    }
-
-    fn make_room(&mut self, ip: IpAddr) {
-        let Some(evictable) = evictable(&self.shares, &ip, MAX_OF_IP, MAX_KINDS) else {
-            return;
-        };
-        let found = (self.kinds.iter()).filter(|(kind, _)| evictable(&kind.endpoint.ip()));
-        let oldest = found.min_by_key(|(_, seen)| seen.last).map(|(kind, _)| kind.clone());
-        drop(evictable);
-        if let Some(oldest) = oldest {
-            self.kinds.remove(&oldest);
-            uncount(&mut self.shares, &oldest.endpoint.ip(), 1);
-            self.evicted += 1;
-        }
     }
 
     /// All kinds with their counts, the latest first.
@@ -163,6 +140,7 @@ mod tests {
     use super::*;
     use crate::kernel::maps::Denied;
     use epguard_common::{Addr, Reason, Uid};
+    use epguard_core::counts::{MAX_OF_IP, MAX_RECORDS};
 
     fn kind(service: &str, endpoint: &str) -> Kind {
         Kind {
@@ -241,13 +219,13 @@ mod tests {
             let endpoint = format!("10.0.0.1:{number}");
             tally.count(s(0), kind("shop/large", &endpoint), Count::one(60, true));
         }
-        for number in 0..u16::try_from(MAX_KINDS).unwrap() - 100 + 10 {
+        for number in 0..u16::try_from(MAX_RECORDS).unwrap() - 100 + 10 {
             let [high, low] = number.to_be_bytes();
             let endpoint = format!("10.1.{high}.{low}:80");
             tally.count(s(1), kind("shop/web", &endpoint), Count::one(60, true));
         }
         let all = tally.all(s(2));
-        assert_eq!(all.len(), MAX_KINDS);
+        assert_eq!(all.len(), MAX_RECORDS);
         let large = all.iter().filter(|row| row.kind.service == "shop/large");
         assert_eq!(large.count(), 90);
     }
