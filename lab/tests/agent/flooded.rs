@@ -83,7 +83,7 @@ async fn a_flood_over_300_suspects_ends_no_lease_and_skipped_reports_are_counted
         assert!(status.lease_ms > 0, "the lease has ended: {}", status.lease_ms);
         renewals += usize::from(status.lease_ms > last);
         last = status.lease_ms;
-        let skipped = status.figures.number("eventsSkipped");
+        let skipped = status.figures.events_skipped;
         if renewals >= RENEWALS && skipped >= SKIPPED {
             println!("{skipped} reports skipped, {renewals} renewals");
             break;

@@ -46,7 +46,7 @@ fn facts(status: &Status) -> String {
         ("VIEW", view(status)),
         ("JUDGED BY", judged_by(status)),
         ("WRONG DENIES", wrong.to_string()),
-        ("REPORTS SKIPPED", status.figures.number("eventsSkipped").to_string()),
+        ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
         (
             "EVENT TO MAP",
             format!("median {} us, 99th percentile {} us", status.latency.p50_us, status.latency.p99_us),

@@ -1,7 +1,6 @@
 //! The agent's answers to requests at the status socket.
 
 use super::Agent;
-use crate::daemon::report::metrics::{NUMBERS, Parts};
 use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::{Clocks, boot as now};
 use crate::shared::status::{Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch};
@@ -131,7 +130,6 @@ impl Agent {
     fn counted(&self) -> Figures {
         let counts = self.state.report().counts();
         let tables = self.state.tables();
-        let parts = Parts { report: &self.report, writer: &self.writer };
         let maps = [
             ("OWNERS", usize::try_from(counts.ips[&IpState::Owned]).unwrap_or(usize::MAX), capacity::OWNERS),
             ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
@@ -150,7 +148,8 @@ impl Agent {
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
             evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.review().evicted },
-            numbers: NUMBERS.iter().map(|number| (number.key.to_owned(), (number.read)(parts))).collect(),
+            events_skipped: self.report.budget.skipped(),
+            uncounted: self.writer.uncounted(),
             ..self.timings.figures()
         }
     }

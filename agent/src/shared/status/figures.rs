@@ -5,6 +5,7 @@ use epguard_core::state::{IpState, PodState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Counts and measurements beside the rest of the status.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -31,17 +32,10 @@ pub struct Figures {
     pub slice_propagation: Distribution,
     /// Durations from an IP's release to its next owner, as the API shows both.
     pub reuse_gap: Distribution,
-    /// Plain numbers, each of the metric of docs/metrics.md with a similar name.
-    #[serde(flatten, deserialize_with = "entries")]
-    pub numbers: BTreeMap<String, u64>,
-}
-
-impl Figures {
-    /// A plain number; 0 if the agent does not send it.
-    #[must_use]
-    pub fn number(&self, key: &str) -> u64 {
-        self.numbers.get(key).copied().unwrap_or_default()
-    }
+    /// Reports of denials beyond the rate of a node, which the agent skipped.
+    pub events_skipped: u64,
+    /// Denials without a count of their own; their packets are counted by reason only.
+    pub uncounted: u64,
 }
 
 /// Records that were evicted to make room for others.
@@ -84,4 +78,37 @@ pub struct Distribution {
     /// For each bucket, its upper bound in microseconds, and how many durations are within it and above the bucket
     /// before.
     pub buckets: Vec<(u64, u64)>,
+}
+
+impl Distribution {
+    /// Without durations, in buckets up to these bounds, microseconds, in ascending order.
+    #[must_use]
+    pub fn new(bounds_us: &[u64]) -> Self {
+        Self { buckets: bounds_us.iter().map(|bound| (*bound, 0)).collect(), ..Self::default() }
+    }
+
+    /// Records one duration. One that is longer than all bounds is in no bucket.
+    pub fn record(&mut self, took: Duration) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.sum_us = self.sum_us.saturating_add(us);
+        self.count += 1;
+        if let Some((_, count)) = self.buckets.iter_mut().find(|(bound, _)| us <= *bound) {
+            *count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_has_each_record_in_one_bucket_and_the_longer_ones_in_none() {
+        let mut distribution = Distribution::new(&[1_000, 5_000, 10_000]);
+        for ms in [0, 1, 10, 10, 500] {
+            distribution.record(Duration::from_millis(ms));
+        }
+        assert_eq!(distribution.buckets, [(1_000, 2), (5_000, 0), (10_000, 2)]);
+        assert_eq!((distribution.count, distribution.sum_us), (5, 521_000));
+    }
 }

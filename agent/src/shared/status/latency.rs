@@ -1,6 +1,5 @@
-//! Durations in constant memory, and their quantiles.
+//! Quantiles of durations in constant memory.
 
-use super::Distribution;
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,6 @@ const CEILING_US: u64 = 60_000_000;
 #[derive(Debug, Clone)]
 pub struct Latency {
     histogram: Histogram<u64>,
-    sum_us: u64,
     last_us: u64,
     max_us: u64,
 }
@@ -35,35 +33,11 @@ pub struct LatencyFigures {
 }
 
 impl Latency {
-    /// Without records. Durations above `ceiling_us`, microseconds, count as that long in quantiles and buckets.
-    #[must_use]
-    pub(crate) fn up_to(ceiling_us: u64) -> Self {
-        Self {
-            histogram: Histogram::new_with_bounds(1, ceiling_us.max(2), 2).expect("the bounds fit"),
-            sum_us: 0,
-            last_us: 0,
-            max_us: 0,
-        }
-    }
-
     /// Records one duration.
     pub fn record(&mut self, took: Duration) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.sum_us = self.sum_us.saturating_add(us);
-        self.last_us = us;
-        self.max_us = self.max_us.max(us);
-        self.histogram.saturating_record(us);
-    }
-
-    /// The records in buckets, each up to one of `bounds_us`, microseconds, in ascending order; to 1 % of the bound.
-    #[must_use]
-    pub fn distribution(&self, bounds_us: &[u64]) -> Distribution {
-        let mut below = 0;
-        let buckets = bounds_us.iter().map(|bound| {
-            let up_to = self.histogram.count_between(0, *bound);
-            (*bound, up_to - std::mem::replace(&mut below, up_to))
-        });
-        Distribution { buckets: buckets.collect(), sum_us: self.sum_us, count: self.histogram.len() }
+        self.last_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.max_us = self.max_us.max(self.last_us);
+        self.histogram.saturating_record(self.last_us);
     }
 
     /// The figures so far.
@@ -81,7 +55,8 @@ impl Latency {
 
 impl Default for Latency {
     fn default() -> Self {
-        Self::up_to(CEILING_US)
+        let histogram = Histogram::new_with_bounds(1, CEILING_US, 2).expect("the bounds fit");
+        Self { histogram, last_us: 0, max_us: 0 }
     }
 }
 
@@ -104,17 +79,6 @@ mod tests {
         assert_eq!((figures.count, figures.last_us, figures.max_us), (1000, 1_000, 1_000_000));
         assert!((495_000..=505_000).contains(&figures.p50_us), "{figures:?}");
         assert!((980_000..=1_000_000).contains(&figures.p99_us), "{figures:?}");
-    }
-
-    #[test]
-    fn a_distribution_has_each_record_in_one_bucket_and_the_longer_ones_in_none() {
-        let mut latency = Latency::default();
-        for ms in [0, 1, 10, 10, 500] {
-            latency.record(Duration::from_millis(ms));
-        }
-        let distribution = latency.distribution(&[1_000, 5_000, 10_000]);
-        assert_eq!(distribution.buckets, [(1_000, 2), (5_000, 0), (10_000, 2)]);
-        assert_eq!((distribution.count, distribution.sum_us), (5, 521_000));
     }
 
     #[test]

@@ -39,6 +39,15 @@ pub enum Request {
     History(IpAddr),
 }
 
+impl Request {
+    /// Asks the main loop; none if it has ended.
+    pub async fn ask(self, main_loop: &mpsc::Sender<Question>) -> Option<Status> {
+        let (answer, status) = oneshot::channel();
+        main_loop.send(Question { request: self, answer }).await.ok()?;
+        status.await.ok()
+    }
+}
+
 /// A request to the main loop, with a channel for the answer.
 #[derive(Debug)]
 pub struct Question {
@@ -136,10 +145,8 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
     let mut written = BufReader::new((&mut stream).take(MAX_REQUEST));
     let _ = tokio::time::timeout(TO_ASK, written.read_line(&mut line)).await;
     let request = serde_json::from_str(&line).unwrap_or(Request::Status);
-    let (answer, status) = oneshot::channel();
-    ask.send(Question { request, answer }).await?;
-    let document = serde_json::to_vec(&status.await?)?;
-    stream.write_all(&document).await?;
+    let status = request.ask(ask).await.context("the main loop has ended")?;
+    stream.write_all(&serde_json::to_vec(&status)?).await?;
     Ok(stream.shutdown().await?)
 }
 

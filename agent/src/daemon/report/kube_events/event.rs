@@ -7,7 +7,7 @@ use epguard_core::state::Trip;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use std::time::Duration;
 
 /// `kubectl get events --field-selector reportingComponent=epguard`
@@ -62,9 +62,9 @@ impl Text {
 }
 
 /// Builds the Event. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
-pub fn event(text: &Text, course: &Course, node: &str, now: Duration, wall: Timestamp) -> Event {
-    let at = |then| wall_time(wall, now.saturating_sub(then));
-    let about = &course.about;
+pub fn event(course: &Course, node: &str, now: Duration, wall: Timestamp) -> Event {
+    let Course { about, text, .. } = course;
+    let at = |then| MicroTime(wall.checked_sub(now.saturating_sub(then)).unwrap_or(wall));
     let (namespace, name) = &about.name;
     // A label ends with a letter or a digit.
     let label = cut(name, NAME).trim_end_matches(['-', '.']);
@@ -97,11 +97,6 @@ pub fn event(text: &Text, course: &Course, node: &str, now: Duration, wall: Time
         type_: Some("Warning".to_owned()),
         ..Event::default()
     }
-}
-
-fn wall_time(wall: Timestamp, ago: Duration) -> MicroTime {
-    let then = SignedDuration::try_from(ago).ok().and_then(|ago| wall.checked_sub(ago).ok());
-    MicroTime(then.unwrap_or(wall))
 }
 
 /// Cuts a text at a character boundary. Names and notes are ASCII, but a cut through a character would panic.
@@ -163,12 +158,12 @@ mod tests {
             uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0"),
         };
         let [first, last] = [40, 97].map(Duration::from_secs);
-        Course { about, number: 0xabc, count, first, last, written: None }
+        Course { about, text: alarm(), number: 0xabc, count, first, last, written: None }
     }
 
-    fn written(text: &Text, course: &Course, node: &str) -> Value {
+    fn written(course: &Course, node: &str) -> Value {
         let wall = "2026-03-01T12:00:00Z".parse().unwrap();
-        serde_json::to_value(event(text, course, node, Duration::from_secs(100), wall)).unwrap()
+        serde_json::to_value(event(course, node, Duration::from_secs(100), wall)).unwrap()
     }
 
     #[test]
@@ -182,25 +177,25 @@ mod tests {
                 "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0"},
             "reportingController": "epguard", "reportingInstance": "node-1",
         });
-        assert_eq!(written(&alarm(), &course(1), "node-1"), once);
+        assert_eq!(written(&course(1), "node-1"), once);
         let mut often = once;
         often["series"] = json!({"count": 3, "lastObservedTime": "2026-03-01T11:59:57.000000Z"});
-        assert_eq!(written(&alarm(), &course(3), "node-1"), often);
+        assert_eq!(written(&course(3), "node-1"), often);
     }
 
     #[test]
     fn long_fields_of_an_event_are_cut_to_the_limits_of_the_api() {
         let mut long = course(u64::MAX);
         long.about.name.1 = "p".repeat(253).into();
-        let text = Text { note: "ü".repeat(1000), ..alarm() };
-        let event = written(&text, &long, &"n".repeat(253));
+        long.text.note = "ü".repeat(1000);
+        let event = written(&long, &"n".repeat(253));
         assert_eq!(event["metadata"]["name"].as_str().unwrap().len(), 253);
         assert_eq!(event["note"].as_str().unwrap().len(), 1024);
         assert_eq!(event["reportingInstance"].as_str().unwrap().len(), 128);
         assert_eq!(event["regarding"]["name"].as_str().unwrap().len(), 253);
         assert_eq!(event["series"]["count"], i32::MAX);
         long.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
-        let event = written(&text, &long, "n");
+        let event = written(&long, "n");
         assert_eq!(event["metadata"]["name"], format!("{}.0000000000000abc", "p".repeat(NAME - 1)));
     }
 }

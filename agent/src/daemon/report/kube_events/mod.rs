@@ -78,14 +78,13 @@ impl Announcer {
         if what != Announce::None {
             tokio::spawn(writer::write(client, entries));
         }
-        let series = Series::new(fastrand::u64(..));
-        Self { what, node, budget: Bucket::new(INTERVAL, BURST), series, queue }
+        Self { what, node, budget: Bucket::new(INTERVAL, BURST), series: Series::default(), queue }
     }
 
     /// Counts an alarm: the breaker holds denials of this Service.
     pub fn tripped(&mut self, now: Duration, about: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
-            self.series.count(now, about, "alarm", &Text::of_alarm(trip), 1);
+            self.series.count(now, about, "alarm", Text::of_alarm(trip), 1);
         }
     }
 
@@ -98,15 +97,15 @@ impl Announcer {
     /// Counts denied packets of a kind. The port makes no difference: one pod that has ended is one Event.
     pub fn denied(&mut self, last: Duration, about: Subject, kind: &Kind, packets: u64) {
         let text = Text::of_denial(kind, &self.node);
-        self.series.count(last, about, &text.note, &text, packets);
+        self.series.count(last, about, &text.note.clone(), text, packets);
     }
 
     /// Queues the Events that are due.
     pub fn tick(&mut self, now: Duration) {
         let Self { node, budget, series, queue, .. } = self;
         while let Ok(place) = queue.try_reserve() {
-            let Some((text, course)) = series.next(now, || budget.take(now)) else { return };
-            let event = event(&text, &course, node, now, Timestamp::now());
+            let Some(course) = series.next(now, || budget.take(now)) else { return };
+            let event = event(&course, node, now, Timestamp::now());
             place.send(Entry { event, repeated: course.written.is_some() });
         }
     }

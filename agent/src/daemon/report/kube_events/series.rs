@@ -16,19 +16,17 @@ const MEMORY: Duration = Duration::from_hours(1);
 const MOST: usize = 1024;
 
 /// The Events of the last hour, by their object and what they say.
-#[derive(Debug)]
-pub struct Series {
-    courses: BTreeMap<(Subject, String), (Text, Course)>,
-    /// The number of the next one.
-    number: u64,
-}
+#[derive(Debug, Default)]
+pub struct Series(BTreeMap<(Subject, String), Course>);
 
 /// The occurrences of what an Event reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Course {
     /// The object that it is about.
     pub about: Subject,
-    /// A number that no other Event has.
+    /// What it says: the text of the first occurrence.
+    pub text: Text,
+    /// A random number, so that no other Event about the object, of any agent, has its name.
     pub number: u64,
     /// How often it occurred.
     pub count: u64,
@@ -41,47 +39,36 @@ pub struct Course {
 }
 
 impl Series {
-    /// Without Events. Their numbers begin with `number`: the caller draws it at random, so that those of two agents differ.
-    pub fn new(number: u64) -> Self {
-        Self { courses: BTreeMap::new(), number }
-    }
-
-    /// Counts so many occurrences. Those about one object and topic are one Event, with the text of the first.
-    pub fn count(&mut self, now: Duration, about: Subject, topic: &str, text: &Text, times: u64) {
+    /// Counts so many occurrences. Those about one object and topic are one Event.
+    pub fn count(&mut self, now: Duration, about: Subject, topic: &str, text: Text, times: u64) {
         let key = (about.clone(), topic.to_owned());
-        if self.courses.len() >= MOST && !self.courses.contains_key(&key) {
-            let forgettable = |course: &Course| (course.written.is_none(), course.last);
-            let oldest = self.courses.iter().min_by_key(|(_, (_, course))| forgettable(course));
+        if self.0.len() >= MOST && !self.0.contains_key(&key) {
+            let oldest = self.0.iter().min_by_key(|(_, course)| (course.written.is_none(), course.last));
             let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.and_then(|oldest| self.courses.remove(&oldest));
+            oldest.and_then(|oldest| self.0.remove(&oldest));
         }
-        let (_, course) = self.courses.entry(key).or_insert_with(|| {
-            let number = self.number;
-            self.number = number.wrapping_add(1);
-            (text.clone(), Course { about, number, count: 0, first: now, last: now, written: None })
-        });
+        let number = fastrand::u64(..);
+        let new = Course { about, text, number, count: 0, first: now, last: now, written: None };
+        let course = self.0.entry(key).or_insert(new);
         course.count += times;
         course.last = course.last.max(now);
     }
 
     /// The next Event to write, if one is due and one may be written: then it counts as written. New Events come before
     /// counts of earlier ones; within each, the longest waiting comes first.
-    pub fn next(&mut self, now: Duration, may_write: impl FnOnce() -> bool) -> Option<(Text, Course)> {
-        self.courses.retain(|_, (_, course)| now.saturating_sub(course.last) < MEMORY);
-        let due = self.courses.values_mut().filter(|(_, course)| course.is_due(now));
-        let (text, course) = due.min_by_key(|(_, course)| (course.written, course.first))?;
+    pub fn next(&mut self, now: Duration, may_write: impl FnOnce() -> bool) -> Option<Course> {
+        self.0.retain(|_, course| now.saturating_sub(course.last) < MEMORY);
+        let has_rested = |at| now.saturating_sub(at) >= REST;
+        let is_due = |course: &&mut Course| {
+            course.written.is_none_or(|(at, count)| course.count > count && has_rested(at))
+        };
+        let due = self.0.values_mut().filter(is_due);
+        let course = due.min_by_key(|course| (course.written, course.first))?;
         may_write().then(|| {
-            let due = (text.clone(), course.clone());
+            let due = course.clone();
             course.written = Some((now, course.count));
             due
         })
-    }
-}
-
-impl Course {
-    fn is_due(&self, now: Duration) -> bool {
-        let rested = |at| now.saturating_sub(at) >= REST;
-        self.written.is_none_or(|(at, count)| self.count > count && rested(at))
     }
 }
 
@@ -105,14 +92,14 @@ mod tests {
 
     fn count(series: &mut Series, at: u64, about: &Subject, topic: &str, times: u64) {
         let text = Text { reason: "R", action: "A", note: format!("{topic} at {at}") };
-        series.count(s(at), about.clone(), topic, &text, times);
+        series.count(s(at), about.clone(), topic, text, times);
     }
 
     /// The Events that are written at a time, at most so many: note, count, and whether they were written before.
     fn written(series: &mut Series, at: u64, most: usize) -> Vec<(String, u64, bool)> {
         let next = || series.next(s(at), || true);
         let all = std::iter::from_fn(next).take(most);
-        all.map(|(text, course)| (text.note, course.count, course.written.is_some())).collect()
+        all.map(|course| (course.text.note, course.count, course.written.is_some())).collect()
     }
 
     fn row(note: &str, count: u64, repeated: bool) -> (String, u64, bool) {
@@ -121,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_thousand_occurrences_are_one_event_and_its_count_follows_once_a_minute() {
-        let mut series = Series::new(7);
+        let mut series = Series::default();
         count(&mut series, 100, &service("web"), "x", 1);
         assert_eq!(written(&mut series, 101, 9), [row("x at 100", 1, false)]);
         count(&mut series, 102, &service("web"), "x", 1000);
@@ -132,21 +119,16 @@ mod tests {
         assert_eq!(written(&mut series, 300, 9), [], "nothing new");
         assert_eq!(written(&mut series, 102 + 3600, 9), []);
         count(&mut series, 4000, &service("web"), "x", 1);
-        let again = series.next(s(4000), || true).unwrap().1;
-        let first = Course {
-            about: service("web"),
-            number: 8,
-            count: 1,
-            first: s(4000),
-            last: s(4000),
-            written: None,
-        };
-        assert_eq!(again, first, "after an hour the API server has deleted it");
+        assert_eq!(
+            written(&mut series, 4000, 9),
+            [row("x at 4000", 1, false)],
+            "after an hour the API server has deleted it"
+        );
     }
 
     #[test]
     fn the_longest_waiting_is_written_first_whatever_it_is_about_and_none_is_lost_without_a_budget() {
-        let mut series = Series::new(0);
+        let mut series = Series::default();
         for (at, name) in [(100, "z"), (101, "a"), (102, "b")] {
             count(&mut series, at, &service(name), "x", 2);
         }
@@ -158,16 +140,17 @@ mod tests {
 
     #[test]
     fn a_pod_that_was_made_anew_under_its_name_gets_an_event_of_its_own() {
-        let mut series = Series::new(7);
+        let mut series = Series::default();
         count(&mut series, 100, &pod(3), "x", 5);
         count(&mut series, 101, &pod(4), "x", 2);
-        let numbers = std::iter::from_fn(|| series.next(s(102), || true)).map(|(_, course)| course.number);
-        assert_eq!(numbers.collect::<Vec<_>>(), [7, 8]);
+        let [first, second] = [(); 2].map(|()| series.next(s(102), || true).unwrap());
+        assert_eq!((first.count, second.count), (5, 2));
+        assert!(first.number != second.number);
     }
 
     #[test]
     fn beyond_the_bound_the_one_that_occurred_longest_ago_is_forgotten() {
-        let mut series = Series::new(0);
+        let mut series = Series::default();
         for at in 0..=MOST as u64 {
             count(&mut series, at, &service("web"), &format!("{at:05}"), 1);
         }

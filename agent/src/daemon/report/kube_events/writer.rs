@@ -1,11 +1,8 @@
 //! Writes Events, one after the other, and pauses while the API server forbids it.
 
 use k8s_openapi::api::events::v1::Event;
-use kube::Client;
-use kube::core::{
-    Request, Status,
-    params::{Patch, PatchParams, PostParams},
-};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, core::Status};
 use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -59,14 +56,30 @@ pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
     }
 }
 
-async fn retry(client: &Client, entry: &Entry) -> Result<(), kube::Error> {
-    for rest in RESTS {
-        match send(client, entry).await {
-            Err(error) if may_pass(&error) => sleep(Duration::from_secs(rest)).await,
-            ended => return ended,
+async fn retry(client: &Client, entry: &Entry) -> kube::Result<()> {
+    let mut rests = RESTS.into_iter();
+    loop {
+        let sent = timeout(PATIENCE, send(client, entry)).await;
+        let sent = sent.unwrap_or_else(|late| Err(kube::Error::Service(late.into())));
+        match (sent, rests.next()) {
+            (Err(error), Some(rest)) if may_pass(&error) => sleep(Duration::from_secs(rest)).await,
+            (sent, _) => return sent,
         }
     }
-    send(client, entry).await
+}
+
+async fn send(client: &Client, Entry { event, repeated }: &Entry) -> kube::Result<()> {
+    let [name, namespace] = [&event.metadata.name, &event.metadata.namespace].map(|text| text.as_deref());
+    let events: Api<Event> = Api::namespaced(client.clone(), namespace.unwrap_or_default());
+    if *repeated {
+        let series = Patch::Merge(json!({"series": event.series}));
+        match events.patch(name.unwrap_or_default(), &PatchParams::default(), &series).await {
+            // The Event may be gone: API servers delete Events after some time.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            patched => return patched.map(drop),
+        }
+    }
+    events.create(&PostParams::default(), event).await.map(drop)
 }
 
 fn refused(verb: &str, status: &Status, until: &str) {
@@ -106,39 +119,9 @@ fn may_pass(error: &kube::Error) -> bool {
     }
 }
 
-async fn send(client: &Client, entry: &Entry) -> Result<(), kube::Error> {
-    let Entry { event, repeated } = entry;
-    match send_as(client, event, *repeated).await {
-        // The Event may be gone: API servers delete Events after some time.
-        Err(kube::Error::Api(status)) if *repeated && status.code == 404 => {
-            send_as(client, event, false).await
-        }
-        answer => answer,
-    }
-}
-
-async fn send_as(client: &Client, event: &Event, repeated: bool) -> Result<(), kube::Error> {
-    let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
-    let resource = Request::new(format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"));
-    let request = if repeated {
-        let name = event.metadata.name.as_deref().unwrap_or_default();
-        let series = Patch::Merge(json!({"series": event.series}));
-        resource.patch(name, &PatchParams::default(), &series)
-    } else {
-        let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
-        resource.create(&PostParams::default(), body)
-    };
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    let answer = timeout(PATIENCE, client.request_text(request)).await;
-    answer.map_err(|late| kube::Error::Service(late.into()))?.map(drop)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::event::{Text, event};
     use super::*;
-    use crate::daemon::report::kube_events::Subject;
-    use crate::daemon::report::kube_events::series::Course;
     use bytes::Bytes;
     use http_body_util::Full;
     use hyper::{Response, StatusCode};
@@ -147,11 +130,9 @@ mod tests {
     use tokio::time::Instant;
 
     fn entry(number: u64, repeated: bool) -> Entry {
-        let about = Subject { kind: "Service", name: ("shop".into(), "web".into()), uid: None };
-        let moment = Duration::from_secs(1);
-        let course = Course { about, number, count: 2, first: moment, last: moment, written: None };
-        let text = Text { reason: "", action: "", note: String::new() };
-        let event = event(&text, &course, "n", moment, "2026-03-01T12:00:00Z".parse().unwrap());
+        let mut event = Event::default();
+        event.metadata.name = Some(format!("web.{number:016x}"));
+        event.metadata.namespace = Some("shop".into());
         Entry { event, repeated }
     }
 
@@ -169,7 +150,8 @@ mod tests {
             let details = json!({"causes": [{"reason": cause}]});
             let message = cause.strip_prefix("message: ").unwrap_or(MESSAGE);
             let status = json!({"kind": "Status", "code": code, "message": message, "details": details});
-            let mut answer = Response::new(Full::new(Bytes::from(status.to_string())));
+            let answer = if code < 300 { json!(Event::default()) } else { status };
+            let mut answer = Response::new(Full::new(Bytes::from(answer.to_string())));
             *answer.status_mut() = StatusCode::from_u16(code).unwrap();
             async { Ok::<_, Infallible>(answer) }
         });

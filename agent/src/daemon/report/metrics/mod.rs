@@ -8,7 +8,7 @@ mod text;
 mod timings;
 
 pub use server::{Pages, bind, serve};
-pub use text::{NUMBERS, Parts, render};
+pub use text::render;
 pub use timings::Timings;
 
 use clap::Args;

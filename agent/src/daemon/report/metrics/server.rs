@@ -15,13 +15,11 @@ use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -42,10 +40,8 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-type Answer = Response<Full<Bytes>>;
-
 /// What an address serves.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Pages {
     /// `/metrics`, with the kernel's counters from this pin directory.
     Metrics(PathBuf),
@@ -63,22 +59,18 @@ pub async fn bind(listen: SocketAddr, option: &str) -> Result<TcpListener> {
 /// Serves connections and never returns. Each listener has its own connections, so a flood at one does not affect the
 /// other.
 pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Question>) -> Result<()> {
-    let served = Arc::new(Served { pages, ask });
     let mut open = VecDeque::new();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let served = Arc::clone(&served);
                 open.retain(|connection: &AbortHandle| !connection.is_finished());
                 if open.len() >= AT_ONCE
                     && let Some(oldest) = open.pop_front()
                 {
                     oldest.abort();
                 }
-                let connection = tokio::spawn(async move {
-                    let _ = timeout(CONNECTION, connection(stream, served)).await;
-                });
-                open.push_back(connection.abort_handle());
+                let connection = timeout(CONNECTION, connection(stream, pages.clone(), ask.clone()));
+                open.push_back(tokio::spawn(connection).abort_handle());
             }
             // Out of file descriptors, or the client has disconnected: the next one may succeed.
             Err(error) => {
@@ -89,16 +81,9 @@ pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Questi
     }
 }
 
-struct Served {
-    pages: Pages,
-    ask: mpsc::Sender<Question>,
-}
-
-async fn connection(stream: TcpStream, served: Arc<Served>) -> hyper::Result<()> {
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let served = Arc::clone(&served);
-        async move { Ok::<_, Infallible>(answer(&request, &served).await) }
-    });
+async fn connection(stream: TcpStream, pages: Pages, ask: mpsc::Sender<Question>) -> hyper::Result<()> {
+    let (pages, ask) = (&pages, &ask);
+    let service = service_fn(|request| async move { answer(&request, pages, ask).await });
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER)
@@ -107,92 +92,76 @@ async fn connection(stream: TcpStream, served: Arc<Served>) -> hyper::Result<()>
         .await
 }
 
-async fn answer(request: &hyper::Request<Incoming>, served: &Served) -> Answer {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return text_answer(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
-    }
-    match (&served.pages, request.uri().path()) {
+async fn answer(
+    request: &hyper::Request<Incoming>,
+    pages: &Pages,
+    ask: &mpsc::Sender<Question>,
+) -> hyper::http::Result<Response<Full<Bytes>>> {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let (code, text) = match (pages, request.uri().path()) {
+        _ if !is_read => (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned()),
         (Pages::Metrics(pin_dir), "/metrics") => {
-            served.ask(Request::Figures, |status| metrics(status, pin_dir)).await
+            asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
         }
         (Pages::Health, "/healthz") => {
-            served.ask(Request::Alive, |_| text_answer(StatusCode::OK, "ok\n")).await
+            asked(ask, Request::Alive, |_| (StatusCode::OK, "ok\n".to_owned())).await
         }
-        (Pages::Health, "/readyz") => served.ask(Request::Ready, readyz).await,
-        (Pages::Metrics(_), _) => text_answer(StatusCode::NOT_FOUND, "there is /metrics\n"),
-        (Pages::Health, _) => text_answer(StatusCode::NOT_FOUND, "there is /healthz and /readyz\n"),
+        (Pages::Health, "/readyz") => asked(ask, Request::Ready, readyz).await,
+        (Pages::Metrics(_), _) => (StatusCode::NOT_FOUND, "there is /metrics\n".to_owned()),
+        (Pages::Health, _) => (StatusCode::NOT_FOUND, "there is /healthz and /readyz\n".to_owned()),
+    };
+    let kind = match (pages, code) {
+        (Pages::Metrics(_), StatusCode::OK) => OPEN_METRICS,
+        _ => TEXT,
+    };
+    Response::builder().status(code).header(CONTENT_TYPE, kind).body(text.into())
+}
+
+/// Asks the main loop, and shows the status that it answers with.
+async fn asked(
+    ask: &mpsc::Sender<Question>,
+    request: Request,
+    show: impl FnOnce(&Status) -> (StatusCode, String),
+) -> (StatusCode, String) {
+    match timeout(PATIENCE, request.ask(ask)).await {
+        Ok(Some(status)) => show(&status),
+        _ => {
+            let stuck = format!("the agent's loop did not answer in {PATIENCE:?}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, stuck)
+        }
     }
 }
 
-fn readyz(status: &Status) -> Answer {
-    let checks = readiness(status);
-    let is_ready = checks.iter().all(|(_, failure)| failure.is_none());
-    let lines: Vec<String> = checks.iter().map(line).collect();
-    let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    text_answer(code, lines.join("\n") + "\n")
-}
-
-fn metrics(status: &Status, pin_dir: &Path) -> Answer {
+fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {
     let rendered = maps::counters(pin_dir).and_then(|counters| Ok(text::render(status, counters)?));
     match rendered {
-        Ok(text) => typed(StatusCode::OK, OPEN_METRICS, text),
-        Err(error) => text_answer(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")),
+        Ok(text) => (StatusCode::OK, text),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")),
     }
 }
 
-fn text_answer(code: StatusCode, text: impl Into<Bytes>) -> Answer {
-    typed(code, TEXT, text)
+/// A line for each condition, in the format of the API server's own `/readyz?verbose`.
+fn readyz(status: &Status) -> (StatusCode, String) {
+    let failures = readiness(status);
+    let is_ready = failures.iter().all(|(_, failure)| failure.is_none());
+    let lines = failures.map(|(name, failure)| match failure {
+        None => format!("[+]{name} ok\n"),
+        Some(why) => format!("[-]{name} failed: {why}\n"),
+    });
+    (if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, lines.concat())
 }
 
-fn typed(code: StatusCode, kind: HeaderValue, text: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(text.into()));
-    *answer.status_mut() = code;
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
-    answer
-}
-
-impl Served {
-    /// Asks the main loop, and shows the status that it answers with.
-    async fn ask(&self, request: Request, show: impl FnOnce(&Status) -> Answer) -> Answer {
-        let (answer, status) = oneshot::channel();
-        let asked = async {
-            self.ask.send(Question { request, answer }).await.ok()?;
-            status.await.ok()
-        };
-        if let Ok(Some(status)) = timeout(PATIENCE, asked).await {
-            return show(&status);
-        }
-        let stuck = format!("the agent's loop did not answer in {PATIENCE:?}\n");
-        text_answer(StatusCode::SERVICE_UNAVAILABLE, stuck)
-    }
-}
-
-/// A condition of readiness: `sync`, `hooks` or `lease`, and why it does not hold; none if it does.
-type Check = (&'static str, Option<String>);
-
-/// The condition in the format of the API server's own `/readyz?verbose`.
-fn line((name, failure): &Check) -> String {
-    match failure {
-        None => format!("[+]{name} ok"),
-        Some(why) => format!("[-]{name} failed: {why}"),
-    }
-}
-
-/// The conditions of readiness: everything was listed, every selected interface is hooked, and denials are under a
-/// lease.
-fn readiness(status: &Status) -> [Check; 3] {
+/// The conditions of readiness, and why each does not hold, none if it does: everything was listed, every selected interface is
+/// hooked, and denials are under a lease.
+fn readiness(status: &Status) -> [(&'static str, Option<String>); 3] {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
     let down: Vec<&str> = down.map(|(name, _)| name.into()).collect();
     let unsynced = (!status.synced).then(|| match &down[..] {
         [] => "everything is listed anew".to_owned(),
         down => format!("not listed yet: {}", down.join(", ")),
     });
-    let interfaces = status.interfaces.iter();
-    let mut bare = interfaces.filter(|at| !at.attached && !at.waiting);
-    let unhooked = bare.next().map(|at| {
-        let why = at.error.as_deref().unwrap_or("not attached");
-        format!("{}: {why}", at.name)
-    });
+    let bare = status.interfaces.iter().find(|at| !at.attached && !at.waiting);
+    let unhooked = bare.map(|at| format!("{}: {}", at.name, at.error.as_deref().unwrap_or("not attached")));
     let ended = (status.denies() && status.lease_ms <= 0).then(|| {
         let age = status.view_age_ms.map(|ms| format!("{} s", ms / 1000));
         let age = age.as_deref().unwrap_or("unknown");
@@ -221,7 +190,7 @@ mod tests {
     }
 
     fn lines(status: &Status) -> Vec<String> {
-        readiness(status).iter().map(line).collect()
+        readyz(status).1.lines().map(str::to_owned).collect()
     }
 
     #[test]

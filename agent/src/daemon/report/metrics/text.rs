@@ -1,7 +1,6 @@
 //! All metrics of a moment, in `OpenMetrics` text. Tests compare docs/metrics.md, the alerts and the dashboard with it.
 
-use crate::daemon::report::denial_log::Report;
-use crate::kernel::maps::{Counters, Writer};
+use crate::kernel::maps::Counters;
 use crate::shared::status::{Cause, Distribution, Status};
 use epguard_common::{Count, Effect, Mode, Outcome, Reason};
 use prometheus_client::collector::Collector;
@@ -30,44 +29,6 @@ struct Moment {
     counters: Counters,
 }
 
-/// The parts of the agent that count.
-#[derive(Clone, Copy)]
-pub struct Parts<'a> {
-    /// The log of denials.
-    pub report: &'a Report,
-    /// The writer of maps.
-    pub writer: &'a Writer,
-}
-
-/// A metric without labels that a part of the agent counts.
-pub struct Number {
-    kind: MetricType,
-    name: &'static str,
-    help: &'static str,
-    /// Its name in `figures` of the status.
-    pub key: &'static str,
-    /// Reads it.
-    pub read: fn(Parts<'_>) -> u64,
-}
-
-/// All of them.
-pub const NUMBERS: [Number; 2] = [
-    Number {
-        kind: MetricType::Counter,
-        name: "events_skipped",
-        help: "Reports of denials beyond the rate of a node, which the agent skipped",
-        key: "eventsSkipped",
-        read: |of| of.report.budget.skipped(),
-    },
-    Number {
-        kind: MetricType::Gauge,
-        name: "uncounted_denials",
-        help: "Denials without a count of their own; their packets are counted by reason only",
-        key: "uncounted",
-        read: |of| of.writer.uncounted(),
-    },
-];
-
 /// `KIND NAME(LABEL, ...) HELP => SAMPLES;`, of which each has the values of the labels and its own value. Names of durations
 /// end with `_seconds`. Every label has a fixed, small set of values.
 macro_rules! metrics {
@@ -84,9 +45,9 @@ fn family<'a, const N: usize, M: EncodeMetric>(
     to: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),
     labels: [&str; N],
-    samples: impl Iterator<Item = ([&'a str; N], M)>,
+    samples: impl IntoIterator<Item = ([&'a str; N], M)>,
 ) -> fmt::Result {
-    let mut samples = samples.peekable();
+    let mut samples = samples.into_iter().peekable();
     let Some((_, first)) = samples.peek() else {
         return Ok(());
     };
@@ -101,15 +62,6 @@ fn family<'a, const N: usize, M: EncodeMetric>(
         metric.encode(family.encode_family(&labels)?)?;
     }
     Ok(())
-}
-
-/// The sample of a metric without labels; none if its value is not known.
-fn known<V>(value: Option<V>) -> impl Iterator<Item = ([&'static str; 0], V)> {
-    value.into_iter().map(|value| ([], value))
-}
-
-fn one<V>(value: V) -> impl Iterator<Item = ([&'static str; 0], V)> {
-    known(Some(value))
 }
 
 /// A sample for each reason.
@@ -172,45 +124,43 @@ impl Collector for Moment {
         for outcome in Outcome::ALL {
             if let Effect::Beside(name) = outcome.effect() {
                 let packets = Reason::ALL.map(|reason| self.count(reason, outcome).packets);
-                family(&mut to, (name, outcome.help()), [], one(Counter::new(packets.iter().sum::<u64>())))?;
-            }
-        }
-        for Number { kind, name, help, key, .. } in NUMBERS {
-            let value = figures.number(key);
-            match kind {
-                MetricType::Counter => family(&mut to, (name, help), [], one(Counter::new(value)))?,
-                _ => family(&mut to, (name, help), [], one(Gauge::new(value)))?,
+                let sum = Counter::new(packets.iter().sum::<u64>());
+                family(&mut to, (name, outcome.help()), [], [([], sum)])?;
             }
         }
         metrics! { &mut to;
+            Counter events_skipped() "Reports of denials beyond the rate of a node, which the agent skipped"
+                => [([], figures.events_skipped)];
+            Gauge uncounted_denials() "Denials without a count of their own; their packets are counted by reason only"
+                => [([], figures.uncounted)];
             Counter wrong_denies(reason) "Denials that later evidence showed to be wrong"
                 => reasons(|reason| self.status.wrong_denies.get(reason).copied().unwrap_or_default());
             Gauge reason_demoted(reason) "1 for a reason that is only observed because it was wrong"
                 => reasons(|reason| u64::from(self.status.demoted.contains(reason)));
             Gauge breaker_held_services() "Services with denials that wait for a second list"
-                => one(breaker.len());
+                => [([], breaker.len())];
             Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
-                => one(breaker.iter().map(|service| service.held).sum::<usize>());
+                => [([], breaker.iter().map(|service| service.held).sum::<usize>())];
             Gauge intent_gaps(cause) "1 while packets show no Service for this cause, so that they pass"
                 => Cause::VARIANTS.iter().map(|cause| {
                     let is_there = self.status.translators.gaps.iter().any(|gap| gap.cause == *cause);
                     ([(*cause).into()], u64::from(is_there))
                 });
             Gauge refused_denials() "Denials that no map has room for; these packets pass"
-                => one(self.status.refused);
+                => [([], self.status.refused)];
             Counter records_evicted(table) "Records of denials that others evicted"
                 => [(["drops"], figures.evicted.drops), (["review"], figures.evicted.review)];
 
             Gauge mode(mode) "1 for the node's mode, 0 for the others"
                 => Mode::ALL.map(|each| ([each.as_str()], u64::from(*mode == Some(each))));
             Gauge synced() "1 once every watch has shown a whole list"
-                => one(u64::from(self.status.synced));
+                => [([], u64::from(self.status.synced))];
             Gauge sync_duration_seconds() "From the agent's start until it was synced"
-                => known(figures.synced_after_ms.map(seconds_of_ms));
+                => figures.synced_after_ms.map(|ms| ([], seconds_of_ms(ms)));
             Gauge view_age_seconds() "Age of the least fresh watch"
-                => known(self.status.view_age_ms.map(seconds_of_ms));
+                => self.status.view_age_ms.map(|ms| ([], seconds_of_ms(ms)));
             Gauge lease_remaining_seconds() "Until denials end unless renewed; 0 when they have ended"
-                => one(seconds_of_ms(u64::try_from(self.status.lease_ms).unwrap_or(0)));
+                => [([], seconds_of_ms(u64::try_from(self.status.lease_ms).unwrap_or(0)))];
             Gauge watch_up(watch) "1 while the watch is connected and, if anything is denied, proven fresh"
                 => watches().map(|(name, watch)| (name, u64::from(watch.up)));
             Gauge watch_age_seconds(watch) "Since the watch was proven to show everything"
@@ -221,9 +171,9 @@ impl Collector for Moment {
                 => watches().map(|(name, watch)| (name, watch.skipped));
 
             Counter api_requests() "Requests to the API server; a watch is one"
-                => one(figures.api.requests);
+                => [([], figures.api.requests)];
             Counter api_throttled_seconds() "Time that requests waited for their turn"
-                => one(seconds(figures.api.throttled_us));
+                => [([], seconds(figures.api.throttled_us))];
 
             Gauge pods(state) "Pods in the agent's index, by state"
                 => figures.pods.iter().map(|(state, n)| ([state.into()], *n));
@@ -237,11 +187,11 @@ impl Collector for Moment {
                 => [(["yes"], hooked.len()), (["no"], bare.len())];
 
             Histogram propagation_seconds() "From the receipt of an API event to the map write"
-                => one(&figures.propagation);
+                => [([], &figures.propagation)];
             Histogram slice_propagation_seconds() "From the change behind an EndpointSlice's event to the map write"
-                => one(&figures.slice_propagation);
+                => [([], &figures.slice_propagation)];
             Histogram ip_reuse_gap_seconds() "From the release of an IP to its next owner, up to 10 minutes"
-                => one(&figures.reuse_gap);
+                => [([], &figures.reuse_gap)];
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Measured durations: from an API event to the maps, from the start to the sync, from an IP's release to its reuse.
 
-use crate::shared::status::{Figures, Latency, LatencyFigures};
+use crate::shared::status::{Distribution, Figures, Latency, LatencyFigures};
 use epguard_core::facts::{Change, Fact};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,83 +20,75 @@ const REUSE_GAP: [u64; 7] = [100_000, 1_000_000, 5_000_000, 15_000_000, 60_000_0
 pub struct Timings {
     began: Instant,
     began_at: SystemTime,
-    synced_after: Option<Duration>,
-    received: Vec<Instant>,
-    triggered: Vec<SystemTime>,
-    propagation: Latency,
-    slice_propagation: Latency,
-    reuse_gap: Latency,
+    /// The facts that are not in the maps yet: when each arrived, and of a slice when its cause was written.
+    waiting: Vec<(Instant, Option<SystemTime>)>,
+    latency: Latency,
+    figures: Figures,
 }
 
 impl Timings {
     /// Starts the clocks.
     #[must_use]
     pub fn start() -> Self {
-        let longest = |bounds: &[u64]| Latency::up_to(bounds.last().copied().unwrap_or_default());
         Self {
             began: Instant::now(),
             began_at: SystemTime::now(),
-            synced_after: None,
-            received: Vec::new(),
-            triggered: Vec::new(),
-            propagation: Latency::default(),
-            slice_propagation: longest(&SLICE_PROPAGATION),
-            reuse_gap: longest(&REUSE_GAP),
+            waiting: Vec::new(),
+            latency: Latency::default(),
+            figures: Figures {
+                propagation: Distribution::new(&PROPAGATION),
+                slice_propagation: Distribution::new(&SLICE_PROPAGATION),
+                reuse_gap: Distribution::new(&REUSE_GAP),
+                ..Figures::default()
+            },
         }
     }
 
     /// Records that a fact arrived. A change from before the agent's start did not wait for it, so it is not
     /// measured. A list does not show when its objects changed.
     pub fn received(&mut self, at: Instant, fact: &Fact) {
-        self.received.push(at);
-        if let Fact::Slice(Change::Applied(slice)) = fact {
-            let triggered = slice.triggered.filter(|at| *at >= self.began_at);
-            self.triggered.extend(triggered);
-        }
+        let triggered = match fact {
+            Fact::Slice(Change::Applied(slice)) => slice.triggered.filter(|at| *at >= self.began_at),
+            _ => None,
+        };
+        self.waiting.push((at, triggered));
     }
 
     /// Records that everything that arrived is in the maps.
     pub fn written(&mut self) {
         let (now, wall) = (Instant::now(), SystemTime::now());
-        for received in self.received.drain(..) {
-            self.propagation.record(now.saturating_duration_since(received));
-        }
-        for triggered in self.triggered.drain(..) {
-            // The clocks of two machines may differ: a change that seems to come before its cause took no time.
-            let took = wall.duration_since(triggered).unwrap_or_default();
-            self.slice_propagation.record(took);
+        for (received, triggered) in self.waiting.drain(..) {
+            let took = now.saturating_duration_since(received);
+            self.latency.record(took);
+            self.figures.propagation.record(took);
+            if let Some(triggered) = triggered {
+                // The clocks of two machines may differ: a change that seems to come before its cause took no time.
+                self.figures.slice_propagation.record(wall.duration_since(triggered).unwrap_or_default());
+            }
         }
     }
 
     /// Records that every watch has shown a whole list.
     pub fn synced(&mut self) {
-        self.synced_after.get_or_insert_with(|| self.began.elapsed());
+        let ms = || u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.figures.synced_after_ms.get_or_insert_with(ms);
     }
 
     /// Records for how long IPs had no owner before they got another one.
     pub fn reused(&mut self, gaps: Vec<Duration>) {
-        for gap in gaps {
-            self.reuse_gap.record(gap);
-        }
+        gaps.into_iter().for_each(|gap| self.figures.reuse_gap.record(gap));
     }
 
     /// The latency from receipt to map write, in a few figures.
     #[must_use]
     pub fn latency(&self) -> LatencyFigures {
-        self.propagation.figures()
+        self.latency.figures()
     }
 
     /// The figures that are measured here; the rest is empty.
     #[must_use]
     pub fn figures(&self) -> Figures {
-        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Figures {
-            synced_after_ms: self.synced_after.map(ms),
-            propagation: self.propagation.distribution(&PROPAGATION),
-            slice_propagation: self.slice_propagation.distribution(&SLICE_PROPAGATION),
-            reuse_gap: self.reuse_gap.distribution(&REUSE_GAP),
-            ..Figures::default()
-        }
+        self.figures.clone()
     }
 }
 
@@ -152,8 +144,9 @@ mod tests {
         let mut timings = Timings::start();
         assert_eq!(timings.figures().synced_after_ms, None);
         timings.synced();
-        let first = timings.synced_after;
+        assert!(timings.figures().synced_after_ms.is_some());
+        timings.figures.synced_after_ms = Some(u64::MAX);
         timings.synced();
-        assert_eq!(timings.synced_after, first);
+        assert_eq!(timings.figures().synced_after_ms, Some(u64::MAX));
     }
 }
