@@ -81,7 +81,7 @@ impl Agent {
             applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
             translators: self.translators.shown(self.attachments.has_socket_lb()),
             socket_lb: self.attachments.socket_lb(),
-            latency: self.timings.latency(),
+            latency: self.timings.latency.figures(),
             conflicts: conflicts.map(|(ip, pods)| Conflict { ip: ip.to_string(), pods }).collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
@@ -150,7 +150,7 @@ impl Agent {
             evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.review().evicted },
             events_skipped: self.report.budget.skipped(),
             uncounted: self.writer.uncounted(),
-            ..self.timings.figures()
+            ..self.timings.figures.clone()
         }
     }
 

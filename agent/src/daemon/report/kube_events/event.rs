@@ -38,17 +38,16 @@ impl Text {
             NOBODY => "no pod".to_owned(),
             pod => format!("pod {pod}"),
         };
-        let (title, action, done) = if *outcome == Outcome::Observed.as_str() {
-            let done = "the packets pass, as this is only observed".to_owned();
-            ("StaleEndpointObserved", "ObservePackets", done)
+        let (title, action, end) = if *outcome == Outcome::Observed.as_str() {
+            ("StaleEndpointObserved", "ObservePackets", "pass, as this is only observed".to_owned())
         } else {
-            ("StaleEndpointDenied", "DenyPackets", format!("the packets are {outcome}"))
+            ("StaleEndpointDenied", "DenyPackets", format!("are {outcome}"))
         };
-        let text = format!(
+        let note = format!(
             "Service {service} still sends to endpoint {ip} for pod {meant}, which has ended; {holder} has that IP now \
-             ({reason}). On node {node} {done}. Why: epguard why {ip} --service {service}"
+             ({reason}). On node {node} the packets {end}. Why: epguard why {ip} --service {service}"
         );
-        Self { reason: title, action, note: text }
+        Self { reason: title, action, note }
     }
 
     /// For the breaker's alarm.

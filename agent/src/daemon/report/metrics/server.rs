@@ -12,7 +12,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -23,11 +23,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// Longest wait for the main loop: it answers within milliseconds, so one that takes longer is stuck.
+/// Longest wait for a client's request, and for the main loop: it answers within milliseconds, so one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Longest time until a client has sent its request.
-const HEADER: Duration = Duration::from_secs(5);
 
 /// Longest life of a connection.
 const CONNECTION: Duration = Duration::from_secs(15);
@@ -86,7 +83,7 @@ async fn connection(stream: TcpStream, pages: Pages, ask: mpsc::Sender<Question>
     let service = service_fn(|request| async move { answer(&request, pages, ask).await });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER)
+        .header_read_timeout(PATIENCE)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .await
@@ -97,9 +94,7 @@ async fn answer(
     pages: &Pages,
     ask: &mpsc::Sender<Question>,
 ) -> hyper::http::Result<Response<Full<Bytes>>> {
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let (code, text) = match (pages, request.uri().path()) {
-        _ if !is_read => (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned()),
         (Pages::Metrics(pin_dir), "/metrics") => {
             asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
         }

@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter as Counter;
 use prometheus_client::metrics::gauge::ConstGauge as Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
+use std::time::Duration;
 use strum::VariantArray as _;
 
 /// All metrics of a moment in `OpenMetrics` text. Errors: none that a caller could fix.
@@ -64,18 +65,8 @@ fn family<'a, const N: usize, M: EncodeMetric>(
     Ok(())
 }
 
-/// A sample for each reason.
-fn reasons<V>(of: impl Fn(&Reason) -> V) -> impl Iterator<Item = ([&'static str; 1], V)> {
-    Reason::TO_DENY.into_iter().map(move |reason| ([reason.as_str()], of(&reason)))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact below 285 years; a metric is a float")]
-fn seconds(us: u64) -> f64 {
-    us as f64 / 1e6
-}
-
-fn seconds_of_ms(ms: u64) -> f64 {
-    seconds(ms.saturating_mul(1000))
+fn seconds(ms: u64) -> f64 {
+    Duration::from_millis(ms).as_secs_f64()
 }
 
 /// Durations since the agent's start.
@@ -90,10 +81,10 @@ impl<'a> Histogram<'a> {
 impl EncodeMetric for Histogram<'_> {
     fn encode(&self, mut to: MetricEncoder) -> fmt::Result {
         let Distribution { sum_us, count, buckets } = self.0;
+        let seconds = |us| Duration::from_micros(us).as_secs_f64();
         let within: u64 = buckets.iter().map(|(_, count)| count).sum();
-        let bounds = buckets.iter().map(|(bound, count)| (seconds(*bound), *count));
-        let buckets: Vec<(f64, u64)> =
-            bounds.chain([(f64::INFINITY, count.saturating_sub(within))]).collect();
+        let mut buckets: Vec<_> = buckets.iter().map(|(bound, count)| (seconds(*bound), *count)).collect();
+        buckets.push((f64::INFINITY, count.saturating_sub(within)));
         to.encode_histogram::<NoLabelSet>(seconds(*sum_us), *count, &buckets, None)
     }
 
@@ -104,7 +95,8 @@ impl EncodeMetric for Histogram<'_> {
 
 impl Collector for Moment {
     fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
-        let Status { figures, mode, breaker, .. } = &self.status;
+        let Status { figures, mode, breaker, wrong_denies, demoted, .. } = &self.status;
+        let reasons = || Reason::TO_DENY.into_iter().map(|reason| ([reason.as_str()], reason));
         let watches = || self.status.watches.iter().map(|(name, watch)| ([name.into()], watch));
         let maps = || figures.maps.iter().map(|(name, fill)| ([name.as_str()], fill));
         let selected = self.status.interfaces.iter().filter(|interface| !interface.waiting);
@@ -134,9 +126,9 @@ impl Collector for Moment {
             Gauge uncounted_denials() "Denials without a count of their own; their packets are counted by reason only"
                 => [([], figures.uncounted)];
             Counter wrong_denies(reason) "Denials that later evidence showed to be wrong"
-                => reasons(|reason| self.status.wrong_denies.get(reason).copied().unwrap_or_default());
+                => reasons().map(|(name, reason)| (name, wrong_denies.get(&reason).copied().unwrap_or(0)));
             Gauge reason_demoted(reason) "1 for a reason that is only observed because it was wrong"
-                => reasons(|reason| u64::from(self.status.demoted.contains(reason)));
+                => reasons().map(|(name, reason)| (name, u64::from(demoted.contains(&reason))));
             Gauge breaker_held_services() "Services with denials that wait for a second list"
                 => [([], breaker.len())];
             Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
@@ -156,15 +148,15 @@ impl Collector for Moment {
             Gauge synced() "1 once every watch has shown a whole list"
                 => [([], u64::from(self.status.synced))];
             Gauge sync_duration_seconds() "From the agent's start until it was synced"
-                => figures.synced_after_ms.map(|ms| ([], seconds_of_ms(ms)));
+                => figures.synced_after_ms.map(|ms| ([], seconds(ms)));
             Gauge view_age_seconds() "Age of the least fresh watch"
-                => self.status.view_age_ms.map(|ms| ([], seconds_of_ms(ms)));
+                => self.status.view_age_ms.map(|ms| ([], seconds(ms)));
             Gauge lease_remaining_seconds() "Until denials end unless renewed; 0 when they have ended"
-                => [([], seconds_of_ms(u64::try_from(self.status.lease_ms).unwrap_or(0)))];
+                => [([], seconds(u64::try_from(self.status.lease_ms).unwrap_or(0)))];
             Gauge watch_up(watch) "1 while the watch is connected and, if anything is denied, proven fresh"
                 => watches().map(|(name, watch)| (name, u64::from(watch.up)));
             Gauge watch_age_seconds(watch) "Since the watch was proven to show everything"
-                => watches().filter_map(|(name, watch)| Some((name, seconds_of_ms(watch.age_ms?))));
+                => watches().filter_map(|(name, watch)| Some((name, seconds(watch.age_ms?))));
             Counter watch_restarts(watch) "How often the watch was lost"
                 => watches().map(|(name, watch)| (name, watch.restarts));
             Counter watch_skipped(watch) "Objects and annotations that could not be read"
@@ -173,7 +165,7 @@ impl Collector for Moment {
             Counter api_requests() "Requests to the API server; a watch is one"
                 => [([], figures.api.requests)];
             Counter api_throttled_seconds() "Time that requests waited for their turn"
-                => [([], seconds(figures.api.throttled_us))];
+                => [([], Duration::from_micros(figures.api.throttled_us).as_secs_f64())];
 
             Gauge pods(state) "Pods in the agent's index, by state"
                 => figures.pods.iter().map(|(state, n)| ([state.into()], *n));

@@ -1,8 +1,8 @@
 //! Measured durations: from an API event to the maps, from the start to the sync, from an IP's release to its reuse.
 
-use crate::shared::status::{Distribution, Figures, Latency, LatencyFigures};
+use crate::shared::status::{Distribution, Figures, Latency};
 use epguard_core::facts::{Change, Fact};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 /// Upper ends of buckets in microseconds: 0.1 ms to 10 s, where 1 ms is ordinary.
 const PROPAGATION: [u64; 11] =
@@ -22,8 +22,10 @@ pub struct Timings {
     began_at: SystemTime,
     /// The facts that are not in the maps yet: when each arrived, and of a slice when its cause was written.
     waiting: Vec<(Instant, Option<SystemTime>)>,
-    latency: Latency,
-    figures: Figures,
+    /// From receipt to map write.
+    pub latency: Latency,
+    /// The figures that are measured here; the rest is empty.
+    pub figures: Figures,
 }
 
 impl Timings {
@@ -73,29 +75,13 @@ impl Timings {
         let ms = || u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.figures.synced_after_ms.get_or_insert_with(ms);
     }
-
-    /// Records for how long IPs had no owner before they got another one.
-    pub fn reused(&mut self, gaps: Vec<Duration>) {
-        gaps.into_iter().for_each(|gap| self.figures.reuse_gap.record(gap));
-    }
-
-    /// The latency from receipt to map write, in a few figures.
-    #[must_use]
-    pub fn latency(&self) -> LatencyFigures {
-        self.latency.figures()
-    }
-
-    /// The figures that are measured here; the rest is empty.
-    #[must_use]
-    pub fn figures(&self) -> Figures {
-        self.figures.clone()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use epguard_core::facts::Slice;
+    use std::time::Duration;
 
     fn slice(triggered: Option<SystemTime>) -> Slice {
         Slice {
@@ -123,9 +109,9 @@ mod tests {
             timings.received(Instant::now(), &fact);
         }
         timings.written();
-        let figures = timings.figures();
+        let figures = &timings.figures;
         assert_eq!((figures.slice_propagation.count, figures.propagation.count), (1, 4));
-        assert_eq!(timings.latency().count, 4);
+        assert_eq!(timings.latency.figures().count, 4);
     }
 
     #[test]
@@ -135,18 +121,18 @@ mod tests {
         let fact = Fact::Slice(Change::Applied(slice(Some(later))));
         timings.received(Instant::now(), &fact);
         timings.written();
-        let figures = timings.figures().slice_propagation;
+        let figures = &timings.figures.slice_propagation;
         assert_eq!((figures.count, figures.sum_us, figures.buckets[0]), (1, 0, (50_000, 1)));
     }
 
     #[test]
     fn only_the_first_sync_is_timed() {
         let mut timings = Timings::start();
-        assert_eq!(timings.figures().synced_after_ms, None);
+        assert_eq!(timings.figures.synced_after_ms, None);
         timings.synced();
-        assert!(timings.figures().synced_after_ms.is_some());
+        assert!(timings.figures.synced_after_ms.is_some());
         timings.figures.synced_after_ms = Some(u64::MAX);
         timings.synced();
-        assert_eq!(timings.figures().synced_after_ms, Some(u64::MAX));
+        assert_eq!(timings.figures.synced_after_ms, Some(u64::MAX));
     }
 }
