@@ -62,10 +62,9 @@ pub struct Fleet {
 
 impl Fleet {
     /// Lists the agents and the Nodes. Errors: agents cannot be listed, or there are none.
-    pub async fn find(scope: &Scope) -> Result<Self> {
+    pub async fn find(scope: Scope) -> Result<Self> {
         let kubeconfig = client::kubeconfig(scope.kubeconfig.clone());
         let client = client::client(kubeconfig.as_deref(), scope.context.as_deref()).await?;
-        let scope = scope.clone();
         let mut fleet =
             Self { client, scope, agents: Vec::new(), missing: Vec::new(), without_agent: Ok(Vec::new()) };
         fleet.refresh(BTreeSet::new()).await?;
@@ -190,8 +189,7 @@ fn agent(pod: &Pod) -> Option<Agent> {
     let mut containers = spec.containers.iter();
     let named = containers.find(|container| container.name == CONTAINER);
     let container = named.or(spec.containers.first())?;
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let mut conditions = conditions.into_iter().flatten();
+    let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     Some(Agent {
         node: spec.node_name.clone()?,
         pod: pod.name_any(),
@@ -217,8 +215,7 @@ fn obstacle(pod: &Pod, container: &str) -> Option<String> {
         (_, Some(terminated)) => terminated.reason.as_deref(),
         (None, None) => return None,
     };
-    let why = why.unwrap_or("not running");
-    Some(format!("its container does not run: {why}"))
+    Some(format!("its container does not run: {}", why.unwrap_or("not running")))
 }
 
 fn flags(container: &Container) -> Vec<String> {

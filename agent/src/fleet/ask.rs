@@ -73,9 +73,8 @@ pub struct Asked<T> {
 impl<T> Asked<T> {
     /// The exit code of the worst node.
     pub fn code(&self) -> u8 {
-        let missing = self.missing.iter().map(|_| UNKNOWN);
-        let codes = self.answers.iter().map(|answer| answer.code).chain(missing);
-        codes.max().unwrap_or(0)
+        let worst = self.answers.iter().map(|answer| answer.code).max().unwrap_or(0);
+        if self.missing.is_empty() { worst } else { UNKNOWN }
     }
 
     /// The nodes that did not answer, and those without an agent, by cause; empty if there are none.

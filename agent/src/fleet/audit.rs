@@ -2,7 +2,7 @@
 
 use super::agents::Fleet;
 use super::ask::{self, Answer, Asked, command, names};
-use super::scope::{Form, Scope};
+use super::scope::Form;
 use crate::commands::audit::Report;
 use crate::shared::args::ServiceArgs;
 use anyhow::Result;
@@ -31,16 +31,14 @@ pub struct AuditArgs {
 }
 
 /// Asks and prints: nodes with findings one after the other, as their own command shows them; the others share a line. Errors: the
-/// cluster cannot be asked.
-pub async fn run(scope: &Scope, args: &AuditArgs) -> Result<ExitCode> {
-    let fleet = Fleet::find(scope).await?;
-    let asked: Asked<Report> = ask::ask(&fleet, &command(&["audit"], &args.services.flags()), PATIENCE).await;
+/// output fails.
+pub async fn run(fleet: &Fleet, args: &AuditArgs) -> Result<ExitCode> {
+    let form = fleet.scope.output;
+    let asked: Asked<Report> = ask::ask(fleet, &command(&["audit"], &args.services.flags()), PATIENCE).await;
     let is_short = |answer: &&Answer<Report>| {
-        scope.output != Form::Wide
-            && answer.known.findings.is_empty()
-            && answer.known.not_looked_at.is_empty()
+        form != Form::Wide && answer.known.findings.is_empty() && answer.known.not_looked_at.is_empty()
     };
-    asked.print(scope.output, Value::Null, |answers| {
+    asked.print(form, Value::Null, |answers| {
         let (clean, others): (Vec<_>, Vec<_>) = answers.iter().partition(is_short);
         let clean: Vec<&str> = clean.into_iter().map(Answer::node).collect();
         let clean = (!clean.is_empty()).then(|| format!("{}: nothing is stale", names(&clean)));

@@ -2,9 +2,8 @@
 
 use super::agents::Fleet;
 use super::ask::{self, Answer, Asked, UNKNOWN, command, names};
-use super::scope::Scope;
 use crate::commands::drops::{Filter, Follower, table, text_line};
-use crate::shared::drops::{Dropped, Kind};
+use crate::shared::drops::{CLIENTS, Dropped, Kind};
 use crate::shared::output::{complain, escaped, is_read, print};
 use anyhow::Result;
 use clap::Args;
@@ -17,8 +16,6 @@ use tokio::time::sleep;
 
 /// Time between two requests to all nodes.
 const PACE: Duration = Duration::from_secs(2);
-/// The most clients of a row, as in the agent.
-const CLIENTS: usize = 8;
 
 /// Options of `kubectl epguard drops`.
 #[derive(Debug, Args)]
@@ -36,17 +33,16 @@ pub struct DropsArgs {
     pub filter: Filter,
 }
 
-/// Asks and prints. Errors: the cluster cannot be asked.
-pub async fn run(scope: &Scope, args: &DropsArgs) -> Result<ExitCode> {
+/// Asks and prints. Errors: the output fails.
+pub async fn run(fleet: Fleet, args: &DropsArgs) -> Result<ExitCode> {
     let filter = &args.filter;
     let reason = ("--reason", filter.reason.map(Reason::as_str));
     let command = command(&["drops"], &[&filter.services.flags()[..], &[reason]].concat());
-    let fleet = Fleet::find(scope).await?;
     if args.follow {
         return follow(fleet, &command).await;
     }
     let asked = ask::ask(&fleet, &command, ask::PATIENCE).await;
-    asked.print(scope.output, Value::Null, |answers| match answers {
+    asked.print(fleet.scope.output, Value::Null, |answers| match answers {
         [] => String::new(),
         answers => table(&merge(answers), filter.is_narrowed()),
     })
@@ -92,11 +88,8 @@ fn merge(answers: &[Answer<Vec<Dropped>>]) -> Vec<(Dropped, String)> {
     let mut kinds: BTreeMap<&Kind, (Dropped, Vec<&str>)> = BTreeMap::new();
     for answer in answers {
         for dropped in &answer.known {
-            let (sum, nodes) = kinds.entry(&dropped.kind).or_insert_with(|| {
-                let nothing = Dropped { packets: 0, bytes: 0, openings: 0, ..dropped.clone() };
-                (nothing, Vec::new())
-            });
-            add(sum, dropped);
+            let known = kinds.entry(&dropped.kind).and_modify(|(sum, _)| add(sum, dropped));
+            let (_, nodes) = known.or_insert_with(|| (dropped.clone(), Vec::new()));
             nodes.push(answer.node());
         }
     }

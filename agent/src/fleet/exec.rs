@@ -51,8 +51,7 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> 
             (output.await?, status)
         }
     };
-    let code = code(status.as_ref())?;
-    Ok(Done { stdout, stderr, code })
+    Ok(Done { code: code(status.as_ref())?, stdout, stderr })
 }
 
 async fn read_at_most(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<Vec<u8>, String> {
@@ -74,8 +73,7 @@ fn code(status: Option<&Status>) -> Result<u8, String> {
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
     }
-    let details = status.details.iter();
-    let mut causes = details.flat_map(|details| details.causes.iter().flatten());
+    let mut causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
     let code = causes.find_map(|cause| {
         let is_code = cause.reason.as_deref() == Some("ExitCode");
         is_code.then_some(cause.message.as_ref()?.parse::<i32>().ok()?)

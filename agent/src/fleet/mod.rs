@@ -19,6 +19,7 @@ mod sysdump;
 mod why;
 
 use crate::shared::output::{complain, is_unread};
+use agents::Fleet;
 use anyhow::{Result, ensure};
 use ask::UNKNOWN;
 use clap::{Parser, Subcommand};
@@ -74,19 +75,28 @@ impl Plugin {
     }
 
     async fn execute(self) -> Result<ExitCode> {
-        let scope = &self.scope;
+        let Self { scope, verb } = self;
         // The parser sees only flags on the same side of the verb.
         ensure!(
             scope.nodes.is_empty() || scope.selector.is_none(),
             "--node and --selector cannot be used together: leave out one of them"
         );
-        match self.verb {
-            Verb::Status => status::run(scope).await,
-            Verb::Drops(args) => drops::run(scope, &args).await,
-            Verb::Why(args) => why::run(scope, &args).await,
-            Verb::Audit(args) => audit::run(scope, &args).await,
-            Verb::Mode(args) => mode::run(scope, &args).await,
-            Verb::Sysdump(args) => sysdump::run(scope, &args).await,
+        let needs_all = match &verb {
+            Verb::Why(args) if args.client.is_some() => "--client chooses the nodes:",
+            Verb::Mode(args) if args.canary || args.unset => {
+                "nothing is changed: --canary and --unset change the ConfigMap of all nodes;"
+            }
+            _ => "",
+        };
+        ensure!(needs_all.is_empty() || scope.is_whole(), "{needs_all} leave out --node and --selector");
+        let fleet = Fleet::find(scope).await?;
+        match verb {
+            Verb::Status => status::run(&fleet).await,
+            Verb::Drops(args) => drops::run(fleet, &args).await,
+            Verb::Why(args) => why::run(fleet, &args).await,
+            Verb::Audit(args) => audit::run(&fleet, &args).await,
+            Verb::Mode(args) => mode::run(&fleet, &args).await,
+            Verb::Sysdump(args) => sysdump::run(fleet, &args).await,
         }
     }
 }

@@ -7,12 +7,11 @@
 
 use super::agents::{Fleet, answer};
 use super::ask::{self, Answer, Asked, UNKNOWN, command, failure, grouped, names};
-use super::scope::Scope;
 use crate::commands::status::Condition;
 use crate::shared::args::one_of;
 use crate::shared::output::{after, print};
 use crate::shared::plain::plain;
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{ArgGroup, Args};
 use epguard_common::{Mode, Reason};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -55,19 +54,14 @@ pub struct ModeArgs {
     pub yes: bool,
 }
 
-/// Shows or changes. Errors: the cluster cannot be asked, the change is refused, or the answer was not yes.
-pub async fn run(scope: &Scope, args: &ModeArgs) -> Result<ExitCode> {
-    let shows = args.mode.is_none() && !args.unset;
-    ensure!(
-        scope.is_whole() || !(args.canary || args.unset),
-        "nothing is changed: --canary and --unset change the ConfigMap of all nodes; leave out --node and --selector"
-    );
-    let fleet = Fleet::find(scope).await?;
-    if let (Some(mode), false) = (args.mode, scope.is_whole()) {
-        return switch(&fleet, mode, args).await;
+/// Shows or changes. Errors: the `ConfigMap` cannot be read, the change is refused, or the answer was not yes.
+pub async fn run(fleet: &Fleet, args: &ModeArgs) -> Result<ExitCode> {
+    let (shows, is_whole) = (args.mode.is_none() && !args.unset, fleet.scope.is_whole());
+    if let (Some(mode), false) = (args.mode, is_whole) {
+        return switch(fleet, mode, args).await;
     }
-    let policy = if scope.is_whole() { Some(Policy::fetch(&fleet).await?) } else { None };
-    let asked: Asked<Condition> = ask::ask(&fleet, &["status"], ask::PATIENCE).await;
+    let policy = if is_whole { Some(Policy::fetch(fleet).await?) } else { None };
+    let asked: Asked<Condition> = ask::ask(fleet, &["status"], ask::PATIENCE).await;
     let counts = counts(&asked, policy.as_ref());
     match policy {
         Some(policy) if shows => print(&format!("{}\n{counts}", policy.text()))?,
@@ -114,16 +108,12 @@ fn confirm(yes: bool) -> Result<()> {
     if yes {
         return Ok(());
     }
-    if !stdin().is_terminal() {
-        bail!("nothing is changed: there is no terminal to ask at; pass --yes");
-    }
+    ensure!(stdin().is_terminal(), "nothing is changed: there is no terminal to ask at; pass --yes");
     write!(stderr(), "Change it? [y/N] ").context("cannot ask")?;
     let mut answer = String::new();
     stdin().read_line(&mut answer).context("cannot read the answer")?;
-    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-        return Ok(());
-    }
-    bail!("nothing is changed");
+    ensure!(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()), "nothing is changed");
+    Ok(())
 }
 
 /// The key of the `ConfigMap` that the flags mean.

@@ -2,7 +2,7 @@
 
 use super::agents::Fleet;
 use super::ask::{self, Answer, Asked, grouped, names};
-use super::scope::{Form, Scope};
+use super::scope::Form;
 use crate::commands::status::{self as local, BAD, Condition, GOOD, bullet, lease};
 use crate::shared::output::{Column, columned, count, seconds};
 use anyhow::Result;
@@ -46,13 +46,10 @@ const NARROW: usize = 8;
 /// Things that are not the same on all nodes, as may be meant during an upgrade: each value with its nodes, the most frequent first.
 type Differences = BTreeMap<&'static str, Vec<(String, Vec<String>)>>;
 
-/// A thing of a node, as text.
-type Thing<'a> = &'a dyn Fn(&Of) -> String;
-
-/// Asks, prints, and returns the exit code. Errors: the cluster cannot be asked.
-pub async fn run(scope: &Scope) -> Result<ExitCode> {
-    let fleet = Fleet::find(scope).await?;
-    let asked: Asked<Condition> = ask::ask(&fleet, &["status"], ask::PATIENCE).await;
+/// Asks, prints, and returns the exit code. Errors: the output fails.
+pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
+    let scope = &fleet.scope;
+    let asked: Asked<Condition> = ask::ask(fleet, &["status"], ask::PATIENCE).await;
     if scope.nodes.len() == 1 && scope.output == Form::Table {
         // One node, as its own command shows it.
         return asked.print(scope.output, Value::Null, |answers| {
@@ -78,16 +75,15 @@ pub async fn run(scope: &Scope) -> Result<ExitCode> {
 }
 
 fn headline(asked: &Asked<Condition>) -> String {
-    let (well, degraded): (Vec<_>, Vec<_>) =
-        asked.answers.iter().partition(|answer| answer.known.problems.is_empty());
+    let well = asked.answers.iter().filter(|answer| answer.known.problems.is_empty()).count();
     let counts = [
-        (well.len(), "well"),
-        (degraded.len(), "degraded"),
+        (well, "well"),
+        (asked.answers.len() - well, "degraded"),
         (asked.missing.len(), "without an answer"),
         (asked.without_agent.len(), "without an agent"),
     ];
     let nodes = count(counts.iter().map(|(count, _)| count).sum::<usize>() as u64, "node");
-    if counts[1..].iter().all(|(count, _)| *count == 0) {
+    if let [_, (0, _), (0, _), (0, _)] = counts {
         return format!("{nodes}: {GOOD}all is well{GOOD:#}");
     }
     let counts = counts.iter().filter(|(count, _)| *count > 0);
@@ -110,7 +106,7 @@ fn differences(answers: &[Of]) -> Differences {
         let own = of.agent.flags.iter().filter(|flag| !common.contains(flag));
         own.map(String::as_str).collect::<Vec<_>>().join(" ")
     };
-    let things: [(&str, Thing<'_>); 5] = [
+    let things: [(&str, &dyn Fn(&Of) -> String); 5] = [
         ("mode", &|of| of.known.status.mode_name().to_owned()),
         ("version", &|of| of.known.status.version.clone()),
         ("flags", &flags),

@@ -2,7 +2,7 @@
 
 use super::agents::{Fleet, LABEL, all};
 use super::ask::{self, UNKNOWN, failure};
-use super::scope::{Form, Scope};
+use super::scope::Form;
 use crate::commands::sysdump::{FOLDER, add, default_path, json};
 use crate::shared::output::{complain, count};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -45,9 +45,8 @@ pub struct SysdumpArgs {
 }
 
 /// Writes the archive. Its `missing.txt` names the nodes that did not answer, and what the API did not list. Errors: the archive cannot
-/// be written, or the cluster cannot be asked.
-pub async fn run(scope: &Scope, args: &SysdumpArgs) -> Result<ExitCode> {
-    let mut fleet = Fleet::find(scope).await?;
+/// be written.
+pub async fn run(mut fleet: Fleet, args: &SysdumpArgs) -> Result<ExitCode> {
     fleet.scope.parallel = fleet.scope.parallel.min(PARALLEL);
     let path = args.file.clone().unwrap_or_else(|| default_path(None));
     let shown = path.display();
@@ -129,26 +128,20 @@ async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
     let pods = all(api, ListParams::default().labels(LABEL), Form::Json).await;
     let names: BTreeSet<String> = pods.iter().flatten().map(Pod::name_any).collect();
     let api: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
-    let mut events = all(api, ListParams::default(), Form::Json).await;
-    let is_of_agent =
-        |event: &Event| event.involved_object.name.as_ref().is_some_and(|name| names.contains(name));
-    if let Ok(all) = &mut events {
-        all.retain(is_of_agent);
-    }
-    [
-        ("pods.json", pods.and_then(|all| json(&without_secrets(all)))),
-        ("events.json", events.and_then(|all| json(&all))),
-    ]
+    let events = all(api, ListParams::default(), Form::Json).await.and_then(|mut all: Vec<Event>| {
+        all.retain(|event| event.involved_object.name.as_ref().is_some_and(|name| names.contains(name)));
+        json(&all)
+    });
+    [("pods.json", pods.and_then(|all| json(&without_secrets(all)))), ("events.json", events)]
 }
 
 /// Pods without environment variables, whose values may be credentials, and without annotations, to which `kubectl apply` writes them.
 fn without_secrets(mut pods: Vec<Pod>) -> Vec<Pod> {
     for pod in &mut pods {
         pod.metadata.annotations = None;
-        let spec = pod.spec.iter_mut();
-        let containers =
-            spec.flat_map(|spec| spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()));
-        containers.for_each(|container| container.env = None);
+        let Some(spec) = &mut pod.spec else { continue };
+        let all = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
+        all.for_each(|container| container.env = None);
     }
     pods
 }

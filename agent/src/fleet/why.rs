@@ -2,11 +2,10 @@
 
 use super::agents::{Fleet, all};
 use super::ask::{self, Answer, Asked, command, grouped, names};
-use super::scope::Scope;
 use crate::commands::why::{Explanation, Moment, Subject};
 use crate::shared::args::ServiceArgs;
 use crate::shared::output::after;
-use anyhow::{Error, Result, bail, ensure};
+use anyhow::{Context as _, Error, Result};
 use clap::Args;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
@@ -40,13 +39,8 @@ pub struct WhyArgs {
     pub at: Option<String>,
 }
 
-/// Asks and prints. Errors: the cluster cannot be asked.
-pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
-    ensure!(
-        args.client.is_none() || scope.is_whole(),
-        "--client chooses the nodes: leave out --node and --selector"
-    );
-    let mut fleet = Fleet::find(scope).await?;
+/// Asks and prints. Errors: the output fails.
+pub async fn run(mut fleet: Fleet, args: &WhyArgs) -> Result<ExitCode> {
     let flags = [&args.services.flags()[..], &[("--at", args.at.as_deref())]].concat();
     let command = command(&["why", &args.subject], &flags);
     let subject: Subject = args.subject.parse().map_err(Error::msg)?;
@@ -54,11 +48,11 @@ pub async fn run(scope: &Scope, args: &WhyArgs) -> Result<ExitCode> {
         Some(client) => narrow(&mut fleet, client, subject.ip)
             .await
             .unwrap_or_else(|why| format!("asked all nodes: {why:#}")),
-        None if scope.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
+        None if fleet.scope.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
         None => format!("asked {}", names(&fleet.names())),
     };
     let asked = ask::ask(&fleet, &command, ask::PATIENCE).await;
-    asked.print(scope.output, json!({"asked": nodes}), |answers| {
+    asked.print(fleet.scope.output, json!({"asked": nodes}), |answers| {
         format!("{nodes}\n\n{}", text(answers)).trim_end().to_owned()
     })
 }
@@ -84,10 +78,8 @@ async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
     let mut first = fleet.clone();
     first.choose(fleet.agents.iter().take(1).map(|agent| agent.node.clone()).collect());
     let asked: Asked<Explanation> = ask::ask(&first, &["why", &ip.to_string()], ask::PATIENCE).await;
-    let Some(Answer { known, .. }) = asked.answers.first() else {
-        bail!("{}", asked.absent());
-    };
-    let owner = known.owners.iter().rev().find(|owner| owner.to.is_none());
+    let answer = asked.answers.first().with_context(|| asked.absent())?;
+    let owner = answer.known.owners.iter().rev().find(|owner| owner.to.is_none());
     if let Some(node) = owner.and_then(|owner| owner.node.clone()) {
         return Ok(Some(node));
     }

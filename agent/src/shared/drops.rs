@@ -49,6 +49,9 @@ pub struct Dropped {
     pub last_ms_ago: u64,
 }
 
+/// The most clients of a [`Dropped`].
+pub const CLIENTS: usize = 8;
+
 /// Text in place of what there is none of.
 pub const NONE: &str = "-";
 

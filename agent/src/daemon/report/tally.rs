@@ -2,15 +2,12 @@
 //! `epguard drops`. Pure: callers pass the time.
 
 use crate::kernel::maps::Reading;
-use crate::shared::drops::{Dropped, Kind};
+use crate::shared::drops::{CLIENTS, Dropped, Kind};
 use epguard_common::{Count, DenialCount, DenialKey, Outcome};
 use epguard_core::counts::{Counts, make_room};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
-
-/// Most clients that are stored for each kind.
-const MAX_CLIENTS: usize = 8;
 
 /// Time between two log lines about one kind.
 const QUIET: Duration = Duration::from_secs(10);
@@ -57,7 +54,7 @@ impl Tally {
     pub fn client(&mut self, now: Duration, kind: Kind, client: IpAddr) {
         let clients = &mut self.seen(now, kind).clients;
         clients.retain(|known| *known != client);
-        clients.truncate(MAX_CLIENTS - 1);
+        clients.truncate(CLIENTS - 1);
         clients.insert(0, client);
     }
 
