@@ -1,14 +1,12 @@
 //! The text of an Event, and its form as the API accepts it. Pure.
 
-use super::series::Course;
+use super::Subject;
 use crate::shared::drops::{Kind, NOBODY};
 use epguard_common::Outcome;
 use epguard_core::state::Trip;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::{Event, EventSeries};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use k8s_openapi::jiff::Timestamp;
-use std::time::Duration;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// `kubectl get events --field-selector reportingComponent=epguard`
 const CONTROLLER: &str = "epguard";
@@ -20,64 +18,51 @@ const NOTE: usize = 1024;
 /// Longest name of an object, less a dot and a number in hexadecimal.
 const NAME: usize = 253 - 17;
 
-/// What an Event reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
-    pub(super) reason: &'static str,
-    pub(super) action: &'static str,
-    pub(super) note: String,
+/// For packets that were denied, or would have been: what happened, and the next command to run. It has no counts,
+/// because the API does not let it change later.
+pub fn of_denial(about: &Subject, kind: &Kind, node: &str) -> Event {
+    let Kind { service, meant, reason, outcome, .. } = kind;
+    let ip = kind.endpoint.ip();
+    let holder = match &*kind.hit {
+        NOBODY => "no pod".to_owned(),
+        pod => format!("pod {pod}"),
+    };
+    let (title, action, end) = if *outcome == Outcome::Observed.as_str() {
+        ("StaleEndpointObserved", "ObservePackets", "pass, as this is only observed".to_owned())
+    } else {
+        ("StaleEndpointDenied", "DenyPackets", format!("are {outcome}"))
+    };
+    let note = format!(
+        "Service {service} still sends to endpoint {ip} for pod {meant}, which has ended; {holder} has that IP now \
+         ({reason}). On node {node} the packets {end}. Why: epguard why {ip} --service {service}"
+    );
+    event(about, node, (title, action, &note))
 }
 
-impl Text {
-    /// For packets that were denied, or would have been: what happened, and the next command to run. It has no counts,
-    /// because the API does not let it change later.
-    pub fn of_denial(kind: &Kind, node: &str) -> Self {
-        let Kind { service, meant, reason, outcome, .. } = kind;
-        let ip = kind.endpoint.ip();
-        let holder = match &*kind.hit {
-            NOBODY => "no pod".to_owned(),
-            pod => format!("pod {pod}"),
-        };
-        let (title, action, end) = if *outcome == Outcome::Observed.as_str() {
-            ("StaleEndpointObserved", "ObservePackets", "pass, as this is only observed".to_owned())
-        } else {
-            ("StaleEndpointDenied", "DenyPackets", format!("are {outcome}"))
-        };
-        let note = format!(
-            "Service {service} still sends to endpoint {ip} for pod {meant}, which has ended; {holder} has that IP now \
-             ({reason}). On node {node} the packets {end}. Why: epguard why {ip} --service {service}"
-        );
-        Self { reason: title, action, note }
-    }
-
-    /// For the breaker's alarm.
-    pub fn of_alarm(trip: &Trip) -> Self {
-        let note = format!(
-            "{} of {} recently ready endpoints would be denied ({}); observed until a second list agrees",
-            trip.held, trip.ready_recently, trip.why
-        );
-        Self { reason: "BreakerTripped", action: "HoldDenials", note }
-    }
+/// For the breaker's alarm.
+pub fn of_alarm(about: &Subject, trip: &Trip, node: &str) -> Event {
+    let note = format!(
+        "{} of {} recently ready endpoints would be denied ({}); observed until a second list agrees",
+        trip.held, trip.ready_recently, trip.why
+    );
+    event(about, node, ("BreakerTripped", "HoldDenials", &note))
 }
 
-/// Builds the Event. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
-pub fn event(course: &Course, node: &str, now: Duration, wall: Timestamp) -> Event {
-    let Course { about, text, .. } = course;
-    let at = |then| MicroTime(wall.checked_sub(now.saturating_sub(then)).unwrap_or(wall));
+/// An Event under a name of its own, without its times: the number is random, so that no two agents take the same.
+fn event(about: &Subject, node: &str, (reason, action, note): (&str, &str, &str)) -> Event {
     let (namespace, name) = &about.name;
     // A label ends with a letter or a digit.
     let label = cut(name, NAME).trim_end_matches(['-', '.']);
     Event {
         metadata: ObjectMeta {
             // Not generateName: API servers refuse a name that ends in a dot.
-            name: Some(format!("{label}.{:016x}", course.number)),
+            name: Some(format!("{label}.{:016x}", fastrand::u64(..))),
             namespace: Some(namespace.to_string()),
             ..ObjectMeta::default()
         },
-        action: Some(text.action.to_owned()),
-        event_time: Some(at(course.first)),
-        note: Some(cut(&text.note, NOTE).to_owned()),
-        reason: Some(text.reason.to_owned()),
+        action: Some(action.to_owned()),
+        note: Some(cut(note, NOTE).to_owned()),
+        reason: Some(reason.to_owned()),
         regarding: Some(ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some(about.kind.to_owned()),
@@ -88,11 +73,6 @@ pub fn event(course: &Course, node: &str, now: Duration, wall: Timestamp) -> Eve
         }),
         reporting_controller: Some(CONTROLLER.to_owned()),
         reporting_instance: Some(cut(node, INSTANCE).to_owned()),
-        // A series begins with the second occurrence.
-        series: (course.count > 1).then(|| EventSeries {
-            count: i32::try_from(course.count).unwrap_or(i32::MAX),
-            last_observed_time: at(course.last),
-        }),
         type_: Some("Warning".to_owned()),
         ..Event::default()
     }
@@ -105,11 +85,13 @@ fn cut(text: &str, longest: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::series::Series;
     use super::*;
-    use crate::daemon::report::kube_events::Subject;
     use epguard_common::{Reason, Uid};
     use epguard_core::state::Why;
+    use k8s_openapi::jiff::{SignedDuration, Timestamp};
     use serde_json::{Value, json};
+    use std::time::Duration;
 
     fn kind(reason: Reason, outcome: Outcome, hit: &str) -> Kind {
         Kind {
@@ -123,16 +105,24 @@ mod tests {
         }
     }
 
-    fn alarm() -> Text {
+    fn web() -> Subject {
+        Subject {
+            kind: "Service",
+            name: ("shop".into(), "web".into()),
+            uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0"),
+        }
+    }
+
+    fn alarm(about: &Subject, node: &str) -> Event {
         let (since, why) = (Duration::ZERO, Why::Half);
-        Text::of_alarm(&Trip { held: 3, denied: 3, ready_recently: 4, since, why })
+        of_alarm(about, &Trip { held: 3, denied: 3, ready_recently: 4, since, why }, node)
     }
 
     #[test]
     fn the_text_names_the_service_both_pods_the_node_and_what_became_of_the_packets() {
         let text = |reason, outcome, hit| {
-            let Text { reason, action, note } = Text::of_denial(&kind(reason, outcome, hit), "node-1");
-            (reason, action, note)
+            let Event { reason, action, note, .. } = of_denial(&web(), &kind(reason, outcome, hit), "node-1");
+            [reason, action, note].map(Option::unwrap)
         };
         let note = |hit: &str, done: &str| {
             format!(
@@ -141,60 +131,51 @@ mod tests {
             )
         };
         let rejected = note("pod team-b/b", "(reused). On node node-1 the packets are rejected");
-        let denied = ("StaleEndpointDenied", "DenyPackets", rejected);
+        let denied = ["StaleEndpointDenied", "DenyPackets", &rejected];
         assert_eq!(text(Reason::Reused, Outcome::Rejected, "team-b/b"), denied);
         let pass = "(dead-backend). On node node-1 the packets pass, as this is only observed";
-        let observed = ("StaleEndpointObserved", "ObservePackets", note("no pod", pass));
+        let observed = ["StaleEndpointObserved", "ObservePackets", &note("no pod", pass)];
         assert_eq!(text(Reason::DeadBackend, Outcome::Observed, "nobody"), observed);
-        let note = "3 of 4 recently ready endpoints would be denied (more-than-half); observed until a second list agrees";
-        assert_eq!(alarm().note, note);
-    }
-
-    fn course(count: u64) -> Course {
-        let about = Subject {
-            kind: "Service",
-            name: ("shop".into(), "web".into()),
-            uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0"),
-        };
-        let [first, last] = [40, 97].map(Duration::from_secs);
-        Course { about, text: alarm(), number: 0xabc, count, first, last, written: None }
-    }
-
-    fn written(course: &Course, node: &str) -> Value {
-        let wall = "2026-03-01T12:00:00Z".parse().unwrap();
-        serde_json::to_value(event(course, node, Duration::from_secs(100), wall)).unwrap()
     }
 
     #[test]
     fn an_event_is_written_with_all_its_fields() {
+        let (mut series, event) = (Series::default(), alarm(&web(), "node-1"));
+        let noon: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        let mut written = |last, times, now: u64| {
+            series.count(Duration::from_secs(last), web(), "alarm", event.clone(), times);
+            let wall = noon + SignedDuration::from_secs(now.cast_signed() - 100);
+            json!(series.next(Duration::from_secs(now), wall, || true).unwrap().event)
+        };
+        let note = "3 of 4 recently ready endpoints would be denied (more-than-half); observed until a second list agrees";
+        let first = written(40, 1, 100);
         let once = json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event",
-            "metadata": {"name": "web.0000000000000abc", "namespace": "shop"},
-            "action": "HoldDenials", "eventTime": "2026-03-01T11:59:00.000000Z", "note": alarm().note,
+            "metadata": {"name": event.metadata.name, "namespace": "shop"},
+            "action": "HoldDenials", "eventTime": "2026-03-01T11:59:00.000000Z", "note": note,
             "reason": "BreakerTripped", "type": "Warning",
             "regarding": {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web",
                 "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0"},
             "reportingController": "epguard", "reportingInstance": "node-1",
         });
-        assert_eq!(written(&course(1), "node-1"), once);
+        assert_eq!(first, once);
         let mut often = once;
         often["series"] = json!({"count": 3, "lastObservedTime": "2026-03-01T11:59:57.000000Z"});
-        assert_eq!(written(&course(3), "node-1"), often);
+        assert_eq!(written(97, 2, 200), often);
+        assert_eq!(written(97, u64::from(u32::MAX), 300)["series"]["count"], i32::MAX);
     }
 
     #[test]
     fn long_fields_of_an_event_are_cut_to_the_limits_of_the_api() {
-        let mut long = course(u64::MAX);
-        long.about.name.1 = "p".repeat(253).into();
-        long.text.note = "ü".repeat(1000);
-        let event = written(&long, &"n".repeat(253));
-        assert_eq!(event["metadata"]["name"].as_str().unwrap().len(), 253);
-        assert_eq!(event["note"].as_str().unwrap().len(), 1024);
-        assert_eq!(event["reportingInstance"].as_str().unwrap().len(), 128);
-        assert_eq!(event["regarding"]["name"].as_str().unwrap().len(), 253);
-        assert_eq!(event["series"]["count"], i32::MAX);
-        long.about.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
-        let event = written(&long, "n");
-        assert_eq!(event["metadata"]["name"], format!("{}.0000000000000abc", "p".repeat(NAME - 1)));
+        let mut long = web();
+        long.name.1 = "p".repeat(253).into();
+        let written: Value = json!(event(&long, &"n".repeat(253), ("", "", &"ü".repeat(1000))));
+        assert_eq!(written["metadata"]["name"].as_str().unwrap().len(), 253);
+        assert_eq!(written["note"].as_str().unwrap().len(), 1024);
+        assert_eq!(written["reportingInstance"].as_str().unwrap().len(), 128);
+        assert_eq!(written["regarding"]["name"].as_str().unwrap().len(), 253);
+        long.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
+        let name = alarm(&long, "n").metadata.name.unwrap();
+        assert_eq!(name.split_once('.').unwrap().0, "p".repeat(NAME - 1));
     }
 }

@@ -14,13 +14,11 @@ use epguard_common::Uid;
 use epguard_core::bucket::Bucket;
 use epguard_core::facts::Name;
 use epguard_core::state::{State, Trip};
-use event::{Text, event};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use series::Series;
+use series::{Entry, Series};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use writer::Entry;
 
 /// Limit of all writes together: so many at once after a pause ...
 const BURST: u32 = 10;
@@ -84,7 +82,8 @@ impl Announcer {
     /// Counts an alarm: the breaker holds denials of this Service.
     pub fn tripped(&mut self, now: Duration, about: Subject, trip: &Trip) {
         if !self.queue.is_closed() {
-            self.series.count(now, about, "alarm", Text::of_alarm(trip), 1);
+            let event = event::of_alarm(&about, trip, &self.node);
+            self.series.count(now, about, "alarm", event, 1);
         }
     }
 
@@ -96,17 +95,17 @@ impl Announcer {
 
     /// Counts denied packets of a kind. The port makes no difference: one pod that has ended is one Event.
     pub fn denied(&mut self, last: Duration, about: Subject, kind: &Kind, packets: u64) {
-        let text = Text::of_denial(kind, &self.node);
-        self.series.count(last, about, &text.note.clone(), text, packets);
+        let event = event::of_denial(&about, kind, &self.node);
+        let topic = event.note.clone().unwrap_or_default();
+        self.series.count(last, about, &topic, event, packets);
     }
 
     /// Queues the Events that are due.
     pub fn tick(&mut self, now: Duration) {
-        let Self { node, budget, series, queue, .. } = self;
-        while let Ok(place) = queue.try_reserve() {
-            let Some(course) = series.next(now, || budget.take(now)) else { return };
-            let event = event(&course, node, now, Timestamp::now());
-            place.send(Entry { event, repeated: course.written.is_some() });
+        while let Ok(place) = self.queue.try_reserve() {
+            let next = self.series.next(now, Timestamp::now(), || self.budget.take(now));
+            let Some(entry) = next else { return };
+            place.send(entry);
         }
     }
 }

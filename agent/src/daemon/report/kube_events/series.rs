@@ -1,7 +1,9 @@
 //! When to write an Event: once when it is new, then its count at most once a minute. Pure: callers pass the time.
 
 use super::Subject;
-use super::event::Text;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,55 +22,65 @@ const MOST: usize = 1024;
 pub struct Series(BTreeMap<(Subject, String), Course>);
 
 /// The occurrences of what an Event reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Course {
-    /// The object that it is about.
-    pub about: Subject,
-    /// What it says: the text of the first occurrence.
-    pub text: Text,
-    /// A random number, so that no other Event about the object, of any agent, has its name.
-    pub number: u64,
-    /// How often it occurred.
-    pub count: u64,
-    /// Time of the first occurrence.
-    pub first: Duration,
-    /// Time of the last occurrence.
-    pub last: Duration,
+#[derive(Debug)]
+struct Course {
+    /// The Event of the first occurrence, without its times.
+    event: Event,
+    count: u64,
+    first: Duration,
+    last: Duration,
     /// When it was written before, and the count that it showed.
-    pub written: Option<(Duration, u64)>,
+    written: Option<(Duration, u64)>,
+}
+
+/// An Event to write.
+#[derive(Debug, Default)]
+pub struct Entry {
+    /// The complete Event.
+    pub event: Event,
+    /// True if it was written before: then only its series is written.
+    pub repeated: bool,
 }
 
 impl Series {
-    /// Counts so many occurrences. Those about one object and topic are one Event.
-    pub fn count(&mut self, now: Duration, about: Subject, topic: &str, text: Text, times: u64) {
-        let key = (about.clone(), topic.to_owned());
+    /// Counts so many occurrences. Those about one object and topic are one Event, the first one.
+    pub fn count(&mut self, now: Duration, about: Subject, topic: &str, event: Event, times: u64) {
+        let key = (about, topic.to_owned());
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
             let oldest = self.0.iter().min_by_key(|(_, course)| (course.written.is_none(), course.last));
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.and_then(|oldest| self.0.remove(&oldest));
         }
-        let number = fastrand::u64(..);
-        let new = Course { about, text, number, count: 0, first: now, last: now, written: None };
+        let new = Course { event, count: 0, first: now, last: now, written: None };
         let course = self.0.entry(key).or_insert(new);
         course.count += times;
         course.last = course.last.max(now);
     }
 
-    /// The next Event to write, if one is due and one may be written: then it counts as written. New Events come before
-    /// counts of earlier ones; within each, the longest waiting comes first.
-    pub fn next(&mut self, now: Duration, may_write: impl FnOnce() -> bool) -> Option<Course> {
+    /// The next Event to write, if one is due and one may be written: then it counts as written. New Events come before counts of
+    /// earlier ones; within each, the longest waiting comes first. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
+    pub fn next(
+        &mut self,
+        now: Duration,
+        wall: Timestamp,
+        may_write: impl FnOnce() -> bool,
+    ) -> Option<Entry> {
         self.0.retain(|_, course| now.saturating_sub(course.last) < MEMORY);
         let has_rested = |at| now.saturating_sub(at) >= REST;
         let is_due = |course: &&mut Course| {
             course.written.is_none_or(|(at, count)| course.count > count && has_rested(at))
         };
         let due = self.0.values_mut().filter(is_due);
-        let course = due.min_by_key(|course| (course.written, course.first))?;
-        may_write().then(|| {
-            let due = course.clone();
-            course.written = Some((now, course.count));
-            due
-        })
+        let course = due.min_by_key(|course| (course.written, course.first)).filter(|_| may_write())?;
+        let at = |then| MicroTime(wall.checked_sub(now.saturating_sub(then)).unwrap_or(wall));
+        let repeated = course.written.replace((now, course.count)).is_some();
+        // A series begins with the second occurrence.
+        let series = (course.count > 1).then(|| EventSeries {
+            count: i32::try_from(course.count).unwrap_or(i32::MAX),
+            last_observed_time: at(course.last),
+        });
+        let event = Event { event_time: Some(at(course.first)), series, ..course.event.clone() };
+        Some(Entry { event, repeated })
     }
 }
 
@@ -91,18 +103,19 @@ mod tests {
     }
 
     fn count(series: &mut Series, at: u64, about: &Subject, topic: &str, times: u64) {
-        let text = Text { reason: "R", action: "A", note: format!("{topic} at {at}") };
-        series.count(s(at), about.clone(), topic, text, times);
+        let event = Event { note: Some(format!("{topic} at {at}")), ..Event::default() };
+        series.count(s(at), about.clone(), topic, event, times);
     }
 
     /// The Events that are written at a time, at most so many: note, count, and whether they were written before.
-    fn written(series: &mut Series, at: u64, most: usize) -> Vec<(String, u64, bool)> {
-        let next = || series.next(s(at), || true);
+    fn written(series: &mut Series, at: u64, most: usize) -> Vec<(String, i32, bool)> {
+        let next = || series.next(s(at), Timestamp::UNIX_EPOCH, || true);
+        let count = |event: &Event| event.series.as_ref().map_or(1, |series| series.count);
         let all = std::iter::from_fn(next).take(most);
-        all.map(|course| (course.text.note, course.count, course.written.is_some())).collect()
+        all.map(|Entry { event, repeated }| (event.note.clone().unwrap(), count(&event), repeated)).collect()
     }
 
-    fn row(note: &str, count: u64, repeated: bool) -> (String, u64, bool) {
+    fn row(note: &str, count: i32, repeated: bool) -> (String, i32, bool) {
         (note.to_owned(), count, repeated)
     }
 
@@ -132,7 +145,7 @@ mod tests {
         for (at, name) in [(100, "z"), (101, "a"), (102, "b")] {
             count(&mut series, at, &service(name), "x", 2);
         }
-        assert_eq!(series.next(s(110), || false), None);
+        assert!(series.next(s(110), Timestamp::UNIX_EPOCH, || false).is_none());
         assert_eq!(written(&mut series, 110, 2), [row("x at 100", 2, false), row("x at 101", 2, false)]);
         count(&mut series, 120, &service("z"), "x", 1);
         assert_eq!(written(&mut series, 181, 9), [row("x at 102", 2, false), row("x at 100", 3, true)]);
@@ -143,9 +156,7 @@ mod tests {
         let mut series = Series::default();
         count(&mut series, 100, &pod(3), "x", 5);
         count(&mut series, 101, &pod(4), "x", 2);
-        let [first, second] = [(); 2].map(|()| series.next(s(102), || true).unwrap());
-        assert_eq!((first.count, second.count), (5, 2));
-        assert!(first.number != second.number);
+        assert_eq!(written(&mut series, 102, 9), [row("x at 100", 5, false), row("x at 101", 2, false)]);
     }
 
     #[test]

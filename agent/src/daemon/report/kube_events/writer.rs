@@ -1,5 +1,6 @@
 //! Writes Events, one after the other, and pauses while the API server forbids it.
 
+use super::series::Entry;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, core::Status};
@@ -16,15 +17,6 @@ const RESTS: [u64; 6] = [1, 2, 4, 8, 16, 30];
 
 /// Pause after the API server forbids the account to create Events.
 const FORBIDDEN: Duration = Duration::from_mins(10);
-
-/// An Event to write.
-#[derive(Debug)]
-pub struct Entry {
-    /// The complete Event.
-    pub event: Event,
-    /// True if it was written before: then only its series is written.
-    pub repeated: bool,
-}
 
 /// Writes Events until the queue is closed. If the API server cannot take an Event now, retries it for a minute. All
 /// other Events wait meanwhile: the server cannot take them either.
@@ -130,10 +122,10 @@ mod tests {
     use tokio::time::Instant;
 
     fn entry(number: u64, repeated: bool) -> Entry {
-        let mut event = Event::default();
-        event.metadata.name = Some(format!("web.{number:016x}"));
-        event.metadata.namespace = Some("shop".into());
-        Entry { event, repeated }
+        let mut entry = Entry { repeated, ..Entry::default() };
+        entry.event.metadata.name = Some(format!("web.{number:016x}"));
+        entry.event.metadata.namespace = Some("shop".into());
+        entry
     }
 
     /// The requests to a server that gives these answers in order, each with a code and a cause, and then accepts
