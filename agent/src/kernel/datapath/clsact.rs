@@ -45,7 +45,8 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     for hook in Hook::ALL {
         for filter in filters(ifindex, hook).context("cannot list filters")? {
             if is_ours(&filter, hook) {
-                absent(remove_filter(ifindex, hook)).context("cannot remove a filter")?;
+                let ours = RouteNetlinkMessage::DelTrafficFilter(our_filter(ifindex, hook));
+                absent(ask(&ours, NLM_F_ACK)).context("cannot remove a filter")?;
                 removed = true;
             } else {
                 others = true;
@@ -55,7 +56,8 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     let made = pins.made_clsact(ifindex);
     if made.exists() {
         if !others {
-            absent(remove_clsact(ifindex)).context("cannot remove the clsact qdisc")?;
+            let qdisc = RouteNetlinkMessage::DelQueueDiscipline(clsact(ifindex));
+            absent(ask(&qdisc, NLM_F_ACK)).context("cannot remove the clsact qdisc")?;
         }
         fs::remove_dir(&made).with_context(|| format!("cannot remove {}", made.display()))?;
         removed = true;
@@ -65,8 +67,11 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
 
 /// Adds the qdisc, then notes it as ours: one left behind is better than a foreign one removed.
 fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
-    match add_clsact(ifindex) {
-        Ok(()) => {
+    let mut message = clsact(ifindex);
+    message.attributes.push(TcAttribute::Kind("clsact".to_owned()));
+    let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+    match ask(&RouteNetlinkMessage::NewQueueDiscipline(message), flags) {
+        Ok(_) => {
             let made = pins.made_clsact(ifindex);
             fs::create_dir_all(&made).with_context(|| format!("cannot make {}", made.display()))
         }
@@ -91,10 +96,10 @@ pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
 }
 
 /// Accepts the removal of something that is gone already, or went with its interface.
-fn absent(result: io::Result<()>) -> io::Result<()> {
-    match result {
+fn absent<T>(removed: io::Result<T>) -> io::Result<()> {
+    match removed {
         Err(error) if is_one_of(&error, &[libc::ENOENT, libc::ENODEV, libc::EINVAL]) => Ok(()),
-        other => other,
+        other => other.map(drop),
     }
 }
 
@@ -134,26 +139,6 @@ fn put_filter(ifindex: u32, hook: Hook, program: BorrowedFd<'_>, create: bool) -
     ];
     let flags = if create { NLM_F_CREATE | NLM_F_EXCL } else { 0 };
     ask(&RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_ACK | flags).map(drop)
-}
-
-/// Removes our filter, which was found there.
-fn remove_filter(ifindex: u32, hook: Hook) -> io::Result<()> {
-    let message = our_filter(ifindex, hook);
-    ask(&RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK).map(drop)
-}
-
-/// Adds a clsact qdisc; `EEXIST` if there is one, or an ingress qdisc in its place.
-fn add_clsact(ifindex: u32) -> io::Result<()> {
-    let mut message = clsact(ifindex);
-    message.attributes.push(TcAttribute::Kind("clsact".to_owned()));
-    let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
-    ask(&RouteNetlinkMessage::NewQueueDiscipline(message), flags).map(drop)
-}
-
-/// Removes the clsact qdisc with all its filters.
-fn remove_clsact(ifindex: u32) -> io::Result<()> {
-    let message = clsact(ifindex);
-    ask(&RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK).map(drop)
 }
 
 /// Whether the interface has a clsact qdisc.

@@ -49,23 +49,17 @@ impl Request {
         Self { family, is_dump, message }
     }
 
-    /// Passes each answer to `take`, which begins anew with a default value when a dump is read again.
+    /// Passes each answer to `take`, which begins anew with a default value when a dump is read again. Blocks, mostly for less than a
+    /// millisecond: the kernel makes each part of the answer while it is read.
     ///
     /// Errors: the kernel's; a broken answer; changes spoil each of [`ATTEMPTS`] attempts.
     pub fn ask<T: Default>(&self, mut take: impl FnMut(&mut T, &Message<'_>)) -> io::Result<T> {
-        let mut answers = Answers::default();
-        while !answers.read_datagram(self, &mut take)? {}
-        Ok(answers.taken)
-    }
-
-    /// The same, but other tasks run between any two parts of the answer. The kernel makes each part while it is
-    /// read, so there is nothing to wait for.
-    pub async fn ask_in_turn<T: Default>(&self, mut take: impl FnMut(&mut T, &Message<'_>)) -> io::Result<T> {
-        let mut answers = Answers::default();
-        while !answers.read_datagram(self, &mut take)? {
-            tokio::task::yield_now().await;
-        }
-        Ok(answers.taken)
+        at_most_ten_times(|| {
+            let socket = self.send()?;
+            // With this flag the length is that of the whole datagram, even if the buffer is shorter.
+            let receive = |buffer: &mut Vec<u8>| socket.recv(buffer, libc::MSG_TRUNC);
+            attempt(self.is_dump, receive, &mut take)
+        })
     }
 
     fn send(&self) -> io::Result<Socket> {
@@ -77,76 +71,44 @@ impl Request {
     }
 }
 
-/// The answers of the present attempt.
-#[derive(Default)]
-struct Answers<T> {
-    /// None before the request is sent.
-    socket: Option<Socket>,
-    /// The request may have changed something, so it is sent once.
-    is_once: bool,
-    taken: T,
-    spoilt: bool,
-    spoilt_before: u32,
+/// Repeats what changes spoilt.
+fn at_most_ten_times<T>(mut attempt: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T> {
+    for _ in 0..ATTEMPTS {
+        if let Some(taken) = attempt()? {
+            return Ok(taken);
+        }
+    }
+    Err(io::Error::other(format!("interrupted by changes {ATTEMPTS} times in a row")))
 }
 
-impl<T: Default> Answers<T> {
-    /// Reads the next datagram. True if the answers are complete.
-    fn read_datagram(
-        &mut self,
-        request: &Request,
-        take: impl FnMut(&mut T, &Message<'_>),
-    ) -> io::Result<bool> {
-        self.is_once = !request.is_dump;
-        let socket = self.socket.take().map_or_else(|| request.send(), Ok)?;
+/// Takes the answers up to their end; none if changes spoilt them. Only a dump may be sent again.
+fn attempt<T: Default>(
+    is_dump: bool,
+    mut receive: impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
+    take: &mut impl FnMut(&mut T, &Message<'_>),
+) -> io::Result<Option<T>> {
+    let (mut taken, mut spoilt) = (T::default(), false);
+    loop {
         let mut buffer = Vec::with_capacity(BUFFER);
-        // With this flag the length is that of the whole datagram, even if the buffer is shorter.
-        let received = socket.recv(&mut buffer, libc::MSG_TRUNC);
-        self.socket = Some(socket);
-        let datagram = received.and_then(|length| buffer.get(..length).ok_or_else(broken));
-        self.take(datagram, take)
-    }
-
-    /// Takes a datagram, or the error of receiving one. True if the answers are complete.
-    fn take(
-        &mut self,
-        datagram: io::Result<&[u8]>,
-        mut take: impl FnMut(&mut T, &Message<'_>),
-    ) -> io::Result<bool> {
-        let datagram = match datagram {
+        let length = match receive(&mut buffer) {
             // The socket had no room: an answer is lost.
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && !self.is_once => {
-                return self.again();
-            }
-            datagram => datagram?,
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && is_dump => return Ok(None),
+            length => length?,
         };
-        for message in messages(datagram) {
+        for message in messages(buffer.get(..length).ok_or_else(broken)?) {
             let message = message?;
-            self.spoilt |= message.flags() & NLM_F_DUMP_INTR != 0;
+            spoilt |= message.flags() & NLM_F_DUMP_INTR != 0;
             match message.message_type() {
                 NLMSG_DONE | NLMSG_ERROR => {
                     acknowledged(message.payload())?;
-                    return if self.spoilt { self.again() } else { Ok(true) };
+                    return Ok((!spoilt).then_some(taken));
                 }
                 // Control messages.
                 0..16 => {}
-                _ => take(&mut self.taken, &message),
+                _ => take(&mut taken, &message),
             }
         }
-        Ok(false)
     }
-
-    /// Begins the next attempt.
-    fn again(&mut self) -> io::Result<bool> {
-        let spoilt_before = self.spoilt_before + 1;
-        *self = Self { spoilt_before, ..Self::default() };
-        if spoilt_before == ATTEMPTS { Err(interrupted()) } else { Ok(false) }
-    }
-}
-
-/// The error of a table that changes all the time.
-#[must_use]
-pub fn interrupted() -> io::Error {
-    io::Error::other(format!("interrupted by changes {ATTEMPTS} times in a row"))
 }
 
 /// The messages of a datagram, up to the first broken one.
@@ -194,36 +156,43 @@ mod tests {
         io::Error::from_raw_os_error(errno)
     }
 
+    /// The answers to a dump, in these datagrams.
+    fn dumped(datagrams: impl IntoIterator<Item = io::Result<Vec<u8>>>) -> io::Result<Option<Vec<Vec<u8>>>> {
+        let mut datagrams = datagrams.into_iter();
+        let receive = |buffer: &mut Vec<u8>| {
+            buffer.extend(datagrams.next().unwrap_or_else(|| Err(refused(libc::EAGAIN)))?);
+            Ok(buffer.len())
+        };
+        attempt(true, receive, &mut take)
+    }
+
     #[test]
     fn answers_of_several_datagrams_are_taken_up_to_the_end() {
-        let mut answers = Answers::default();
         let first = [message(20, 0, &[1]), message(20, 0, &[2, 3])].concat();
-        assert!(!answers.take(Ok(&first), take).unwrap());
         let last = [message(20, 0, &[4]), message(NLMSG_DONE, 0, &[0; 4])].concat();
-        assert!(answers.take(Ok(&last), take).unwrap());
-        assert_eq!(answers.taken, [vec![1], vec![2, 3], vec![4]]);
+        assert_eq!(dumped([Ok(first), Ok(last)]).unwrap(), Some(vec![vec![1], vec![2, 3], vec![4]]));
     }
 
     #[test]
     fn an_inconsistent_dump_is_read_again_at_most_10_times() {
-        let mut answers = Answers::default();
         let spoilt = [message(20, NLM_F_DUMP_INTR, &[1]), message(NLMSG_DONE, 0, &[])].concat();
-        for _ in 1..ATTEMPTS {
-            assert!(!answers.take(Ok(&spoilt), take).unwrap());
-            assert!(answers.taken.is_empty(), "nothing is taken from a spoilt dump");
-        }
-        let error = answers.take(Ok(&spoilt), take).unwrap_err();
-        assert!(error.to_string().contains("10 times in a row"));
+        let mut attempts = 0;
+        let error = at_most_ten_times(|| {
+            attempts += 1;
+            dumped([Ok(spoilt.clone())])
+        });
+        assert!(error.unwrap_err().to_string().contains("10 times in a row"));
+        assert_eq!(attempts, 10);
     }
 
     #[test]
     fn a_lost_answer_spoils_a_dump_and_other_errors_end_it() {
-        let mut answers = Answers::default();
-        assert!(!answers.take(Ok(&message(20, 0, &[1])), take).unwrap());
-        assert!(!answers.take(Err(refused(libc::ENOBUFS)), take).unwrap());
-        assert!(answers.taken.is_empty());
-        let error = answers.take(Err(refused(libc::EAGAIN)), take).unwrap_err();
+        let first = || Ok(message(20, 0, &[1]));
+        assert_eq!(dumped([first(), Err(refused(libc::ENOBUFS))]).unwrap(), None);
+        let error = dumped([first(), Err(refused(libc::EAGAIN))]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
+        let lost = attempt::<Vec<_>>(false, |_| Err(refused(libc::ENOBUFS)), &mut take).unwrap_err();
+        assert_eq!(lost.raw_os_error(), Some(libc::ENOBUFS), "a change is made once");
     }
 
     #[test]
@@ -252,7 +221,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_octets_make_the_parser_panic(octets: Vec<u8>) {
-            let _ = Answers::default().take(Ok(&octets), take).is_ok();
+            let _ = dumped([Ok(octets.clone())]).is_ok();
             let _ = acknowledged(&octets).is_ok();
         }
     }

@@ -19,6 +19,7 @@ use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 /// Announcements in the order in which the kernel sent them.
 pub type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
@@ -105,7 +106,9 @@ pub async fn list<T>(
     request: RouteNetlinkMessage,
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
 ) -> Result<Table<T>> {
-    let answers = raw(&request, NLM_F_DUMP).ask_in_turn(take).await;
+    let request = raw(&request, NLM_F_DUMP);
+    // On a thread of its own, so that announcements are received meanwhile.
+    let answers = spawn_blocking(move || request.ask(take)).await?;
     let answers = answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?;
     Ok(readable(what, answers, pick))
 }
