@@ -226,8 +226,9 @@ impl Agent {
         let keys = self.state.take_changes();
         self.report.names.add(&self.state, &keys);
         self.writer.install_changes(self.state.tables(), keys)?;
-        let gaps = self.state.take_reuse_gaps();
-        gaps.into_iter().for_each(|gap| self.timings.figures.reuse_gap.record(gap));
+        for gap in self.state.take_reuse_gaps() {
+            self.timings.figures.reuse_gap.record(gap);
+        }
         let (owners, changed) = self.state.take_owners(OWNERS);
         let left_out = self.writer.install_owners(owners, &changed, OWNERS);
         if left_out > 0 {

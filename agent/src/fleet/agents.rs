@@ -6,7 +6,6 @@ use crate::shared::{client, plain};
 use anyhow::{Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use kube::api::{Api, ListParams};
-use kube::client::UpgradeConnectionError;
 use kube::core::PartialObjectMeta;
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -142,14 +141,7 @@ pub async fn answer<T>(what: &str, right: &str, request: impl Future<Output = ku
 
 /// Why a request failed, and the remedy, in one line.
 pub fn refused(what: &str, right: &str, error: kube::Error) -> String {
-    let (code, cause) = match error {
-        kube::Error::Api(status) => (status.code, status.message),
-        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
-            (code.as_u16(), format!("the API server answers {code}"))
-        }
-        error => (0, anyhow::Error::from(error).root_cause().to_string()),
-    };
-    let cause = one_line(&cause);
+    let (code, cause) = client::cause(error);
     match code {
         401 => format!("cannot {what}: the API server does not accept the credentials; renew them"),
         403 => format!("may not {what} ({cause}): grant the account {right}"),
@@ -157,13 +149,6 @@ pub fn refused(what: &str, right: &str, error: kube::Error) -> String {
         409 => format!("cannot {what}: it was changed meanwhile; run this again"),
         _ => format!("cannot {what}: {cause}"),
     }
-}
-
-/// A text of another program, in one line.
-pub fn one_line(text: &str) -> String {
-    // rustls adds the address of its manual.
-    let text = text.split(": https://").next().unwrap_or(text);
-    text.trim().replace('\n', " ")
 }
 
 /// Lists everything from the API server's cache. For people, each text is made plain: a kubelet writes some of them. Errors as of

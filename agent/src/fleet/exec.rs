@@ -1,6 +1,7 @@
 //! A command in an agent's pod.
 
-use super::agents::{Agent, Fleet, one_line, refused};
+use super::agents::{Agent, Fleet, refused};
+use crate::shared::client::one_line;
 use futures::FutureExt as _;
 use futures::future::OptionFuture;
 use k8s_openapi::api::core::v1::Pod;

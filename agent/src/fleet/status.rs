@@ -46,6 +46,9 @@ const NARROW: usize = 8;
 /// Things that are not the same on all nodes, as may be meant during an upgrade: each value with its nodes, the most frequent first.
 type Differences = BTreeMap<&'static str, Vec<(String, Vec<String>)>>;
 
+/// A thing of a node, as text.
+type Thing<'a> = &'a dyn Fn(&Of) -> String;
+
 /// Asks, prints, and returns the exit code. Errors: the output fails.
 pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
     let scope = &fleet.scope;
@@ -106,7 +109,7 @@ fn differences(answers: &[Of]) -> Differences {
         let own = of.agent.flags.iter().filter(|flag| !common.contains(flag));
         own.map(String::as_str).collect::<Vec<_>>().join(" ")
     };
-    let things: [(&str, &dyn Fn(&Of) -> String); 5] = [
+    let things: [(&str, Thing<'_>); 5] = [
         ("mode", &|of| of.known.status.mode_name().to_owned()),
         ("version", &|of| of.known.status.version.clone()),
         ("flags", &flags),

@@ -5,14 +5,15 @@ use anyhow::{Context as _, Result, ensure};
 use std::fs;
 use std::path::Path;
 
-/// The types of a kernel, or of one of its modules.
-pub struct Btf<'a> {
-    base: Option<&'a Btf<'a>>,
+/// The types of a kernel and, behind them, of a module.
+#[derive(Default)]
+pub struct Btf {
     octets: Vec<u8>,
-    /// Where each type begins.
+    /// Where each type begins; the first one has the id 1.
     types: Vec<usize>,
-    strings: usize,
-    strings_length: usize,
+    /// How many types were there before those of the last file.
+    before: usize,
+    strings: Vec<u8>,
 }
 
 /// A member of a struct: its offset in octets, and its type.
@@ -42,117 +43,95 @@ const DECL_TAG: u8 = 17;
 const TYPE_TAG: u8 = 18;
 const ENUM64: u8 = 19;
 
-impl<'a> Btf<'a> {
-    /// Reads the BTF of a kernel, or, with that as the base, of a module.
-    pub fn read_file(path: &Path, base: Option<&'a Btf<'a>>) -> Result<Self> {
+impl Btf {
+    /// Adds the BTF of a kernel, or, behind that, of a module.
+    pub fn add_file(&mut self, path: &Path) -> Result<()> {
         let octets = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(octets, base).with_context(|| format!("{} is no BTF that epguard knows", path.display()))
+        self.add(&octets).with_context(|| format!("{} is no BTF that epguard knows", path.display()))
     }
 
-    fn parse(octets: Vec<u8>, base: Option<&'a Btf<'a>>) -> Result<Self> {
-        let number = |at: usize| word(&octets, at).map(|number| number as usize);
-        let magic = octets.first_chunk().map(|magic| u16::from_ne_bytes(*magic));
+    fn add(&mut self, file: &[u8]) -> Result<()> {
+        let magic = file.first_chunk().map(|magic| u16::from_ne_bytes(*magic));
         ensure!(magic == Some(MAGIC), "its first octets are not those of BTF");
-        let header = number(4).context("it has no header")?;
-        let [types_at, types_length, strings_at, strings_length] = [8, 12, 16, 20].map(number);
-        let types_at = header + types_at.context("it has no types")?;
-        let end = types_at + types_length.context("it has no types")?;
-        let mut btf = Self {
-            base,
-            types: Vec::new(),
-            strings: header + strings_at.context("it has no strings")?,
-            strings_length: strings_length.context("it has no strings")?,
-            octets,
-        };
-        let whole = end.max(btf.strings + btf.strings_length);
-        ensure!(header >= HEADER && whole <= btf.octets.len(), "it is cut off");
-        let mut at = types_at;
+        let number = |at: usize| word(file, at).map(|number| number as usize);
+        let header = number(4).filter(|header| *header >= HEADER).context("it has no header")?;
+        let section = |at: usize| file.get(header + number(at)?..)?.get(..number(at + 4)?);
+        let (types, strings) = section(8).zip(section(16)).context("it is cut off")?;
+        let (mut at, end) = (self.octets.len(), self.octets.len() + types.len());
+        self.before = self.types.len();
+        self.octets.extend(types);
+        self.strings.extend(strings);
         while at < end {
-            btf.types.push(at);
-            let (kind, count) = btf.kind_at(at).context("a type is cut off")?;
+            self.types.push(at);
+            let (kind, count) = self.kind_at(at).context("a type is cut off")?;
             at +=
                 12 + trailing(kind, count).with_context(|| format!("a type has the unknown kind {kind}"))?;
         }
-        Ok(btf)
+        Ok(())
     }
 
-    /// The struct with this name: one of this BTF, else one of its base.
+    /// The struct with this name: one of the last file, else one before it.
     #[must_use]
     pub fn find_struct(&self, name: &str) -> Option<u32> {
-        let is_it = |at: usize| {
-            self.kind_at(at).is_some_and(|(kind, _)| kind == STRUCT)
-                && word(&self.octets, at).is_some_and(|text| self.text(text) == Some(name.as_bytes()))
+        let is_it = |at: &usize| {
+            self.kind_at(*at).is_some_and(|(kind, _)| kind == STRUCT)
+                && word(&self.octets, *at).is_some_and(|text| self.text(text) == Some(name.as_bytes()))
         };
-        let own = self.types.iter().position(|at| is_it(*at));
-        let own = own.and_then(|place| Some(self.first() + u32::try_from(place).ok()?));
-        own.or_else(|| self.base?.find_struct(name))
+        let (before, last) = self.types.split_at(self.before);
+        let own = last.iter().position(is_it).map(|place| self.before + place);
+        u32::try_from(own.or_else(|| before.iter().position(is_it))? + 1).ok()
     }
 
     /// A member of a struct or union, also inside of its members without names.
     #[must_use]
     pub fn member(&self, type_id: u32, name: &str) -> Option<Member> {
-        let (owner, at) = self.locate(self.resolve(type_id)?)?;
-        let (kind, count) = owner.kind_at(at)?;
+        let (at, kind, count) = self.resolve(type_id)?;
         if !matches!(kind, STRUCT | UNION) {
             return None;
         }
-        for place in 0..count {
+        (0..count).find_map(|place| {
             let at = at + 12 + place * 12;
-            let [text, type_id, bits] = [0, 4, 8].map(|offset| word(&owner.octets, at + offset));
+            let [text, type_id, bits] = [0, 4, 8].map(|offset| word(&self.octets, at + offset));
             // With bit fields in the struct, the upper octet is the size of this one.
             let offset = (bits? & 0x00ff_ffff) / 8;
             let (text, type_id) = (self.text(text?)?, type_id?);
-            if text == name.as_bytes() {
-                return Some(Member { offset, type_id });
+            match text {
+                _ if text == name.as_bytes() => Some(Member { offset, type_id }),
+                [] => {
+                    let inner = self.member(type_id, name)?;
+                    Some(Member { offset: offset + inner.offset, ..inner })
+                }
+                _ => None,
             }
-            if text.is_empty()
-                && let Some(inner) = self.member(type_id, name)
-            {
-                let offset = offset + inner.offset;
-                return Some(Member { offset, ..inner });
-            }
-        }
-        None
+        })
     }
 
     /// The type of the elements of an array.
     #[must_use]
     pub fn element(&self, type_id: u32) -> Option<u32> {
-        let (owner, at) = self.locate(self.resolve(type_id)?)?;
-        let (kind, _) = owner.kind_at(at)?;
-        if kind == ARRAY { word(&owner.octets, at + 12) } else { None }
+        let (at, kind, _) = self.resolve(type_id)?;
+        if kind == ARRAY { word(&self.octets, at + 12) } else { None }
     }
 
     /// The size of a type in octets.
     #[must_use]
     pub fn size(&self, type_id: u32) -> Option<u32> {
-        let (owner, at) = self.locate(self.resolve(type_id)?)?;
-        let (kind, _) = owner.kind_at(at)?;
-        matches!(kind, INT | STRUCT | UNION | ENUM | ENUM64).then(|| word(&owner.octets, at + 8)).flatten()
+        let (at, kind, _) = self.resolve(type_id)?;
+        matches!(kind, INT | STRUCT | UNION | ENUM | ENUM64).then(|| word(&self.octets, at + 8)).flatten()
     }
 
-    /// Follows typedefs and qualifiers.
-    fn resolve(&self, mut type_id: u32) -> Option<u32> {
+    /// Where the type behind typedefs and qualifiers begins, its kind, and how many parts it has.
+    fn resolve(&self, mut type_id: u32) -> Option<(usize, u8, usize)> {
         for _ in 0..32 {
-            let (owner, at) = self.locate(type_id)?;
-            match owner.kind_at(at)?.0 {
-                TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => type_id = word(&owner.octets, at + 8)?,
-                _ => return Some(type_id),
+            let at = *self.types.get((type_id as usize).checked_sub(1)?)?;
+            match self.kind_at(at)? {
+                (TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG, _) => {
+                    type_id = word(&self.octets, at + 8)?;
+                }
+                (kind, count) => return Some((at, kind, count)),
             }
         }
         None
-    }
-
-    /// Id of the first type here; 0 is no type.
-    fn first(&self) -> u32 {
-        self.base.map_or(1, |base| base.first() + u32::try_from(base.types.len()).unwrap_or(u32::MAX))
-    }
-
-    fn locate(&self, type_id: u32) -> Option<(&Btf<'a>, usize)> {
-        match type_id.checked_sub(self.first()) {
-            Some(place) => Some((self, *self.types.get(place as usize)?)),
-            None => self.base?.locate(type_id),
-        }
     }
 
     fn kind_at(&self, at: usize) -> Option<(u8, usize)> {
@@ -161,12 +140,7 @@ impl<'a> Btf<'a> {
     }
 
     fn text(&self, offset: u32) -> Option<&[u8]> {
-        let before = self.base.map_or(0, |base| base.strings_length);
-        let Some(own) = (offset as usize).checked_sub(before) else {
-            return self.base?.text(offset);
-        };
-        let strings = self.octets.get(self.strings..self.strings + self.strings_length)?;
-        strings.get(own..)?.split(|octet| *octet == 0).next()
+        self.strings.get(offset as usize..)?.split(|octet| *octet == 0).next()
     }
 }
 
@@ -216,9 +190,15 @@ mod tests {
         btf(&types.concat(), "\0int\0a\0x\0y\0z\0")
     }
 
+    fn parsed(files: &[Vec<u8>]) -> Result<Btf> {
+        let mut btf = Btf::default();
+        files.iter().try_for_each(|file| btf.add(file))?;
+        Ok(btf)
+    }
+
     #[test]
     fn members_are_found_also_inside_of_unions_without_a_name() {
-        let btf = Btf::parse(vmlinux(), None).unwrap();
+        let btf = parsed(&[vmlinux()]).unwrap();
         let a = btf.find_struct("a").unwrap();
         assert_eq!(btf.size(a), Some(12));
         let offset = |name| btf.member(a, name).map(|member| member.offset);
@@ -230,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_modules_types_and_strings_continue_those_of_the_kernel() {
-        let kernel = Btf::parse(vmlinux(), None).unwrap();
+        let kernel = parsed(&[vmlinux()]).unwrap();
         // typedef struct a t; struct b { int first; t second; };
         let types = [vec![13, info(TYPEDEF, 0), 2], vec![15, info(STRUCT, 2), 16, 7, 1, 0, 17, 5, 32]];
-        let module = Btf::parse(btf(&types.concat(), "t\0b\0second\0"), Some(&kernel)).unwrap();
+        let module = parsed(&[vmlinux(), btf(&types.concat(), "t\0b\0second\0")]).unwrap();
         let b = module.find_struct("b").unwrap();
         assert_eq!(module.member(b, "x").map(|member| member.offset), Some(0));
         let second = module.member(b, "second").unwrap();
@@ -246,10 +226,10 @@ mod tests {
     fn octets_that_are_no_btf_are_an_error() {
         let whole = vmlinux();
         for length in 0..whole.len() {
-            assert!(Btf::parse(whole[..length].to_vec(), None).is_err(), "{length} octets");
+            assert!(parsed(&[whole[..length].to_vec()]).is_err(), "{length} octets");
         }
         let mut unknown = whole;
         unknown[HEADER + 7] = 31;
-        assert!(Btf::parse(unknown, None).is_err());
+        assert!(parsed(&[unknown]).is_err());
     }
 }

@@ -20,7 +20,8 @@ pub fn nfct_at() -> Result<u32> {
         "this kernel lets no TC program read its memory: with kernel lockdown that is the mode `confidentiality`; use \
          `lockdown=integrity`"
     );
-    let kernel = Btf::read_file(Path::new(VMLINUX), None)?;
+    let mut kernel = Btf::default();
+    kernel.add_file(Path::new(VMLINUX))?;
     let sk_buff = kernel.find_struct("sk_buff").context("the kernel's BTF has no sk_buff")?;
     let nfct = kernel.member(sk_buff, "_nfct");
     Ok(nfct.context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?.offset)
@@ -36,13 +37,14 @@ pub fn is_loaded() -> bool {
 ///
 /// Errors: the kernel's BTF does not describe the struct, or not as the programs expect it.
 pub fn entry_at() -> Result<Option<u32>> {
-    let kernel = Btf::read_file(Path::new(VMLINUX), None)?;
-    let module = Path::new(MODULE);
+    let (mut btf, module) = (Btf::default(), Path::new(MODULE));
+    btf.add_file(Path::new(VMLINUX))?;
     if module.exists() {
-        return read_layout(&Btf::read_file(module, Some(&kernel))?).map(Some);
+        btf.add_file(module)?;
     }
-    if kernel.find_struct("nf_conn").is_some_and(|conn| kernel.member(conn, "tuplehash").is_some()) {
-        return read_layout(&kernel).map(Some);
+    let conn = btf.find_struct("nf_conn");
+    if module.exists() || conn.is_some_and(|conn| btf.member(conn, "tuplehash").is_some()) {
+        return read_layout(&btf).map(Some);
     }
     ensure!(
         !is_loaded(),
@@ -51,7 +53,7 @@ pub fn entry_at() -> Result<Option<u32>> {
     Ok(None)
 }
 
-fn read_layout(btf: &Btf<'_>) -> Result<u32> {
+fn read_layout(btf: &Btf) -> Result<u32> {
     let named = |name| btf.find_struct(name).with_context(|| format!("the kernel's BTF has no {name}"));
     let [conn, hash, tuple] =
         [named("nf_conn")?, named("nf_conntrack_tuple_hash")?, named("nf_conntrack_tuple")?];

@@ -4,6 +4,7 @@ use anyhow::{Context, anyhow, ensure};
 use hyper::header::{HeaderValue, USER_AGENT};
 use kube::{
     Client, Config,
+    client::UpgradeConnectionError,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use std::{
@@ -35,7 +36,7 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // The watches wait and retry by themselves. Retries below them would multiply the load and hide the refusal.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", one_line(&error)))
+    Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", first_line(&error)))
 }
 
 /// The file that kubectl would use: `$KUBECONFIG` is read by clap, then `~/.kube/config`. None: the service account.
@@ -69,8 +70,8 @@ fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
             .and_then(|next| file.merge(next))
             .map_err(|error| match error {
                 KubeconfigError::ReadConfig(error, _) => anyhow!("cannot be read: {error}"),
-                KubeconfigError::Parse(error) => anyhow!("is not valid YAML: {}", one_line(&error)),
-                other => anyhow!("{}", one_line(&other)),
+                KubeconfigError::Parse(error) => anyhow!("is not valid YAML: {}", first_line(&error)),
+                other => anyhow!("{}", first_line(&other)),
             })
             .with_context(|| format!("kubeconfig {}", path.display()))?;
     }
@@ -100,12 +101,34 @@ async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Confi
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     Config::from_custom_kubeconfig(file, &options)
         .await
-        .map_err(|error| anyhow!("names no usable cluster: {}", one_line(&error)))
+        .map_err(|error| anyhow!("names no usable cluster: {}", first_line(&error)))
         .with_context(|| format!("kubeconfig {}", paths.display()))
 }
 
+/// The HTTP status of a failed request, 0 without one, and the cause in one line. The text of a refusal is the API server's: kube adds the
+/// whole answer as a struct.
+#[must_use]
+pub fn cause(error: kube::Error) -> (u16, String) {
+    let (code, cause) = match error {
+        kube::Error::Api(status) => (status.code, status.message),
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
+            (code.as_u16(), format!("the API server answers {code}"))
+        }
+        error => (0, anyhow::Error::from(error).root_cause().to_string()),
+    };
+    (code, one_line(&cause))
+}
+
+/// A text of another program, in one line.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    // rustls adds the address of its manual.
+    let text = text.split(": https://").next().unwrap_or(text);
+    text.trim().replace('\n', " ")
+}
+
 /// The first line of an error. YAML errors come with an excerpt of the file, which may hold secrets.
-fn one_line(error: &dyn std::fmt::Display) -> String {
+fn first_line(error: &dyn std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 

@@ -32,24 +32,24 @@ pub fn of_denial(about: &Subject, kind: &Kind, node: &str) -> Event {
     } else {
         ("StaleEndpointDenied", "DenyPackets", format!("are {outcome}"))
     };
-    let note = format!(
+    let text = format!(
         "Service {service} still sends to endpoint {ip} for pod {meant}, which has ended; {holder} has that IP now \
          ({reason}). On node {node} the packets {end}. Why: epguard why {ip} --service {service}"
     );
-    event(about, node, (title, action, &note))
+    event(about, node, (title, action, &text))
 }
 
 /// For the breaker's alarm.
 pub fn of_alarm(about: &Subject, trip: &Trip, node: &str) -> Event {
-    let note = format!(
+    let text = format!(
         "{} of {} recently ready endpoints would be denied ({}); observed until a second list agrees",
         trip.held, trip.ready_recently, trip.why
     );
-    event(about, node, ("BreakerTripped", "HoldDenials", &note))
+    event(about, node, ("BreakerTripped", "HoldDenials", &text))
 }
 
 /// An Event under a name of its own, without its times: the number is random, so that no two agents take the same.
-fn event(about: &Subject, node: &str, (reason, action, note): (&str, &str, &str)) -> Event {
+fn event(about: &Subject, node: &str, (reason, action, text): (&str, &str, &str)) -> Event {
     let (namespace, name) = &about.name;
     // A label ends with a letter or a digit.
     let label = cut(name, NAME).trim_end_matches(['-', '.']);
@@ -61,7 +61,7 @@ fn event(about: &Subject, node: &str, (reason, action, note): (&str, &str, &str)
             ..ObjectMeta::default()
         },
         action: Some(action.to_owned()),
-        note: Some(cut(note, NOTE).to_owned()),
+        note: Some(cut(text, NOTE).to_owned()),
         reason: Some(reason.to_owned()),
         regarding: Some(ObjectReference {
             api_version: Some("v1".to_owned()),

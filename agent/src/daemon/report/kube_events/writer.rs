@@ -1,6 +1,7 @@
 //! Writes Events, one after the other, and pauses while the API server forbids it.
 
 use super::series::Entry;
+use crate::shared::client::cause;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, core::Status};
@@ -40,7 +41,7 @@ pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
                 sleep(FORBIDDEN).await;
             }
             Err(error) => tracing::warn!(
-                error = cause(error),
+                error = cause(error).1,
                 event = entry.event.metadata.name,
                 "cannot write an Event; `epguard drops` shows all denials"
             ),
@@ -80,15 +81,6 @@ fn refused(verb: &str, status: &Status, until: &str) {
         "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
          events.k8s.io, or give it --events none; {until}"
     );
-}
-
-/// In one line. The text of a refusal is the API server's: kube adds the whole answer as a struct.
-fn cause(error: kube::Error) -> String {
-    let text = match error {
-        kube::Error::Api(status) => status.message.clone(),
-        error => anyhow::Error::from(error).root_cause().to_string(),
-    };
-    text.replace('\n', " ")
 }
 
 /// True if the account may not write Events, by the text of the API server (`responsewriters.forbiddenMessage`). A

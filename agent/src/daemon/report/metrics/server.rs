@@ -118,13 +118,9 @@ async fn asked(
     request: Request,
     show: impl FnOnce(&Status) -> (StatusCode, String),
 ) -> (StatusCode, String) {
-    match timeout(PATIENCE, request.ask(ask)).await {
-        Ok(Some(status)) => show(&status),
-        _ => {
-            let stuck = format!("the agent's loop did not answer in {PATIENCE:?}\n");
-            (StatusCode::SERVICE_UNAVAILABLE, stuck)
-        }
-    }
+    let status = timeout(PATIENCE, request.ask(ask)).await.ok().flatten();
+    let stuck = || format!("the agent's loop did not answer in {PATIENCE:?}\n");
+    status.as_ref().map_or_else(|| (StatusCode::SERVICE_UNAVAILABLE, stuck()), show)
 }
 
 fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {
