@@ -16,7 +16,6 @@ use crate::files;
 
 /// Run scenarios on the real datapath with the real agent.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Args {
     /// Scenario files, or folders of them [default with --all: lab/scenarios and lab/scenarios-at-sockets]
     #[arg(required_unless_present = "all")]

@@ -111,6 +111,15 @@ pub fn program_name(id: u32) -> io::Result<String> {
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// A program as texts name it: `name (id 7)`, or `program 7` where the kernel shows no name, as without `CAP_SYS_ADMIN`.
+#[must_use]
+pub fn describe_program(id: u32) -> String {
+    match program_name(id) {
+        Ok(name) if !name.is_empty() => format!("{name} (id {id})"),
+        _ => format!("program {id}"),
+    }
+}
+
 /// Ids of the TCX or netkit programs at an interface's hook, in the order in which they run. `EINVAL` before Linux 6.6 or
 /// 6.7, `ENXIO` or `EACCES` where there is no such hook.
 pub fn tcx_programs(ifindex: u32, attach_type: bpf_attach_type) -> io::Result<Vec<u32>> {

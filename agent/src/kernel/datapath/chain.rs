@@ -29,7 +29,7 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
         chain.position = chain.position.max(index + 1);
         for place in 0..index {
             let text = match tcx.get(place) {
-                Some(id) => describe_program(*id),
+                Some(id) => format!("tcx {}", bpf::describe_program(*id)),
                 None => describe_filter(&filters[place - tcx.len()]),
             };
             chain.before.push(format!("{}: {text}", hook.as_str()));
@@ -43,13 +43,6 @@ fn tcx(ifindex: u32, hook: Hook) -> Result<Vec<u32>> {
     match bpf::tcx_programs(ifindex, hook.attach_type()) {
         Err(error) if is_one_of(&error, &[libc::EINVAL]) => Ok(vec![]),
         programs => programs.context("cannot list TCX programs"),
-    }
-}
-
-fn describe_program(id: u32) -> String {
-    match bpf::program_name(id) {
-        Ok(name) if !name.is_empty() => format!("tcx {name}"),
-        _ => format!("tcx program {id}"),
     }
 }
 

@@ -126,11 +126,9 @@ impl Datapath {
         let there = Device::look(ifindex).map(|device| device.programs.first().copied());
         match there {
             Ok(Some((where_, id))) => {
-                let name = bpf::program_name(id).unwrap_or_default();
-                error.context(format!(
-                    "XDP: the program {name} (id {id}, {}) of another owner is attached and stays",
-                    where_.map_or("hardware".to_owned(), |mode| mode.to_string())
-                ))
+                let mode = where_.map_or("hardware".to_owned(), |mode| mode.to_string());
+                let theirs = bpf::describe_program(id);
+                error.context(format!("XDP: {theirs} of another owner is attached and stays, in {mode} mode"))
             }
             Ok(None) => {
                 let error = error.context(format!("XDP: the device takes no program in {mode} mode"));

@@ -47,8 +47,7 @@ fn where_xdp_is_required_a_foreign_program_ends_the_agent_with_the_reason() {
     program.load().unwrap();
     program.attach("pod", XdpMode::Driver).unwrap();
     let said = Agent::start(&node, &["--xdp", "driver"]).complaint();
-    let reason =
-        "cannot attach XDP to interface pod, which --xdp requires: XDP: the program epguard_xdp (id ";
+    let reason = "cannot attach XDP to interface pod, which --xdp requires: XDP: program ";
     assert!(said.contains(reason), "{said}");
     assert!(attached(), "theirs went");
 }

@@ -1,6 +1,6 @@
 //! Finds the cgroups with the programs of a socket load balancer, and checks that ours run before and after them.
 
-use crate::kernel::datapath::bpf::{Target, program_name, query};
+use crate::kernel::datapath::bpf::{Target, describe_program, program_name, query};
 use crate::kernel::datapath::links::pinned_programs;
 use crate::kernel::datapath::pins::Pins;
 use anyhow::{Context as _, Result};
@@ -59,8 +59,7 @@ pub fn exclusive_program(cgroup: &Path, hooks: &[bpf_attach_type]) -> Result<Opt
             if let Some(id) = programs.first()
                 && flags & BPF_F_ALLOW_MULTI == 0
             {
-                let name = program_name(*id).unwrap_or_default();
-                return Ok(Some(format!("{name} (id {id}) at {}", path.display())));
+                return Ok(Some(format!("{} at {}", describe_program(*id), path.display())));
             }
         }
     }
@@ -114,14 +113,14 @@ pub fn foreign_at(cgroup: &Path, hook: bpf_attach_type, pins: &Pins) -> Result<B
 /// The program of another project with this id; none for one of ours, and for one that has gone. Without `CAP_SYS_ADMIN` ours are
 /// known by their pins.
 pub fn foreign(id: u32, pins: &Pins) -> Option<String> {
-    match program_name(id) {
-        Ok(name) => (!name.starts_with(OWN)).then(|| format!("{name} (id {id})")),
+    let is_ours = match program_name(id) {
+        Ok(name) => name.starts_with(OWN),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let ours = pinned_programs(pins).is_ok_and(|ours| ours.contains(&id));
-            (!ours).then(|| format!("program {id}"))
+            pinned_programs(pins).is_ok_and(|ours| ours.contains(&id))
         }
-        Err(_) => None,
-    }
+        Err(_) => return None,
+    };
+    (!is_ours).then(|| describe_program(id))
 }
 
 /// Whether, of the programs that run, `before` is in front of all foreign ones and `after` behind them. None: not expected
