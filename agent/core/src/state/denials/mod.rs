@@ -179,7 +179,7 @@ impl Denials {
                 .denied
                 .iter()
                 .filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_ref()?)));
-            let waiting = pending.filter(|(_, pending)| pending.waits.contains(&list.kind));
+            let waiting = pending.filter(|(_, pending)| pending.waits.contains(&Some(list.kind)));
             let ips: BTreeSet<Addr> = waiting.map(|(ip, _)| ip).collect();
             ips.into_iter().any(|ip| needs.may_include(ip, list))
         });
@@ -203,7 +203,7 @@ impl Denials {
             }
             let needs = Needs::new(cluster, service);
             for (ip, pending) in known.pending().take(room) {
-                let all = needs.at(ip, &pending.waits).into_iter();
+                let all = needs.at(ip, pending.waits).into_iter();
                 for needed in all.filter(|needed| !pending.agreed.contains(needed)) {
                     wanted.entry(needed).or_default().insert(service.0.clone());
                 }

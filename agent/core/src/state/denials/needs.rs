@@ -1,12 +1,13 @@
 //! The lists that show all that a pending denial rests on.
 
 use super::opinions::{Opinion, ReceivedList};
+use super::pending::Waits;
 use crate::facts::{Name, Selection, Selector, Text, Watched};
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
 use epguard_common::{Addr, Uid};
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A Service with more endpoints than this has its pods listed by node, where nodes have ranges.
 const MANY: usize = 100;
@@ -38,9 +39,9 @@ impl<'a> Needs<'a> {
 
     /// The lists of the collections in `waits` that show what a denial at the IP rests on: narrow ones where it rests on a
     /// part, else one of everything.
-    pub(in crate::state) fn at(&self, ip: Addr, waits: &BTreeSet<Watched>) -> Vec<Opinion> {
+    pub(in crate::state) fn at(&self, ip: Addr, waits: Waits) -> Vec<Opinion> {
         let mut needs = Vec::new();
-        for kind in waits {
+        for kind in waits.into_iter().flatten() {
             let narrow = match kind {
                 Watched::Pods => {
                     let mut known = self.pods.borrow_mut();
@@ -49,7 +50,7 @@ impl<'a> Needs<'a> {
                 Watched::EndpointSlices => vec![Selection::slices_of(self.service)],
                 _ => vec![],
             };
-            let opinion = |selection| Opinion { kind: *kind, selection };
+            let opinion = |selection| Opinion { kind, selection };
             if narrow.is_empty() {
                 needs.push(opinion(None));
             }

@@ -31,10 +31,13 @@ pub(in crate::state) struct Pending {
     pub why: Why,
     pub since: Duration,
     /// The collections of which lists have to agree.
-    pub waits: BTreeSet<Watched>,
+    pub waits: Waits,
     /// Lists that agree; a collection may need more than one.
     pub agreed: BTreeSet<Opinion>,
 }
+
+/// Collections, each once.
+pub(in crate::state) type Waits = [Option<Watched>; 3];
 
 /// Why a denial is pending.
 #[derive(
@@ -84,14 +87,15 @@ impl Denied {
         let Some(pending) = &mut self.pending else {
             return self.holds;
         };
-        let is_second =
-            |list: &&ReceivedList| pending.waits.contains(&list.kind) && list.is_later_than(pending.since);
+        let is_second = |list: &&ReceivedList| {
+            pending.waits.contains(&Some(list.kind)) && list.is_later_than(pending.since)
+        };
         let list = list.filter(is_second);
         if list.is_none() && pending.agreed.is_empty() {
             return true;
         }
         let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.proven.meant));
-        let needs = needs.at(ip, &pending.waits);
+        let needs = needs.at(ip, pending.waits);
         let is_answered = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
         let mut answered = needs.iter().filter(is_answered).cloned();
         if !self.holds {
@@ -113,11 +117,10 @@ impl Pending {
         key: (&Name, &Endpoint),
     ) -> Self {
         let (service, endpoint) = key;
-        let mut waits: BTreeSet<Watched> = BTreeSet::from([Watched::Pods]);
-        waits.extend(list);
-        if cluster.endpoint_index.is_listed(service, endpoint.ip) {
-            waits.insert(Watched::EndpointSlices);
-        }
+        let is_listed = cluster.endpoint_index.is_listed(service, endpoint.ip);
+        let slices = is_listed.then_some(Watched::EndpointSlices);
+        let list = list.filter(|list| *list != Watched::Pods && Some(*list) != slices);
+        let waits = [Some(Watched::Pods), slices, list];
         Self { why, since: now, waits, agreed: BTreeSet::new() }
     }
 }
