@@ -33,8 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         changed.is_empty(),
         "a release is made of a commit, and here are changes without one:\n{changed}"
     );
-    let deny = tools::cargo_tool("cargo-deny", "0.20.2")?;
-    run_command(command(deny).args(["check", "bans", "licenses", "sources"]))?;
+    check_dependencies()?;
     let folder = root().join("target/release-files");
     remove_folder(&folder)?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -60,6 +59,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         println!("release: made again in another folder, the same files");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks the dependencies' licences and sources.
+pub(crate) fn check_dependencies() -> Result<()> {
+    let deny = tools::cargo_tool("cargo-deny", "0.20.2")?;
+    run_command(command(deny).args(["check", "bans", "licenses", "sources"]))
 }
 
 /// All licences of what the binary contains.

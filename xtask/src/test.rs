@@ -12,6 +12,7 @@ use crate::lab;
 use crate::ladder::{Count, Counted, Ladder};
 use crate::lint;
 use crate::process::{cargo, is_root, root, run as run_command};
+use crate::release;
 use crate::setup;
 use groups::Group;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Ok(Count { passed: 1, failed: 0 })
     });
     lint::add_to(&mut ladder);
+    ladder.check("dependencies", || release::check_dependencies().map(|()| Count { passed: 1, failed: 0 }));
     unit_tests(&mut ladder);
     recordings(&mut ladder);
     // Many stories run at a time already: beside other steps agents would starve while their programs are verified.
