@@ -64,7 +64,7 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
         let before = attached();
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
         let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
-        assert!(error.contains("the program epguard_xdp (id "), "{error}");
+        assert!(error.contains("XDP: epguard_xdp (id "), "{error}");
         assert!(error.contains("of another owner is attached and stays"), "{error}");
         assert!(!pin(&node).exists());
         assert_eq!(attached(), before);
