@@ -63,13 +63,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Checks the dependencies' licences and sources.
 pub(crate) fn check_dependencies() -> Result<()> {
-    let deny = tools::cargo_tool("cargo-deny", "0.20.2")?;
+    let deny = tools::cargo_tool("cargo-deny", "0.20.2", "")?;
     run_command(command(deny).args(["check", "bans", "licenses", "sources"]))
 }
 
 /// All licences of what the binary contains.
 fn notice(folder: &Path) -> Result<()> {
-    let about = tools::cargo_tool("cargo-about", "0.9.3")?;
+    let about = tools::cargo_tool("cargo-about", "0.9.3", "cli")?;
     let mut about = command(about);
     about.args(["about", "generate", "--fail", "--manifest-path", "agent/Cargo.toml"]);
     run_command(about.arg("--output-file").arg(folder.join("NOTICE")).arg("xtask/release/notice.hbs"))
@@ -77,7 +77,7 @@ fn notice(folder: &Path) -> Result<()> {
 
 /// The crates in the binary, as `CycloneDX`.
 fn bill_of_materials(folder: &Path) -> Result<()> {
-    let cyclonedx = tools::cargo_tool("cargo-cyclonedx", "0.5.9")?;
+    let cyclonedx = tools::cargo_tool("cargo-cyclonedx", "0.5.9", "")?;
     let mut cyclonedx = command(cyclonedx);
     let options = "cyclonedx --manifest-path agent/Cargo.toml --format json --target all --no-build-deps";
     cyclonedx.args(options.split(' '));

@@ -13,14 +13,14 @@ pub(crate) fn folder() -> PathBuf {
     root().join("target/tools")
 }
 
-/// A tool for cargo at a version, built if it is not there.
-pub(crate) fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
+/// A tool for cargo at a version, built with these features if it is not there.
+pub(crate) fn cargo_tool(name: &str, version: &str, features: &str) -> Result<PathBuf> {
     let path = folder().join("bin").join(name);
     let verb = name.trim_start_matches("cargo-");
     let there = path.exists() && read(command(&path).args([verb, "--version"]))?.contains(version);
     if !there {
         println!("setup: building {name} {version} in target/tools, once (some minutes)");
-        install(name, version, |_| {})?;
+        install(name, version, |install| drop(install.args(["--features", features])))?;
     }
     Ok(path)
 }
