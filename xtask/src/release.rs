@@ -71,7 +71,7 @@ pub(crate) fn check_dependencies() -> Result<()> {
 fn notice(folder: &Path) -> Result<()> {
     let about = tools::cargo_tool("cargo-about", "0.9.3", "cli")?;
     let mut about = command(about);
-    about.args(["about", "generate", "--fail", "--manifest-path", "agent/Cargo.toml"]);
+    about.args(["about", "generate", "--fail", "--offline", "--manifest-path", "agent/Cargo.toml"]);
     run_command(about.arg("--output-file").arg(folder.join("NOTICE")).arg("xtask/release/notice.hbs"))
 }
 

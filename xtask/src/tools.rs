@@ -20,7 +20,7 @@ pub(crate) fn cargo_tool(name: &str, version: &str, features: &str) -> Result<Pa
     let there = path.exists() && read(command(&path).args([verb, "--version"]))?.contains(version);
     if !there {
         println!("setup: building {name} {version} in target/tools, once (some minutes)");
-        install(name, version, |install| drop(install.args(["--features", features])))?;
+        install(name, version, |install| _ = install.args(["--features", features]))?;
     }
     Ok(path)
 }
