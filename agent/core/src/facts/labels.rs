@@ -3,6 +3,12 @@
 use super::{hash, text::shared_hashes};
 use std::sync::Arc;
 
+/// Labels that are kept of a pod.
+const MOST: usize = 256;
+
+/// Stands for every label.
+const EVERY: u64 = 0;
+
 /// Labels of a pod, or those that a selector asks for. Only a hash of each key with its value is kept, for there are many
 /// pods. Two labels with one hash (one in 2^64 pairs) make a Service select one more pod of its own namespace: that lifts
 /// denials, until a narrow list of the Service's pods lacks this one.
@@ -10,10 +16,24 @@ use std::sync::Arc;
 pub struct Labels(Arc<[u64]>);
 
 impl Labels {
-    /// True if all labels of the selector are among these.
+    /// Those of a pod. One with more than are kept may have any: each selector of its namespace picks it.
+    pub fn of_pod<K: AsRef<str>, V: AsRef<str>>(labels: impl ExactSizeIterator<Item = (K, V)>) -> Self {
+        if labels.len() > MOST {
+            return Self(shared_hashes(&[EVERY]));
+        }
+        labels.collect()
+    }
+
+    /// True if there are more than are kept.
+    #[must_use]
+    pub fn are_cut(&self) -> bool {
+        self.0.first() == Some(&EVERY)
+    }
+
+    /// True if all labels of the selector are among these, or may be.
     #[must_use]
     pub fn have_all(&self, selector: &Self) -> bool {
-        selector.0.iter().all(|label| self.0.binary_search(label).is_ok())
+        self.are_cut() || selector.0.iter().all(|label| self.0.binary_search(label).is_ok())
     }
 }
 
@@ -42,6 +62,13 @@ mod tests {
         assert!(!pod.have_all(&labels([("web", "app")])));
         assert!(!labels([("app", "web")]).have_all(&pod));
         assert!(pod.have_all(&labels([])) && labels([]) == Labels::default());
+    }
+
+    #[test]
+    fn a_pod_with_more_labels_than_are_kept_is_picked_by_every_selector() {
+        let many = |count| (0..count).map(|number| (number.to_string(), "x"));
+        let picks = |count| Labels::of_pod(many(count)).have_all(&labels([("app", "web")]));
+        assert!(!picks(MOST) && picks(MOST + 1));
     }
 
     #[test]

@@ -18,9 +18,6 @@ use std::num::NonZeroU32;
 /// IPs of a pod, of which nearly all have one.
 pub type Ips = SmallVec<[Addr; 1]>;
 
-/// Labels that are read.
-const LABELS: usize = 256;
-
 /// A pod, as far as endpoints are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts of the object, not a state machine")]
@@ -39,7 +36,7 @@ pub struct Pod {
     pub ips: Ips,
     /// Addresses of all its networks as annotations show them; the pod network's may be among them.
     pub network_ips: Box<[Addr]>,
-    /// It shows more of them, or has more labels, than are read: it may hold any IP, and each selector of its namespace picks it.
+    /// It shows more of them than are read: it may hold any IP.
     pub partial: bool,
     /// Its IP outlives it by design.
     pub static_ip: bool,
@@ -86,8 +83,7 @@ impl Object for Pod {
         let uid = raw.metadata.uid()?;
         let mirror = raw.metadata.annotations.contains_key("kubernetes.io/config.mirror");
         let (uid_state, doubt) = raw.uid_state(mirror);
-        let (network_ips, has_more) = raw.metadata.network_ips(ignored);
-        let labels = raw.metadata.labels.iter();
+        let (network_ips, partial) = raw.metadata.network_ips(ignored);
         Ok(Self {
             uid,
             name: raw.metadata.name(),
@@ -102,10 +98,10 @@ impl Object for Pod {
             deleting: raw.metadata.deletion_timestamp.is_some(),
             bound: raw.metadata.bound(ignored),
             network_ips: network_ips.into(),
-            partial: has_more || labels.len() > LABELS,
+            partial,
             static_ip: raw.metadata.static_ip(),
             node: raw.spec.node_name.filter(|node| !node.is_empty()).map(|node| shared(&node)),
-            labels: labels.take(LABELS).collect(),
+            labels: Labels::of_pod(raw.metadata.labels.iter()),
             workload: raw.metadata.workload(),
         })
     }

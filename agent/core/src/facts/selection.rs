@@ -81,8 +81,8 @@ impl Selection {
             Self::Labelled { namespace, selector, node } => {
                 pod.name.0 == *namespace
                     && (node.is_none() || pod.node == *node)
-                    && !pod.partial
                     && selector.selects(&pod.labels)
+                    && !pod.labels.are_cut()
             }
             Self::Named(name) => pod.name == *name,
             Self::OnNode(node) => pod.node.as_ref() == Some(node),

@@ -180,8 +180,8 @@ fn objects(status: &Status, table: &mut Table) {
     let partly = || format!("{objects} cannot be read in whole, so what they may concern passes: {named}");
     table.row(
         (*unread > 0).then(partly),
-        "a pod may have 256 labels and 32 addresses in its annotations, a Service 256 addresses and 1,024 ports, and each \
-         address of an EndpointSlice must be an IP in its usual form: have their writers correct them",
+        "a pod's annotations may have 32 addresses, a Service 256 addresses and 1,024 ports, and each address of an \
+         EndpointSlice must be an IP in its usual form: have their writers correct them",
     );
     let rivals = status.rivals.iter().map(|(service, rival)| format!("{rival} claims a VIP of {service}"));
     let rivals: Vec<String> = rivals.collect();
