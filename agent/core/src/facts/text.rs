@@ -104,12 +104,14 @@ pub(super) fn addr(text: &str) -> Option<Addr> {
 }
 
 fn sloppy(text: &str) -> Option<Ipv4Addr> {
-    let decimal = |part: &str| match part.trim_start_matches('0') {
-        "" => part.chars().take(1).collect(),
-        digits => digits.to_owned(),
-    };
-    let parts: Vec<String> = text.split('.').map(decimal).collect();
-    parts.join(".").parse().ok()
+    let mut octets = [0; 4];
+    let mut parts = text.split('.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        let is_number = !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+        *octet = part.parse().ok().filter(|_| is_number)?;
+    }
+    parts.next().is_none().then(|| octets.into())
 }
 
 #[cfg(test)]

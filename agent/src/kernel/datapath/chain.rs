@@ -29,7 +29,11 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
         chain.position = chain.position.max(index + 1);
         for place in 0..index {
             let text = match tcx.get(place) {
-                Some(id) => format!("tcx {}", bpf::describe_program(*id)),
+                // Without its id, which differs from node to node.
+                Some(id) => match bpf::program_name(*id) {
+                    Ok(name) if !name.is_empty() => format!("tcx {name}"),
+                    _ => format!("tcx program {id}"),
+                },
                 None => describe_filter(&filters[place - tcx.len()]),
             };
             chain.before.push(format!("{}: {text}", hook.as_str()));

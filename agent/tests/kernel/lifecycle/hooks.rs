@@ -87,8 +87,7 @@ fn a_program_before_ours_is_named_and_one_after_ours_is_not() {
 }
 
 fn assert_is_theirs(chain: &Chain) {
-    let is_theirs = |text: &String| text.starts_with("to: tcx epguard_selftes (id ");
-    assert!(chain.before.len() == 1 && chain.before.iter().all(is_theirs), "{:?}", chain.before);
+    assert_eq!(chain.before, ["to: tcx epguard_selftes"]);
 }
 
 #[test]

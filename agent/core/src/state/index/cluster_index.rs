@@ -238,17 +238,22 @@ impl ClusterIndex {
         let service = self.service(name).filter(|service| service.selector.is_some());
         let is_unselective = service.is_some_and(|service| {
             let (mut is_unknown, mut is_selected) = (false, false);
-            for (target, listing) in
-                self.endpoint_index.endpoints_of(name).flat_map(|(_, targets)| targets.iter())
-            {
-                if target.is_some() && listing.foreign {
-                    return true;
-                }
-                let Some(record) = target.and_then(|uid| self.pods.get(uid)) else { continue };
-                match (record.pod.name.1.is_empty(), service.selects(&record.pod)) {
-                    (true, _) => is_unknown = true,
-                    (false, true) => is_selected = true,
-                    (false, false) => return true,
+            // Most endpoints of an IP name the same pod.
+            let mut last = None;
+            for (endpoint, targets) in self.endpoint_index.endpoints_of(name) {
+                for (target, listing) in targets.iter() {
+                    if target.is_some() && listing.foreign {
+                        return true;
+                    }
+                    let is_new = last.replace((endpoint.ip, target)) != Some((endpoint.ip, target));
+                    let Some(record) = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid)) else {
+                        continue;
+                    };
+                    match (record.pod.name.1.is_empty(), service.selects(&record.pod)) {
+                        (true, _) => is_unknown = true,
+                        (false, true) => is_selected = true,
+                        (false, false) => return true,
+                    }
                 }
             }
             is_unknown && !is_selected

@@ -33,7 +33,8 @@ impl State {
             self.judge_queue(now, AT_ONCE);
         }
         for service in services {
-            if self.queue.suspend(&service) {
+            // Without VIPs there is nothing to take away, and a restored one would lose its number.
+            if self.queue.suspend(&service) && self.layout.has_vips(&service) {
                 self.lay_out_service(&service, &BTreeSet::new());
             }
         }
@@ -237,7 +238,7 @@ impl State {
         (&mut self.layout, given, &self.queue)
     }
 
-    /// The collections of which the state waits for a list, whole or narrow.
+    /// The collections of which the state would request a list now, whole or narrow.
     #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
         self.wanted_opinions().into_keys().map(|opinion| opinion.kind).collect()

@@ -45,6 +45,11 @@ impl Layout {
         Self { numbers, ..Self::default() }
     }
 
+    /// True if packets to the Service are judged.
+    pub(in crate::state) fn has_vips(&self, name: &Name) -> bool {
+        self.vips.contains_key(name)
+    }
+
     /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has to follow.
     pub(in crate::state) fn endpoints(&mut self, of: &Given<'_>, name: &Name, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);

@@ -20,6 +20,8 @@ const OF_ONE: usize = 8_192;
 
 /// Endpoints that all Services list, or listed recently.
 const OF_ALL: usize = 80 * OF_ONE;
+/// How often a packet to an endpoint is noted.
+const NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// The endpoints of all Services.
 #[derive(Debug, Clone, Default)]
@@ -105,11 +107,13 @@ impl EndpointIndex {
         touched
     }
 
-    /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it.
+    /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it. At most once a minute, since
+    /// thousands of targets may be behind it.
     pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
-        let targets: Vec<Target> =
-            self.targets(service, endpoint).into_iter().flat_map(Targets::keys).collect();
-        for target in targets {
+        let is_old = |listing: &Listing| now.saturating_sub(listing.used.into()) >= NOTED_EVERY;
+        let all = self.targets(service, endpoint).into_iter().flat_map(Targets::iter);
+        let old: Vec<Target> = all.filter(|(_, listing)| is_old(listing)).map(|(target, _)| target).collect();
+        for target in old {
             self.edit(service, *endpoint, target, |listing| listing.used = now.into());
         }
     }
