@@ -87,13 +87,14 @@ impl PodObject {
         let networks =
             networks.map(|ip| json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]));
         let of_mirror = |value: &str| declared.mirror.then(|| value.to_owned());
-        let mut annotations = json!({
+        let own = json!({
             "k8s.v1.cni.cncf.io/network-status": networks.map(|networks| networks.to_string()),
             "kubernetes.io/config.source": of_mirror("file"),
             "kubernetes.io/config.hash": of_mirror("9a7c4e21b0d3"),
             "kubernetes.io/config.mirror": of_mirror("9a7c4e21b0d3"),
         });
-        json_patch::merge(&mut annotations, &json!(declared.annotations));
+        let mut annotations = json!(declared.annotations);
+        json_patch::merge(&mut annotations, &without_nulls(&own));
         let entry = |ip: IpAddr| json!({"ip": ip});
         let ips: Option<Value> =
             self.ip.map(|ip| [ip].into_iter().chain(name.other_family).map(entry).collect());
