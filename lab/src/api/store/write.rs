@@ -34,6 +34,9 @@ impl Store {
     ///
     /// Errors: no name.
     pub fn ensure_namespace(&self, name: &str) -> Result<(), ApiError> {
+        if name.is_empty() {
+            return Err(Kind::Namespace.unnamed());
+        }
         let new = json!({
             "metadata": {"labels": {"kubernetes.io/metadata.name": name}},
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
