@@ -153,8 +153,11 @@ fn confine(kept: &[u32]) -> io::Result<()> {
     };
     set(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
     for capability in (0..=63).filter(|capability| !kept.contains(capability)) {
-        // The kernel refuses a number that it does not know.
-        let _ = set(libc::PR_CAPBSET_DROP, capability.into());
+        match set(libc::PR_CAPBSET_DROP, capability.into()) {
+            // A number that the kernel does not know.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            dropped => dropped?,
+        }
     }
     set(libc::PR_SET_NO_NEW_PRIVS, 1)
 }

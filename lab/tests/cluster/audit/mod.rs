@@ -3,6 +3,7 @@
 mod rig;
 
 use crate::stage::{netns, vip};
+use epguard_lab::scenario::stage::Stage;
 use rig::{SERVICES, audit, command, connect, endpoint, fall_behind, stage, v4, v6};
 use serde_json::Value;
 use std::net::TcpStream;
@@ -13,12 +14,7 @@ use std::os::unix::process::CommandExt as _;
 fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
     for variant in [v4(), v6()] {
         let mut stage = stage(variant);
-        let set =
-            |name: &str, value| std::fs::write(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), value);
-        // Flows to a removed server stay for the whole test.
-        for (name, value) in [("tcp_timeout_close_wait", "600"), ("tcp_timeout_fin_wait", "600")] {
-            netns(&stage, "node-a").run(|| set(name, value)).unwrap().unwrap();
-        }
+        keep_closing_flows(&stage);
         let to = SERVICES.map(|service| vip(&stage, service));
         let _flows = to.map(|vip| connect(&stage, vip));
         let _cached = connect(&stage, endpoint(&stage, "gone"));
@@ -35,6 +31,14 @@ fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
         }
         let (code, text) = audit(&stage);
         assert_eq!((code, text.as_str()), (1, expected.as_str()), "{text}");
+    }
+}
+
+/// Flows to a removed server stay for the whole test.
+fn keep_closing_flows(stage: &Stage) {
+    for name in ["close_wait", "fin_wait"] {
+        let file = format!("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_{name}");
+        netns(stage, "node-a").run(|| std::fs::write(file, "600")).unwrap().unwrap();
     }
 }
 
@@ -86,6 +90,7 @@ namespace; the kernel needs nf_conntrack_netlink
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn many_flows_to_one_endpoint_are_one_line_with_their_number() {
     let mut stage = stage(v4());
+    keep_closing_flows(&stage);
     let to = vip(&stage, "old/web");
     let _flows: Vec<TcpStream> = (0..50).map(|_| connect(&stage, to)).collect();
     fall_behind(&mut stage);
@@ -94,7 +99,7 @@ fn many_flows_to_one_endpoint_are_one_line_with_their_number() {
     let flows = report["findings"].as_array().unwrap();
     let count: u64 = flows.iter().map(|finding| finding["count"].as_u64().unwrap()).sum();
     // Some may be closed by now.
-    assert!((2..=50).contains(&count), "{flows:?}");
+    assert!((10..=50).contains(&count), "{flows:?}");
     let states: Vec<&Value> = flows.iter().map(|finding| &finding["connection"]).collect();
     assert!(states.len() <= 5 && states.windows(2).all(|pair| pair[0] != pair[1]), "{flows:?}");
 }
