@@ -14,7 +14,7 @@ pub(in crate::state) use opinions::Opinions;
 pub use opinions::{Opinion, spread};
 pub use pending::Why;
 
-use crate::counts::{Groups, ungroup};
+use crate::counts::{Counts, uncount};
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
@@ -26,6 +26,7 @@ use opinions::{ReceivedList, Wanted};
 use pending::{Denied, Pending, is_plain, rests_on_one_list};
 use room::{Room, allowance};
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::replace;
 use std::time::Duration;
 
 /// How many pending denials of a namespace have their lists requested at a time.
@@ -43,8 +44,8 @@ pub(in crate::state) struct Denials {
 #[derive(Debug, Clone, Default)]
 struct OfService {
     denied: SortedMap<Endpoint, Denied>,
-    /// The denials that take the room of the Service, by IP: they are carried out though they are not plain.
-    taken: Groups<Addr, Endpoint>,
+    /// How many denials at each IP take the room of the Service.
+    taken: Counts<Addr>,
 }
 
 /// A Service with pending denials.
@@ -76,8 +77,8 @@ impl Denials {
     pub fn start_over(&mut self) {
         self.restored.clear();
         for known in self.of_services.values_mut() {
-            known.taken = Groups::default();
-            known.denied.values_mut().for_each(|denied| denied.is_void = true);
+            known.taken.clear();
+            known.denied.values_mut().for_each(|denied| (denied.is_void, denied.takes_room) = (true, false));
         }
     }
 
@@ -134,6 +135,7 @@ impl Denials {
             let kind = list.map(|list| list.kind);
             let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
             let takes_room = pending.is_none() && !plain;
+            known.set_room(endpoint, false);
             known.denied.insert(*endpoint, Denied::new(proven, pending));
             known.set_room(endpoint, takes_room);
         }
@@ -217,7 +219,7 @@ impl Denials {
     pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
         let tripped = self.of_services.iter().filter_map(|(service, known)| {
             let holds: Vec<(Addr, &Pending)> = known.pending().collect();
-            let since = holds.iter().map(|(_, pending)| pending.since).min()?;
+            let since = holds.iter().map(|(_, pending)| pending.since).min()?.into();
             let trip = Trip {
                 held: distinct(holds.iter().map(|(ip, _)| *ip)),
                 denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
@@ -276,10 +278,11 @@ impl OfService {
 
     /// Notes whether a denial takes room.
     fn set_room(&mut self, endpoint: &Endpoint, takes_room: bool) {
-        if takes_room {
-            self.taken.entry(endpoint.ip).or_default().insert(*endpoint);
-        } else {
-            ungroup(&mut self.taken, &endpoint.ip, endpoint);
+        let Some(denied) = self.denied.get_mut(endpoint) else { return };
+        match (replace(&mut denied.takes_room, takes_room), takes_room) {
+            (false, true) => *self.taken.entry(endpoint.ip).or_default() += 1,
+            (true, false) => drop(uncount(&mut self.taken, &endpoint.ip, 1)),
+            _ => {}
         }
     }
 

@@ -3,8 +3,8 @@
 use super::needs::Needs;
 use super::opinions::{Opinion, ReceivedList};
 use crate::facts::{Name, Watched};
-use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
+use crate::state::index::{ClusterIndex, Moment};
 use crate::state::proof::Proven;
 use epguard_common::{Addr, Uid, UidState};
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,15 @@ pub(in crate::state) struct Denied {
     pub pending: Option<Box<Pending>>,
     /// Whether it was proven by what the API showed before it was listed anew: no proof of now goes on with it.
     pub is_void: bool,
+    /// Whether it takes the room of the Service: it is carried out though it is not plain.
+    pub takes_room: bool,
 }
 
 /// Why and since when a denial is pending, that is, only reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::state) struct Pending {
     pub why: Why,
-    pub since: Duration,
+    pub since: Moment,
     /// The collections of which lists have to agree.
     pub waits: Waits,
     /// Lists that agree; a collection may need more than one.
@@ -60,7 +62,7 @@ impl Denied {
     /// A denial that has just been proven.
     pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
         let pending = pending.map(Box::new);
-        Self { proven: *proven, holds: true, pending, is_void: false }
+        Self { proven: *proven, holds: true, pending, is_void: false, takes_room: false }
     }
 
     /// True if the proof denies packets that were not denied before.
@@ -88,7 +90,7 @@ impl Denied {
             return self.holds;
         };
         let is_second = |list: &&ReceivedList| {
-            pending.waits.contains(&Some(list.kind)) && list.is_later_than(pending.since)
+            pending.waits.contains(&Some(list.kind)) && list.is_later_than(pending.since.into())
         };
         let list = list.filter(is_second);
         if list.is_none() && pending.agreed.is_empty() {
@@ -121,7 +123,7 @@ impl Pending {
         let slices = is_listed.then_some(Watched::EndpointSlices);
         let list = list.filter(|list| *list != Watched::Pods && Some(*list) != slices);
         let waits = [Some(Watched::Pods), slices, list];
-        Self { why, since: now, waits, agreed: BTreeSet::new() }
+        Self { why, since: now.into(), waits, agreed: BTreeSet::new() }
     }
 }
 
