@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Steps that make namespaces and load programs. Most of them wait, for timers of the kernel or to see that no packet comes,
 /// so several run at a time, the longest first.
 fn on_the_kernel(ladder: &mut Ladder) {
-    const AT_ONCE: usize = 3;
+    const AT_ONCE: usize = 4;
     let groups = match groups::all() {
         Ok(groups) => groups,
         Err(error) => return ladder.check("root tests", || Err(error)),

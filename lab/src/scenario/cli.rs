@@ -20,7 +20,7 @@ pub struct Args {
     /// Scenario files, or folders of them [default with --all: lab/scenarios and lab/scenarios-at-sockets]
     #[arg(required_unless_present = "all")]
     files: Vec<PathBuf>,
-    /// Runs at the same time [default: three per processor]
+    /// Runs at the same time [default: four per processor]
     #[arg(short, long)]
     jobs: Option<usize>,
     /// Run each scenario in one of its variants only, another one for each scenario
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let jobs = Mutex::new(runs);
     // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let parallel = args.jobs.unwrap_or(3 * processors).max(1);
+    let parallel = args.jobs.unwrap_or(4 * processors).max(1);
     // Runs that passed, and those that failed; locked for each report.
     let counts = Mutex::new([0, 0]);
     let work = || {
