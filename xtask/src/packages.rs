@@ -94,6 +94,7 @@ pub(crate) fn unpack_all(arch: Arch, packages: &[&str], folder: &Path) -> Result
     let part = folder.with_extension("part");
     // An interrupted run leaves half of it.
     remove_folder(&part)?;
+    fs::create_dir_all(&part).with_context(|| format!("cannot make {}", part.display()))?;
     println!("setup: unpacking for {}: {}", arch.name(), packages.join(" "));
     let mut mmdebstrap = command("mmdebstrap");
     mmdebstrap.args(["--quiet", "--mode=root", "--variant=extract"]);
