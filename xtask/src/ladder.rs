@@ -1,6 +1,7 @@
 //! A run of steps: each with a heading and a count, all of them run, the sum at the end.
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::iter;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Mutex, mpsc};
@@ -21,6 +22,9 @@ pub(crate) struct Count {
     pub(crate) passed: u32,
     pub(crate) failed: u32,
 }
+
+/// A command with its heading.
+pub(crate) type Titled = (String, Command);
 
 /// The source of a step's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,16 +64,19 @@ impl Ladder {
         self.check(title, || count(&mut command, counted, limit(most), &mut std::io::stdout()));
     }
 
-    /// Runs commands at the same time, a few at once, in the order given. Each one's output follows when it has ended.
-    pub(crate) fn run_together(&mut self, steps: Vec<(String, Command)>, at_once: usize) {
-        let steps = Mutex::new(steps.into_iter());
+    /// Runs the commands of all queues at the same time, of each queue so many at once, in their order. Each one's output
+    /// follows when it has ended.
+    pub(crate) fn run_together(&mut self, queues: impl IntoIterator<Item = (Vec<Titled>, usize)>) {
+        let queues = queues.into_iter().map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once));
+        let queues: Vec<_> = queues.collect();
         let (ended, results) = mpsc::channel();
         std::thread::scope(|scope| {
-            for _ in 0..at_once {
-                let (steps, ended) = (&steps, ended.clone());
+            for steps in queues.iter().flat_map(|(steps, at_once)| iter::repeat_n(steps, *at_once)) {
+                let ended = ended.clone();
                 scope.spawn(move || {
                     let next = || steps.lock().ok()?.next();
                     while let Some((title, mut command)) = next() {
+                        println!("running: {title}");
                         let (start, mut output) = (Instant::now(), Vec::new());
                         let count = count(&mut command, Counted::ByOutput, limit(LIMIT), &mut output);
                         let _ = ended.send((title, count, output, start.elapsed()));

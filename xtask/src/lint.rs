@@ -2,20 +2,22 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::ladder::{Counted, Ladder};
+use crate::ladder::{Count, Counted, Ladder};
 use crate::linker;
 use crate::pages;
 use crate::process::{cargo, read};
+use crate::release;
 use crate::toolchain::Toolchain;
 
-/// Runs the checks alone.
+/// Runs the checks alone, and that of the dependencies.
 pub(crate) fn run() -> ExitCode {
     let mut ladder = Ladder::default();
     add_to(&mut ladder);
+    ladder.check("dependencies", || release::check_dependencies().map(|()| Count { passed: 1, failed: 0 }));
     ladder.finish()
 }
 
-/// Runs the checks as the first steps of `ladder`.
+/// Runs those checks as the first steps of `ladder` that need no network.
 pub(crate) fn add_to(ladder: &mut Ladder) {
     component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
     ladder.find("pages", pages::check);

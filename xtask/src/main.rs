@@ -38,7 +38,7 @@ enum Verb {
     Build(build::Args),
     /// Run every check and test (as root; --no-root for the part that needs none)
     Test(test::Args),
-    /// Check format, links, clippy (host and eBPF) and docs
+    /// Check format, links, clippy (host and eBPF), docs, and the licences and sources of dependencies
     Lint,
     /// Show the story of kubernetes #109414: observed, denied, observed again
     Demo(lab::Args),

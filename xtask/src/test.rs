@@ -9,12 +9,10 @@ use anyhow::{Result, bail};
 use crate::build;
 use crate::files::list;
 use crate::lab;
-use crate::ladder::{Count, Counted, Ladder};
+use crate::ladder::{Count, Counted, Ladder, Titled};
 use crate::lint;
-use crate::process::{cargo, is_root, root, run as run_command};
-use crate::release;
+use crate::process::{cargo, command, is_root, root, run as run_command};
 use crate::setup;
-use groups::Group;
 
 /// The steps that take longest.
 const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
@@ -48,76 +46,82 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         run_command(cargo().args(["test", "--quiet", "--no-run"]))?;
         Ok(Count { passed: 1, failed: 0 })
     });
-    lint::add_to(&mut ladder);
-    ladder.check("dependencies", || release::check_dependencies().map(|()| Count { passed: 1, failed: 0 }));
-    unit_tests(&mut ladder);
-    recordings(&mut ladder);
-    // Many stories run at a time already: beside other steps agents would starve while their programs are verified.
-    ladder.run("scenario", Counted::ByOutput, scenarios(&["--least-privilege"], "scenarios"));
-    let at_sockets = scenarios(&["--least-privilege"], "scenarios-at-sockets");
-    ladder.run("scenario, at sockets", Counted::ByOutput, at_sockets);
-    // The rest of the agent is as in the step `scenario`, so one variant of each story is enough. The same is true for clsact,
-    // where only the attachment of programs differs from tcx; there the agent has all capabilities.
-    let socket_lb = scenarios(&["--socket-lb", "--sample", "--least-privilege"], "scenarios");
-    ladder.run("scenario, socket-lb", Counted::ByOutput, socket_lb);
-    let clsact = scenarios(&["--hooks", "clsact", "--sample"], "scenarios");
-    ladder.run("scenario, clsact", Counted::ByOutput, clsact);
-    on_the_kernel(&mut ladder);
+    match queues() {
+        Ok([stories, checks, root_tests]) => {
+            ladder.run_together([(stories, 1), (checks, 1)]);
+            ladder.run_together([(root_tests, 4)]);
+        }
+        Err(error) => ladder.check("stories and tests", || Err(error)),
+    }
     Ok(ladder.finish())
 }
 
-/// Steps that make namespaces and load programs. Most of them wait, for timers of the kernel or to see that no packet comes,
-/// so several run at a time, the longest first.
-fn on_the_kernel(ladder: &mut Ladder) {
-    const AT_ONCE: usize = 4;
-    let groups = match groups::all() {
-        Ok(groups) => groups,
-        Err(error) => return ladder.check("root tests", || Err(error)),
-    };
-    let step = |group: &Group| (group.title(), root_tests(&group.which()));
-    let mut steps: Vec<(String, Command)> = groups.iter().map(step).collect();
-    let libraries = root_tests(&["--lib", "--bins"].map(Into::into));
-    steps.push(("root: libraries".into(), libraries));
-    steps.sort_by_key(|(title, _)| LONGEST.iter().position(|long| long == title).unwrap_or(LONGEST.len()));
-    ladder.run_together(steps, AT_ONCE);
-}
-
-fn root_tests(which: &[String]) -> Command {
-    let mut cargo = cargo();
-    cargo.args(["test", "--quiet"]).args(which).args(["--", "--ignored"]);
-    cargo
-}
-
-fn scenarios(arguments: &[&str], folder: &str) -> Command {
-    let mut scenario = lab::lab("scenario");
-    scenario.args(arguments).arg(root().join("lab").join(folder));
-    scenario
-}
-
+/// Only checks and unit tests.
 fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
     lint::add_to(&mut ladder);
-    unit_tests(&mut ladder);
+    ladder.run("unit tests", Counted::ByOutput, unit_tests());
     for left_out in ["root tests", "scenario", "replay"] {
         ladder.leave_out(left_out, "--no-root");
     }
     ladder.finish()
 }
 
-fn unit_tests(ladder: &mut Ladder) {
-    let mut cargo = cargo();
-    cargo.args(["test", "--quiet", "--no-fail-fast"]);
-    ladder.run("unit tests", Counted::ByOutput, cargo);
+fn queues() -> Result<[Vec<Titled>; 3]> {
+    Ok([stories()?, checks(), on_the_kernel()?])
 }
 
-/// Replays every recording.
-fn recordings(ladder: &mut Ladder) {
-    match list(&root().join("lab/traces")) {
-        Ok(recordings) => {
-            let mut lab = lab::lab("replay");
-            lab.args(recordings.iter().filter(|recording| recording.is_dir()));
-            ladder.run("replay", Counted::ByOutput, lab);
-        }
-        Err(error) => ladder.check("replay", || Err(error)),
-    }
+/// Replays every recording, and plays the stories. At sockets and at clsact one variant of each story is enough: the rest of
+/// the agent is the same. At clsact it has all capabilities.
+fn stories() -> Result<Vec<Titled>> {
+    let recordings = list(&root().join("lab/traces"))?;
+    let mut replay = lab::lab("replay");
+    replay.args(recordings.iter().filter(|recording| recording.is_dir()));
+    let story = |title: &str, folder: &str, arguments: &[&str]| {
+        let mut scenario = lab::lab("scenario");
+        scenario.args(arguments).arg(root().join("lab").join(folder));
+        (title.into(), scenario)
+    };
+    Ok(vec![
+        ("replay".into(), replay),
+        story("scenario", "scenarios", &["--least-privilege"]),
+        story("scenario, at sockets", "scenarios-at-sockets", &["--least-privilege"]),
+        story("scenario, socket-lb", "scenarios", &["--socket-lb", "--sample", "--least-privilege"]),
+        story("scenario, clsact", "scenarios", &["--hooks", "clsact", "--sample"]),
+    ])
+}
+
+/// What takes the time that the stories leave: most of theirs is spent waiting to see that no packet comes. It yields to them,
+/// since an agent is late with everything if the kernel is late to verify its programs.
+fn checks() -> Vec<Titled> {
+    let yielding = |title: &str, of: &Command| {
+        let mut nice = command("nice");
+        nice.args(["-n", "19"]).arg(of.get_program()).args(of.get_args());
+        (title.into(), nice)
+    };
+    let mut lint = cargo();
+    lint.args(["xtask", "lint"]);
+    vec![yielding("unit tests", &unit_tests()), yielding("lint", &lint)]
+}
+
+fn unit_tests() -> Command {
+    let mut cargo = cargo();
+    cargo.args(["test", "--quiet", "--no-fail-fast"]);
+    cargo
+}
+
+/// Steps that make namespaces and load programs. Most of them wait, for timers of the kernel or to see that no packet comes,
+/// so several run at a time, the longest first.
+fn on_the_kernel() -> Result<Vec<Titled>> {
+    let root_tests = |which: &[String]| {
+        let mut cargo = cargo();
+        cargo.args(["test", "--quiet"]).args(which).args(["--", "--ignored"]);
+        cargo
+    };
+    let groups = groups::all()?;
+    let mut steps: Vec<Titled> =
+        groups.iter().map(|group| (group.title(), root_tests(&group.which()))).collect();
+    steps.push(("root: libraries".into(), root_tests(&["--lib", "--bins"].map(Into::into))));
+    steps.sort_by_key(|(title, _)| LONGEST.iter().position(|long| long == title).unwrap_or(LONGEST.len()));
+    Ok(steps)
 }
