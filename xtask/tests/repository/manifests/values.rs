@@ -4,7 +4,9 @@ use super::agent::{options, pod_of};
 use super::chart::render;
 use super::{expect, object, objects, text};
 use clap::{Arg, CommandFactory as _};
+use epguard_common::Reason;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Flags of the agent that are no values of `agent`, and why.
 const NOT_OF_AGENT: [(&str, &str); 12] = [
@@ -81,6 +83,17 @@ fn every_value_has_a_comment_and_a_place_in_the_schema() {
             assert!(!properties["properties"][inner].is_null(), "{key}.{inner}");
         }
         assert!(is_row(key) || value.is_object(), "{key}");
+    }
+}
+
+#[test]
+fn each_deny_reason_has_a_place_in_the_schema() {
+    let schema: Value = serde_json::from_str(&text("chart/values.schema.json")).unwrap();
+    for value in ["reasons", "modePolicy"] {
+        let names = schema["properties"][value]["properties"].as_object().unwrap().keys();
+        let names: BTreeSet<&str> =
+            names.map(String::as_str).filter(|name| !name.ends_with("mode")).collect();
+        assert_eq!(names, Reason::TO_DENY.map(Reason::as_str).into(), "{value}");
     }
 }
 
