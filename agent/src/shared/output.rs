@@ -133,7 +133,7 @@ pub fn after(prefix: &str, text: Option<impl Display>) -> String {
 #[must_use]
 pub fn exit(done: anyhow::Result<u8>, failed: u8) -> ExitCode {
     let code = done.unwrap_or_else(|error| {
-        eprintln!("epguard: {error:#}");
+        complain(&format!("epguard: {error:#}"));
         failed
     });
     code.into()

@@ -1,5 +1,6 @@
 //! Why packets pass, in words, and what would change that.
 
+use super::Verdict;
 use epguard_common::UidState;
 use epguard_core::state::{EndpointView, Exemption, NotProven, NotStale, PodView, ServiceView, View};
 
@@ -10,18 +11,13 @@ const NO_OPT_OUT: &str = "another value of that annotation";
 /// The change that ends the exemption of a pod: the slice lists a pod whose end proves that it is gone.
 const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
 
-/// The reason why packets pass, and what would end it.
-pub(super) struct Pass {
-    pub because: String,
-    pub change: String,
-}
-
-pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> Pass {
-    Pass { because: because.into(), change: change.into() }
+/// Packets pass: why, and what would end it.
+fn pass(because: impl Into<String>, change: impl Into<String>) -> Verdict {
+    Verdict { verdict: "pass".into(), because: because.into(), change: change.into(), ..Verdict::default() }
 }
 
 /// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
-fn exempted(pod: &str, why: Exemption) -> Pass {
+fn exempted(pod: &str, why: Exemption) -> Verdict {
     let opted_out = format!("it or its Namespace has {OPTED_OUT}");
     let (cause, change) = match why {
         Exemption::OptedOut => (opted_out.as_str(), NO_OPT_OUT),
@@ -35,7 +31,7 @@ fn exempted(pod: &str, why: Exemption) -> Pass {
 }
 
 /// Why packets to an endpoint of a Service pass.
-pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
+pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
     match &endpoint.not_proven {
         Some(why) => through(&service.name, why),
         None => pass(
@@ -46,14 +42,14 @@ pub(super) fn endpoint(service: &ServiceView, endpoint: &EndpointView) -> Pass {
 }
 
 /// The reason that holds for every packet to the IP, if any.
-pub(super) fn anything(view: &View) -> Option<Pass> {
+pub(super) fn anything(view: &View) -> Option<Verdict> {
     let not_synced = (!view.synced).then_some(&NotProven::NotSynced);
     let why = not_synced.or(view.spared.as_ref())?;
     Some(through("", why))
 }
 
 /// Why packets to the IP itself pass.
-pub(super) fn direct(view: &View) -> Pass {
+pub(super) fn direct(view: &View) -> Verdict {
     let live = |pod: &&PodView| pod.shows && pod.present && pod.uid_state == UidState::Live;
     if let Some(owner) = view.pods.iter().find(live) {
         let name = &owner.name;
@@ -69,7 +65,7 @@ pub(super) fn direct(view: &View) -> Pass {
     })
 }
 
-fn through(name: &str, why: &NotProven) -> Pass {
+fn through(name: &str, why: &NotProven) -> Verdict {
     match why {
         NotProven::NotSynced => {
             pass("not every watch has shown a list yet", "the first whole list of every watch")
@@ -121,7 +117,7 @@ fn through(name: &str, why: &NotProven) -> Pass {
 }
 
 /// Why packets pass if a slice lists the IP for a pod that may be in service.
-fn listed(name: &str, why: &NotStale) -> Pass {
+fn listed(name: &str, why: &NotStale) -> Verdict {
     let alive = |pod: &str, state: &str| {
         pass(
             format!("{name} lists the IP for {pod}, which {state}"),
@@ -144,7 +140,7 @@ fn listed(name: &str, why: &NotStale) -> Pass {
 }
 
 /// Why packets pass if a slice listed the IP not long ago.
-fn remembered(name: &str, why: &NotStale) -> Pass {
+fn remembered(name: &str, why: &NotStale) -> Verdict {
     let forgotten = format!("10 minutes in which {name} does not list it");
     match why {
         NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),

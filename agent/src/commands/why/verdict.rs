@@ -1,7 +1,7 @@
 //! The verdicts about packets, from a view.
 
 use super::evidence::packets;
-use super::pass::{self, Pass};
+use super::pass;
 use super::question::Question;
 use epguard_common::{Mode, Reason};
 use epguard_core::state::{DenialView, EndpointView, ServiceView, View};
@@ -52,7 +52,7 @@ fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
             change: lifting(service, denial),
             ..Verdict::default()
         },
-        None => passes(pass::endpoint(service, endpoint)),
+        None => pass::endpoint(service, endpoint),
     };
     Verdict {
         service: Some(service.name.clone()),
@@ -99,7 +99,7 @@ fn lifting(service: &ServiceView, denial: &DenialView) -> String {
 /// The verdict about packets to the IP itself.
 fn direct(view: &View) -> Verdict {
     match (&view.terminated, pass::anything(view)) {
-        (_, Some(pass)) => passes(pass),
+        (_, Some(pass)) => pass,
         (Some(dead), None) => Verdict {
             verdict: "deny".into(),
             reason: Some(Reason::Terminated.as_str().into()),
@@ -107,10 +107,6 @@ fn direct(view: &View) -> Verdict {
             change: "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
             ..Verdict::default()
         },
-        (None, None) => passes(pass::direct(view)),
+        (None, None) => pass::direct(view),
     }
-}
-
-fn passes(Pass { because, change }: Pass) -> Verdict {
-    Verdict { verdict: "pass".into(), because, change, ..Verdict::default() }
 }
