@@ -9,10 +9,10 @@ use crate::shared::status::{Question, Request, Status};
 use anyhow::{Context as _, Result};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -94,6 +94,10 @@ async fn answer(
     pages: &Pages,
     ask: &mpsc::Sender<Question>,
 ) -> hyper::http::Result<Response<Full<Bytes>>> {
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let refused = Response::builder().status(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD");
+        return refused.body(Full::default());
+    }
     let (code, text) = match (pages, request.uri().path()) {
         (Pages::Metrics(pin_dir), "/metrics") => {
             asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
