@@ -1,7 +1,7 @@
 //! `epguard drops`: denied flows by Service, pod meant and pod hit; or as they come.
 //!
 //! ```text
-//! DENIAL_COUNTS -> Ledger -> Tally (in the agent; clients from events) -> status socket -> filter -> table, or lines
+//! DENIAL_COUNTS -> Tally (in the agent; clients from events) -> status socket -> filter -> table, or lines
 //! ```
 
 mod text;
