@@ -24,12 +24,6 @@ pub fn boot() -> Duration {
     read_clock(ClockId::CLOCK_BOOTTIME)
 }
 
-/// `CLOCK_THREAD_CPUTIME_ID`: the processor time of the calling thread, without the time that it waited.
-#[must_use]
-pub fn of_thread() -> Duration {
-    read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID)
-}
-
 /// Three clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {

@@ -20,12 +20,6 @@ const MANY: usize = 64;
 /// Pause between two readings during a flood; the ring buffers events meanwhile.
 const REST: Duration = Duration::from_millis(20);
 
-/// A source of the programs' reports.
-pub(crate) trait Reports {
-    /// Waits for reports. Must be safe to cancel.
-    async fn next(&mut self) -> Result<Vec<Event>>;
-}
-
 /// The ring buffer, read without polling.
 pub struct Events {
     ring: AsyncFd<RingBuf<MapData>>,
@@ -64,12 +58,6 @@ impl Events {
                 return Ok(events);
             }
         }
-    }
-}
-
-impl Reports for Events {
-    async fn next(&mut self) -> Result<Vec<Event>> {
-        Self::next(self).await
     }
 }
 
