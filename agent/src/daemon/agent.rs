@@ -61,7 +61,6 @@ pub struct Agent {
 
 impl Agent {
     /// An agent without any facts, so it denies nothing.
-    #[must_use]
     pub fn new(
         state: State,
         writer: Writer,
@@ -170,7 +169,6 @@ impl Agent {
     }
 
     /// A receiver whose value is true while the agent needs the addresses that the node leads to.
-    #[must_use]
     pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
         self.ask_for_presence.subscribe()
     }

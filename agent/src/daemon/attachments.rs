@@ -43,7 +43,6 @@ pub struct Attachments {
 
 impl Attachments {
     /// Without interfaces.
-    #[must_use]
     pub fn new(datapath: Datapath, selection: Selection, clsact_delay: Duration) -> Self {
         let delay = match datapath.path() {
             Hooks::Clsact => clsact_delay,

@@ -34,7 +34,6 @@ pub struct Confirmation {
 
 impl Confirmation {
     /// Without alarms.
-    #[must_use]
     pub const fn new(on_wrong_deny: OnWrongDeny) -> Self {
         Self { tripped: BTreeMap::new(), on_wrong_deny }
     }
@@ -100,7 +99,6 @@ impl Confirmation {
 }
 
 /// The Services with pending denials, for the status.
-#[must_use]
 pub fn pending_denials(state: &State, now: Duration) -> Vec<PendingDenials> {
     let trips = state.trips(now).into_iter();
     trips

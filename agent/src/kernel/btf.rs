@@ -71,7 +71,6 @@ impl Btf {
     }
 
     /// The struct with this name: one of the last file, else one before it.
-    #[must_use]
     pub fn find_struct(&self, name: &str) -> Option<u32> {
         let is_it = |at: &usize| {
             self.kind_at(*at).is_some_and(|(kind, _)| kind == STRUCT)
@@ -83,7 +82,6 @@ impl Btf {
     }
 
     /// A member of a struct or union, also inside of its members without names.
-    #[must_use]
     pub fn member(&self, type_id: u32, name: &str) -> Option<Member> {
         let (at, kind, count) = self.resolve(type_id)?;
         if !matches!(kind, STRUCT | UNION) {
@@ -107,14 +105,12 @@ impl Btf {
     }
 
     /// The type of the elements of an array.
-    #[must_use]
     pub fn element(&self, type_id: u32) -> Option<u32> {
         let (at, kind, _) = self.resolve(type_id)?;
         if kind == ARRAY { word(&self.octets, at + 12) } else { None }
     }
 
     /// The size of a type in octets.
-    #[must_use]
     pub fn size(&self, type_id: u32) -> Option<u32> {
         let (at, kind, _) = self.resolve(type_id)?;
         matches!(kind, INT | STRUCT | UNION | ENUM | ENUM64).then(|| word(&self.octets, at + 8)).flatten()

@@ -47,7 +47,6 @@ pub const NAMES: [&str; 27] = [
 ];
 
 /// The directory of the maps of this version, `<pin-dir>/v3`.
-#[must_use]
 pub fn directory(pin_dir: &Path) -> PathBuf {
     pin_dir.join(format!("v{ABI_VERSION}"))
 }
@@ -160,20 +159,17 @@ impl Writer {
     }
 
     /// The tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
-    #[must_use]
     pub const fn restored(&self) -> &Tables {
         &self.restored
     }
 
     /// True if restored owners are still to be written.
-    #[must_use]
     pub fn has_backlog(&self) -> bool {
         !(self.restored_owners.is_empty() && self.kept_owners.is_empty())
     }
 
     /// Entries that the kernel had no room for when the tables were written last: those packets pass, or are rejected
     /// instead of redirected.
-    #[must_use]
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
@@ -227,7 +223,6 @@ impl Writer {
     }
 
     /// How many denials found no room in `DENIAL_COUNTS`.
-    #[must_use]
     pub const fn uncounted(&self) -> u64 {
         self.counts.uncounted()
     }
@@ -247,13 +242,11 @@ impl Writer {
     }
 
     /// Whether redirected flows go on: then the view has to stay fresh for them.
-    #[must_use]
     pub const fn has_redirected_flows(&self) -> bool {
         self.view.written().flows != 0 && self.flows_go_on
     }
 
     /// How many redirected connections were in FLOWS at the last sweep.
-    #[must_use]
     pub const fn redirected(&self) -> usize {
         self.flows.proven()
     }

@@ -40,7 +40,6 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
 }
 
 /// The file that kubectl would use: `$KUBECONFIG` is read by clap, then `~/.kube/config`. None: the service account.
-#[must_use]
 pub fn kubeconfig(given: Option<PathBuf>) -> Option<PathBuf> {
     given.or_else(|| {
         let home = std::env::home_dir()?.join(".kube/config");
@@ -107,7 +106,6 @@ async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Confi
 
 /// The HTTP status of a failed request, 0 without one, and the cause in one line. The text of a refusal is the API server's: kube adds the
 /// whole answer as a struct.
-#[must_use]
 pub fn cause(error: kube::Error) -> (u16, String) {
     let (code, cause) = match error {
         kube::Error::Api(status) => (status.code, status.message),
@@ -120,7 +118,6 @@ pub fn cause(error: kube::Error) -> (u16, String) {
 }
 
 /// A text of another program, in one line.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     // rustls adds the address of its manual.
     let text = text.split(": https://").next().unwrap_or(text);

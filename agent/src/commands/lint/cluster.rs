@@ -95,7 +95,6 @@ pub struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     /// Builds the indexes.
-    #[must_use]
     pub fn new(listed: &'a Listed) -> Self {
         let Listed { services, pods, nodes, .. } = listed;
         let mut not_pods: BTreeMap<Addr, Vec<String>> = BTreeMap::new();
@@ -125,13 +124,11 @@ impl<'a> Cluster<'a> {
     }
 
     /// What an agent would know.
-    #[must_use]
     pub const fn agent(&self) -> &ClusterIndex {
         self.state.cluster()
     }
 
     /// Whether the agent draws no conclusion from the end of the pod, as its IP may go on without it.
-    #[must_use]
     pub fn is_spared(&self, pod: &Pod) -> bool {
         match self.agent().exempt(pod) {
             None | Some(Exemption::HostNetwork) => false,
@@ -141,7 +138,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// Whether a live pod of the Service's own has the address: traffic for it is right there.
-    #[must_use]
     pub fn has_own(&self, service: &Name, ip: Addr) -> bool {
         self.agent().service(service).is_some_and(|fact| {
             let own = Own::at(self.agent(), service, fact, ip);
@@ -150,19 +146,16 @@ impl<'a> Cluster<'a> {
     }
 
     /// The pod of this UID.
-    #[must_use]
     pub fn pod(&self, uid: Uid) -> Option<&Pod> {
         self.agent().pods.get(uid).map(|record| &record.pod)
     }
 
     /// The pod that has this name now.
-    #[must_use]
     pub fn named(&self, name: &Name) -> Option<&Pod> {
         self.pod(*self.by_name.get(name)?)
     }
 
     /// The pods that show the address on their own network, finished ones included, by name.
-    #[must_use]
     pub fn showing(&self, ip: Addr) -> Vec<&Pod> {
         let mut pods: Vec<&Pod> = self.agent().pods.claimants(ip).map(|Record { pod, .. }| pod).collect();
         pods.sort_by_key(|pod| &pod.name);
@@ -170,7 +163,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// The pods that have the address: those of them that have not finished.
-    #[must_use]
     pub fn holders(&self, ip: Addr) -> Vec<&Pod> {
         let mut pods = self.showing(ip);
         pods.retain(|pod| pod.uid_state == UidState::Live);
@@ -178,7 +170,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// The ranges of the pod's node that are of the address's family; none if that is not known.
-    #[must_use]
     pub fn ranges(&self, pod: &Pod, ip: Addr) -> Vec<Cidr> {
         let node = pod.node.as_deref().and_then(|name| self.agent().node(name));
         let cidrs = node.into_iter().flat_map(|node| &node.pod_cidrs);
@@ -186,7 +177,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// Whether the address is in the range of any node.
-    #[must_use]
     pub fn is_in_a_range(&self, ip: Addr) -> bool {
         self.ranges.iter().any(|range| range.contains(ip))
     }

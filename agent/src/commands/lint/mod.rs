@@ -105,14 +105,12 @@ pub struct Report {
 
 impl Report {
     /// True if a script should stop: there are errors or, if `strict`, warnings.
-    #[must_use]
     pub fn fails(&self, strict: bool) -> bool {
         let counts = |finding: &Finding| strict || finding.severity == Severity::Error;
         self.findings.iter().any(counts)
     }
 
     /// For people: one block per object, the count last.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         let block = |a: &Finding, b: &Finding| (&a.object, &a.controller) == (&b.object, &b.controller);

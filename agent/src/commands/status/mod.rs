@@ -69,7 +69,6 @@ impl Problem {
 }
 
 /// Asks the agent, prints, and returns the exit code.
-#[must_use]
 pub fn run(args: &StatusArgs) -> ExitCode {
     exit(show(args), UNKNOWN)
 }
@@ -88,7 +87,6 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// The whole text, with colours; the caller removes them for a pipe.
-#[must_use]
 pub fn text(status: &Status, problems: &[Problem]) -> String {
     let mut parts = vec![headline(status, problems)];
     parts.extend(problems.iter().map(|problem| bullet("", problem)));

@@ -41,7 +41,6 @@ pub struct Explanation {
 }
 
 /// Answers a question from the history of the IP.
-#[must_use]
 pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
     // A time in the future counts as now.
     let at_ms = question.at.map_or(u64::MAX, |at| at.on(chronicle));
@@ -86,7 +85,6 @@ pub(super) fn passing(explanation: &Explanation, translators: &Translators) -> V
 
 impl Explanation {
     /// The whole answer as text.
-    #[must_use]
     pub fn text(&self) -> String {
         let when = if self.now { " (now)" } else { "" };
         let mut text = format!("{} at {}{when}, mode {} now\n", self.ip, self.at, self.mode);

@@ -70,7 +70,6 @@ impl FromStr for Moment {
 
 impl Moment {
     /// The moment on the clock of the chronicle's steps, ms; 0 if it is before the clock's beginning.
-    #[must_use]
     pub fn on(self, chronicle: &Chronicle) -> u64 {
         match self {
             Self::Ago(ago) => {

@@ -25,7 +25,6 @@ impl Agent {
     }
 
     /// True if something waits for [`Agent::run_turn`].
-    #[must_use]
     pub fn has_backlog(&self) -> bool {
         self.has_unwritten() || self.history.lacks(&self.state)
     }

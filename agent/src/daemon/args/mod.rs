@@ -108,7 +108,6 @@ pub struct AgentArgs {
 
 impl AgentArgs {
     /// Which interfaces carry the hooks.
-    #[must_use]
     pub fn selection(&self) -> Selection {
         Selection { pods: self.pod_interfaces.clone(), uplinks: self.uplinks.clone() }
     }

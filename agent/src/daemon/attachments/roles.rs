@@ -83,13 +83,11 @@ impl Attachments {
     }
 
     /// Whether hooks judge the calls of a socket load balancer.
-    #[must_use]
     pub fn has_socket_lb(&self) -> bool {
         self.datapath.has_socket_lb()
     }
 
     /// The socket load balancer of the node.
-    #[must_use]
     pub fn socket_lb(&self) -> SocketLb {
         SocketLb { netkit: self.netkit.values().cloned().collect(), ..self.datapath.socket_lb() }
     }

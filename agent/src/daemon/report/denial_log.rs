@@ -38,7 +38,6 @@ pub struct Report {
 
 impl Report {
     /// Nothing is counted yet.
-    #[must_use]
     pub fn new(names: Names, announcer: Announcer) -> Self {
         Self {
             names,

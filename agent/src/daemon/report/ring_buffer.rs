@@ -75,7 +75,6 @@ pub fn log(ebpf: &mut aya::Ebpf) -> Result<impl Future<Output = ()> + use<>> {
 }
 
 /// Reads an event; `None` if it is of another size, as from another version of the programs.
-#[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Event> {
     if bytes.len() != size_of::<Event>() {
         return None;

@@ -77,13 +77,11 @@ impl Tally {
     }
 
     /// How many kinds were evicted.
-    #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 
     /// All kinds with their counts, the latest first.
-    #[must_use]
     pub fn all(&self, now: Duration) -> Vec<Dropped> {
         let ago = |at: Duration| u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
         let mut all: Vec<Dropped> = (self.kinds.iter())

@@ -16,7 +16,6 @@ impl Hook {
     pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
 
     /// The name of the hook's program, and of its clsact filter.
-    #[must_use]
     pub const fn program(self) -> &'static str {
         match self {
             Self::Ingress => "epguard_from",
@@ -25,7 +24,6 @@ impl Hook {
     }
 
     /// The name of the hook in pins and reports.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ingress => "from",
@@ -34,7 +32,6 @@ impl Hook {
     }
 
     /// The attach type of the hook's TCX link, Linux 6.6.
-    #[must_use]
     pub const fn attach_type(self) -> bpf_attach_type {
         match self {
             Self::Ingress => bpf_attach_type::BPF_TCX_INGRESS,

@@ -96,7 +96,6 @@ impl Datapath {
     }
 
     /// How interfaces are hooked: TCX or clsact.
-    #[must_use]
     pub const fn path(&self) -> Hooks {
         self.path
     }
@@ -120,13 +119,11 @@ impl Datapath {
     }
 
     /// Whether calls are judged before and after a socket load balancer.
-    #[must_use]
     pub const fn has_socket_lb(&self) -> bool {
         self.socket_lb.shown.in_force
     }
 
     /// The status of the socket load balancer.
-    #[must_use]
     pub fn socket_lb(&self) -> ShownLb {
         let shown = ShownLb { refuses: self.sets_error, ..self.socket_lb.shown.clone() };
         if shown.programs.is_empty() {

@@ -27,7 +27,6 @@ pub enum Xdp {
 
 impl Xdp {
     /// Whether the agent ends if XDP cannot be attached.
-    #[must_use]
     pub const fn is_demanded(self) -> bool {
         matches!(self, Self::Driver | Self::Generic)
     }
@@ -55,7 +54,6 @@ impl Datapath {
     }
 
     /// Whether [`Datapath::hook_xdp`] must not fail.
-    #[must_use]
     pub const fn demands_xdp(&self) -> bool {
         self.xdp.is_demanded()
     }

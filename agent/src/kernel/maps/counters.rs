@@ -17,7 +17,6 @@ use std::path::Path;
 pub type Counters = BTreeMap<(Reason, Outcome), Count>;
 
 /// Packets with this reason and outcome; 0 if COUNTERS cannot be read.
-#[must_use]
 pub fn packets(pin_dir: &Path, reason: Reason, outcome: Outcome) -> u64 {
     let count = open(pin_dir, "COUNTERS").and_then(|map| sum(&map, reason, outcome));
     count.map_or(0, |count| count.packets)

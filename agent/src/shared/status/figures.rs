@@ -83,7 +83,6 @@ pub struct Distribution {
 
 impl Distribution {
     /// Without durations, in buckets up to these bounds, microseconds, in ascending order.
-    #[must_use]
     pub fn new(bounds_us: &[u64]) -> Self {
         Self { buckets: bounds_us.iter().map(|bound| (*bound, 0)).collect(), ..Self::default() }
     }
@@ -135,7 +134,6 @@ impl Latency {
     }
 
     /// The figures so far.
-    #[must_use]
     pub fn figures(&self) -> LatencyFigures {
         LatencyFigures {
             count: self.histogram.len(),

@@ -158,7 +158,6 @@ pub enum Cause {
 
 impl Cause {
     /// As what the packets are counted.
-    #[must_use]
     pub const fn outcome(self) -> Outcome {
         match self {
             Self::Unreadable => Outcome::UnreadableConnection,
@@ -226,13 +225,11 @@ pub enum ModeSource {
 
 impl ModeSource {
     /// Whether a `ConfigMap` has set the modes, even one that can't be read any more: the next agent starts from them.
-    #[must_use]
     pub const fn is_config_map(self) -> bool {
         matches!(self, Self::Pinned | Self::Lower | Self::ConfigMap | Self::Canary)
     }
 
     /// The name in the status.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -50,7 +50,6 @@ pub struct Subject {
 
 impl Subject {
     /// A Service, with its UID if that is known.
-    #[must_use]
     pub fn service(state: &State, name: Name) -> Self {
         Self { kind: "Service", uid: state.cluster().service(&name).map(|service| service.uid), name }
     }
@@ -70,7 +69,6 @@ pub struct Announcer {
 impl Announcer {
     /// Starts the task that writes Events, unless `what` selects none. The task ends with the announcer, and pauses
     /// while the API server forbids it.
-    #[must_use]
     pub fn start(client: Client, node: String, what: Announce) -> Self {
         let (queue, entries) = mpsc::channel(BURST as usize);
         if what != Announce::None {
@@ -88,7 +86,6 @@ impl Announcer {
     }
 
     /// True if denied packets become Events.
-    #[must_use]
     pub fn reports_denials(&self) -> bool {
         self.what == Announce::All && !self.queue.is_closed()
     }
