@@ -4,8 +4,8 @@ use crate::watch::{Failure, list_once};
 use anyhow::{Result, anyhow};
 use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Object, Pod, PortName, Protocol, Service, Slice,
-    SlicePort, named,
+    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Pod, PortName, Protocol, Service, Slice, SlicePort,
+    named,
 };
 use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Record, Settings, State};
 use kube::Client;
@@ -34,51 +34,42 @@ impl Listed {
         namespace: Option<&str>,
         unchecked: &mut Vec<String>,
     ) -> Result<Self> {
-        let mut required = Required { namespace, unchecked };
-        Ok(Self {
-            slices: required.take(list_once(client, namespace).await)?,
-            services: required.take(list_once(client, namespace).await)?,
-            pods: match (list_once(client, None).await, namespace) {
-                (Err(failure), Some(_)) if failure.is_forbidden() => {
-                    required.leave_out(
-                        "pods of other namespaces: may not list them, so other pods with the same address are not found",
-                    );
-                    required.take(list_once(client, namespace).await)?
-                }
-                (pods, _) => required.take(pods)?,
-            },
-            nodes: match list_once(client, None).await {
-                Err(failure) if failure.is_forbidden() => {
-                    required.leave_out(
-                        "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found",
-                    );
-                    Vec::new()
-                }
-                nodes => required.take(nodes)?,
-            },
-        })
+        let out = unchecked;
+        let slices = take(list_once(client, namespace).await, namespace, out)?;
+        let services = take(list_once(client, namespace).await, namespace, out)?;
+        let mut pods = list_once(client, None).await;
+        if namespace.is_some() && pods.as_ref().is_err_and(Failure::is_forbidden) {
+            out.push(NO_PODS.to_owned());
+            pods = list_once(client, namespace).await;
+        }
+        let mut nodes = list_once(client, None).await;
+        if nodes.as_ref().is_err_and(Failure::is_forbidden) {
+            out.push(NO_NODES.to_owned());
+            nodes = Ok(<(Vec<Node>, Ignored)>::default());
+        }
+        Ok(Self { slices, services, pods: take(pods, namespace, out)?, nodes: take(nodes, namespace, out)? })
     }
 }
 
-struct Required<'a> {
-    namespace: Option<&'a str>,
-    unchecked: &'a mut Vec<String>,
-}
+/// What is not checked with fewer rights.
+const NO_PODS: &str =
+    "pods of other namespaces: may not list them, so other pods with the same address are not found";
+const NO_NODES: &str =
+    "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found";
 
-impl Required<'_> {
-    fn leave_out(&mut self, what: &str) {
-        self.unchecked.push(what.to_owned());
-    }
-
-    fn take<O: Object>(&mut self, list: Result<(Vec<O>, Ignored), Failure>) -> Result<Vec<O>> {
-        let (objects, skipped) = list.map_err(|failure| {
-            let is_hinted = failure.is_forbidden() && self.namespace.is_none();
-            let hint = if is_hinted { ", or pass -n NAMESPACE to check only one" } else { "" };
-            anyhow!("{}{hint}", failure.error)
-        })?;
-        self.unchecked.extend(skipped);
-        Ok(objects)
-    }
+/// The objects of a list; what of it could not be read is `unchecked`.
+fn take<O>(
+    list: Result<(Vec<O>, Ignored), Failure>,
+    namespace: Option<&str>,
+    unchecked: &mut Vec<String>,
+) -> Result<Vec<O>> {
+    let (objects, skipped) = list.map_err(|failure| {
+        let is_hinted = failure.is_forbidden() && namespace.is_none();
+        let hint = if is_hinted { ", or pass -n NAMESPACE to check only one" } else { "" };
+        anyhow!("{}{hint}", failure.error)
+    })?;
+    unchecked.extend(skipped);
+    Ok(objects)
 }
 
 /// Everything that was listed, indexed.
@@ -181,6 +172,7 @@ impl<'a> Cluster<'a> {
         self.ranges.iter().any(|range| range.contains(ip))
     }
 }
+
 /// An agent that was shown the lists once. It judges nothing.
 fn agent(listed: &Listed) -> State {
     let mut state = State::new(Settings { node: String::new(), ipam: Ipam::Auto, ranges: Ranges::default() });

@@ -8,7 +8,6 @@
 mod evidence;
 mod explain;
 mod owners;
-mod pass;
 mod question;
 mod verdict;
 
