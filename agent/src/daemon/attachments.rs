@@ -37,8 +37,6 @@ pub struct Attachments {
     due: VecDeque<u32>,
     retried: Instant,
     waiting: Waiting,
-    /// Names of netkit devices, selected or not.
-    netkit: BTreeMap<u32, String>,
 }
 
 impl Attachments {
@@ -50,7 +48,6 @@ impl Attachments {
         };
         Self {
             waiting: Waiting::new(delay),
-            netkit: BTreeMap::new(),
             datapath,
             roles: Roles::new(selection),
             interfaces: BTreeMap::new(),
@@ -70,7 +67,6 @@ impl Attachments {
 
     /// Hooks an interface that is new, renamed, or now selected.
     pub fn appeared(&mut self, interface: &Interface) {
-        self.note_kind(interface);
         let Some(role) = self.roles.add(interface) else {
             return;
         };
@@ -97,7 +93,6 @@ impl Attachments {
     /// Drops an interface.
     pub fn gone(&mut self, ifindex: u32) {
         self.interfaces.remove(&ifindex);
-        self.netkit.remove(&ifindex);
         self.roles.remove(ifindex);
         self.waiting.gone(ifindex);
         self.datapath.unhook(ifindex);

@@ -96,8 +96,6 @@ pub struct Writer {
     /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
     lifts: Vec<Lift>,
     sightings: Sightings,
-    /// The tables that an earlier process left.
-    restored: Tables,
     restored_owners: BTreeMap<Addr, Owner>,
     /// Restored owners that are the same pods now, and are still to be written.
     kept_owners: BTreeSet<Addr>,
@@ -140,7 +138,7 @@ impl Writer {
             terminated,
             interfaces: take(ebpf, "INTERFACES")?,
             gate: GateMap::new(ebpf, &restored)?,
-            installed: restored.clone(),
+            installed: restored,
             to_retry: Changes::default(),
             left_out: 0,
             counts: DenialCounts::take_from(ebpf)?,
@@ -148,7 +146,6 @@ impl Writer {
             flows_go_on: true,
             lifts: Vec::new(),
             sightings: Sightings::default(),
-            restored,
             kept_owners: BTreeSet::new(),
         };
         // Denials that no epguard wrote; the programs ignore them.
@@ -158,9 +155,9 @@ impl Writer {
         Ok(writer)
     }
 
-    /// The tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
+    /// Before the first [`Writer::install`], the tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
     pub const fn restored(&self) -> &Tables {
-        &self.restored
+        &self.installed
     }
 
     /// True if restored owners are still to be written.

@@ -2,20 +2,14 @@
 
 use anyhow::{Context, anyhow, ensure};
 use hyper::header::{HeaderValue, USER_AGENT};
-use kube::{
-    Client, Config,
-    client::UpgradeConnectionError,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-};
-use std::{
-    env::{
-        consts::{ARCH, OS},
-        split_paths,
-    },
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use kube::client::UpgradeConnectionError;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+use std::env::consts::{ARCH, OS};
+use std::env::split_paths;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Longest wait for a connection. A server that takes longer counts as unreachable; the next attempt may reach
 /// another one.

@@ -52,11 +52,6 @@ impl Device {
         link.map(|link| Self::from_link(&link)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
-    /// Whether it is a port of a bond, a bridge or a VRF.
-    pub fn is_port(&self) -> bool {
-        self.interface.master.is_some_and(|master| master != 0)
-    }
-
     /// The program that runs in this mode.
     pub fn program(&self, mode: XdpMode) -> Option<u32> {
         let mut programs = self.programs.iter();

@@ -83,6 +83,14 @@ impl Roles {
         self.interfaces.remove(&ifindex);
     }
 
+    /// Names of the interfaces of a kind.
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &str> {
+        self.interfaces
+            .values()
+            .filter(move |interface| interface.kind == kind)
+            .map(|interface| &*interface.name)
+    }
+
     /// Sets the interfaces that default routes lead through. Returns those whose role this may change.
     pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Vec<u32> {
         let changed = self.defaults.symmetric_difference(&defaults).copied().collect();
