@@ -210,7 +210,7 @@ impl Writer {
         if flows == 0 {
             self.gate.forget_flows();
         }
-        self.gate.close();
+        self.gate.close(&self.installed);
         Ok(true)
     }
 
@@ -233,7 +233,7 @@ impl Writer {
         let flows = self.flow_count();
         self.view.change(|view| view.flows = flows)?;
         if flows == 0 && self.gate.forget_flows() {
-            self.gate.close();
+            self.gate.close(&self.installed);
         }
         Ok(())
     }
