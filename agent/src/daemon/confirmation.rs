@@ -53,7 +53,7 @@ impl Confirmation {
         }
         self.alarm(now, state, report);
         for finding in state.take_findings() {
-            handle_wrong_denial(self.on_wrong_deny, state, writer, report, &finding)?;
+            self.wrong(state, writer, report, &finding)?;
         }
         Ok(())
     }
@@ -96,6 +96,36 @@ impl Confirmation {
             self.tripped.insert(name, trip);
         }
     }
+
+    /// Logs a wrong denial, and demotes its reason to observe if so told, unless no packet was stopped. Errors: CONFIG cannot be written.
+    fn wrong(&self, state: &State, writer: &mut Writer, report: &Report, finding: &Finding) -> Result<()> {
+        let pod = |uid| report.names.text(state, uid);
+        let Finding { case, packets, evidence } = finding;
+        let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !packets.held;
+        let evidence = match evidence {
+            Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
+            Evidence::Sighted => {
+                "packets from the IP arrived at the interface that the node routes it to".to_owned()
+            }
+            Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
+        };
+        tracing::error!(
+            reason = case.reason.as_str(),
+            service = case.service.as_ref().map_or_else(|| "none".to_owned(), named),
+            endpoint = %std::net::SocketAddr::new(case.ip.ip(), case.port),
+            protocol = case.protocol,
+            meant = pod(case.meant),
+            hit = pod(packets.owner),
+            reported = packets.reported,
+            first_ms = packets.first.as_millis(),
+            last_ms = packets.last.as_millis(),
+            held = packets.held,
+            evidence,
+            "wrong deny{}",
+            if demotes { ": this reason is only observed from now on" } else { "" }
+        );
+        if demotes { writer.config.demote(case.reason) } else { Ok(()) }
+    }
 }
 
 /// The Services with pending denials, for the status.
@@ -114,40 +144,4 @@ pub fn pending_denials(state: &State, now: Duration) -> Vec<PendingDenials> {
 
 fn ms(now: Duration, since: Duration) -> u64 {
     u64::try_from(now.saturating_sub(since).as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Logs a wrong denial, and demotes its reason to observe if so told, unless no packet was stopped. Errors: CONFIG cannot be written.
-fn handle_wrong_denial(
-    on_wrong_deny: OnWrongDeny,
-    state: &State,
-    writer: &mut Writer,
-    report: &Report,
-    finding: &Finding,
-) -> Result<()> {
-    let pod = |uid| report.names.text(state, uid);
-    let Finding { case, packets, evidence } = finding;
-    let demotes = on_wrong_deny == OnWrongDeny::Observe && !packets.held;
-    let evidence = match evidence {
-        Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
-        Evidence::Sighted => {
-            "packets from the IP arrived at the interface that the node routes it to".to_owned()
-        }
-        Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
-    };
-    tracing::error!(
-        reason = case.reason.as_str(),
-        service = case.service.as_ref().map_or_else(|| "none".to_owned(), named),
-        endpoint = %std::net::SocketAddr::new(case.ip.ip(), case.port),
-        protocol = case.protocol,
-        meant = pod(case.meant),
-        hit = pod(packets.owner),
-        reported = packets.reported,
-        first_ms = packets.first.as_millis(),
-        last_ms = packets.last.as_millis(),
-        held = packets.held,
-        evidence,
-        "wrong deny{}",
-        if demotes { ": this reason is only observed from now on" } else { "" }
-    );
-    if demotes { writer.config.demote(case.reason) } else { Ok(()) }
 }
