@@ -1,5 +1,10 @@
 //! The agent as a library, so that the lab can run its parts without a cluster.
 
+#![expect(
+    clippy::must_use_candidate,
+    reason = "only this repository uses it, and most functions would have the attribute"
+)]
+
 pub mod cli;
 pub mod commands;
 pub mod daemon;

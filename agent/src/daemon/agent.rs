@@ -21,7 +21,7 @@ use crate::shared::pace::Pace;
 use crate::shared::status::{Status, Watch};
 use crate::watch::{Message, Watches};
 use anyhow::Result;
-use epguard_common::{Addr, Event, Mode, Outcome};
+use epguard_common::{Addr, Event, Outcome};
 use epguard_core::facts::{Fact, Presence, Protocol, Watched};
 use epguard_core::freshness::{Due, Freshness};
 use epguard_core::history::History;
@@ -61,7 +61,6 @@ pub struct Agent {
 
 impl Agent {
     /// An agent without any facts, so it denies nothing.
-    #[must_use]
     pub fn new(
         state: State,
         writer: Writer,
@@ -75,12 +74,7 @@ impl Agent {
         Self {
             state,
             writer,
-            attachments: Attachments::new(
-                datapath,
-                args.selection(),
-                args.mode == Mode::Enforce,
-                args.clsact_delay,
-            ),
+            attachments: Attachments::new(datapath, args.selection(), args.clsact_delay),
             report,
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
@@ -147,6 +141,7 @@ impl Agent {
                 self.attachments.settled(&mut self.writer)?;
                 self.settled = true;
                 self.insist_on_hooks()?;
+                self.attachments.remove_leftovers();
             }
         }
         self.attachments.write_roles(&mut self.writer);
@@ -174,7 +169,6 @@ impl Agent {
     }
 
     /// A receiver whose value is true while the agent needs the addresses that the node leads to.
-    #[must_use]
     pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
         self.ask_for_presence.subscribe()
     }

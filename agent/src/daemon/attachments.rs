@@ -26,8 +26,6 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 pub struct Attachments {
     datapath: Datapath,
     roles: Roles,
-    /// True in mode `enforce`: then the agent does not start if no interface can be hooked.
-    must_enforce: bool,
     interfaces: BTreeMap<u32, Attachment>,
     /// The roles that INTERFACES holds.
     written: BTreeMap<u32, Role>,
@@ -39,24 +37,19 @@ pub struct Attachments {
     due: VecDeque<u32>,
     retried: Instant,
     waiting: Waiting,
-    /// Names of netkit devices, selected or not.
-    netkit: BTreeMap<u32, String>,
 }
 
 impl Attachments {
     /// Without interfaces.
-    #[must_use]
-    pub fn new(datapath: Datapath, selection: Selection, must_enforce: bool, clsact_delay: Duration) -> Self {
+    pub fn new(datapath: Datapath, selection: Selection, clsact_delay: Duration) -> Self {
         let delay = match datapath.path() {
             Hooks::Clsact => clsact_delay,
             _ => Duration::ZERO,
         };
         Self {
             waiting: Waiting::new(delay),
-            netkit: BTreeMap::new(),
             datapath,
             roles: Roles::new(selection),
-            must_enforce,
             interfaces: BTreeMap::new(),
             written: BTreeMap::new(),
             lost: false,
@@ -74,7 +67,6 @@ impl Attachments {
 
     /// Hooks an interface that is new, renamed, or now selected.
     pub fn appeared(&mut self, interface: &Interface) {
-        self.note_kind(interface);
         let Some(role) = self.roles.add(interface) else {
             return;
         };
@@ -101,7 +93,6 @@ impl Attachments {
     /// Drops an interface.
     pub fn gone(&mut self, ifindex: u32) {
         self.interfaces.remove(&ifindex);
-        self.netkit.remove(&ifindex);
         self.roles.remove(ifindex);
         self.waiting.gone(ifindex);
         self.datapath.unhook(ifindex);
@@ -144,15 +135,22 @@ impl Attachments {
             )
         }
         self.waiting.settled();
-        let hooked = self.interfaces.values().filter(|at| at.attached).count();
-        if let Some(first) = self.interfaces.values().find_map(|at| at.error.as_deref())
-            && self.must_enforce
-            && hooked == 0
-        {
-            bail!("no interface can be hooked, so nothing would be enforced: {first}")
-        }
         self.insist_on_xdp()?;
-        tracing::info!(interfaces = hooked, "hooked");
+        tracing::info!(interfaces = self.interfaces.values().filter(|at| at.attached).count(), "hooked");
+        Ok(())
+    }
+
+    /// Errors: no interface can be hooked.
+    pub fn require_one(&self) -> Result<()> {
+        let error = self.interfaces.values().find_map(|at| at.error.as_deref());
+        match error.filter(|_| !self.interfaces.values().any(|at| at.attached)) {
+            Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what earlier processes left on other interfaces than those that are hooked now.
+    pub fn remove_leftovers(&self) {
         match self.datapath.remove_leftovers() {
             Ok(removed) => removed
                 .iter()
@@ -162,7 +160,6 @@ impl Attachments {
                 "leftovers of an earlier process stay; `epguard detach`, with the agent stopped, removes them",
             ),
         }
-        Ok(())
     }
 
     /// Detaches from dropped interfaces, retries failed ones, and checks the others every ten seconds.

@@ -20,13 +20,11 @@ pub struct Lease {
 
 impl Lease {
     /// No lease yet. `length` is how long denials outlive the agent.
-    #[must_use]
     pub fn new(view: Freshness, length: Duration, clocks: Clocks) -> Self {
         Self { view, length, deadline: Duration::ZERO, clocks, missed: 0 }
     }
 
     /// The end of the lease: after it nothing is denied.
-    #[must_use]
     pub fn deadline(&self) -> Duration {
         self.deadline
     }
@@ -82,7 +80,6 @@ impl Lease {
 }
 
 /// How often to check leases and views of this length: often enough that the delay of one check does not matter.
-#[must_use]
 pub fn period(lease: Duration, max_age: Duration) -> Duration {
     (lease.min(max_age) / 12).clamp(Duration::from_millis(100), Duration::from_secs(1))
 }

@@ -44,7 +44,6 @@ pub struct Modes {
 impl NodeModes {
     /// The modes before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left it, all-zero if there was none, and shows
     /// whether it took its modes from the `ConfigMap`; if not, the lower ones count, for an operator may have lowered either.
-    #[must_use]
     pub fn new(config_map: Option<Name>, flags: (Mode, ReasonModes), pinned: &Config) -> Self {
         let flags = Modes { mode: flags.0, reasons: flags.1, source: ModeSource::Flags };
         let earlier = Modes { mode: pinned.mode, reasons: pinned.configured, source: ModeSource::Pinned };
@@ -84,14 +83,12 @@ impl NodeModes {
     }
 
     /// The modes in force, unless `epguard mode` was used since.
-    #[must_use]
     pub const fn in_force(&self) -> Modes {
         self.in_force
     }
 
     /// Why the `ConfigMap` is not in force, or only in part; in one line. `set` is CONFIG, if it can be read: `epguard mode` may
     /// have changed it.
-    #[must_use]
     pub fn problem(&self, set: Option<&Config>) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
         match &self.answer {

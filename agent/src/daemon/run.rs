@@ -67,7 +67,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let capture = args.actions.capture()?.map_or(Ok(0), interface_number)?;
     let debug = args.debug_datapath.into();
     writer.config.change(|config| Config { actions, limits, capture, debug, ..config })?;
-    let reports = Events::new(&mut datapath.ebpf)?;
+    let mut events = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
         tokio::spawn(crate::daemon::report::ring_buffer::log(&mut datapath.ebpf)?);
     }
@@ -95,6 +95,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
+    let reports = async || events.next().await;
     let mut inbox =
         Inbox { tick, probes, interfaces, messages, gather: Gather::default(), questions, reports };
     loop {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow};
 use std::io::IsTerminal as _;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The form of log lines.
@@ -27,7 +27,8 @@ pub enum LogFormat {
 pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
     let directives = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = filter(&directives, datapath)?;
-    let logging = subscriber(format, filter, recent::stderr, std::io::stderr().is_terminal());
+    let (writer, ansi) = (BoxMakeWriter::new(recent::stderr), std::io::stderr().is_terminal());
+    let logging = subscriber(format, filter, writer, ansi);
     logging.try_init().context("logging is set up already")
 }
 
@@ -45,15 +46,9 @@ fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
     })
 }
 
-fn subscriber<W>(
-    format: LogFormat,
-    filter: EnvFilter,
-    writer: W,
-    ansi: bool,
-) -> Box<dyn tracing::Subscriber + Send + Sync>
-where
-    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
-{
+type Subscriber = Box<dyn tracing::Subscriber + Send + Sync>;
+
+fn subscriber(format: LogFormat, filter: EnvFilter, writer: BoxMakeWriter, ansi: bool) -> Subscriber {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi);
     match format {
         LogFormat::Text => Box::new(builder.finish()),
@@ -82,7 +77,8 @@ mod tests {
         let buffer = Buffer::default();
         let writer = buffer.clone();
         {
-            let _guard = subscriber(format, filter, move || writer.clone(), false).set_default();
+            let writer = BoxMakeWriter::new(move || writer.clone());
+            let _guard = subscriber(format, filter, writer, false).set_default();
             records();
         }
         String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap()

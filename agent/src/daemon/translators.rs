@@ -42,7 +42,6 @@ pub struct Translators {
 
 impl Translators {
     /// Nothing is known yet. `nfct`: whether the programs find the entry of a packet. `cilium`: where Cilium pins its maps.
-    #[must_use]
     pub fn new(nfct: &Result<u32>, cilium: &Path, pin_dir: &Path) -> Self {
         Self {
             kernel: nfct.as_ref().err().map(|error| format!("{error:#}")),
@@ -113,7 +112,6 @@ impl Translators {
     }
 
     /// For the status.
-    #[must_use]
     pub fn shown(&self, has_socket_lb: bool) -> Shown {
         let conntrack = self.kernel.is_none() && self.has_layout;
         let mut gaps = Vec::new();

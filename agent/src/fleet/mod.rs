@@ -102,7 +102,6 @@ impl Plugin {
 }
 
 /// Whether the program was started as the plugin.
-#[must_use]
 pub fn is_plugin(program: Option<OsString>) -> bool {
     program.is_some_and(|program| Path::new(&program).file_name().is_some_and(|name| name == NAME))
 }

@@ -2,6 +2,7 @@
 //! strings continue those of vmlinux.
 
 use anyhow::{Context as _, Result, ensure};
+use aya_obj::btf::BtfKind;
 use std::fs;
 use std::path::Path;
 
@@ -27,21 +28,6 @@ pub struct Member {
 
 const MAGIC: u16 = 0xeb9f;
 const HEADER: usize = 24;
-const INT: u8 = 1;
-const ARRAY: u8 = 3;
-const STRUCT: u8 = 4;
-const UNION: u8 = 5;
-const ENUM: u8 = 6;
-const TYPEDEF: u8 = 8;
-const VOLATILE: u8 = 9;
-const CONST: u8 = 10;
-const RESTRICT: u8 = 11;
-const FUNC_PROTO: u8 = 13;
-const VAR: u8 = 14;
-const DATASEC: u8 = 15;
-const DECL_TAG: u8 = 17;
-const TYPE_TAG: u8 = 18;
-const ENUM64: u8 = 19;
 
 impl Btf {
     /// Adds the BTF of a kernel, or, behind that, of a module.
@@ -63,18 +49,16 @@ impl Btf {
         self.strings.extend(strings);
         while at < end {
             self.types.push(at);
-            let (kind, count) = self.kind_at(at).context("a type is cut off")?;
-            at +=
-                12 + trailing(kind, count).with_context(|| format!("a type has the unknown kind {kind}"))?;
+            let (kind, count) = self.kind_at(at).context("a type is cut off, or of an unknown kind")?;
+            at += 12 + trailing(kind, count);
         }
         Ok(())
     }
 
     /// The struct with this name: one of the last file, else one before it.
-    #[must_use]
     pub fn find_struct(&self, name: &str) -> Option<u32> {
         let is_it = |at: &usize| {
-            self.kind_at(*at).is_some_and(|(kind, _)| kind == STRUCT)
+            self.kind_at(*at).is_some_and(|(kind, _)| kind == BtfKind::Struct)
                 && word(&self.octets, *at).is_some_and(|text| self.text(text) == Some(name.as_bytes()))
         };
         let (before, last) = self.types.split_at(self.before);
@@ -83,10 +67,9 @@ impl Btf {
     }
 
     /// A member of a struct or union, also inside of its members without names.
-    #[must_use]
     pub fn member(&self, type_id: u32, name: &str) -> Option<Member> {
         let (at, kind, count) = self.resolve(type_id)?;
-        if !matches!(kind, STRUCT | UNION) {
+        if !matches!(kind, BtfKind::Struct | BtfKind::Union) {
             return None;
         }
         (0..count).find_map(|place| {
@@ -107,25 +90,25 @@ impl Btf {
     }
 
     /// The type of the elements of an array.
-    #[must_use]
     pub fn element(&self, type_id: u32) -> Option<u32> {
         let (at, kind, _) = self.resolve(type_id)?;
-        if kind == ARRAY { word(&self.octets, at + 12) } else { None }
+        if kind == BtfKind::Array { word(&self.octets, at + 12) } else { None }
     }
 
     /// The size of a type in octets.
-    #[must_use]
     pub fn size(&self, type_id: u32) -> Option<u32> {
+        use BtfKind::{Enum, Enum64, Int, Struct, Union};
         let (at, kind, _) = self.resolve(type_id)?;
-        matches!(kind, INT | STRUCT | UNION | ENUM | ENUM64).then(|| word(&self.octets, at + 8)).flatten()
+        matches!(kind, Int | Struct | Union | Enum | Enum64).then(|| word(&self.octets, at + 8)).flatten()
     }
 
     /// Where the type behind typedefs and qualifiers begins, its kind, and how many parts it has.
-    fn resolve(&self, mut type_id: u32) -> Option<(usize, u8, usize)> {
+    fn resolve(&self, mut type_id: u32) -> Option<(usize, BtfKind, usize)> {
+        use BtfKind::{Const, Restrict, TypeTag, Typedef, Volatile};
         for _ in 0..32 {
             let at = *self.types.get((type_id as usize).checked_sub(1)?)?;
             match self.kind_at(at)? {
-                (TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG, _) => {
+                (Typedef | Volatile | Const | Restrict | TypeTag, _) => {
                     type_id = word(&self.octets, at + 8)?;
                 }
                 (kind, count) => return Some((at, kind, count)),
@@ -134,9 +117,9 @@ impl Btf {
         None
     }
 
-    fn kind_at(&self, at: usize) -> Option<(u8, usize)> {
+    fn kind_at(&self, at: usize) -> Option<(BtfKind, usize)> {
         let info = word(&self.octets, at + 4)?;
-        Some((u8::try_from(info >> 24 & 0x1f).ok()?, (info & 0xffff) as usize))
+        Some((BtfKind::try_from(info >> 24 & 0x1f).ok()?, (info & 0xffff) as usize))
     }
 
     fn text(&self, offset: u32) -> Option<&[u8]> {
@@ -145,15 +128,14 @@ impl Btf {
 }
 
 /// Octets behind the common part of a type.
-fn trailing(kind: u8, count: usize) -> Option<usize> {
-    Some(match kind {
-        INT | VAR | DECL_TAG => 4,
-        ARRAY => 12,
-        STRUCT | UNION | DATASEC | ENUM64 => 12 * count,
-        ENUM | FUNC_PROTO => 8 * count,
-        0..=TYPE_TAG => 0,
-        _ => return None,
-    })
+fn trailing(kind: BtfKind, count: usize) -> usize {
+    match kind {
+        BtfKind::Int | BtfKind::Var | BtfKind::DeclTag => 4,
+        BtfKind::Array => 12,
+        BtfKind::Struct | BtfKind::Union | BtfKind::DataSec | BtfKind::Enum64 => 12 * count,
+        BtfKind::Enum | BtfKind::FuncProto => 8 * count,
+        _ => 0,
+    }
 }
 
 fn word(octets: &[u8], at: usize) -> Option<u32> {
@@ -175,17 +157,17 @@ mod tests {
         octets
     }
 
-    const fn info(kind: u8, count: u32) -> u32 {
+    const fn info(kind: BtfKind, count: u32) -> u32 {
         (kind as u32) << 24 | count
     }
 
     /// `struct a { int x; union { int y; int z[2]; }; }`
     fn vmlinux() -> Vec<u8> {
         let types = [
-            vec![1, info(INT, 0), 4, 32],
-            vec![5, info(STRUCT, 2), 12, 7, 1, 0, 0, 4, 32],
-            vec![0, info(ARRAY, 0), 0, 1, 1, 2],
-            vec![0, info(UNION, 2), 8, 9, 1, 0, 11, 3, 0],
+            vec![1, info(BtfKind::Int, 0), 4, 32],
+            vec![5, info(BtfKind::Struct, 2), 12, 7, 1, 0, 0, 4, 32],
+            vec![0, info(BtfKind::Array, 0), 0, 1, 1, 2],
+            vec![0, info(BtfKind::Union, 2), 8, 9, 1, 0, 11, 3, 0],
         ];
         btf(&types.concat(), "\0int\0a\0x\0y\0z\0")
     }
@@ -212,7 +194,10 @@ mod tests {
     fn a_modules_types_and_strings_continue_those_of_the_kernel() {
         let kernel = parsed(&[vmlinux()]).unwrap();
         // typedef struct a t; struct b { int first; t second; };
-        let types = [vec![13, info(TYPEDEF, 0), 2], vec![15, info(STRUCT, 2), 16, 7, 1, 0, 17, 5, 32]];
+        let types = [
+            vec![13, info(BtfKind::Typedef, 0), 2],
+            vec![15, info(BtfKind::Struct, 2), 16, 7, 1, 0, 17, 5, 32],
+        ];
         let module = parsed(&[vmlinux(), btf(&types.concat(), "t\0b\0second\0")]).unwrap();
         let b = module.find_struct("b").unwrap();
         assert_eq!(module.member(b, "x").map(|member| member.offset), Some(0));

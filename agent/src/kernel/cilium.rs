@@ -83,7 +83,6 @@ pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
 
 impl Cilium {
     /// Looks up none yet. `directory`: where Cilium pins its maps.
-    #[must_use]
     pub fn new(directory: &Path, pin_dir: &Path) -> Self {
         Self { directory: directory.to_owned(), pin_dir: pin_dir.to_owned(), known: Default::default() }
     }

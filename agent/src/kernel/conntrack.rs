@@ -28,7 +28,6 @@ pub fn nfct_at() -> Result<u32> {
 }
 
 /// Whether netfilter's conntrack is in the kernel by now.
-#[must_use]
 pub fn is_loaded() -> bool {
     Path::new("/sys/module/nf_conntrack").exists()
 }

@@ -47,7 +47,6 @@ pub const NAMES: [&str; 27] = [
 ];
 
 /// The directory of the maps of this version, `<pin-dir>/v3`.
-#[must_use]
 pub fn directory(pin_dir: &Path) -> PathBuf {
     pin_dir.join(format!("v{ABI_VERSION}"))
 }
@@ -97,8 +96,6 @@ pub struct Writer {
     /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
     lifts: Vec<Lift>,
     sightings: Sightings,
-    /// The tables that an earlier process left.
-    restored: Tables,
     restored_owners: BTreeMap<Addr, Owner>,
     /// Restored owners that are the same pods now, and are still to be written.
     kept_owners: BTreeSet<Addr>,
@@ -141,7 +138,7 @@ impl Writer {
             terminated,
             interfaces: take(ebpf, "INTERFACES")?,
             gate: GateMap::new(ebpf, &restored)?,
-            installed: restored.clone(),
+            installed: restored,
             to_retry: Changes::default(),
             left_out: 0,
             counts: DenialCounts::take_from(ebpf)?,
@@ -149,7 +146,6 @@ impl Writer {
             flows_go_on: true,
             lifts: Vec::new(),
             sightings: Sightings::default(),
-            restored,
             kept_owners: BTreeSet::new(),
         };
         // Denials that no epguard wrote; the programs ignore them.
@@ -159,21 +155,18 @@ impl Writer {
         Ok(writer)
     }
 
-    /// The tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
-    #[must_use]
+    /// Before the first [`Writer::install`], the tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
     pub const fn restored(&self) -> &Tables {
-        &self.restored
+        &self.installed
     }
 
     /// True if restored owners are still to be written.
-    #[must_use]
     pub fn has_backlog(&self) -> bool {
         !(self.restored_owners.is_empty() && self.kept_owners.is_empty())
     }
 
     /// Entries that the kernel had no room for when the tables were written last: those packets pass, or are rejected
     /// instead of redirected.
-    #[must_use]
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
@@ -217,7 +210,7 @@ impl Writer {
         if flows == 0 {
             self.gate.forget_flows();
         }
-        self.gate.close();
+        self.gate.close(&self.installed);
         Ok(true)
     }
 
@@ -227,7 +220,6 @@ impl Writer {
     }
 
     /// How many denials found no room in `DENIAL_COUNTS`.
-    #[must_use]
     pub const fn uncounted(&self) -> u64 {
         self.counts.uncounted()
     }
@@ -241,19 +233,17 @@ impl Writer {
         let flows = self.flow_count();
         self.view.change(|view| view.flows = flows)?;
         if flows == 0 && self.gate.forget_flows() {
-            self.gate.close();
+            self.gate.close(&self.installed);
         }
         Ok(())
     }
 
     /// Whether redirected flows go on: then the view has to stay fresh for them.
-    #[must_use]
     pub const fn has_redirected_flows(&self) -> bool {
         self.view.written().flows != 0 && self.flows_go_on
     }
 
     /// How many redirected connections were in FLOWS at the last sweep.
-    #[must_use]
     pub const fn redirected(&self) -> usize {
         self.flows.proven()
     }

@@ -37,13 +37,11 @@ pub struct ServiceArgs {
 
 impl ServiceArgs {
     /// Whether all Services are shown, and packets to the IPs themselves.
-    #[must_use]
     pub const fn is_all(&self) -> bool {
         self.namespace.is_none() && self.service.is_none()
     }
 
     /// Whether a Service is shown; `-`, for packets to an IP itself, is in no namespace.
-    #[must_use]
     pub fn wants(&self, service: &str) -> bool {
         let namespace = service.split_once('/').map(|(namespace, _)| namespace);
         self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
@@ -51,7 +49,6 @@ impl ServiceArgs {
     }
 
     /// The flags that were given, for another command.
-    #[must_use]
     pub fn flags(&self) -> [(&'static str, Option<&str>); 2] {
         [("--namespace", self.namespace.as_deref()), ("--service", self.service.as_deref())]
     }
@@ -76,7 +73,6 @@ pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 }
 
 /// Reads `NAMESPACE/NAME`; none without both.
-#[must_use]
 pub fn name(text: &str) -> Option<Name> {
     let fits = |part: &str| !part.is_empty() && !part.contains('/');
     text.split_once('/')

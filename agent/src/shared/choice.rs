@@ -18,7 +18,6 @@ pub struct Choice {
 
 impl Choice {
     /// The actions after this choice.
-    #[must_use]
     pub fn applied_to(&self, mut actions: ReasonActions) -> ReasonActions {
         for reason in Reason::TO_DENY {
             if self.reason.is_none_or(|only| only == reason)
@@ -31,7 +30,6 @@ impl Choice {
     }
 
     /// Names the new spelling, if the choice has an old one.
-    #[must_use]
     pub fn warning(&self) -> Option<String> {
         let interface = self.capture.as_ref().filter(|_| self.is_old)?;
         let (old, new) = (Action::Redirect, self.action);
@@ -42,7 +40,6 @@ impl Choice {
 }
 
 /// The actions that an operator may choose, each with its meaning.
-#[must_use]
 pub fn help() -> String {
     let each = by_operator().map(|action| {
         let (first, rest) = action.help().split_at(1);

@@ -2,20 +2,14 @@
 
 use anyhow::{Context, anyhow, ensure};
 use hyper::header::{HeaderValue, USER_AGENT};
-use kube::{
-    Client, Config,
-    client::UpgradeConnectionError,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-};
-use std::{
-    env::{
-        consts::{ARCH, OS},
-        split_paths,
-    },
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use kube::client::UpgradeConnectionError;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+use std::env::consts::{ARCH, OS};
+use std::env::split_paths;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Longest wait for a connection. A server that takes longer counts as unreachable; the next attempt may reach
 /// another one.
@@ -40,7 +34,6 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
 }
 
 /// The file that kubectl would use: `$KUBECONFIG` is read by clap, then `~/.kube/config`. None: the service account.
-#[must_use]
 pub fn kubeconfig(given: Option<PathBuf>) -> Option<PathBuf> {
     given.or_else(|| {
         let home = std::env::home_dir()?.join(".kube/config");
@@ -107,7 +100,6 @@ async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Confi
 
 /// The HTTP status of a failed request, 0 without one, and the cause in one line. The text of a refusal is the API server's: kube adds the
 /// whole answer as a struct.
-#[must_use]
 pub fn cause(error: kube::Error) -> (u16, String) {
     let (code, cause) = match error {
         kube::Error::Api(status) => (status.code, status.message),
@@ -120,7 +112,6 @@ pub fn cause(error: kube::Error) -> (u16, String) {
 }
 
 /// A text of another program, in one line.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     // rustls adds the address of its manual.
     let text = text.split(": https://").next().unwrap_or(text);

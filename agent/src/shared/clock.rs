@@ -7,27 +7,18 @@ use std::time::Duration;
 const TOLERANCE: Duration = Duration::from_secs(2);
 
 /// Nanoseconds of `CLOCK_BOOTTIME`, the clock of leases and events.
-#[must_use]
 pub fn boot_ns() -> u64 {
     nanoseconds(boot())
 }
 
 /// The duration in nanoseconds; the largest number if it does not fit.
-#[must_use]
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// `CLOCK_BOOTTIME`: never goes back, and goes on while the machine sleeps.
-#[must_use]
 pub fn boot() -> Duration {
     read_clock(ClockId::CLOCK_BOOTTIME)
-}
-
-/// `CLOCK_THREAD_CPUTIME_ID`: the processor time of the calling thread, without the time that it waited.
-#[must_use]
-pub fn of_thread() -> Duration {
-    read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Three clocks at one moment.
@@ -44,7 +35,6 @@ pub struct Clocks {
 
 impl Clocks {
     /// Reads the three clocks.
-    #[must_use]
     pub fn now() -> Self {
         Self {
             boot: boot(),
@@ -57,7 +47,6 @@ impl Clocks {
     ///
     /// A jump means that the machine slept or was paused, or that its clock was set: then the age of every fact is
     /// unknown.
-    #[must_use]
     pub fn jumped_since(&self, before: &Self) -> Option<Duration> {
         let jump = |now: Duration, was: Duration| {
             // now - was - (boot now - boot then), arranged so that no difference is negative.

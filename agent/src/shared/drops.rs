@@ -60,7 +60,6 @@ pub const NOBODY: &str = "nobody";
 
 impl Kind {
     /// The endpoint as text: the IP alone where the denial is of every port.
-    #[must_use]
     pub fn endpoint(&self) -> String {
         match self.endpoint.port() {
             0 => self.endpoint.ip().to_string(),
@@ -70,7 +69,6 @@ impl Kind {
 }
 
 /// The clients as text; a dash for none.
-#[must_use]
 pub fn clients(clients: &[IpAddr]) -> String {
     if clients.is_empty() {
         return NONE.to_owned();

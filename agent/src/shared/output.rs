@@ -47,7 +47,6 @@ impl Output {
 }
 
 /// JSON with each control character and each invisible one as `\u` escapes: the same document, and a terminal shows it as text.
-#[must_use]
 pub fn escaped(json: String) -> String {
     if !json.contains(is_hidden_in_lines) {
         return json;
@@ -70,7 +69,6 @@ fn is_hidden_in_lines(character: char) -> bool {
 }
 
 /// A table without lines. An empty header is left out.
-#[must_use]
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).add_rows(rows);
@@ -84,21 +82,18 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
 pub type Column<T> = (&'static str, fn(&T) -> String);
 
 /// The same with a row for each item.
-#[must_use]
 pub fn columned<'a, T: 'a>(columns: &[Column<T>], items: impl IntoIterator<Item = &'a T>) -> String {
     let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
     table(&header, items.into_iter().map(|item| columns.iter().map(|(_, cell)| cell(item)).collect()))
 }
 
 /// A number of things: `1 node`, `2 nodes`.
-#[must_use]
 pub fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }
 
 /// `a, b and c`.
-#[must_use]
 pub fn listed(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
@@ -108,7 +103,6 @@ pub fn listed(parts: &[String]) -> String {
 }
 
 /// The first `most` names and how many others there are of `all`: `a, b and 2 more`.
-#[must_use]
 pub fn first(names: &[String], most: usize, all: usize) -> String {
     let shown = &names[..names.len().min(most)];
     match all.saturating_sub(shown.len()) {
@@ -118,22 +112,19 @@ pub fn first(names: &[String], most: usize, all: usize) -> String {
 }
 
 /// `12 s`.
-#[must_use]
 pub fn seconds(ms: u64) -> String {
     format!("{} s", ms / 1000)
 }
 
 /// A prefix and the text; empty if there is no text.
-#[must_use]
 pub fn after(prefix: &str, text: Option<impl Display>) -> String {
     text.map(|text| format!("{prefix}{text}")).unwrap_or_default()
 }
 
 /// The exit code that a command returned. For an error, prints it and returns the code `failed`.
-#[must_use]
 pub fn exit(done: anyhow::Result<u8>, failed: u8) -> ExitCode {
     let code = done.unwrap_or_else(|error| {
-        eprintln!("epguard: {error:#}");
+        complain(&format!("epguard: {error:#}"));
         failed
     });
     code.into()
@@ -160,7 +151,6 @@ pub fn complain(text: &str) {
 }
 
 /// Whether standard output has a reader (`drops -f | head` has none once that has ended).
-#[must_use]
 pub fn is_read() -> bool {
     let stdout = io::stdout();
     let mut output = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
@@ -169,7 +159,6 @@ pub fn is_read() -> bool {
 }
 
 /// Whether an error is only that the reader of the output has left (`epguard lint | head`).
-#[must_use]
 pub fn is_unread(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

@@ -37,7 +37,6 @@ struct Turn {
 
 impl Pace {
     /// Permits `rate` requests a second, and `burst` at once after a pause. Neither may be 0.
-    #[must_use]
     pub fn new(rate: u32, burst: u32) -> Self {
         let bucket = Bucket::new(Duration::from_secs(1) / rate.max(1), burst.max(1));
         Self(Arc::new(Shared {
@@ -49,7 +48,6 @@ impl Pace {
     }
 
     /// The client, limited to this pace. A watch is one request, however long it is open.
-    #[must_use]
     pub fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let pace = self.clone();
@@ -64,7 +62,6 @@ impl Pace {
     }
 
     /// The number of requests and their waits since the agent's start.
-    #[must_use]
     pub fn figures(&self) -> ApiFigures {
         ApiFigures { requests: self.0.requests.load(Relaxed), throttled_us: self.0.waited_us.load(Relaxed) }
     }

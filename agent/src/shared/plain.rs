@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 /// The text with each control character and each invisible character as an escape (`\n`, `\u{1b}`): it stays on its line,
 /// and shows all that it contains.
-#[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -46,7 +45,6 @@ pub fn all(document: &mut Value) -> bool {
 }
 
 /// Control characters, and those of Unicode that reorder, hide or join what is written.
-#[must_use]
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,

@@ -13,7 +13,6 @@ pub const SOCKET: &str = "status.sock";
 
 /// Removes all of it, and the directory unless it is a mount or has other files. Does nothing while an agent runs there. Returns the
 /// paths that it removed.
-#[must_use]
 pub fn remove(run_dir: &Path) -> Vec<String> {
     let lock = File::open(run_dir.join(LOCK));
     let is_held = lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err());
@@ -21,7 +20,6 @@ pub fn remove(run_dir: &Path) -> Vec<String> {
 }
 
 /// The same for the agent that runs there itself, at its end.
-#[must_use]
 pub fn clear(run_dir: &Path) -> Vec<String> {
     let mut removed = Vec::new();
     // The lock goes last: the next agent may start once it is gone.

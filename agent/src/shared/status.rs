@@ -1,18 +1,15 @@
 //! The status: the agent's state as one document, which its socket serves.
 
 mod figures;
-mod latency;
 pub(crate) mod lenient;
-mod mode;
 mod parts;
 mod socket;
 
 pub use epguard_core::state::{PossibleHolder, UnprovenDeaths};
-pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill};
-pub use latency::{Latency, LatencyFigures};
-pub use mode::ModeSource;
+pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill, Latency, LatencyFigures};
 pub use parts::{
-    Attachment, Cause, Conflict, Gap, Partial, PendingDenials, Ranges, SocketLb, Translators, Watch,
+    Attachment, Cause, Conflict, Gap, ModeSource, Partial, PendingDenials, Ranges, SocketLb, Translators,
+    Watch,
 };
 pub use socket::{Question, Request, ask, current, serve};
 
@@ -63,8 +60,8 @@ pub struct Status {
     /// Whether every watch has shown a whole list.
     pub synced: bool,
     /// The node's mode; `unknown` if CONFIG cannot be read.
-    #[serde(serialize_with = "mode::or_unknown", deserialize_with = "lenient::value")]
-    #[schemars(schema_with = "mode::schema")]
+    #[serde(serialize_with = "parts::mode_or_unknown", deserialize_with = "lenient::value")]
+    #[schemars(schema_with = "parts::mode_schema")]
     pub mode: Option<Mode>,
     /// Source of the mode.
     #[serde(deserialize_with = "lenient::value")]
@@ -138,40 +135,34 @@ pub struct Status {
 
 impl Status {
     /// The node's mode, for people.
-    #[must_use]
     pub fn mode_name(&self) -> &'static str {
-        self.mode.map_or(mode::UNKNOWN, Mode::as_str)
+        self.mode.map_or(parts::UNKNOWN, Mode::as_str)
     }
 
     /// The name of a pod; its UID if the agent does not know it.
-    #[must_use]
     pub fn pod(&self, uid: Uid) -> String {
         let uid = uid.to_string();
         self.pods.get(&uid).cloned().unwrap_or(uid)
     }
 
     /// The name of the Service with this number, if the agent knows it.
-    #[must_use]
     pub fn service(&self, number: ServiceNumber) -> Option<String> {
         self.services.get(&number.number.to_string()).cloned()
     }
 
     /// The name of the Service with this number, or `Service NUMBER`.
-    #[must_use]
     pub fn service_or_number(&self, number: ServiceNumber) -> String {
         let name = self.service(number);
         name.unwrap_or_else(|| format!("Service {}", number.number))
     }
 
     /// IPs that packets are denied to, or would be.
-    #[must_use]
     pub fn denied(&self) -> u64 {
         let states = [IpState::Denied, IpState::Terminated];
         states.iter().filter_map(|state| self.figures.ips.get(state)).sum()
     }
 
     /// True if the agent has denials, or would have.
-    #[must_use]
     pub fn denies(&self) -> bool {
         self.denied() > 0
     }

@@ -36,7 +36,6 @@ impl Failure {
     }
 
     /// True if the account lacks the right.
-    #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.end == End::Refused
     }

@@ -136,7 +136,6 @@ fn order_list(orders: &watch::Sender<Orders>, selection: Option<Selection>, with
 
 /// Starts the watches of the agent on `node`, and that of the mode policy's `ConfigMap` if one is named. They run until the handle is
 /// dropped or the receiver is gone.
-#[must_use]
 pub fn start(
     (client, clock): (&kube::Client, Clock),
     (node, mode_policy): (&str, Option<&Name>),

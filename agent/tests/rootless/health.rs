@@ -25,12 +25,18 @@ async fn start(pages: Pages) -> SocketAddr {
 
 /// The status line; empty if the server closes the connection without an answer.
 async fn get(address: SocketAddr, path: &str) -> String {
+    request("GET", address, path).await.0
+}
+
+/// The status line, and the rest of the answer.
+async fn request(method: &str, address: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer).await;
-    answer.lines().next().unwrap_or_default().to_owned()
+    let (status, rest) = answer.split_once("\r\n").unwrap_or_default();
+    (status.to_owned(), rest.to_owned())
 }
 
 async fn silent(address: SocketAddr) -> Vec<TcpStream> {
@@ -68,4 +74,17 @@ async fn each_address_serves_only_its_own_pages() {
     let metrics = start(Pages::Metrics("/nonexistent".into())).await;
     assert_eq!(get(health, "/metrics").await, "HTTP/1.1 404 Not Found");
     assert_eq!(get(metrics, "/healthz").await, "HTTP/1.1 404 Not Found");
+}
+
+#[tokio::test]
+async fn methods_other_than_get_and_head_are_refused_and_head_has_no_body() {
+    let health = start(Pages::Health).await;
+    let (status, rest) = request("HEAD", health, "/healthz").await;
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    assert!(rest.contains("content-length: 3") && rest.ends_with("\r\n\r\n"), "{rest}");
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+        let (status, rest) = request(method, health, "/healthz").await;
+        assert_eq!(status, "HTTP/1.1 405 Method Not Allowed", "{method}");
+        assert!(rest.contains("allow: GET, HEAD"), "{rest}");
+    }
 }

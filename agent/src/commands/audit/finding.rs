@@ -42,7 +42,6 @@ pub struct Finding {
 
 impl Finding {
     /// Whether it is about one of these Services; if they are all, also if it is about the IP itself.
-    #[must_use]
     pub fn is_about(&self, services: &ServiceArgs) -> bool {
         let service = self.service.as_deref().unwrap_or_default();
         services.wants(service.rsplit_once(':').map_or(service, |(name, _)| name))
@@ -102,7 +101,6 @@ impl Known {
 
     /// Judges a flow. One that was sent elsewhere is judged by its Service, any other by the IP itself. The new owner of a
     /// dead pod's IP may be the right destination: of an unknown Service such an IP is no finding.
-    #[must_use]
     pub fn judge(&self, flow: &Flow) -> Option<Finding> {
         let (found, port) = if flow.aim == flow.endpoint {
             (self.orphan_ips.get(&flow.endpoint.ip())?, None)
@@ -126,7 +124,6 @@ impl Known {
     }
 
     /// The number of endpoints and IPs with a denial.
-    #[must_use]
     pub fn endpoints(&self) -> usize {
         self.denied.len() + self.orphan_ips.len()
     }

@@ -56,7 +56,6 @@ pub struct AuditArgs {
 }
 
 /// Compares, prints, and returns the exit code.
-#[must_use]
 pub fn run(args: &AuditArgs) -> ExitCode {
     let shown = collect(&args.pins.pin_dir, &args.run.run_dir).and_then(|mut report| {
         report.findings.retain(|finding| finding.is_about(&args.services));
@@ -102,7 +101,6 @@ impl Report {
     }
 
     /// For people: a summary, then one row per finding.
-    #[must_use]
     pub fn text(&self) -> String {
         let unknown = self.count(State::Unknown);
         let stale = match self.count(State::Stale) {

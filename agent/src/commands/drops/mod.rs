@@ -1,7 +1,7 @@
 //! `epguard drops`: denied flows by Service, pod meant and pod hit; or as they come.
 //!
 //! ```text
-//! DENIAL_COUNTS -> Ledger -> Tally (in the agent; clients from events) -> status socket -> filter -> table, or lines
+//! DENIAL_COUNTS -> Tally (in the agent; clients from events) -> status socket -> filter -> table, or lines
 //! ```
 
 mod text;
@@ -58,13 +58,11 @@ pub struct Filter {
 
 impl Filter {
     /// Whether it leaves any denial out.
-    #[must_use]
     pub fn is_narrowed(&self) -> bool {
         self.reason.is_some() || !self.services.is_all()
     }
 
     /// Whether it shows denials of this kind.
-    #[must_use]
     pub fn wants(&self, kind: &Kind) -> bool {
         self.services.wants(&kind.service) && self.reason.is_none_or(|wanted| kind.reason == wanted.as_str())
     }
@@ -85,7 +83,6 @@ pub struct Follower {
 
 impl Follower {
     /// For denials since then.
-    #[must_use]
     pub const fn since(begun: Instant) -> Self {
         let counted = BTreeMap::new();
         Self { begun, counted }

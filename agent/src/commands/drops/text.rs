@@ -4,7 +4,6 @@ use crate::shared::drops::{Dropped, clients};
 use crate::shared::output::{Column, columned, count};
 
 /// The text in place of an empty table; `narrowed`: others may have been left out.
-#[must_use]
 pub fn nothing(narrowed: bool) -> String {
     let scope = if narrowed { " that matches" } else { "" };
     format!("nothing{scope} was denied, and nothing would have been")
@@ -26,7 +25,6 @@ const COLUMNS: [Column<(Dropped, String)>; 11] = [
 ];
 
 /// One row for each kind; `narrowed` as for [`nothing`]. Where rows name nodes, a last column shows them.
-#[must_use]
 pub fn table(rows: &[(Dropped, String)], narrowed: bool) -> String {
     if rows.is_empty() {
         return nothing(narrowed);
@@ -37,7 +35,6 @@ pub fn table(rows: &[(Dropped, String)], narrowed: bool) -> String {
 }
 
 /// One line for the new packets of one kind.
-#[must_use]
 pub fn line(dropped: &Dropped) -> String {
     let kind = &dropped.kind;
     format!(
@@ -55,7 +52,6 @@ pub fn line(dropped: &Dropped) -> String {
 }
 
 /// An age in its largest useful unit, as kubectl shows ages.
-#[must_use]
 pub fn ago(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..120 => format!("{seconds}s"),

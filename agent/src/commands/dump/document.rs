@@ -1,13 +1,13 @@
 //! The pinned maps as one document.
 
-use super::action;
 use crate::kernel::maps::{self, KeyedMap};
 use crate::shared::status::Status;
 use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, MapData};
 use epguard_common::{
-    Addr, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, ServiceNumber, Suspect, Terminated, Uid, Vip,
+    Action, Addr, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Reason, ReasonActions, ServiceNumber,
+    Suspect, Terminated, Uid, Vip,
 };
 use epguard_core::facts::Protocol;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "state": format!("{:?}", denial.uid_state),
             "bound": denial.mode.as_str(),
             "held": denial.held != 0,
-            "action": action::of_denial(denial.action, denial.reason, config.actions),
+            "action": action(denial.action, denial.reason, config.actions),
             "meant": pod(denial.dead_uid).unwrap_or_default(),
             "hit": pod(denial.owner_uid).unwrap_or_default(),
         })),
@@ -65,7 +65,7 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "ip": ip.ip(),
             "deadPod": pod(terminated.dead_uid),
             "bound": Mode::from_raw(terminated.mode).as_str(),
-            "action": action::of_terminated(&terminated, config.actions),
+            "action": action(Action::from_raw(terminated.action), Reason::Terminated, config.actions),
             "lifted": terminated.lifted_ns != 0,
         })),
         "counters": counters.map(|((reason, outcome), count)| json!({
@@ -109,6 +109,13 @@ fn sorted<K: Ord + Copy, V>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V)) ->
     entries.into_iter().map(row).collect()
 }
 
+/// The action for packets of a denial, by the rules of the datapath: its `own` one, or that which the operator chose for
+/// its reason.
+fn action(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'static str {
+    let chosen = chosen.get_mut(reason).map_or(Action::Unset, |action| *action);
+    own.or(chosen).or(Action::Drop).as_str()
+}
+
 /// IPs whose denials are all pending, so that nothing there is stopped.
 fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
     let (held, carried_out): (Vec<_>, Vec<_>) = denials.iter().partition(|(_, denial)| denial.held != 0);
@@ -129,7 +136,7 @@ fn protocol(number: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::{Reason, UidState};
+    use epguard_common::UidState;
 
     #[test]
     fn an_ip_is_pending_only_if_all_of_its_denials_are() {
@@ -144,11 +151,25 @@ mod tests {
                 uid_state: UidState::Dead,
                 mode: Mode::Enforce,
                 held,
-                action: epguard_common::Action::Unset,
+                action: Action::Unset,
             };
             (target, denial)
         };
         let denials = [entry(x, 80, 1), entry(x, 443, 1), entry(y, 80, 1), entry(y, 443, 0)];
         assert_eq!(only_held(&denials), BTreeSet::from([x]));
+    }
+    #[test]
+    fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {
+        let chosen =
+            ReasonActions { reused: Action::Reject, terminated: Action::Capture, ..ReasonActions::default() };
+        for (reason, own, shown) in [
+            (Reason::Reused, Action::Redirect, "redirect"),
+            (Reason::Reused, Action::Drop, "drop"),
+            (Reason::Reused, Action::Unset, "reject"),
+            (Reason::DeadBackend, Action::Unset, "drop"),
+            (Reason::Terminated, Action::Unset, "capture"),
+        ] {
+            assert_eq!(action(own, reason, chosen), shown, "{reason:?}, {own:?}");
+        }
     }
 }

@@ -1,16 +1,15 @@
 //! `epguard dump`: the maps with names, as far as the agent knows them.
 
-mod action;
 mod document;
-mod table;
 
 pub use document::{collect, denials, keyed, services};
 
 use crate::shared::args::{PinArgs, RunArgs};
-use crate::shared::output::Output;
+use crate::shared::output::{Output, table};
 use crate::shared::status;
 use anyhow::Result;
 use clap::Args;
+use serde_json::Value;
 
 /// Options of `epguard dump`.
 #[derive(Debug, Args)]
@@ -34,6 +33,86 @@ pub struct DumpArgs {
 pub fn run(args: &DumpArgs) -> Result<()> {
     let names = status::current(&args.run.run_dir).unwrap_or_default();
     let dump = collect(&args.pins.pin_dir, &names)?;
-    println!("{}", args.output.text(&dump, table::tables)?);
+    println!("{}", args.output.text(&dump, tables)?);
     Ok(())
+}
+
+/// The tables: name, and for each column its header and its fields, with what stands between them.
+const TABLES: [(&str, &[(&str, &str)]); 6] = [
+    (
+        "owners",
+        &[("IP", "ip"), ("UID", "uid"), ("POD", "pod"), ("GENERATION", "generation"), ("FLAGS", "flags")],
+    ),
+    ("suspects", &[("IP", "ip"), ("FLAGS", "flags"), ("DEAD POD", "deadPod")]),
+    (
+        "services",
+        &[("VIP", "vip:port"), ("PROTOCOL", "protocol"), ("NUMBER", "number"), ("SERVICE", "service")],
+    ),
+    (
+        "denied",
+        &[
+            ("SERVICE", "service"),
+            ("ENDPOINT", "ip:port"),
+            ("PROTOCOL", "protocol"),
+            ("REASON", "reason"),
+            ("UID IS", "state"),
+            ("BOUND", "bound"),
+            ("HELD", "held"),
+            ("ACTION", "action"),
+            ("MEANT", "meant"),
+            ("HIT", "hit"),
+        ],
+    ),
+    (
+        "terminated",
+        &[
+            ("IP", "ip"),
+            ("DEAD POD", "deadPod"),
+            ("BOUND", "bound"),
+            ("ACTION", "action"),
+            ("LIFTED", "lifted"),
+        ],
+    ),
+    ("counters", &[("REASON", "reason"), ("OUTCOME", "outcome"), ("PACKETS", "packets"), ("BYTES", "bytes")]),
+];
+
+/// All tables of the dump as text.
+fn tables(document: &Value) -> String {
+    let ranges = [("ONLY", "protect"), ("NEVER", "exclude")].map(|(which, field)| {
+        let ranges = text(&document["ranges"][field]);
+        (!ranges.is_empty()).then(|| format!("DENIED {which} IN: {}", ranges.replace(',', ", ")))
+    });
+    let tables = TABLES.iter().map(|(name, columns)| {
+        let rows = document[name].as_array().into_iter().flatten();
+        // Most counters are 0.
+        let rows: Vec<&Value> = rows.filter(|row| row["packets"] != 0).collect();
+        let title = name.to_uppercase();
+        if rows.is_empty() {
+            return format!("{title}: empty");
+        }
+        let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
+        let cells = |row: &&Value| columns.iter().map(|(_, fields)| cell(row, fields)).collect();
+        format!("{title}: {}\n{}", rows.len(), table(&header, rows.iter().map(cells)))
+    });
+    ranges.into_iter().flatten().chain(tables).collect::<Vec<_>>().join("\n\n")
+}
+
+/// A field, or the socket address of two.
+fn cell(row: &Value, fields: &str) -> String {
+    let Some((ip, port)) = fields.split_once(':') else {
+        return text(&row[fields]);
+    };
+    let ip = text(&row[ip]);
+    let ip = if ip.contains(':') { format!("[{ip}]") } else { ip };
+    format!("{ip}:{}", row[port])
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
 }

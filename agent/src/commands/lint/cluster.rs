@@ -4,8 +4,8 @@ use crate::watch::{Failure, list_once};
 use anyhow::{Result, anyhow};
 use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Object, Pod, PortName, Protocol, Service, Slice,
-    SlicePort, named,
+    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Pod, PortName, Protocol, Service, Slice, SlicePort,
+    named,
 };
 use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Record, Settings, State};
 use kube::Client;
@@ -34,51 +34,42 @@ impl Listed {
         namespace: Option<&str>,
         unchecked: &mut Vec<String>,
     ) -> Result<Self> {
-        let mut required = Required { namespace, unchecked };
-        Ok(Self {
-            slices: required.take(list_once(client, namespace).await)?,
-            services: required.take(list_once(client, namespace).await)?,
-            pods: match (list_once(client, None).await, namespace) {
-                (Err(failure), Some(_)) if failure.is_forbidden() => {
-                    required.leave_out(
-                        "pods of other namespaces: may not list them, so other pods with the same address are not found",
-                    );
-                    required.take(list_once(client, namespace).await)?
-                }
-                (pods, _) => required.take(pods)?,
-            },
-            nodes: match list_once(client, None).await {
-                Err(failure) if failure.is_forbidden() => {
-                    required.leave_out(
-                        "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found",
-                    );
-                    Vec::new()
-                }
-                nodes => required.take(nodes)?,
-            },
-        })
+        let out = unchecked;
+        let slices = take(list_once(client, namespace).await, namespace, out)?;
+        let services = take(list_once(client, namespace).await, namespace, out)?;
+        let mut pods = list_once(client, None).await;
+        if namespace.is_some() && pods.as_ref().is_err_and(Failure::is_forbidden) {
+            out.push(NO_PODS.to_owned());
+            pods = list_once(client, namespace).await;
+        }
+        let mut nodes = list_once(client, None).await;
+        if nodes.as_ref().is_err_and(Failure::is_forbidden) {
+            out.push(NO_NODES.to_owned());
+            nodes = Ok(<(Vec<Node>, Ignored)>::default());
+        }
+        Ok(Self { slices, services, pods: take(pods, namespace, out)?, nodes: take(nodes, namespace, out)? })
     }
 }
 
-struct Required<'a> {
-    namespace: Option<&'a str>,
-    unchecked: &'a mut Vec<String>,
-}
+/// What is not checked with fewer rights.
+const NO_PODS: &str =
+    "pods of other namespaces: may not list them, so other pods with the same address are not found";
+const NO_NODES: &str =
+    "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found";
 
-impl Required<'_> {
-    fn leave_out(&mut self, what: &str) {
-        self.unchecked.push(what.to_owned());
-    }
-
-    fn take<O: Object>(&mut self, list: Result<(Vec<O>, Ignored), Failure>) -> Result<Vec<O>> {
-        let (objects, skipped) = list.map_err(|failure| {
-            let is_hinted = failure.is_forbidden() && self.namespace.is_none();
-            let hint = if is_hinted { ", or pass -n NAMESPACE to check only one" } else { "" };
-            anyhow!("{}{hint}", failure.error)
-        })?;
-        self.unchecked.extend(skipped);
-        Ok(objects)
-    }
+/// The objects of a list; what of it could not be read is `unchecked`.
+fn take<O>(
+    list: Result<(Vec<O>, Ignored), Failure>,
+    namespace: Option<&str>,
+    unchecked: &mut Vec<String>,
+) -> Result<Vec<O>> {
+    let (objects, skipped) = list.map_err(|failure| {
+        let is_hinted = failure.is_forbidden() && namespace.is_none();
+        let hint = if is_hinted { ", or pass -n NAMESPACE to check only one" } else { "" };
+        anyhow!("{}{hint}", failure.error)
+    })?;
+    unchecked.extend(skipped);
+    Ok(objects)
 }
 
 /// Everything that was listed, indexed.
@@ -95,7 +86,6 @@ pub struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     /// Builds the indexes.
-    #[must_use]
     pub fn new(listed: &'a Listed) -> Self {
         let Listed { services, pods, nodes, .. } = listed;
         let mut not_pods: BTreeMap<Addr, Vec<String>> = BTreeMap::new();
@@ -125,13 +115,11 @@ impl<'a> Cluster<'a> {
     }
 
     /// What an agent would know.
-    #[must_use]
     pub const fn agent(&self) -> &ClusterIndex {
         self.state.cluster()
     }
 
     /// Whether the agent draws no conclusion from the end of the pod, as its IP may go on without it.
-    #[must_use]
     pub fn is_spared(&self, pod: &Pod) -> bool {
         match self.agent().exempt(pod) {
             None | Some(Exemption::HostNetwork) => false,
@@ -141,7 +129,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// Whether a live pod of the Service's own has the address: traffic for it is right there.
-    #[must_use]
     pub fn has_own(&self, service: &Name, ip: Addr) -> bool {
         self.agent().service(service).is_some_and(|fact| {
             let own = Own::at(self.agent(), service, fact, ip);
@@ -150,19 +137,16 @@ impl<'a> Cluster<'a> {
     }
 
     /// The pod of this UID.
-    #[must_use]
     pub fn pod(&self, uid: Uid) -> Option<&Pod> {
         self.agent().pods.get(uid).map(|record| &record.pod)
     }
 
     /// The pod that has this name now.
-    #[must_use]
     pub fn named(&self, name: &Name) -> Option<&Pod> {
         self.pod(*self.by_name.get(name)?)
     }
 
     /// The pods that show the address on their own network, finished ones included, by name.
-    #[must_use]
     pub fn showing(&self, ip: Addr) -> Vec<&Pod> {
         let mut pods: Vec<&Pod> = self.agent().pods.claimants(ip).map(|Record { pod, .. }| pod).collect();
         pods.sort_by_key(|pod| &pod.name);
@@ -170,7 +154,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// The pods that have the address: those of them that have not finished.
-    #[must_use]
     pub fn holders(&self, ip: Addr) -> Vec<&Pod> {
         let mut pods = self.showing(ip);
         pods.retain(|pod| pod.uid_state == UidState::Live);
@@ -178,7 +161,6 @@ impl<'a> Cluster<'a> {
     }
 
     /// The ranges of the pod's node that are of the address's family; none if that is not known.
-    #[must_use]
     pub fn ranges(&self, pod: &Pod, ip: Addr) -> Vec<Cidr> {
         let node = pod.node.as_deref().and_then(|name| self.agent().node(name));
         let cidrs = node.into_iter().flat_map(|node| &node.pod_cidrs);
@@ -186,11 +168,11 @@ impl<'a> Cluster<'a> {
     }
 
     /// Whether the address is in the range of any node.
-    #[must_use]
     pub fn is_in_a_range(&self, ip: Addr) -> bool {
         self.ranges.iter().any(|range| range.contains(ip))
     }
 }
+
 /// An agent that was shown the lists once. It judges nothing.
 fn agent(listed: &Listed) -> State {
     let mut state = State::new(Settings { node: String::new(), ipam: Ipam::Auto, ranges: Ranges::default() });

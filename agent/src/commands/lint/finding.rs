@@ -103,7 +103,6 @@ pub enum Problem {
 
 impl Finding {
     /// A problem of an object.
-    #[must_use]
     pub fn new(
         object: Object,
         controller: String,
@@ -116,7 +115,6 @@ impl Finding {
     }
 
     /// A problem of a whole slice.
-    #[must_use]
     pub fn of_slice(slice: &ListedSlice, problem: Problem, what: String, fix: impl Into<String>) -> Self {
         Self::new(Object::new("EndpointSlice", &slice.facts.name), controller(slice), problem, what, fix)
     }
@@ -124,7 +122,6 @@ impl Finding {
 
 impl Object {
     /// An object by its name.
-    #[must_use]
     pub fn new(kind: &'static str, (namespace, name): &Name) -> Self {
         Self { kind, namespace: namespace.to_string(), name: name.to_string() }
     }
@@ -137,14 +134,12 @@ impl fmt::Display for Object {
 }
 
 /// The name of the slice's writer, for people.
-#[must_use]
 pub fn controller(slice: &ListedSlice) -> String {
     let name = slice.managed_by.as_deref();
     name.unwrap_or("none (no managed-by label)").to_owned()
 }
 
 /// How an endpoint is taken out of the slice, or corrected: it depends on the slice's controller.
-#[must_use]
 pub fn correct(listed: &ListedSlice, how: &str) -> String {
     let slice = &listed.facts;
     let (namespace, name) = &slice.name;

@@ -8,21 +8,20 @@
 mod cluster;
 mod endpoints;
 mod finding;
-mod report;
 mod services;
 
 pub use cluster::Listed;
 pub use finding::{Finding, Object, Problem, Severity};
-pub use report::Report;
 pub use services::findings;
 
 use crate::shared::args::seconds;
 use crate::shared::client;
-use crate::shared::output::{Output, is_unread};
+use crate::shared::output::{Output, count, exit, is_unread, print};
 use crate::shared::plain::plain;
 use anyhow::Result;
 use clap::Args;
-use std::io::{Write as _, stderr, stdout};
+use serde::Serialize;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,23 +63,12 @@ pub struct LintArgs {
 /// Checks, prints, and returns the exit code.
 pub async fn run(args: LintArgs) -> ExitCode {
     let (output, strict) = (args.output, args.strict);
-    let report = match collect(args).await {
-        Ok(report) => report,
-        Err(error) => return failed(&error),
-    };
-    let text = output.text(&report, Report::text);
-    let printed = text.and_then(|text| Ok(writeln!(stdout(), "{text}")?));
-    if let Err(error) = printed
-        && !is_unread(&error)
-    {
-        return failed(&error);
-    }
-    if report.fails(strict) { FOUND.into() } else { ExitCode::SUCCESS }
-}
-
-fn failed(error: &anyhow::Error) -> ExitCode {
-    let _ = writeln!(stderr(), "epguard: {}", plain(&format!("{error:#}")));
-    FAILED.into()
+    let checked = collect(args).await.and_then(|report| {
+        let printed = print(&output.text(&report, Report::text)?);
+        printed.or_else(|error| if is_unread(&error) { Ok(()) } else { Err(error) })?;
+        Ok(if report.fails(strict) { FOUND } else { 0 })
+    });
+    exit(checked, FAILED)
 }
 
 /// Checks once, and if anything is found a second time. Errors name the list, the cause and the remedy.
@@ -99,4 +87,58 @@ pub async fn collect(args: LintArgs) -> Result<Report> {
         found.retain(|finding| again.contains(finding));
     }
     Ok(Report { slices: listed.slices.len(), pods: listed.pods.len(), findings: found, unchecked })
+}
+
+/// The output of `epguard lint`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `EndpointSlices` checked.
+    pub slices: usize,
+    /// Pods compared with.
+    pub pods: usize,
+    /// Sorted by object.
+    pub findings: Vec<Finding>,
+    /// What could not be checked.
+    pub unchecked: Vec<String>,
+}
+
+impl Report {
+    /// True if a script should stop: there are errors or, if `strict`, warnings.
+    pub fn fails(&self, strict: bool) -> bool {
+        let counts = |finding: &Finding| strict || finding.severity == Severity::Error;
+        self.findings.iter().any(counts)
+    }
+
+    /// For people: one block per object, the count last.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let block = |a: &Finding, b: &Finding| (&a.object, &a.controller) == (&b.object, &b.controller);
+        for findings in self.findings.chunk_by(block) {
+            let head = format!("{}, controller: {}", findings[0].object, findings[0].controller);
+            let _ = writeln!(text, "{}", plain(&head));
+            for finding in findings {
+                let (severity, problem) = (finding.severity, finding.problem);
+                let address = finding.address.map(|ip| format!(" {ip}")).unwrap_or_default();
+                let [what, fix] = [&finding.what, &finding.fix].map(|text| plain(text));
+                let _ = writeln!(text, "  {severity:7} {problem}{address}: {what}");
+                let _ = writeln!(text, "          fix: {fix}");
+            }
+            text.push('\n');
+        }
+        for what in &self.unchecked {
+            let _ = writeln!(text, "not checked: {}", plain(what));
+        }
+        let findings = self.findings.iter();
+        let errors = findings.filter(|f| f.severity == Severity::Error).count();
+        let _ = write!(
+            text,
+            "{} and {}: {}, {}",
+            count(self.slices, "EndpointSlice"),
+            count(self.pods, "pod"),
+            count(errors, "error"),
+            count(self.findings.len() - errors, "warning")
+        );
+        text
+    }
 }

@@ -9,7 +9,6 @@ use epguard_core::facts::{ListedSlice, Name, Pod, Service, named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All findings, sorted. `namespace`: of pods only those that concern it; slices are checked as given.
-#[must_use]
 pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     let cluster = Cluster::new(listed);
     // The API servers write this one themselves, with neither targetRef nor controller.
@@ -144,7 +143,6 @@ fn of_ipam(ip: Addr, holders: &[&Pod], problem: Problem, what: String, fix: &str
 }
 
 /// Names of pods: `a/b, a/c and a/d`.
-#[must_use]
 pub fn pods<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> String {
     let names: Vec<String> = pods.into_iter().map(|pod| named(&pod.name)).collect();
     in_words(&names)

@@ -5,18 +5,16 @@
 //! ```
 
 mod problems;
-mod text;
 
 pub(crate) use problems::gap;
 pub use problems::problems;
-pub use text::text;
-pub(crate) use text::{BAD, GOOD, bullet, lease};
 
 use crate::shared::args::RunArgs;
-use crate::shared::output::{Output, exit};
-use crate::shared::status::{self, Request, Status};
+use crate::shared::output::{Output, count, exit, seconds, table};
+use crate::shared::status::{self, Attachment, Request, Status};
 use anyhow::Result;
 use clap::Args;
+use clap::builder::styling::{AnsiColor, Style};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
@@ -71,7 +69,6 @@ impl Problem {
 }
 
 /// Asks the agent, prints, and returns the exit code.
-#[must_use]
 pub fn run(args: &StatusArgs) -> ExitCode {
     exit(show(args), UNKNOWN)
 }
@@ -81,14 +78,141 @@ fn show(args: &StatusArgs) -> Result<u8> {
     let problems = problems(&status);
     let code = if problems.is_empty() { 0 } else { DEGRADED };
     let condition = Condition { problems, status };
-    let table = |condition: &Condition| text(&condition.status, &condition.problems);
-    anstream::println!("{}", args.output.text(&condition, table)?);
+    let text = |condition: &Condition| text(&condition.status, &condition.problems);
+    anstream::println!("{}", args.output.text(&condition, text)?);
     Ok(code)
+}
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// The whole text, with colours; the caller removes them for a pipe.
+pub fn text(status: &Status, problems: &[Problem]) -> String {
+    let mut parts = vec![headline(status, problems)];
+    parts.extend(problems.iter().map(|problem| bullet("", problem)));
+    let tables = [facts(status), watches(status), interfaces(status), maps(status)];
+    parts.extend(tables.map(|table| format!("\n{table}")));
+    parts.join("\n")
+}
+
+/// A problem with its remedy, in two lines; `place` stands before it.
+pub(crate) fn bullet(place: &str, Problem { what, remedy }: &Problem) -> String {
+    format!("  {BAD}!{BAD:#} {place}{what}\n      {remedy}")
+}
+
+fn headline(status: &Status, problems: &[Problem]) -> String {
+    let how = match problems.len() {
+        0 => format!("{GOOD}all is well{GOOD:#}"),
+        some => format!("{BAD}degraded{BAD:#}, {}", count(some, "problem")),
+    };
+    format!(
+        "epguard {} on {}: {} (by {}), {how}",
+        status.version,
+        status.node,
+        status.mode_name(),
+        status.mode_source
+    )
+}
+
+fn facts(status: &Status) -> String {
+    let reasons = status.reasons.iter().map(|(reason, mode)| format!("{reason} {mode}"));
+    let wrong: u64 = status.wrong_denies.values().sum();
+    let rows = [
+        ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
+        ("LEASE", lease(status)),
+        ("VIEW", view(status)),
+        ("JUDGED BY", judged_by(status)),
+        ("WRONG DENIES", wrong.to_string()),
+        ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
+        (
+            "EVENT TO MAP",
+            format!("median {} us, 99th percentile {} us", status.latency.p50_us, status.latency.p99_us),
+        ),
+    ];
+    let rows = rows.into_iter();
+    table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]))
+}
+
+/// What a load balancer with hooks at sockets may translate at an uplink, where it leaves no record of the Service.
+const FROM_OUTSIDE: &str = "calls from outside that the load balancer translates itself";
+
+/// What is judged, by the records that show the Service of a packet, in the order in which they are asked; and what is not.
+fn judged_by(status: &Status) -> String {
+    let mut records = Vec::new();
+    if status.translators.conntrack {
+        records.push("what netfilter translates, by conntrack entries".to_owned());
+    }
+    if !status.translators.cilium.is_empty() {
+        let maps = status.translators.cilium.len();
+        records.push(format!("packets that Cilium translates, by {maps} of its maps"));
+    }
+    let lb = &status.socket_lb;
+    if let Some(program) = lb.programs.first().filter(|_| lb.in_force) {
+        records.push(format!("calls of pods and of this node, at sockets around {program}"));
+    }
+    if records.is_empty() {
+        return "no record, so packets to Services pass".to_owned();
+    }
+    let judged = records.join("; ");
+    match lb.unknown_sockets {
+        _ if !lb.in_force => judged,
+        0 => format!("{judged}. Not judged: {FROM_OUTSIDE}"),
+        packets => format!("{judged}. Not judged: {FROM_OUTSIDE}, and {packets} packets of unknown sockets"),
+    }
+}
+
+/// For how long denials hold.
+pub(crate) fn lease(status: &Status) -> String {
+    match status.lease_ms {
+        _ if !status.denies() => "not needed, nothing is denied".to_owned(),
+        left if left > 0 => format!("{} left", seconds(left.unsigned_abs())),
+        over => format!("ended {} ago", seconds(over.unsigned_abs())),
+    }
+}
+
+/// The age of the view that proves denials.
+fn view(status: &Status) -> String {
+    let age = status.view_age_ms.map(|ms| format!("as of {} ago", seconds(ms)));
+    age.unwrap_or_else(|| "of unknown age".to_owned())
+}
+
+fn watches(status: &Status) -> String {
+    let rows = status.watches.iter().map(|(name, watch)| {
+        vec![
+            name.to_string(),
+            if watch.up { "up" } else { "down" }.to_owned(),
+            watch.age_ms.map_or("-".to_owned(), seconds),
+            watch.rv.to_string(),
+        ]
+    });
+    table(&["WATCH", "STATE", "FRESH AS OF", "VERSION"], rows)
+}
+
+fn interfaces(status: &Status) -> String {
+    let hooks = |at: &Attachment| match (at.attached, at.position) {
+        (true, place @ 1..) => format!("{}, place {place}", at.kernel_path),
+        (true, 0) => at.kernel_path.clone(),
+        (false, _) if at.waiting => "waiting".to_owned(),
+        (false, _) => "none".to_owned(),
+    };
+    let rows = status.interfaces.iter().map(|at| {
+        let xdp = at.xdp.as_deref().or(at.xdp_error.as_ref().map(|_| "no"));
+        vec![at.name.clone(), at.role.clone(), hooks(at), xdp.unwrap_or("-").to_owned()]
+    });
+    table(&["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
+}
+
+fn maps(status: &Status) -> String {
+    let maps = status.figures.maps.iter();
+    let rows =
+        maps.map(|(name, fill)| vec![name.clone(), fill.entries.to_string(), fill.capacity.to_string()]);
+    table(&["MAP", "ENTRIES", "ROOM FOR"], rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::status::{SocketLb, Translators};
     use schemars::generate::SchemaSettings;
     use std::fs;
     use std::path::Path;
@@ -105,5 +229,20 @@ mod tests {
             fs::write(&generated, schema).unwrap();
             panic!("the status has another form: cp target/status.schema.json docs/");
         }
+    }
+    #[test]
+    fn one_line_says_what_is_judged_and_what_is_not() {
+        let mut status = Status::default();
+        assert_eq!(judged_by(&status), "no record, so packets to Services pass");
+        status.translators = Translators { conntrack: true, ..Translators::default() };
+        let netfilter = "what netfilter translates, by conntrack entries";
+        assert_eq!(judged_by(&status), netfilter);
+        status.socket_lb = SocketLb {
+            programs: vec!["cil_sock4_conne (id 7)".into()],
+            in_force: true,
+            ..SocketLb::default()
+        };
+        let calls = "calls of pods and of this node, at sockets around cil_sock4_conne (id 7)";
+        assert_eq!(judged_by(&status), format!("{netfilter}; {calls}. Not judged: {FROM_OUTSIDE}"));
     }
 }

@@ -14,7 +14,6 @@ const NEARLY_FULL: usize = 80;
 const NAMED: usize = 3;
 
 /// All problems of an agent, the worst first.
-#[must_use]
 pub fn problems(status: &Status) -> Vec<Problem> {
     let mut table = Table::default();
     for rows in [view, hooks, denials, objects, socket_lb] {

@@ -1,6 +1,6 @@
 //! The events in the history of an IP: the differences from one view to the next, in words.
 
-use super::time::wall;
+use super::question::wall;
 use crate::shared::output::after;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;

@@ -8,19 +8,14 @@
 mod evidence;
 mod explain;
 mod owners;
-mod pass;
-mod passing;
 mod question;
-mod text;
-mod time;
 mod verdict;
 
 pub use evidence::Event;
+use explain::passing;
 pub use explain::{Explanation, explain};
 pub use owners::Span;
-use passing::passing;
-pub use question::{Question, Subject};
-pub use time::Moment;
+pub use question::{Moment, Question, Subject};
 pub use verdict::Verdict;
 
 use crate::shared::args::{RunArgs, ServiceArgs};

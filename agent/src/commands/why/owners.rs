@@ -1,6 +1,6 @@
 //! The owners of the IP over time, as far as the API showed them.
 
-use super::time::wall;
+use super::question::wall;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;
 use epguard_core::state::{PodView, View};

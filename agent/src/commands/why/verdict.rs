@@ -1,10 +1,11 @@
-//! The verdicts about packets, from a view.
+//! The verdicts about packets, from a view; why packets pass, and what would change that.
 
 use super::evidence::packets;
-use super::pass::{self, Pass};
 use super::question::Question;
-use epguard_common::{Mode, Reason};
-use epguard_core::state::{DenialView, EndpointView, ServiceView, View};
+use epguard_common::{Mode, Reason, UidState};
+use epguard_core::state::{
+    DenialView, EndpointView, Exemption, NotProven, NotStale, PodView, ServiceView, View,
+};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -52,7 +53,7 @@ fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
             change: lifting(service, denial),
             ..Verdict::default()
         },
-        None => passes(pass::endpoint(service, endpoint)),
+        None => unproven(service, endpoint),
     };
     Verdict {
         service: Some(service.name.clone()),
@@ -98,8 +99,8 @@ fn lifting(service: &ServiceView, denial: &DenialView) -> String {
 
 /// The verdict about packets to the IP itself.
 fn direct(view: &View) -> Verdict {
-    match (&view.terminated, pass::anything(view)) {
-        (_, Some(pass)) => passes(pass),
+    match (&view.terminated, anything(view)) {
+        (_, Some(pass)) => pass,
         (Some(dead), None) => Verdict {
             verdict: "deny".into(),
             reason: Some(Reason::Terminated.as_str().into()),
@@ -107,10 +108,161 @@ fn direct(view: &View) -> Verdict {
             change: "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
             ..Verdict::default()
         },
-        (None, None) => passes(pass::direct(view)),
+        (None, None) => unused(view),
     }
 }
 
-fn passes(Pass { because, change }: Pass) -> Verdict {
-    Verdict { verdict: "pass".into(), because, change, ..Verdict::default() }
+/// The state of a Service, pod or Namespace whose annotation switches epguard off; follows "has".
+const OPTED_OUT: &str = "opted out (epguard.io/mode: off)";
+/// The change that ends an opt-out.
+const NO_OPT_OUT: &str = "another value of that annotation";
+/// The change that ends the exemption of a pod: the slice lists a pod whose end proves that it is gone.
+const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
+
+/// Packets pass: why, and what would end it.
+fn pass(because: impl Into<String>, change: impl Into<String>) -> Verdict {
+    Verdict { verdict: "pass".into(), because: because.into(), change: change.into(), ..Verdict::default() }
 }
+
+/// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
+fn exempted(pod: &str, why: Exemption) -> Verdict {
+    let opted_out = format!("it or its Namespace has {OPTED_OUT}");
+    let (cause, change) = match why {
+        Exemption::OptedOut => (opted_out.as_str(), NO_OPT_OUT),
+        Exemption::StaticIp => {
+            ("its IP outlives it by design: the next pod of its workload has it, too", ANOTHER_OWNER)
+        }
+        Exemption::HostNetwork => ("its IP is its node's", ANOTHER_OWNER),
+        Exemption::VirtualKubelet => ("on a virtual kubelet, whose status proves nothing", ANOTHER_OWNER),
+    };
+    pass(format!("{pod} has ended, but {cause}"), change)
+}
+
+/// Why packets to an endpoint of a Service pass.
+fn unproven(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
+    match &endpoint.not_proven {
+        Some(why) => not_proven(&service.name, why),
+        None => pass(
+            "the agent is of another version, which does not send the cause",
+            "the epguard binary of the agent's version",
+        ),
+    }
+}
+
+/// The reason that holds for every packet to the IP, if any.
+fn anything(view: &View) -> Option<Verdict> {
+    let not_synced = (!view.synced).then_some(&NotProven::NotSynced);
+    let why = not_synced.or(view.spared.as_ref())?;
+    Some(not_proven("", why))
+}
+
+/// Why packets to the IP itself pass.
+fn unused(view: &View) -> Verdict {
+    let live = |pod: &&PodView| pod.shows && pod.present && pod.uid_state == UidState::Live;
+    if let Some(owner) = view.pods.iter().find(live) {
+        let name = &owner.name;
+        return pass(format!("{name} shows the IP"), format!("the end of {name}"));
+    }
+    let shown = view.pods.iter().filter(|pod| pod.order.is_some());
+    let last = shown.max_by_key(|pod| pod.order);
+    last.and_then(|pod| Some(exempted(&pod.name, pod.exempt?))).unwrap_or_else(|| {
+        pass(
+            "it is not proven that the IP is unused on this node",
+            "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
+        )
+    })
+}
+
+fn not_proven(name: &str, why: &NotProven) -> Verdict {
+    match why {
+        NotProven::NotSynced => {
+            pass("not every watch has shown a list yet", "the first whole list of every watch")
+        }
+        NotProven::NodeAddress => pass("it is an address of a node, which is never judged", "nothing"),
+        NotProven::OutOfRange => pass(
+            "it is outside of --protect-cidr or inside of --exclude-cidr",
+            "other ranges on the agent's command line",
+        ),
+        NotProven::NoVip => pass(
+            format!("{name} has no VIP (headless, or gone), so no packet can be aimed at it"),
+            "packets to the IP itself are judged as `terminated`, see below",
+        ),
+        NotProven::TooLarge => pass(
+            format!(
+                "{name} lists more endpoints than the index has room for, addresses that cannot be read, or a pod \
+                 to which slices give more than eight names"
+            ),
+            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs; one name for a pod",
+        ),
+        NotProven::SeveralOwners(one, other) => pass(
+            format!(
+                "two live pods show the IP, {one} and {other}: the API does not show which of them has it"
+            ),
+            "the end of one of them",
+        ),
+        NotProven::ServiceOptedOut => pass(format!("{name} or its Namespace has {OPTED_OUT}"), NO_OPT_OUT),
+        NotProven::OwnerOptedOut(pod) => {
+            pass(format!("{pod} shows the IP, and it or its Namespace has {OPTED_OUT}"), NO_OPT_OUT)
+        }
+        NotProven::Target { why, listed: true } => listed(name, why),
+        NotProven::Target { why, listed: false } => remembered(name, why),
+        NotProven::NotListed => pass(
+            format!("{name} has no selector, and its slices do not list the IP any more"),
+            "a slice that lists it for a finished pod",
+        ),
+        NotProven::PossibleHolder(pod) => pass(
+            format!("{pod}, which {name} selects, may have the IP already without showing it"),
+            format!("{pod} showing its IP"),
+        ),
+        NotProven::OwnPod(pod) => {
+            pass(format!("{pod} has the IP, and is a pod of {name}"), format!("the end of {pod}"))
+        }
+        NotProven::NotLater(pod) => pass(
+            format!("{pod} shows the IP, and did not provably get it after the pod that is meant"),
+            "the kubelet's proof that the pod that is meant is dead",
+        ),
+    }
+}
+
+/// Why packets pass if a slice lists the IP for a pod that may be in service.
+fn listed(name: &str, why: &NotStale) -> Verdict {
+    let alive = |pod: &str, state: &str| {
+        pass(
+            format!("{name} lists the IP for {pod}, which {state}"),
+            format!("the end of {pod}: Succeeded, Failed or deleted"),
+        )
+    };
+    match why {
+        NotStale::NoPod => pass(
+            format!("{name} lists the IP without naming a pod: no pod is known to be meant"),
+            "a slice with a targetRef and its UID (see epguard lint)",
+        ),
+        NotStale::Unknown(pod) => pass(
+            format!("{name} lists the IP for {pod}, which is not in the agent's index"),
+            "the pod that is meant, seen and then finished or deleted",
+        ),
+        NotStale::Live(pod) => alive(pod, "is alive"),
+        NotStale::Terminating(pod) => alive(pod, "is terminating, and may still serve"),
+        NotStale::Exempt(pod, why) => exempted(pod, *why),
+    }
+}
+
+/// Why packets pass if a slice listed the IP not long ago.
+fn remembered(name: &str, why: &NotStale) -> Verdict {
+    let forgotten = format!("10 minutes in which {name} does not list it");
+    match why {
+        NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),
+        NotStale::Unknown(pod) => {
+            pass(format!("{name} listed it for {pod}, which is not in the agent's index"), forgotten)
+        }
+        NotStale::Live(pod) | NotStale::Terminating(pod) => pass(
+            format!("{pod}, which {name} listed there, is not proven gone"),
+            format!("the end of {pod}: Succeeded, Failed or deleted"),
+        ),
+        NotStale::Exempt(pod, why) => exempted(pod, *why),
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use super::{Agent, now};
 use crate::daemon::memory;
 use crate::shared::status::Watch;
 use crate::watch::{Event, Message};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::{Fact, Watched, named};
 use std::time::{Duration, Instant};
@@ -25,7 +25,6 @@ impl Agent {
     }
 
     /// True if something waits for [`Agent::run_turn`].
-    #[must_use]
     pub fn has_backlog(&self) -> bool {
         self.has_unwritten() || self.history.lacks(&self.state)
     }
@@ -137,16 +136,11 @@ impl Agent {
         if !self.settled || self.node_modes.in_force().mode != Mode::Enforce {
             return Ok(());
         }
-        let interfaces = || self.attachments.list();
         // `terminated` needs no record.
         if self.writer.config.reasons().get(&Reason::Terminated) != Some(&Mode::Enforce) {
             self.translators.require_one(self.attachments.has_socket_lb())?;
         }
-        let error = interfaces().find_map(|interface| interface.error.as_deref());
-        match error.filter(|_| !interfaces().any(|interface| interface.attached)) {
-            Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),
-            None => Ok(()),
-        }
+        self.attachments.require_one()
     }
 
     fn connected(&mut self, id: Watched, error: Option<String>) {

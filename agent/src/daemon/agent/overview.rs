@@ -5,7 +5,7 @@ use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::{Clocks, boot as now};
 use crate::shared::status::{Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch};
 use anyhow::Result;
-use epguard_common::{Addr, Mode, capacity};
+use epguard_common::{Addr, capacity};
 use epguard_core::facts::{Watched, named};
 use epguard_core::history::Chronicle;
 use epguard_core::state::IpState;
@@ -122,11 +122,6 @@ impl Agent {
         status
     }
 
-    /// The mode in CONFIG; `epguard mode` may have changed it.
-    fn mode(&self) -> Option<Mode> {
-        self.writer.config.read_config().ok().map(|config| config.mode)
-    }
-
     fn counted(&self) -> Figures {
         let counts = self.state.report().counts();
         let tables = self.state.tables();
@@ -182,7 +177,8 @@ impl Agent {
     /// A status with only the history of one IP, and what `epguard why` explains beside it.
     pub(super) fn history_of(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
-        let mode = self.mode().map_or("unknown", Mode::as_str);
+        // `epguard mode` may have changed it.
+        let mode = self.writer.config.read_config().map_or("unknown", |config| config.mode.as_str());
         // Without a denial the lease is not renewed, and none is needed.
         let mode = if self.lease.deadline() > clocks.boot || !self.denies() {
             mode.to_owned()

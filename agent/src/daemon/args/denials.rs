@@ -22,7 +22,6 @@ pub struct RangeArgs {
 
 impl RangeArgs {
     /// The options in the form that the state uses.
-    #[must_use]
     pub fn ranges(&self) -> Ranges {
         Ranges { protect: self.protect_cidr.clone(), exclude: self.exclude_cidr.clone() }
     }
@@ -41,7 +40,6 @@ pub struct ReasonArgs {
 
 impl ReasonArgs {
     /// The options in the form that CONFIG holds.
-    #[must_use]
     pub fn modes(&self) -> ReasonModes {
         let mut modes = maps::default_modes();
         for (reason, mode) in &self.reason_mode {
@@ -110,7 +108,6 @@ impl ActionArgs {
     }
 
     /// The action of each reason. A choice for one reason takes precedence over a choice for all.
-    #[must_use]
     pub fn actions(&self) -> ReasonActions {
         let mut actions = ReasonActions::default();
         let (all, one): (Vec<&Choice>, Vec<&Choice>) =
@@ -122,7 +119,6 @@ impl ActionArgs {
     }
 
     /// The limits on how many denied packets are answered.
-    #[must_use]
     pub fn limits(&self) -> AnswerLimits {
         AnswerLimits { per_suspect: self.answers_per_suspect, per_node: self.answers_per_node }
     }

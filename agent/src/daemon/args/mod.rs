@@ -9,9 +9,8 @@ use crate::daemon::report::metrics::MetricsArgs;
 use crate::daemon::telemetry::LogFormat;
 use crate::kernel::datapath::{Hooks, Xdp};
 use crate::node::netlink::{Glob, Selection};
-use crate::shared::args::{PinArgs, RunArgs, name, one_of};
+use crate::shared::args::{PinArgs, RunArgs, name, one_of, seconds};
 use anyhow::{Result, ensure};
-use clap::builder::TypedValueParser;
 use clap::{Args, value_parser};
 use epguard_common::Mode;
 use epguard_core::facts::Name;
@@ -64,7 +63,7 @@ pub struct AgentArgs {
     pub hooks: Hooks,
     /// Seconds that a new interface waits for the CNI before it gets a clsact qdisc, 0 to 300. Until then
     /// its traffic passes; kernels with TCX need no delay
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(0))]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(0..=300))]
     pub clsact_delay: Duration,
     /// Where uplinks judge packets to orphan IPs (terminated) before the network stack receives them
     #[arg(long, default_value = "off")]
@@ -91,14 +90,14 @@ pub struct AgentArgs {
     #[command(flatten)]
     pub api: ApiArgs,
     /// Seconds that denials outlive the agent, 3 to 300
-    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds(3))]
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds(3..=300))]
     pub lease: Duration,
     /// Age in seconds that the least fresh watch may have while anything is denied, 3 to 300
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds(3))]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds(3..=300))]
     pub max_view_age: Duration,
     /// What to do with a reason after a wrong denial
     #[arg(long, default_value = "observe")]
-    pub on_wrong_deny: crate::daemon::demotion::OnWrongDeny,
+    pub on_wrong_deny: crate::daemon::confirmation::OnWrongDeny,
     /// Form of the log
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
@@ -109,14 +108,9 @@ pub struct AgentArgs {
 
 impl AgentArgs {
     /// Which interfaces carry the hooks.
-    #[must_use]
     pub fn selection(&self) -> Selection {
         Selection { pods: self.pod_interfaces.clone(), uplinks: self.uplinks.clone() }
     }
-}
-
-fn seconds(least: u64) -> impl TypedValueParser<Value = Duration> {
-    value_parser!(u64).range(least..=300).map(Duration::from_secs)
 }
 
 fn namespaced(text: &str) -> Result<Name, &'static str> {

@@ -3,10 +3,13 @@
 
 use super::{Attachments, vanished};
 use crate::kernel::maps::Writer;
-use crate::node::netlink::{Interface, Role};
+use crate::node::netlink::Role;
 use crate::shared::status::{Attachment, SocketLb};
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
+
+/// Kind of devices whose own programs may redirect packets before ours see them, selected or not.
+const NETKIT: &str = "netkit";
 
 impl Attachments {
     /// Writes the roles that changed into INTERFACES. An interface without our hooks has no role, because it proves nothing.
@@ -78,26 +81,19 @@ impl Attachments {
         let in_force = self.datapath.follow_socket_lb()?;
         let mut all = self.interfaces.values();
         let hooked = all.all(|at| at.attached && at.before.is_empty());
-        let everywhere = hooked && self.roles.name_both_sides() && self.netkit.is_empty();
+        let everywhere =
+            hooked && self.roles.name_both_sides() && self.roles.of_kind(NETKIT).next().is_none();
         Ok((in_force, everywhere))
     }
 
     /// Whether hooks judge the calls of a socket load balancer.
-    #[must_use]
     pub fn has_socket_lb(&self) -> bool {
         self.datapath.has_socket_lb()
     }
 
     /// The socket load balancer of the node.
-    #[must_use]
     pub fn socket_lb(&self) -> SocketLb {
-        SocketLb { netkit: self.netkit.values().cloned().collect(), ..self.datapath.socket_lb() }
-    }
-
-    /// Notes a netkit device.
-    pub(super) fn note_kind(&mut self, interface: &Interface) {
-        if interface.kind == "netkit" {
-            self.netkit.insert(interface.ifindex, interface.name.clone());
-        }
+        let netkit = self.roles.of_kind(NETKIT).map(Into::into).collect();
+        SocketLb { netkit, ..self.datapath.socket_lb() }
     }
 }

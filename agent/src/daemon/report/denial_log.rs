@@ -5,9 +5,9 @@
 use super::kube_events::{Announcer, Subject};
 use super::pod_names::Names;
 use super::ring_buffer::Budget;
-use super::tally::{Ledger, Tally};
+use super::tally::Tally;
 use crate::kernel::maps::{Denied, Lift, Writer};
-use crate::shared::drops::{Kind, NONE, clients};
+use crate::shared::drops::{self, Kind, NONE};
 use anyhow::Result;
 use epguard_common::{Addr, DenialKey, Event, Outcome, Reason, Uid};
 use epguard_core::facts::{Protocol, named};
@@ -29,7 +29,6 @@ pub struct Report {
     pub budget: Budget,
     /// Writes Events.
     pub announcer: Announcer,
-    ledger: Ledger,
     conflicts: BTreeMap<Addr, Vec<Uid>>,
     /// Denials with reported packets since their counts were read.
     active: BTreeSet<DenialKey>,
@@ -39,14 +38,12 @@ pub struct Report {
 
 impl Report {
     /// Nothing is counted yet.
-    #[must_use]
     pub fn new(names: Names, announcer: Announcer) -> Self {
         Self {
             names,
             tally: Tally::default(),
             budget: Budget::default(),
             announcer,
-            ledger: Ledger::default(),
             conflicts: BTreeMap::new(),
             active: BTreeSet::new(),
             all_read: Duration::ZERO,
@@ -95,8 +92,8 @@ impl Report {
             return Ok(());
         }
         for reading in writer.take_readings(wanted)? {
-            let last = Duration::from_nanos(reading.count.last_ns);
-            for (outcome, count) in self.ledger.added(&reading) {
+            let last = Duration::from_nanos(reading.last_ns);
+            for (outcome, count) in reading.added {
                 let kind = kind(&self.names, state, &reading.denied, outcome);
                 if self.announcer.reports_denials() {
                     for subject in about(&self.names, state, &reading.denied) {
@@ -111,15 +108,14 @@ impl Report {
 
     /// Logs what was counted since the last line about the same kind.
     fn log(&mut self, now: Duration) {
-        for due in self.tally.due(now) {
-            let (kind, count) = (&due.kind, due.count);
+        for (kind, count, clients) in self.tally.due(now) {
             tracing::warn!(
                 reason = &*kind.reason,
                 outcome = &*kind.outcome,
                 service = kind.service,
                 meant = kind.meant,
                 hit = kind.hit,
-                client = clients(&due.clients),
+                client = drops::clients(&clients),
                 endpoint = kind.endpoint(),
                 protocol = kind.protocol,
                 packets = count.packets,

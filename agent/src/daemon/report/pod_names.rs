@@ -46,7 +46,6 @@ impl Names {
     }
 
     /// The names that denials refer to; at first those of the file.
-    #[must_use]
     pub const fn known(&self) -> &BTreeMap<Uid, Name> {
         &self.pods
     }
@@ -90,13 +89,11 @@ impl Names {
     }
 
     /// The name of a pod; also of a deleted pod while a denial refers to it.
-    #[must_use]
     pub fn name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a Name> {
         state.pod_name(uid).or_else(|| self.pods.get(&uid))
     }
 
     /// The name of a pod as text: its UID if the name is not known, [`NOBODY`] for [`Uid::NONE`].
-    #[must_use]
     pub fn text(&self, state: &State, uid: Uid) -> String {
         if uid == Uid::NONE {
             return NOBODY.to_owned();

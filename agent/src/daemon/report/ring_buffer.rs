@@ -20,12 +20,6 @@ const MANY: usize = 64;
 /// Pause between two readings during a flood; the ring buffers events meanwhile.
 const REST: Duration = Duration::from_millis(20);
 
-/// A source of the programs' reports.
-pub(crate) trait Reports {
-    /// Waits for reports. Must be safe to cancel.
-    async fn next(&mut self) -> Result<Vec<Event>>;
-}
-
 /// The ring buffer, read without polling.
 pub struct Events {
     ring: AsyncFd<RingBuf<MapData>>,
@@ -67,12 +61,6 @@ impl Events {
     }
 }
 
-impl Reports for Events {
-    async fn next(&mut self) -> Result<Vec<Event>> {
-        Self::next(self).await
-    }
-}
-
 /// Prints what the programs log with `--debug-datapath`.
 pub fn log(ebpf: &mut aya::Ebpf) -> Result<impl Future<Output = ()> + use<>> {
     let logger = aya_log::EbpfLogger::init(ebpf).context("the eBPF object logs nothing")?;
@@ -87,7 +75,6 @@ pub fn log(ebpf: &mut aya::Ebpf) -> Result<impl Future<Output = ()> + use<>> {
 }
 
 /// Reads an event; `None` if it is of another size, as from another version of the programs.
-#[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Event> {
     if bytes.len() != size_of::<Event>() {
         return None;

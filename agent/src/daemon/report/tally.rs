@@ -1,11 +1,10 @@
 //! Counts denied packets by what they have in common, from the kernel's counts of each denial: for the log and for
 //! `epguard drops`. Pure: callers pass the time.
 
-use crate::kernel::maps::Reading;
 use crate::shared::drops::{CLIENTS, Dropped, Kind};
-use epguard_common::{Count, DenialCount, DenialKey, Outcome};
+use epguard_common::Count;
 use epguard_core::counts::{Counts, make_room};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -29,17 +28,6 @@ struct Seen {
     clients: Vec<IpAddr>,
     first: Duration,
     last: Duration,
-}
-
-/// A kind with the packets that are to be logged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
-    /// The kind.
-    pub kind: Kind,
-    /// Packets since the last line.
-    pub count: Count,
-    /// As [`Dropped::clients`].
-    pub clients: Vec<IpAddr>,
 }
 
 impl Tally {
@@ -72,8 +60,9 @@ impl Tally {
         })
     }
 
-    /// The kinds to log now, which count as logged: each at most once in ten seconds.
-    pub fn due(&mut self, now: Duration) -> Vec<Due> {
+    /// The kinds to log now, which count as logged, each at most once in ten seconds; with the packets since its last line, and
+    /// [`Dropped::clients`].
+    pub fn due(&mut self, now: Duration) -> Vec<(Kind, Count, Vec<IpAddr>)> {
         let added = self.kinds.iter_mut().filter(|(_, seen)| {
             let quiet = seen.logged_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
             quiet && seen.count.packets > seen.logged.packets
@@ -82,19 +71,17 @@ impl Tally {
             .map(|(kind, seen)| {
                 let count = seen.count.since(seen.logged);
                 (seen.logged, seen.logged_at) = (seen.count, Some(now));
-                Due { kind: kind.clone(), count, clients: seen.clients.clone() }
+                (kind.clone(), count, seen.clients.clone())
             })
             .collect()
     }
 
     /// How many kinds were evicted.
-    #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 
     /// All kinds with their counts, the latest first.
-    #[must_use]
     pub fn all(&self, now: Duration) -> Vec<Dropped> {
         let ago = |at: Duration| u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
         let mut all: Vec<Dropped> = (self.kinds.iter())
@@ -113,30 +100,9 @@ impl Tally {
     }
 }
 
-/// The last reading of each denial.
-#[derive(Debug, Default)]
-pub struct Ledger(HashMap<DenialKey, DenialCount>);
-
-impl Ledger {
-    /// The packets since the last reading of this key, by outcome; outcomes without any are left out.
-    pub fn added(&mut self, reading: &Reading) -> Vec<(Outcome, Count)> {
-        let target = reading.denied.target;
-        let before =
-            if reading.ended { self.0.remove(&target) } else { self.0.insert(target, reading.count) };
-        let before = before.unwrap_or_default().each();
-        let now = reading.count.each();
-        now.zip(before)
-            .map(|((outcome, now), (_, before))| (outcome, now.since(before)))
-            .filter(|(_, count)| count.packets > 0)
-            .collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::maps::Denied;
-    use epguard_common::{Addr, Reason, Uid};
     use epguard_core::counts::{MAX_OF_IP, MAX_RECORDS};
 
     fn kind(service: &str, endpoint: &str) -> Kind {
@@ -187,7 +153,7 @@ mod tests {
             for _ in 0..packets {
                 tally.count(s(second), kind("shop/web", X), Count::one(60, true));
             }
-            tally.due(s(second)).iter().map(|due| due.count.packets).sum::<u64>()
+            tally.due(s(second)).iter().map(|(_, count, _)| count.packets).sum::<u64>()
         };
         assert_eq!(
             [logged(1, 100), logged(2, 100), logged(10, 1), logged(11, 0), logged(30, 0)],
@@ -225,31 +191,5 @@ mod tests {
         assert_eq!(all.len(), MAX_RECORDS);
         let large = all.iter().filter(|row| row.kind.service == "shop/large");
         assert_eq!(large.count(), 90);
-    }
-
-    fn reading(dropped: u64, ended: bool) -> Reading {
-        let target = DenialKey::of_ip(Addr::v4([10, 244, 1, 10]));
-        Reading {
-            denied: Denied { target, reason: Reason::Terminated, dead: Uid::NONE, owner: Uid::NONE },
-            count: DenialCount {
-                dropped: Count { packets: dropped, bytes: dropped * 60, openings: dropped },
-                ..DenialCount::default()
-            },
-            ended,
-        }
-    }
-
-    fn added(ledger: &mut Ledger, dropped: u64, ended: bool) -> Vec<(Outcome, u64)> {
-        let added = ledger.added(&reading(dropped, ended)).into_iter();
-        added.map(|(outcome, count)| (outcome, count.packets)).collect()
-    }
-
-    #[test]
-    fn each_packet_is_counted_once_and_a_new_entry_begins_at_zero() {
-        let mut ledger = Ledger::default();
-        assert_eq!(added(&mut ledger, 7, false), [(Outcome::Dropped, 7)]);
-        assert_eq!(added(&mut ledger, 7, false), []);
-        assert_eq!(added(&mut ledger, 9, true), [(Outcome::Dropped, 2)]);
-        assert_eq!(added(&mut ledger, 9, false), [(Outcome::Dropped, 9)]);
     }
 }

@@ -4,7 +4,6 @@
 //! When many messages of the watches come, it waits a little for more of them: each turn of the loop writes the maps, the history and
 //! the lease once, however many changes it applies.
 
-use crate::daemon::report::ring_buffer::Reports;
 use crate::node::netlink::Event as LinkEvent;
 use crate::shared::status::Question;
 use crate::watch::Message;
@@ -46,11 +45,11 @@ pub(super) struct Inbox<R> {
     pub gather: Gather,
     /// All other questions.
     pub questions: Receiver<Question>,
-    /// Reports of the programs: up to 100 a second for each suspect, for any number of suspects.
+    /// Waits for reports of the programs: up to 100 a second for each suspect, for any number of suspects. Safe to cancel.
     pub reports: R,
 }
 
-impl<R: Reports> Inbox<R> {
+impl<R: AsyncFnMut() -> Result<Vec<Event>>> Inbox<R> {
     /// Waits for the next input, or has the `backlog` done first, if there is one. Safe to cancel.
     ///
     /// Errors: those of the reports' source.
@@ -63,7 +62,7 @@ impl<R: Reports> Inbox<R> {
             () = std::future::ready(()), if backlog => Turn::Backlog,
             Some(batch) = self.gather.take(&mut self.messages) => Turn::Messages(batch),
             Some(question) = self.questions.recv() => Turn::Question(question),
-            events = self.reports.next() => Turn::Events(events?),
+            events = (self.reports)() => Turn::Events(events?),
         };
         Ok(turn)
     }
@@ -125,13 +124,9 @@ mod tests {
         Message { watch, event }
     }
 
-    /// A source that always has reports.
-    struct Flood;
-
-    impl Reports for Flood {
-        async fn next(&mut self) -> Result<Vec<Event>> {
-            Ok(vec![Event::default(); 512])
-        }
+    /// There are always reports.
+    async fn flood() -> Result<Vec<Event>> {
+        Ok(vec![Event::default(); 512])
     }
 
     fn question(request: Request) -> Question {
@@ -166,7 +161,7 @@ mod tests {
             messages,
             gather: Gather::default(),
             questions,
-            reports: Flood,
+            reports: flood,
         };
         for _ in 0..2 {
             sender.try_send(message()).unwrap();
@@ -203,7 +198,7 @@ mod tests {
             messages,
             gather: Gather::default(),
             questions: mpsc::channel(1).1,
-            reports: Flood,
+            reports: flood,
         };
         let mut turns = Vec::new();
         for _ in 0..3 {

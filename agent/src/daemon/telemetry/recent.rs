@@ -29,7 +29,6 @@ pub(super) fn stderr() -> Remembering {
 }
 
 /// The last 1,000 lines, the oldest first; of each at most 1,024 bytes.
-#[must_use]
 pub fn recent() -> Vec<String> {
     let recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
     recent.iter().cloned().collect()

@@ -112,7 +112,6 @@ pub fn program_name(id: u32) -> io::Result<String> {
 }
 
 /// A program as texts name it: `name (id 7)`, or `program 7` where the kernel shows no name, as without `CAP_SYS_ADMIN`.
-#[must_use]
 pub fn describe_program(id: u32) -> String {
     match program_name(id) {
         Ok(name) if !name.is_empty() => format!("{name} (id {id})"),
@@ -243,14 +242,12 @@ pub unsafe fn bpf<T>(command: bpf_cmd, attr: &mut T) -> io::Result<libc::c_long>
 }
 
 /// Whether a system call failed with one of these numbers, as a cause of the error.
-#[must_use]
 pub fn failed_with(error: &anyhow::Error, numbers: &[i32]) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
     causes.any(|cause| is_one_of(cause, numbers))
 }
 
 /// Whether the error has one of these numbers.
-#[must_use]
 pub fn is_one_of(error: &io::Error, numbers: &[i32]) -> bool {
     error.raw_os_error().is_some_and(|number| numbers.contains(&number))
 }

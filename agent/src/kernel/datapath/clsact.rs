@@ -6,6 +6,7 @@
 use super::bpf::is_one_of;
 use super::hook::Hook;
 use super::pins::Pins;
+use crate::node::netlink::only;
 use crate::node::netlink::route::ask;
 use anyhow::{Context as _, Result, ensure};
 use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
@@ -154,10 +155,7 @@ pub(super) fn qdisc(answer: &RouteNetlinkMessage) -> Option<(i32, &str)> {
     let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else {
         return None;
     };
-    let kind = message.attributes.iter().find_map(|attribute| match attribute {
-        TcAttribute::Kind(kind) => Some(kind.as_str()),
-        _ => None,
-    });
+    let kind = message.attributes.iter().find_map(only!(TcAttribute::Kind(kind) => kind.as_str()));
     Some((message.header.index, kind.unwrap_or_default()))
 }
 

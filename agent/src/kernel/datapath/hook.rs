@@ -1,5 +1,8 @@
-//! The two hooks of an interface, and the two ways to hook it.
+//! The two hooks of an interface, the two ways to hook it, and which programs are there, in which order.
 
+use super::bpf::{self, is_one_of};
+use super::clsact::{Filter, filters};
+use anyhow::{Context as _, Result};
 use aya_obj::generated::bpf_attach_type;
 
 /// A hook of an interface, seen from the node's stack.
@@ -16,7 +19,6 @@ impl Hook {
     pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
 
     /// The name of the hook's program, and of its clsact filter.
-    #[must_use]
     pub const fn program(self) -> &'static str {
         match self {
             Self::Ingress => "epguard_from",
@@ -25,7 +27,6 @@ impl Hook {
     }
 
     /// The name of the hook in pins and reports.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ingress => "from",
@@ -34,7 +35,6 @@ impl Hook {
     }
 
     /// The attach type of the hook's TCX link, Linux 6.6.
-    #[must_use]
     pub const fn attach_type(self) -> bpf_attach_type {
         match self {
             Self::Ingress => bpf_attach_type::BPF_TCX_INGRESS,
@@ -54,4 +54,55 @@ pub enum Hooks {
     Tcx,
     /// Filters of the clsact qdisc, for older kernels
     Clsact,
+}
+
+/// The programs and filters around ours at an interface. Entries are like `from: tcx cil_from_netdev`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Chain {
+    /// Our place in the longer of the two queues; 1 is first.
+    pub position: usize,
+    /// Programs and filters that run before ours: each could let a packet pass without ours, or take it away.
+    pub before: Vec<String>,
+}
+
+/// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are the ids of our
+/// programs in the order of [`Hook::ALL`]. None if one of them is not there.
+pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
+    let mut chain = Chain { position: 1, ..Chain::default() };
+    for (hook, ours) in Hook::ALL.into_iter().zip(ours) {
+        let tcx = tcx(ifindex, hook)?;
+        let filters = self::filters(ifindex, hook).context("cannot list filters")?;
+        let programs = filters.iter().map(|filter| filter.program);
+        let mut queue = tcx.iter().copied().map(Some).chain(programs);
+        let Some(index) = queue.position(|program| program == Some(ours)) else {
+            return Ok(None);
+        };
+        chain.position = chain.position.max(index + 1);
+        for place in 0..index {
+            let text = match tcx.get(place) {
+                // Without its id, which differs from node to node.
+                Some(id) => match bpf::program_name(*id) {
+                    Ok(name) if !name.is_empty() => format!("tcx {name}"),
+                    _ => format!("tcx program {id}"),
+                },
+                None => describe_filter(&filters[place - tcx.len()]),
+            };
+            chain.before.push(format!("{}: {text}", hook.as_str()));
+        }
+    }
+    Ok(Some(chain))
+}
+
+/// Ids of the TCX programs at a hook; empty on a kernel without TCX.
+fn tcx(ifindex: u32, hook: Hook) -> Result<Vec<u32>> {
+    match bpf::tcx_programs(ifindex, hook.attach_type()) {
+        Err(error) if is_one_of(&error, &[libc::EINVAL]) => Ok(vec![]),
+        programs => programs.context("cannot list TCX programs"),
+    }
+}
+
+fn describe_filter(filter: &Filter) -> String {
+    let name = filter.name.as_deref().unwrap_or_default();
+    let text = format!("clsact {} priority {} {name}", filter.kind, filter.priority);
+    text.trim_end().to_owned()
 }

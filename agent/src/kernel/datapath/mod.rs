@@ -1,14 +1,13 @@
 //! The kernel side and its life cycle.
 //!
 //! `object` is loaded over the maps in `pins` · TCX `links` or `clsact` filters hook interfaces and `socket_lb` hooks cgroups,
-//! over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device` permits it · `chain` lists
+//! over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device` permits it · `hook` lists
 //! the programs there · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
 //! into the same links, so that at no moment a packet meets none, or two.
 
 pub mod bpf;
-mod chain;
 mod clsact;
 mod detach;
 #[cfg(test)]
@@ -22,9 +21,8 @@ mod xdp;
 mod xdp_device;
 
 pub use bpf::failed_with;
-pub use chain::Chain;
 pub use detach::detach;
-pub use hook::{Hook, Hooks};
+pub use hook::{Chain, Hook, Hooks};
 pub use object::check_kernel;
 pub use pins::{Pins, unpin};
 pub use socket_lb::find_cgroup2;
@@ -96,7 +94,6 @@ impl Datapath {
     }
 
     /// How interfaces are hooked: TCX or clsact.
-    #[must_use]
     pub const fn path(&self) -> Hooks {
         self.path
     }
@@ -120,13 +117,11 @@ impl Datapath {
     }
 
     /// Whether calls are judged before and after a socket load balancer.
-    #[must_use]
     pub const fn has_socket_lb(&self) -> bool {
         self.socket_lb.shown.in_force
     }
 
     /// The status of the socket load balancer.
-    #[must_use]
     pub fn socket_lb(&self) -> ShownLb {
         let shown = ShownLb { refuses: self.sets_error, ..self.socket_lb.shown.clone() };
         if shown.programs.is_empty() {
@@ -217,7 +212,7 @@ impl Datapath {
 
     /// The programs at the interface's hooks; none if one of ours is missing.
     pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
-        chain::chain(ifindex, self.programs)
+        hook::chain(ifindex, self.programs)
     }
 
     /// Once all interfaces are hooked: removes what earlier processes left on others, and other ABI versions.

@@ -28,7 +28,6 @@ pub struct Pins {
 
 impl Pins {
     /// Names the paths of a pin directory; touches nothing.
-    #[must_use]
     pub fn at(pin_dir: &Path) -> Self {
         Self { root: pin_dir.to_owned() }
     }
@@ -59,13 +58,11 @@ impl Pins {
     }
 
     /// `<pin-dir>`.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The directory of the maps of this version.
-    #[must_use]
     pub fn maps(&self) -> PathBuf {
         maps::directory(&self.root)
     }
@@ -75,13 +72,11 @@ impl Pins {
     }
 
     /// The link of an interface's hook.
-    #[must_use]
     pub fn link(&self, ifindex: u32, hook: Hook) -> PathBuf {
         self.links().join(format!("{ifindex}-{}", hook.as_str()))
     }
 
     /// The XDP link of an interface.
-    #[must_use]
     pub fn xdp_link(&self, ifindex: u32) -> PathBuf {
         self.links().join(format!("{ifindex}-xdp"))
     }
@@ -93,7 +88,6 @@ impl Pins {
     }
 
     /// The link of a program before or after a socket load balancer, on the cgroup with this id.
-    #[must_use]
     pub fn socket_lb_link(&self, cgroup: u64, program: &str) -> PathBuf {
         self.links().join(format!("{SOCKET_LB}{cgroup}-{program}"))
     }
@@ -106,7 +100,6 @@ impl Pins {
     }
 
     /// Path whose existence marks the interface's clsact qdisc as ours.
-    #[must_use]
     pub fn made_clsact(&self, ifindex: u32) -> PathBuf {
         self.root.join("clsact").join(ifindex.to_string())
     }

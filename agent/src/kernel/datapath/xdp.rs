@@ -27,7 +27,6 @@ pub enum Xdp {
 
 impl Xdp {
     /// Whether the agent ends if XDP cannot be attached.
-    #[must_use]
     pub const fn is_demanded(self) -> bool {
         matches!(self, Self::Driver | Self::Generic)
     }
@@ -55,7 +54,6 @@ impl Datapath {
     }
 
     /// Whether [`Datapath::hook_xdp`] must not fail.
-    #[must_use]
     pub const fn demands_xdp(&self) -> bool {
         self.xdp.is_demanded()
     }
@@ -169,7 +167,8 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
 /// loses it unless its other end runs XDP itself. From a bond's port it could make the switch assume that the bond is
 /// there. On an skb the checksum may be in any state.
 fn sends(device: &Device, mode: XdpMode) -> bool {
-    mode == XdpMode::Driver && device.interface.kind != "veth" && !device.is_port()
+    let is_port = device.interface.master.is_some_and(|master| master != 0);
+    mode == XdpMode::Driver && device.interface.kind != "veth" && !is_port
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The properties of an interface that matter to XDP, where a program runs there, and whether the device takes VLAN tags off before
 //! the program sees the frame (`ethtool -k`, over ioctl(2)).
 
-use crate::node::netlink::Interface;
 use crate::node::netlink::route::ask;
+use crate::node::netlink::{Interface, only};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use rtnetlink::packet_core::NLM_F_ACK;
 use rtnetlink::packet_route::RouteNetlinkMessage;
@@ -48,16 +48,8 @@ impl Device {
         let mut request = LinkMessage::default();
         request.header.index = ifindex;
         let answers = ask(&RouteNetlinkMessage::GetLink(request), NLM_F_ACK)?;
-        let link = answers.into_iter().find_map(|answer| match answer {
-            RouteNetlinkMessage::NewLink(link) => Some(link),
-            _ => None,
-        });
+        let link = answers.into_iter().find_map(only!(RouteNetlinkMessage::NewLink(link) => link));
         link.map(|link| Self::from_link(&link)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
-    }
-
-    /// Whether it is a port of a bond, a bridge or a VRF.
-    pub fn is_port(&self) -> bool {
-        self.interface.master.is_some_and(|master| master != 0)
     }
 
     /// The program that runs in this mode.

@@ -74,13 +74,11 @@ impl ConfigMap {
     }
 
     /// Reasons that are only observed because they were wrong.
-    #[must_use]
     pub fn demoted(&self) -> Vec<Reason> {
         self.read_config().map(demoted).unwrap_or_default()
     }
 
     /// The mode in force for each reason: the lower of its own mode and the node's.
-    #[must_use]
     pub fn reasons(&self) -> BTreeMap<Reason, Mode> {
         let Ok(mut config) = self.read_config() else {
             return BTreeMap::new();
@@ -95,7 +93,6 @@ impl ConfigMap {
 }
 
 /// The modes of the reasons unless the operator sets others.
-#[must_use]
 pub fn default_modes() -> ReasonModes {
     ReasonModes::of_each(|reason| reason.terms().default)
 }

@@ -9,7 +9,7 @@ use aya::maps::{MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use epguard_common::{Count, Denial, DenialCount, DenialKey, Outcome, Reason, Uid, counter};
 use epguard_core::plan::Op;
 use epguard_core::state::Tables;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -17,7 +17,6 @@ use std::path::Path;
 pub type Counters = BTreeMap<(Reason, Outcome), Count>;
 
 /// Packets with this reason and outcome; 0 if COUNTERS cannot be read.
-#[must_use]
 pub fn packets(pin_dir: &Path, reason: Reason, outcome: Outcome) -> u64 {
     let count = open(pin_dir, "COUNTERS").and_then(|map| sum(&map, reason, outcome));
     count.map_or(0, |count| count.packets)
@@ -66,20 +65,22 @@ impl Denied {
     }
 }
 
-/// The kernel's count of a denial since its entry was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The packets of a denial since its counts were read before.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// The denial.
     pub denied: Denied,
-    /// The sum over all processors.
-    pub count: DenialCount,
-    /// The entry is gone: another one of this key begins at 0.
-    pub ended: bool,
+    /// When the last one came, nanoseconds of `CLOCK_BOOTTIME`.
+    pub last_ns: u64,
+    /// How many, by outcome; outcomes without any are left out.
+    pub added: Vec<(Outcome, Count)>,
 }
 
 pub(super) struct DenialCounts {
     map: PerCpuHashMap<MapData, DenialKey, DenialCount>,
     cpus: usize,
+    /// The counts that were read last, the sums over all processors.
+    read: HashMap<DenialKey, DenialCount>,
     /// Readings of denials that have ended or have another proof since the last call of [`DenialCounts::take_readings`].
     readings: Vec<Reading>,
     uncounted: u64,
@@ -89,7 +90,8 @@ impl DenialCounts {
     pub fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         let cpus =
             aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
-        Ok(Self { map: take(ebpf, "DENIAL_COUNTS")?, cpus, readings: Vec::new(), uncounted: 0 })
+        let map = take(ebpf, "DENIAL_COUNTS")?;
+        Ok(Self { map, cpus, read: HashMap::new(), readings: Vec::new(), uncounted: 0 })
     }
 
     /// Adds an entry, before the denial itself is written. If the map is full, the denial takes effect without one, and
@@ -125,8 +127,8 @@ impl DenialCounts {
         Ok(())
     }
 
-    /// Returns what the kernel counted of denials that ended or got another proof since the last call, in the order of
-    /// the changes; then of all `installed` denials that are `wanted`.
+    /// Returns what the kernel has counted since the last call: of denials that ended or got another proof, in the order of the
+    /// changes; then of all `installed` denials that are `wanted`.
     pub fn take_readings(
         &mut self,
         installed: &Tables,
@@ -153,7 +155,41 @@ impl DenialCounts {
             per_cpu => per_cpu?,
         };
         let count = per_cpu.iter().fold(DenialCount::default(), DenialCount::plus);
-        self.readings.push(Reading { denied, count, ended });
+        let added = added(&mut self.read, denied.target, count, ended);
+        self.readings.push(Reading { denied, last_ns: count.last_ns, added });
         Ok(())
+    }
+}
+
+/// The packets since the counts of this key were `read` last. If its entry has `ended`, another one begins at 0.
+fn added(
+    read: &mut HashMap<DenialKey, DenialCount>,
+    key: DenialKey,
+    count: DenialCount,
+    ended: bool,
+) -> Vec<(Outcome, Count)> {
+    let before = if ended { read.remove(&key) } else { read.insert(key, count) };
+    let before = before.unwrap_or_default().each();
+    let added = count.each().zip(before).map(|((outcome, now), (_, before))| (outcome, now.since(before)));
+    added.filter(|(_, count)| count.packets > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_common::Addr;
+
+    #[test]
+    fn each_packet_is_counted_once_and_a_new_entry_begins_at_zero() {
+        let (mut read, key) = (HashMap::new(), DenialKey::of_ip(Addr::v4([10, 244, 1, 10])));
+        let mut added = |packets: u64, ended| {
+            let dropped = Count { packets, bytes: packets * 60, openings: packets };
+            let added = added(&mut read, key, DenialCount { dropped, ..DenialCount::default() }, ended);
+            added.into_iter().map(|(outcome, count)| (outcome, count.packets)).collect::<Vec<_>>()
+        };
+        assert_eq!(added(7, false), [(Outcome::Dropped, 7)]);
+        assert_eq!(added(7, false), []);
+        assert_eq!(added(9, true), [(Outcome::Dropped, 2)]);
+        assert_eq!(added(9, false), [(Outcome::Dropped, 9)]);
     }
 }

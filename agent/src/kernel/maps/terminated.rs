@@ -62,7 +62,6 @@ impl Writer {
     }
 
     /// Whether installing this removes or overwrites what the programs may have lifted: first [`Writer::take_lifts`].
-    #[must_use]
     pub fn replaces_terminated(&self, desired: &Tables) -> bool {
         self.installed.terminated != desired.terminated
     }

@@ -24,7 +24,6 @@ impl ViewMap {
     }
 
     /// What the programs read now.
-    #[must_use]
     pub const fn written(&self) -> &View {
         &self.written
     }

@@ -1,6 +1,6 @@
 //! Single writes to the maps, and those that the kernel refuses: it has no room for an entry, or has none to remove.
 
-use super::{Writer, gate};
+use super::Writer;
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
 use epguard_common::{Addr, DenialKey, Owner, RawRole, Role};
@@ -19,23 +19,14 @@ impl Writer {
         let written = self.write(op);
         let Some(removal) = op.removal().filter(|_| written.as_ref().is_err_and(is_full)) else {
             written?;
-            self.note_installed(op);
+            op.apply(&mut self.installed);
             return Ok(());
         };
         self.left_out += 1;
         op.note(&mut self.to_retry);
         self.write(&removal)?;
-        self.note_installed(&removal);
+        removal.apply(&mut self.installed);
         Ok(())
-    }
-
-    fn note_installed(&mut self, op: &Op) {
-        let was_there = op.apply(&mut self.installed);
-        match gate::entry(op) {
-            Some((addr, bit, true)) if !was_there => self.gate.count(addr, bit),
-            Some((addr, bit, false)) if was_there => self.gate.uncount(addr, bit),
-            _ => {}
-        }
     }
 
     pub(super) fn write(&mut self, op: &Op) -> Result<(), MapError> {

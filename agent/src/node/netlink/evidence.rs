@@ -14,11 +14,10 @@ use std::net::IpAddr;
 /// table and through any interface. There are two exceptions: a route that refuses packets, and one that the kernel
 /// learnt (path MTU, redirect).
 pub fn holder(route: &RouteMessage) -> Option<Addr> {
-    let destination = route.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Destination(RouteAddress::Inet(ip)) => Some(IpAddr::from(*ip)),
-        RouteAttribute::Destination(RouteAddress::Inet6(ip)) => Some(IpAddr::from(*ip)),
-        _ => None,
-    })?;
+    let destination = route.attributes.iter().find_map(only!(
+        RouteAttribute::Destination(RouteAddress::Inet(ip)) => IpAddr::from(*ip),
+        RouteAttribute::Destination(RouteAddress::Inet6(ip)) => IpAddr::from(*ip)
+    ))?;
     let whole = if destination.is_ipv4() { 32 } else { 128 };
     let refuses = matches!(
         route.header.kind,
@@ -33,10 +32,7 @@ pub fn holder(route: &RouteMessage) -> Option<Addr> {
 /// apply to some packets only.
 pub fn defaults(route: &RouteMessage) -> Vec<u32> {
     let header = &route.header;
-    let table = route.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Table(table) => Some(*table),
-        _ => None,
-    });
+    let table = route.attributes.iter().find_map(only!(RouteAttribute::Table(table) => *table));
     let everybodys = matches!(table.unwrap_or(header.table.into()), TABLE_MAIN | RT_TABLE_DEFAULT);
     if header.kind != RouteType::Unicast || header.destination_prefix_length != 0 || !everybodys {
         return vec![];
@@ -65,10 +61,8 @@ impl FromIterator<NeighbourMessage> for Ports {
     fn from_iter<T: IntoIterator<Item = NeighbourMessage>>(entries: T) -> Self {
         let mut ports = Self::default();
         for entry in entries {
-            let bridge = entry.attributes.iter().find_map(|attribute| match attribute {
-                NeighbourAttribute::Controller(bridge) => Some(*bridge),
-                _ => None,
-            });
+            let bridge =
+                entry.attributes.iter().find_map(only!(NeighbourAttribute::Controller(bridge) => *bridge));
             if let (Some(bridge), Some(address)) = (bridge, link_address(&entry)) {
                 ports.0.entry(bridge).or_default().insert(address);
             }
@@ -88,10 +82,7 @@ impl Ports {
 }
 
 fn link_address(neighbour: &NeighbourMessage) -> Option<Vec<u8>> {
-    neighbour.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::LinkLayerAddress(address) => Some(address.clone()),
-        _ => None,
-    })
+    neighbour.attributes.iter().find_map(only!(NeighbourAttribute::LinkLayerAddress(it) => it.clone()))
 }
 
 /// The address of a neighbour that has a link-layer address, reachable or stale.
@@ -104,11 +95,10 @@ pub fn that_answered(neighbour: &NeighbourMessage, ports: &Ports) -> Option<Addr
             | NeighbourState::Probe
             | NeighbourState::Permanent
     );
-    let address = neighbour.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(ip)) => Some(IpAddr::from(*ip)),
-        NeighbourAttribute::Destination(NeighbourAddress::Inet6(ip)) => Some(IpAddr::from(*ip)),
-        _ => None,
-    });
+    let address = neighbour.attributes.iter().find_map(only!(
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(ip)) => IpAddr::from(*ip),
+        NeighbourAttribute::Destination(NeighbourAddress::Inet6(ip)) => IpAddr::from(*ip)
+    ));
     address.filter(|_| known && ports.lead_to(neighbour)).map(Addr::from).filter(|addr| addr.is_unicast())
 }
 

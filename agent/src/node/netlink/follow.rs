@@ -3,13 +3,11 @@
 //! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
 //! messages harmless. Any change after a dump began is announced after it, and causes the next dump.
 
-use super::route::{Announcements, Subject, list, send_all};
+use super::route::{Announcement, Announcements, Subject, list, send_all};
 use super::{Event, Interface, interface};
-use anyhow::anyhow;
 use epguard_common::Addr;
-use futures::StreamExt as _;
 use rtnetlink::MulticastGroup;
-use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -45,61 +43,37 @@ async fn send_changes(
     tx: &mpsc::Sender<Event>,
     mut announcements: Announcements,
 ) -> anyhow::Result<()> {
-    let mut announced = Announced::default();
+    let mut announced: Vec<Announcement> = Vec::new();
     loop {
         // Addresses are read first: so an interface is known before its addresses count.
         let addresses = addresses().await?;
         let interfaces = interfaces().await?;
         let own = own_addresses(&interfaces, addresses);
-        let mut events = sent.interfaces(interfaces, &announced.deleted);
+        let mut events = sent.interfaces(interfaces, &deleted(&announced));
         events.extend(sent.addresses(own));
-        if std::mem::take(&mut sent.lost) | announced.overrun {
+        // The kernel may have announced more than the buffer has room for.
+        let is_overrun = announced.iter().any(|it| matches!(it, NetlinkPayload::Overrun(_)));
+        if std::mem::take(&mut sent.lost) | is_overrun {
             events.push(Event::Recovered);
         }
         if !send_all(tx, events).await {
             return Ok(());
         }
         announced = tokio::select! {
-            announced = Announced::wait(&mut announcements) => announced?,
+            announced = announcements.next() => announced?,
             () = tx.closed() => return Ok(()),
         };
     }
 }
 
-/// The announcements since the last dump.
-#[derive(Default)]
-struct Announced {
-    deleted: BTreeSet<u32>,
-    /// True if the kernel announced more than the buffer has room for.
-    overrun: bool,
-}
-
-impl Announced {
-    /// Waits for an announcement and takes all that have arrived.
-    async fn wait(announcements: &mut Announcements) -> anyhow::Result<Self> {
-        let first = announcements.next().await;
-        let (first, _) = first.ok_or_else(|| anyhow!("announcements of network interfaces ended"))?;
-        let mut announced = Self::default();
-        announced.take(&first);
-        while let Ok((message, _)) = announcements.try_recv() {
-            announced.take(&message);
-        }
-        Ok(announced)
-    }
-
-    /// Adds an announcement. A port that leaves a bridge is announced as deleted too, in the bridge's address family:
-    /// that one is ignored.
-    fn take(&mut self, message: &NetlinkMessage<RouteNetlinkMessage>) {
-        match &message.payload {
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link))
-                if link.header.interface_family == AddressFamily::Unspec =>
-            {
-                self.deleted.insert(link.header.index);
-            }
-            NetlinkPayload::Overrun(_) => self.overrun = true,
-            _ => {}
-        }
-    }
+/// The interfaces that were deleted. A port that leaves a bridge is announced as deleted too, in the bridge's address family: that one is
+/// ignored.
+fn deleted(announced: &[Announcement]) -> BTreeSet<u32> {
+    let deleted = announced.iter().filter_map(only!(
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link))
+            if link.header.interface_family == AddressFamily::Unspec => link.header.index
+    ));
+    deleted.collect()
 }
 
 /// What the receiver was sent.
@@ -142,12 +116,8 @@ async fn interfaces() -> anyhow::Result<BTreeMap<u32, Interface>> {
     let mut request = LinkMessage::default();
     let mask = vec![LinkExtentMask::SkipStats];
     request.attributes.push(LinkAttribute::ExtMask(mask));
-    let interfaces =
-        list("network interfaces", RouteNetlinkMessage::GetLink(request), |answer| match answer {
-            RouteNetlinkMessage::NewLink(link) => Some(Interface::from(link)),
-            _ => None,
-        })
-        .await?;
+    let taken = only!(RouteNetlinkMessage::NewLink(link) => Interface::from(link));
+    let interfaces = list("network interfaces", RouteNetlinkMessage::GetLink(request), taken).await?;
     Ok(interface::stacked(interfaces.entries))
 }
 
@@ -164,12 +134,8 @@ fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Add
 /// All addresses, each with the number of its interface.
 async fn addresses() -> anyhow::Result<Vec<(u32, Addr)>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let addresses = list("network addresses", request, |answer| match answer {
-        RouteNetlinkMessage::NewAddress(address) => Some((address.header.index, local(&address)?)),
-        _ => None,
-    })
-    .await?;
-    Ok(addresses.entries)
+    let taken = only!(RouteNetlinkMessage::NewAddress(address) => (address.header.index, local(&address)?));
+    Ok(list("network addresses", request, taken).await?.entries)
 }
 
 /// The address of this node in an address message. On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL`

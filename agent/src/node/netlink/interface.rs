@@ -56,7 +56,6 @@ impl Interface {
     /// True if all fields that a [`Selection`](super::Selection) reads are equal.
     ///
     /// A veth that joins a bridge keeps its hooks; only a master of another kind may change the role.
-    #[must_use]
     pub fn same_role(&self, other: &Self) -> bool {
         let role = |of: &Self| {
             (of.kind.clone(), of.base_kind.clone(), of.is_aggregated(), of.loopback, of.representor)
@@ -65,7 +64,6 @@ impl Interface {
     }
 
     /// True if this is a port of a bond or team.
-    #[must_use]
     pub fn is_aggregated(&self) -> bool {
         matches!(self.master_kind.as_str(), "bond" | "team")
     }

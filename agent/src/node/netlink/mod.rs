@@ -1,5 +1,16 @@
 //! The node's interfaces and local addresses, as the kernel reports them.
 
+/// A closure that takes what one form of an enum holds, and nothing of others.
+macro_rules! only {
+    ($($form:pat $(if $holds:expr)? => $taken:expr),+) => {
+        |it| match it {
+            $($form $(if $holds)? => Some($taken),)+
+            _ => None,
+        }
+    };
+}
+pub(crate) use only;
+
 mod evidence;
 mod follow;
 #[cfg(test)]

@@ -24,7 +24,6 @@ pub fn address(octets: &[u8]) -> Option<IpAddr> {
 
 /// An attribute with a value, padded as the kernel requires it.
 #[cfg(test)]
-#[must_use]
 pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len();
     let header = u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes();
@@ -43,7 +42,6 @@ fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// The value of the attribute at the end of a path of nested ones.
-#[must_use]
 pub fn at<'a>(octets: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
     path.iter().try_fold(octets, |octets, wanted| {
         attributes(octets).find_map(|(kind, value)| (kind == *wanted).then_some(value))
@@ -51,7 +49,6 @@ pub fn at<'a>(octets: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
 }
 
 /// The number at the end of a path, whose octets are in network order.
-#[must_use]
 pub fn number(octets: &[u8], path: &[u16]) -> Option<u64> {
     let value = at(octets, path)?;
     let number = |number: u64, octet: &u8| number << 8 | u64::from(*octet);
@@ -59,7 +56,6 @@ pub fn number(octets: &[u8], path: &[u16]) -> Option<u64> {
 }
 
 /// The text at the end of a path, which ends with a zero.
-#[must_use]
 pub fn string(octets: &[u8], path: &[u16]) -> Option<String> {
     let value = at(octets, path)?;
     let text = value.split(|octet| *octet == 0).next()?;

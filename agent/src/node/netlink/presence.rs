@@ -6,13 +6,11 @@
 
 use super::Event;
 use super::evidence::{Ports, defaults, holder, that_answered};
-use super::route::{Announcements, Subject, Table, list, send_all};
+use super::route::{Announcement, Announcements, Subject, Table, list, send_all};
 use crate::shared::clock::boot;
-use anyhow::anyhow;
 use epguard_common::Addr;
-use futures::StreamExt as _;
 use rtnetlink::MulticastGroup;
-use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
 use rtnetlink::packet_route::route::RouteMessage;
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -106,16 +104,13 @@ async fn announcement(
     came: &mut BTreeSet<Addr>,
 ) -> anyhow::Result<()> {
     loop {
-        let news = announcements.next().await;
-        let (news, _) = news.ok_or_else(|| anyhow!("announcements of routes ended"))?;
-        came.extend(announced(&news).filter(|_| is_asked));
-        let neighbour = matches!(
-            news.payload,
-            NetlinkPayload::InnerMessage(
-                RouteNetlinkMessage::NewNeighbour(_) | RouteNetlinkMessage::DelNeighbour(_)
-            )
-        );
-        if is_asked || !neighbour {
+        let news = announcements.next().await?;
+        came.extend(news.iter().filter_map(announced).filter(|_| is_asked));
+        let is_neighbour = |news: &Announcement| {
+            use RouteNetlinkMessage::{DelNeighbour, NewNeighbour};
+            matches!(news, NetlinkPayload::InnerMessage(NewNeighbour(_) | DelNeighbour(_)))
+        };
+        if is_asked || !news.iter().all(is_neighbour) {
             return Ok(());
         }
     }
@@ -124,16 +119,13 @@ async fn announcement(
 /// Takes all announcements that have arrived. True if there were any.
 fn drain(announcements: &mut Announcements, came: &mut BTreeSet<Addr>) -> bool {
     let mut any = false;
-    while let Ok((news, _)) = announcements.try_recv() {
-        came.extend(announced(&news));
-        any = true;
-    }
+    came.extend(announcements.drain().inspect(|_| any = true).filter_map(|news| announced(&news)));
     any
 }
 
 /// The address that the node leads to from now on, by an announcement.
-fn announced(news: &NetlinkMessage<RouteNetlinkMessage>) -> Option<Addr> {
-    match &news.payload {
+fn announced(news: &Announcement) -> Option<Addr> {
+    match news {
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => holder(route),
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(neighbour)) => {
             that_answered(neighbour, &Ports::default())
@@ -195,21 +187,15 @@ fn holders(
 async fn routes(family: AddressFamily) -> anyhow::Result<Table<RouteMessage>> {
     let mut request = RouteMessage::default();
     request.header.address_family = family;
-    list("routes", RouteNetlinkMessage::GetRoute(request), |answer| match answer {
-        RouteNetlinkMessage::NewRoute(route) => Some(route),
-        _ => None,
-    })
-    .await
+    let taken = only!(RouteNetlinkMessage::NewRoute(route) => route);
+    list("routes", RouteNetlinkMessage::GetRoute(request), taken).await
 }
 
 async fn neighbours(family: AddressFamily) -> anyhow::Result<Table<NeighbourMessage>> {
     let mut request = NeighbourMessage::default();
     request.header.family = family;
-    list("neighbours", RouteNetlinkMessage::GetNeighbour(request), |answer| match answer {
-        RouteNetlinkMessage::NewNeighbour(neighbour) => Some(neighbour),
-        _ => None,
-    })
-    .await
+    let taken = only!(RouteNetlinkMessage::NewNeighbour(neighbour) => neighbour);
+    list("neighbours", RouteNetlinkMessage::GetNeighbour(request), taken).await
 }
 
 #[cfg(test)]
@@ -233,10 +219,7 @@ mod tests {
         message.serialize(&mut buffer);
         let parse = |octets: &[u8]| RouteNetlinkMessage::parse_with_param(octets, message.message_type());
         let answers = vec![parse(&buffer), parse(&buffer[..octets.min(buffer.len())])];
-        readable("routes", answers, |answer| match answer {
-            RouteNetlinkMessage::NewRoute(route) => Some(route),
-            _ => None,
-        })
+        readable("routes", answers, only!(RouteNetlinkMessage::NewRoute(route) => route))
     }
 
     #[test]

@@ -36,7 +36,6 @@ pub struct Request {
 impl Request {
     /// `family` is `NETLINK_*`, `body` all that follows the message's header. `flags` has `NLM_F_DUMP` for all entries of
     /// a table, otherwise `NLM_F_ACK`: by either, the end of the answers is known.
-    #[must_use]
     pub fn new(family: isize, kind: u16, flags: u16, body: &[u8]) -> Self {
         let mut header = NetlinkHeader::default();
         let mut message = vec![0; header.buffer_len()];

@@ -17,7 +17,6 @@ impl Selection {
     /// The role of an interface; `None` for one without hooks.
     ///
     /// A name that the operator gave counts for every kind, except for loopback.
-    #[must_use]
     pub fn role(&self, interface: &Interface) -> Option<Role> {
         let named = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(&interface.name));
         match self {
@@ -64,13 +63,11 @@ pub struct Roles {
 
 impl Roles {
     /// Whether the operator's choice, if there is one, names both pod interfaces and uplinks.
-    #[must_use]
     pub const fn name_both_sides(&self) -> bool {
         self.selection.pods.is_empty() == self.selection.uplinks.is_empty()
     }
 
     /// Without interfaces.
-    #[must_use]
     pub fn new(selection: Selection) -> Self {
         Self { selection, ..Self::default() }
     }
@@ -86,6 +83,14 @@ impl Roles {
         self.interfaces.remove(&ifindex);
     }
 
+    /// Names of the interfaces of a kind.
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &str> {
+        self.interfaces
+            .values()
+            .filter(move |interface| interface.kind == kind)
+            .map(|interface| &*interface.name)
+    }
+
     /// Sets the interfaces that default routes lead through. Returns those whose role this may change.
     pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Vec<u32> {
         let changed = self.defaults.symmetric_difference(&defaults).copied().collect();
@@ -94,7 +99,6 @@ impl Roles {
     }
 
     /// The role of an interface; none for one without hooks.
-    #[must_use]
     pub fn role(&self, ifindex: u32) -> Option<Role> {
         let role = self.selection.role(self.interfaces.get(&ifindex)?)?;
         let leads_out = role == Role::Pod && self.defaults.contains(&ifindex);
@@ -103,7 +107,6 @@ impl Roles {
 
     /// The role that INTERFACES holds. It proves that packets leave the node, so it is none if that is not certain
     /// for the interface. `is_hooked`: whether our programs are at an interface.
-    #[must_use]
     pub fn number(&self, ifindex: u32, is_hooked: impl Fn(u32) -> bool) -> Option<Role> {
         let interface = self.interfaces.get(&ifindex)?;
         if interface.kind == "bridge" {

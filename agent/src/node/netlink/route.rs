@@ -3,10 +3,12 @@
 use super::Event;
 use super::request::{Message, Request};
 use anyhow::{Context as _, Result, bail};
+use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::{
-    DecodeError, NLM_F_DUMP, NetlinkMessage, NetlinkSerializable as _, ParseableParametrized as _,
+    DecodeError, NLM_F_DUMP, NetlinkMessage, NetlinkPayload, NetlinkSerializable as _,
+    ParseableParametrized as _,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::AddressMessage;
@@ -16,13 +18,28 @@ use rtnetlink::packet_route::route::RouteMessage;
 use rtnetlink::packet_route::rule::RuleMessage;
 use rtnetlink::sys::SocketAddr;
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
-use std::io;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
+use std::{io, iter, thread};
+use tokio::sync::{mpsc, oneshot};
+
+/// A change, or that the buffer had no room for one.
+pub type Announcement = NetlinkPayload<RouteNetlinkMessage>;
 
 /// Announcements in the order in which the kernel sent them.
-pub type Announcements = UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>;
+pub struct Announcements(UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>);
+
+impl Announcements {
+    /// Waits for one, and takes all that have arrived. Safe to cancel.
+    pub async fn next(&mut self) -> Result<Vec<Announcement>> {
+        let (first, _) = self.0.next().await.context("announcements ended (rtnetlink)")?;
+        Ok(iter::once(first.payload).chain(self.drain()).collect())
+    }
+
+    /// Takes all that have arrived.
+    pub fn drain(&mut self) -> impl Iterator<Item = Announcement> {
+        iter::from_fn(|| Some(self.0.try_recv().ok()?.0.payload))
+    }
+}
 
 /// What is followed.
 pub struct Subject {
@@ -48,7 +65,7 @@ impl Subject {
             biased;
             // When `run` goes on after it yielded, it finds all that was announced before.
             () = subscription => bail!("the kernel closed the subscription to {} (rtnetlink)", self.what),
-            result = run(announcements) => result,
+            result = run(Announcements(announcements)) => result,
         }
     }
 
@@ -107,10 +124,12 @@ pub async fn list<T>(
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
 ) -> Result<Table<T>> {
     let request = raw(&request, NLM_F_DUMP);
-    // On a thread of its own, so that announcements are received meanwhile.
-    let answers = spawn_blocking(move || request.ask(take)).await?;
-    let answers = answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?;
-    Ok(readable(what, answers, pick))
+    // On a thread of its own, so that announcements are received meanwhile. A runtime would panic where there is none.
+    let (answer, answers) = oneshot::channel();
+    let ask = move || answer.send(request.ask(take));
+    let answers = thread::Builder::new().spawn(ask).map(|_| answers);
+    let answers = async { answers?.await.map_err(io::Error::other)? }.await;
+    Ok(readable(what, answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?, pick))
 }
 
 /// Entries that cannot be read are logged and left out: one strange interface must not hide the others.

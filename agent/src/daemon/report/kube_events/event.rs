@@ -85,7 +85,7 @@ fn cut(text: &str, longest: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::Series;
+    use super::super::Series;
     use super::*;
     use epguard_common::{Reason, Uid};
     use epguard_core::state::Why;

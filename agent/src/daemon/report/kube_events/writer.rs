@@ -1,11 +1,11 @@
 //! Writes Events, one after the other, and pauses while the API server forbids it.
 
-use super::series::Entry;
+use super::Entry;
 use crate::shared::client::cause;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::{Request, Status, request};
-use kube::{Client, Resource as _};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::core::Status;
+use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -63,28 +63,24 @@ async fn retry(client: &Client, entry: &Entry) -> kube::Result<()> {
 }
 
 async fn send(client: &Client, Entry { event, repeated }: &Entry) -> kube::Result<()> {
-    let [name, namespace] = [&event.metadata.name, &event.metadata.namespace].map(|text| text.as_deref());
-    let events = Request::new(Event::url_path(&(), namespace));
+    let events: Api<Event> = Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
     if *repeated {
         let series = Patch::Merge(json!({"series": event.series}));
-        let patch = events.patch(name.unwrap_or_default(), &PatchParams::default(), &series);
-        match send_request(client, patch).await {
+        match events.patch(&event.name_any(), &PatchParams::default(), &series).await {
             // The Event may be gone: API servers delete Events after some time.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            patched => return patched,
+            patched => return written(patched),
         }
     }
-    let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
-    send_request(client, events.create(&PostParams::default(), body)).await
+    written(events.create(&PostParams::default(), event).await)
 }
 
-/// The answer is not parsed: an Event that was written must not be written again because of its form.
-async fn send_request(
-    client: &Client,
-    request: Result<hyper::Request<Vec<u8>>, request::Error>,
-) -> kube::Result<()> {
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    client.request_text(request).await.map(drop)
+/// An Event that was written must not be written again because of the form of the answer.
+fn written(answer: kube::Result<Event>) -> kube::Result<()> {
+    match answer {
+        Err(kube::Error::SerdeError(_)) => Ok(()),
+        answer => answer.map(drop),
+    }
 }
 
 fn refused(verb: &str, status: &Status, until: &str) {

@@ -2,17 +2,35 @@
 //!
 //! Nothing is counted here twice: a metric is a figure of the [`Status`](crate::shared::status::Status), asked of the main loop,
 //! or a number in the kernel's COUNTERS. Names of pods and Services are in the log and in the status.
+//!
+//! `/readyz`: does the agent do its work? `/healthz` asks only if the main loop answers, since a restart helps against
+//! nothing else: not against an unreachable API server, nor against an interface that cannot be hooked.
 
-mod server;
 mod text;
 mod timings;
 
-pub use server::{Pages, bind, serve};
 pub use text::render;
 pub use timings::Timings;
 
+use crate::kernel::maps;
+use crate::shared::status::{Question, Request, Status};
+use anyhow::{Context as _, Result};
 use clap::Args;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 /// Where metrics and health are served.
 #[derive(Debug, Args)]
@@ -23,4 +41,201 @@ pub struct MetricsArgs {
     /// Where to serve /healthz and /readyz over HTTP, for the kubelet: keep it on loopback
     #[arg(long = "health-listen", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9468")]
     pub health: SocketAddr,
+}
+
+/// Longest wait for a client's request, and for the main loop: it answers within milliseconds, so one that takes longer is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest life of a connection.
+const CONNECTION: Duration = Duration::from_secs(15);
+
+/// Most open connections of one listener. A further one closes the oldest, so that silent clients do not block
+/// others.
+const AT_ONCE: usize = 64;
+
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// What an address serves.
+#[derive(Debug, Clone)]
+pub enum Pages {
+    /// `/metrics`, with the kernel's counters from this pin directory.
+    Metrics(PathBuf),
+    /// `/healthz` and `/readyz`.
+    Health,
+}
+
+/// Binds the address, so that one in use is known before anything is attached. Errors name the remedy.
+pub async fn bind(listen: SocketAddr, option: &str) -> Result<TcpListener> {
+    TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}: choose another {option}"))
+}
+
+/// Serves connections and never returns. Each listener has its own connections, so a flood at one does not affect the
+/// other.
+pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Question>) -> Result<()> {
+    let mut open = VecDeque::new();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                open.retain(|connection: &AbortHandle| !connection.is_finished());
+                if open.len() >= AT_ONCE
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                let connection = timeout(CONNECTION, connection(stream, pages.clone(), ask.clone()));
+                open.push_back(tokio::spawn(connection).abort_handle());
+            }
+            // Out of file descriptors, or the client has disconnected: the next one may succeed.
+            Err(error) => {
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, pages: Pages, ask: mpsc::Sender<Question>) -> hyper::Result<()> {
+    let (pages, ask) = (&pages, &ask);
+    let service = service_fn(|request| async move { answer(&request, pages, ask).await });
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+async fn answer(
+    request: &hyper::Request<Incoming>,
+    pages: &Pages,
+    ask: &mpsc::Sender<Question>,
+) -> hyper::http::Result<Response<Full<Bytes>>> {
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let refused = Response::builder().status(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD");
+        return refused.body(Full::default());
+    }
+    let (code, text) = match (pages, request.uri().path()) {
+        (Pages::Metrics(pin_dir), "/metrics") => {
+            asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
+        }
+        (Pages::Health, "/healthz") => {
+            asked(ask, Request::Alive, |_| (StatusCode::OK, "ok\n".to_owned())).await
+        }
+        (Pages::Health, "/readyz") => asked(ask, Request::Ready, readyz).await,
+        (Pages::Metrics(_), _) => (StatusCode::NOT_FOUND, "there is /metrics\n".to_owned()),
+        (Pages::Health, _) => (StatusCode::NOT_FOUND, "there is /healthz and /readyz\n".to_owned()),
+    };
+    let kind = match (pages, code) {
+        (Pages::Metrics(_), StatusCode::OK) => OPEN_METRICS,
+        _ => TEXT,
+    };
+    Response::builder().status(code).header(CONTENT_TYPE, kind).body(text.into())
+}
+
+/// Asks the main loop, and shows the status that it answers with.
+async fn asked(
+    ask: &mpsc::Sender<Question>,
+    request: Request,
+    show: impl FnOnce(&Status) -> (StatusCode, String),
+) -> (StatusCode, String) {
+    let status = timeout(PATIENCE, request.ask(ask)).await.ok().flatten();
+    let stuck = || format!("the agent's loop did not answer in {PATIENCE:?}\n");
+    status.as_ref().map_or_else(|| (StatusCode::SERVICE_UNAVAILABLE, stuck()), show)
+}
+
+fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {
+    let rendered = maps::counters(pin_dir).and_then(|counters| Ok(text::render(status, counters)?));
+    match rendered {
+        Ok(text) => (StatusCode::OK, text),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")),
+    }
+}
+
+/// A line for each condition, in the format of the API server's own `/readyz?verbose`.
+fn readyz(status: &Status) -> (StatusCode, String) {
+    let failures = readiness(status);
+    let is_ready = failures.iter().all(|(_, failure)| failure.is_none());
+    let lines = failures.map(|(name, failure)| match failure {
+        None => format!("[+]{name} ok\n"),
+        Some(why) => format!("[-]{name} failed: {why}\n"),
+    });
+    (if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, lines.concat())
+}
+
+/// The conditions of readiness, and why each does not hold, none if it does: everything was listed, every selected interface is
+/// hooked, and denials are under a lease.
+fn readiness(status: &Status) -> [(&'static str, Option<String>); 3] {
+    let down = status.watches.iter().filter(|(_, watch)| !watch.up);
+    let down: Vec<&str> = down.map(|(name, _)| name.into()).collect();
+    let unsynced = (!status.synced).then(|| match &down[..] {
+        [] => "everything is listed anew".to_owned(),
+        down => format!("not listed yet: {}", down.join(", ")),
+    });
+    let bare = status.interfaces.iter().find(|at| !at.attached && !at.waiting);
+    let unhooked = bare.map(|at| format!("{}: {}", at.name, at.error.as_deref().unwrap_or("not attached")));
+    let ended = (status.denies() && status.lease_ms <= 0).then(|| {
+        let age = status.view_age_ms.map(|ms| format!("{} s", ms / 1000));
+        let age = age.as_deref().unwrap_or("unknown");
+        format!("the view is too old ({age}), so nothing is denied")
+    });
+    [("sync", unsynced), ("hooks", unhooked), ("lease", ended)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::status::{Attachment, Watch};
+    use epguard_core::facts::Watched;
+    use epguard_core::state::IpState;
+
+    fn ready() -> Status {
+        let mut status = Status {
+            synced: true,
+            lease_ms: -1,
+            view_age_ms: Some(31_000),
+            interfaces: vec![Attachment { name: "eth0".into(), attached: true, ..Attachment::default() }],
+            ..Status::default()
+        };
+        status.watches.insert(Watched::Pods, Watch::default());
+        status
+    }
+
+    fn lines(status: &Status) -> Vec<String> {
+        readyz(status).1.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_agent_that_denies_nothing_is_ready_without_a_lease() {
+        assert_eq!(lines(&ready()), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
+    }
+
+    #[test]
+    fn an_agent_is_ready_while_an_interface_waits_for_the_cni() {
+        let mut status = ready();
+        let waiting = Attachment { waiting: true, ..Attachment::default() };
+        status.interfaces.push(waiting);
+        assert_eq!(lines(&status)[1], "[+]hooks ok");
+    }
+
+    #[test]
+    fn each_failure_names_the_missing_part() {
+        let mut status = ready();
+        status.synced = false;
+        status.interfaces[0].attached = false;
+        status.figures.ips.insert(IpState::Terminated, 1);
+        assert_eq!(
+            lines(&status),
+            [
+                "[-]sync failed: not listed yet: pods",
+                "[-]hooks failed: eth0: not attached",
+                "[-]lease failed: the view is too old (31 s), so nothing is denied",
+            ]
+        );
+        status.lease_ms = 1;
+        assert_eq!(lines(&status)[2], "[+]lease ok");
+    }
 }

@@ -30,7 +30,6 @@ pub struct Timings {
 
 impl Timings {
     /// Starts the clocks.
-    #[must_use]
     pub fn start() -> Self {
         Self {
             began: Instant::now(),

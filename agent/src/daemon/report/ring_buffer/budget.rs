@@ -49,7 +49,6 @@ impl Budget {
     }
 
     /// How many reports were not taken in, since the start.
-    #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }

@@ -17,7 +17,6 @@ const OWN: &str = "epguard_";
 
 /// A directory of cgroup2: `given` itself, or a mount below it, as beside version 1; without `given` the first mount. `None`:
 /// there is none, so that no program can attach to one either.
-#[must_use]
 pub fn find_cgroup2(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(given) = given.filter(|given| is_cgroup2(given)) {
         return Some(given.to_owned());

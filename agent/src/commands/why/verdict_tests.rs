@@ -5,7 +5,7 @@ use epguard_common::UidState;
 use epguard_core::state::Exemption;
 
 fn because(why: &NotProven) -> String {
-    through("shop/web", why).because
+    not_proven("shop/web", why).because
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_dead_exempt_pod_is_named_with_the_cause() {
         let view = View { synced: true, pods: vec![dead], ..View::default() };
         let target =
             |listed| NotProven::Target { why: NotStale::Exempt("shop/web-0".to_owned(), why), listed };
-        for because in [because(&target(true)), because(&target(false)), direct(&view).because] {
+        for because in [because(&target(true)), because(&target(false)), unused(&view).because] {
             assert!(because.starts_with("shop/web-0 has ended, but"), "{because}");
             assert!(because.contains(words), "{because}");
         }
