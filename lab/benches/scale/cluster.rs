@@ -73,7 +73,7 @@ impl Cluster {
 
     /// The agent's requests so far, of these resources or of all.
     pub(crate) fn cost(&self, resources: &[&str]) -> Cost {
-        requests::cost(self.world.server.audit(), resources)
+        requests::cost(&self.world.server.api.audit, resources)
     }
 
     /// Writes a pod.

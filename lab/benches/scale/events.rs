@@ -49,7 +49,7 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
         took.push(cluster.agent.until_denied(&ips, begun).as_secs_f64());
         sleep(Duration::from_secs(1));
         let namespace = size::namespace(pods[0].service);
-        let (cost, asked) = requests::opinions(cluster.world.server.audit(), begun, &namespace);
+        let (cost, asked) = requests::opinions(&cluster.world.server.api.audit, begun, &namespace);
         counts.push(cost.requests);
         octets.push(cost.octets / 1e3);
         shown = asked;

@@ -1,6 +1,5 @@
 //! Commands in pods and logs of pods: a test decides, in place of a kubelet.
 
-use std::fmt;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -68,11 +67,5 @@ impl<Q: ?Sized, A> Answers<Q, A> {
 impl<Q: ?Sized, A> Default for Answers<Q, A> {
     fn default() -> Self {
         Self(Mutex::default())
-    }
-}
-
-impl<Q: ?Sized, A> fmt::Debug for Answers<Q, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Answers")
     }
 }

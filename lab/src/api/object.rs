@@ -10,8 +10,8 @@ use super::Kind;
 pub(crate) struct Object {
     json: Bytes,
     labels: Box<[(Box<str>, Box<str>)]>,
-    /// Values of [`selectable`] fields, in that order.
-    fields: Box<[Box<str>]>,
+    /// Values of the [`selectable`] fields.
+    fields: Box<[(&'static str, Box<str>)]>,
 }
 
 impl Object {
@@ -22,7 +22,7 @@ impl Object {
         Self {
             json: encode(object),
             labels: labels.collect(),
-            fields: selectable(kind).map(|path| field(object, path)).collect(),
+            fields: selectable(kind).map(|path| (path, field(object, path))).collect(),
         }
     }
 
@@ -42,9 +42,9 @@ impl Object {
         self.labels.iter().find(|(own, _)| **own == *key).map(|(_, value)| &**value)
     }
 
-    /// The value of the field with this position in [`selectable`].
-    pub(crate) fn field(&self, position: usize) -> Option<&str> {
-        self.fields.get(position).map(|value| &**value)
+    /// The value of a [`selectable`] field.
+    pub(crate) fn field(&self, path: &str) -> Option<&str> {
+        self.fields.iter().find(|(own, _)| *own == path).map(|(_, value)| &**value)
     }
 }
 
@@ -109,8 +109,7 @@ mod tests {
         assert_eq!(object.value(), value);
         assert_eq!([object.label("app"), object.label("odd")], [Some("web"), None]);
         let fields = ["metadata.namespace", "spec.nodeName", "spec.hostNetwork", "status.phase"];
-        let fields =
-            fields.map(|path| object.field(selectable(Kind::Pod).position(|own| own == path).unwrap()));
+        let fields = fields.map(|path| object.field(path));
         assert_eq!(fields, [Some("ns"), Some("n"), Some("false"), Some("")]);
     }
 

@@ -6,14 +6,14 @@ use super::{ApiError, Kind};
 /// Labels and fields that select objects of one kind in a list or watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
-    labels: Vec<(String, Test)>,
-    /// Positions among the kind's selectable fields, each with its condition.
-    fields: Vec<(usize, Test)>,
+    labels: Vec<Requirement>,
+    fields: Vec<Requirement>,
 }
 
 /// A condition on a label or field: its value is one of these, or (`unequal`) none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Test {
+struct Requirement {
+    key: String,
     values: Vec<String>,
     unequal: bool,
 }
@@ -21,30 +21,29 @@ struct Test {
 impl Selector {
     /// Reads selectors in the form of a query; an empty one selects everything.
     pub(crate) fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let position = |(key, test): (String, Test)| {
-            let position = selectable(kind).position(|field| field == key);
-            let unknown = || ApiError::bad_request(format!("field label not supported: {key}"));
-            Ok((position.ok_or_else(unknown)?, test))
-        };
-        let fields = requirements(fields)?.into_iter().map(position).collect::<Result<_, _>>()?;
-        Ok(Self { labels: requirements(labels)?, fields })
+        let (labels, fields) = (requirements(labels)?, requirements(fields)?);
+        let unknown = fields.iter().find(|field| selectable(kind).all(|path| path != field.key));
+        match unknown {
+            Some(field) => Err(ApiError::bad_request(format!("field label not supported: {}", field.key))),
+            None => Ok(Self { labels, fields }),
+        }
     }
 
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.labels.iter().all(|(key, test)| test.accepts(object.label(key)))
-            && self.fields.iter().all(|(position, test)| test.accepts(object.field(*position)))
+        self.labels.iter().all(|label| label.accepts(object.label(&label.key)))
+            && self.fields.iter().all(|field| field.accepts(object.field(&field.key)))
     }
 }
 
-impl Test {
+impl Requirement {
     fn accepts(&self, value: Option<&str>) -> bool {
         value.is_some_and(|value| self.values.iter().any(|one| one == value)) != self.unequal
     }
 }
 
-/// The keys and conditions of a text: terms between commas that stand outside of parentheses.
-fn requirements(text: &str) -> Result<Vec<(String, Test)>, ApiError> {
+/// The conditions of a text: terms between commas that stand outside of parentheses.
+fn requirements(text: &str) -> Result<Vec<Requirement>, ApiError> {
     let mut depth = 0_usize;
     let terms = text.split(move |c| {
         match c {
@@ -59,8 +58,7 @@ fn requirements(text: &str) -> Result<Vec<(String, Test)>, ApiError> {
     terms.map(|term| requirement(term).ok_or_else(|| wrong(term))).collect()
 }
 
-/// The key of a term and its condition.
-fn requirement(term: &str) -> Option<(String, Test)> {
+fn requirement(term: &str) -> Option<Requirement> {
     let set = term.strip_suffix(')').and_then(|term| term.split_once(" in ("));
     let (key, values, unequal) = if let Some((key, values)) = set {
         (key, values.split(',').map(|value| value.trim().to_owned()).collect(), false)
@@ -72,7 +70,7 @@ fn requirement(term: &str) -> Option<(String, Test)> {
     };
     let key = key.trim();
     let is_key = !key.is_empty() && !key.contains(['(', ' ']);
-    is_key.then(|| (key.to_owned(), Test { values, unequal }))
+    is_key.then(|| Requirement { key: key.to_owned(), values, unequal })
 }
 
 #[cfg(test)]

@@ -31,14 +31,14 @@ const SERVER_NAME: &str = "kubernetes.default.svc";
 const RENEWALS: Duration = Duration::from_secs(1);
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
-#[derive(Debug)]
 pub struct ApiServer {
     address: SocketAddr,
     /// The authority's certificate, PEM.
     authority: String,
     /// Dropping this sender also ends the tasks that accept and serve.
     faults: watch::Sender<Faults>,
-    api: Arc<Api>,
+    /// What it consults, and what it records.
+    pub api: Arc<Api>,
 }
 
 impl ApiServer {
@@ -92,11 +92,6 @@ impl ApiServer {
         format!("{config:#}\n")
     }
 
-    /// The certificate of the server's authority, PEM.
-    pub fn authority(&self) -> &str {
-        &self.authority
-    }
-
     /// Changes the faults: `server.faults(|f| f.outage = true)`.
     pub fn faults(&self, change: impl FnOnce(&mut Faults)) {
         self.faults.send_modify(change);
@@ -105,26 +100,6 @@ impl ApiServer {
     /// Breaks every open connection; clients may connect again at once.
     pub fn reset_connections(&self) {
         self.faults(|faults| faults.resets += 1);
-    }
-
-    /// The access rules of the user: everything is allowed until a role is bound.
-    pub fn access(&self) -> &Access {
-        &self.api.access
-    }
-
-    /// What runs commands in pods.
-    pub fn execs(&self) -> &Execs {
-        &self.api.execs
-    }
-
-    /// What reads the logs of pods.
-    pub fn logs(&self) -> &Logs {
-        &self.api.logs
-    }
-
-    /// The requests received so far.
-    pub fn audit(&self) -> &Audit {
-        &self.api.audit
     }
 }
 

@@ -31,7 +31,7 @@ pub fn output(stage: &Stage, words: &str) -> Result<String> {
     }))?;
     let epguard = process::epguard()?;
     let (program, run_dir) = (epguard.clone(), stage.workdir.path().to_owned());
-    cluster.api_server().execs().answer(move |exec| {
+    cluster.api_server().api.execs.answer(move |exec| {
         let mut command = Command::new(&program);
         command.args(&exec.command[1..]).arg("--run-dir").arg(&run_dir);
         Run::Process(command)

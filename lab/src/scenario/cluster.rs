@@ -23,7 +23,6 @@ use crate::traffic::{Client, Server};
 const BOOKMARKS: Duration = Duration::from_secs(1);
 
 /// A cluster without the agent. Drop it outside of async code: it owns a tokio runtime.
-#[derive(Debug)]
 pub struct Cluster {
     /// Namespaces and links.
     pub topology: Topology,
@@ -109,9 +108,9 @@ impl Cluster {
             faults.outage = step == ApiStep::Away;
             faults.hang = step == ApiStep::Stalled;
             faults.cached = (step == ApiStep::Cached).then(|| self.store.revision());
-            faults.mute_kind = match step {
-                ApiStep::WatchStalled(kind) => Some(kind),
-                ApiStep::Away | ApiStep::Stalled | ApiStep::Cached | ApiStep::Back => None,
+            faults.mute = match step {
+                ApiStep::WatchStalled(kind) => [kind].into(),
+                ApiStep::Away | ApiStep::Stalled | ApiStep::Cached | ApiStep::Back => [].into(),
             };
         });
         self.api_is_back = step == ApiStep::Back;

@@ -21,7 +21,6 @@ use crate::agent::CAPABILITIES;
 use crate::neighbour::{Neighbour, Plan};
 
 /// A cluster with an agent. Dropped in this order: the agent goes before the network that it is attached to.
-#[derive(Debug)]
 pub struct Stage {
     /// The agent on node-a.
     pub agent: Agent,

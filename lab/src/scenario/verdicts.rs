@@ -21,7 +21,6 @@ use crate::wait::{self, PATIENCE};
 const QUIET: Duration = Duration::from_millis(2);
 
 /// A series of calls, in one mode after the other.
-#[derive(Debug)]
 pub struct Series<'a> {
     /// The mode in which the next calls are judged.
     pub mode: Mode,

@@ -40,7 +40,7 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     for (listen, path) in [(METRICS, "/healthz"), (HEALTH, "/metrics"), (HEALTH, "/other")] {
         assert_eq!(get(&world, listen, path).0, 404, "{path}");
     }
-    let agents = world.server.audit().requests().into_iter().map(|request| request.user_agent);
+    let agents = world.server.api.audit.requests().into_iter().map(|request| request.user_agent);
     let unnamed: Vec<String> = agents.filter(|agent| !agent.starts_with(USER_AGENT)).collect();
     assert!(unnamed.is_empty(), "{unnamed:?}");
 }

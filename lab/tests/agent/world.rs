@@ -3,7 +3,7 @@
 
 use epguard::shared::status::{self, Status};
 use epguard_lab::agent::{AgentProcess, CAPABILITIES, Place};
-use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store, yaml};
+use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
 use epguard_lab::scenario::workdir::Workdir;
@@ -153,8 +153,8 @@ pub fn slice(name: &str, service: &str, address: &str, uid: &Value, ports: &Valu
 
 /// The object of this kind called epguard that `kubectl apply` sends.
 pub fn manifest(kind: &str) -> Value {
-    let mut all = yaml::documents(include_str!("../../../deploy/epguard.yaml")).unwrap().into_iter();
-    all.find(|object| object["kind"] == kind && object["metadata"]["name"] == "epguard").unwrap()
+    let all: Vec<Value> = serde_saphyr::from_multiple(include_str!("../../../deploy/epguard.yaml")).unwrap();
+    all.into_iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == "epguard").unwrap()
 }
 
 pub fn service(name: &str, vip: &str) -> Value {

@@ -80,11 +80,13 @@ impl Store {
         if rv > state.revision {
             return Err(ApiError::too_large(rv, state.revision));
         }
-        let objects = state.of(kind).at(rv, after.map_or(Bound::Unbounded, Bound::Excluded))?;
-        let mut matching = objects.filter(|(_, object)| selector.matches(object));
+        let objects = state.of(kind).at(rv)?;
+        let rest =
+            objects.range::<str, _>((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
+        let mut matching = rest.filter(|(_, object)| selector.matches(object));
         let page: Vec<_> = matching.by_ref().take(limit).collect();
         let more = matching.next().is_some();
-        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).to_owned());
+        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).clone());
         let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
         Ok(Page { rv, items, more_after })
     }

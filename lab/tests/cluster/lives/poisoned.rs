@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
 use crate::stage::{PATIENCE, ip, netns, vip};
 use epguard::shared::status;
-use epguard_lab::api::{Lie, Poison};
+use epguard_lab::api::Lie;
 use epguard_lab::scenario::format::Condition;
 use epguard_lab::scenario::stage::Stage;
 
@@ -109,7 +110,7 @@ fn list(stage: &mut Stage, listed: bool) {
 /// Makes the agent list anew, with false lists of pods. Returns the breaker's actions until a list has settled it.
 fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     let server = stage.cluster.api_server();
-    server.faults(|faults| faults.poisoned = Some(Poison::new(lie, lists)));
+    server.faults(|faults| faults.poisoned = Some((lie, Arc::new(lists.into()))));
     if restart {
         stage.agent.kill();
         stage.agent.start_again().unwrap();

@@ -4,6 +4,7 @@ use epguard_lab::agent::AgentProcess;
 use epguard_lab::api::{Kind, ObjectRef, Run, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::cluster::Cluster;
+use k8s_openapi::ByteString;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};
@@ -48,7 +49,9 @@ impl Kubelet {
         fs::create_dir_all(ACCOUNT).unwrap();
         let config: Value = serde_json::from_str(&cluster.kubeconfig()).unwrap();
         let account = Path::new(ACCOUNT);
-        fs::write(account.join("ca.crt"), cluster.api_server().authority()).unwrap();
+        let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
+        let authority: ByteString = serde_json::from_value(authority.clone()).unwrap();
+        fs::write(account.join("ca.crt"), authority.0).unwrap();
         let token = config["users"][0]["user"]["token"].as_str().unwrap();
         fs::write(account.join("token"), token).unwrap();
         fs::write(account.join("namespace"), "epguard").unwrap();
@@ -126,7 +129,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
     let node = cluster.topology.node(NODE).unwrap().netns.clone();
     let mounts = Arc::new(fs::File::open("/proc/thread-self/ns/mnt").unwrap());
     let epguard = epguard_lab::process::epguard().unwrap();
-    cluster.api_server().execs().answer(move |exec| {
+    cluster.api_server().api.execs.answer(move |exec| {
         assert_eq!(exec.command[0], "epguard");
         let mut command = node.command(&epguard);
         command.args(&exec.command[1..]);
@@ -143,7 +146,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
 pub(crate) fn shows_logs(cluster: &Cluster) {
     let thread = fs::read_link("/proc/thread-self").unwrap();
     let path = Path::new("/proc").join(thread).join("root/run/agent.log");
-    cluster.api_server().logs().answer(move |_| fs::read_to_string(&path).ok());
+    cluster.api_server().api.logs.answer(move |_| fs::read_to_string(&path).ok());
 }
 
 impl Drop for Kubelet {

@@ -19,7 +19,7 @@ fn newer() -> Value {
 /// The first agent is of this version, the second newer, the third older.
 fn world(name: &str) -> World {
     let world = World::new(name);
-    world.server.execs().answer(|exec| {
+    world.server.api.execs.answer(|exec| {
         let verb = &*exec.command[1];
         let mut denial = dropped("shop/web", 3);
         match (node_of(exec), verb) {

@@ -146,7 +146,7 @@ async fn only_findings_of_both_reads_are_reported() {
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
     let look = tokio::spawn(lint::collect(cluster.args(None, Duration::from_secs(5))));
     // The first pass is over when Nodes were listed.
-    while !cluster.server.audit().requests().iter().any(|request| request.path.ends_with("/nodes")) {
+    while !cluster.server.api.audit.requests().iter().any(|request| request.path.ends_with("/nodes")) {
         assert!(!look.is_finished(), "it looked once only");
         tokio::task::yield_now().await;
     }
