@@ -12,8 +12,6 @@ pub struct Exec {
     pub namespace: String,
     /// Name of the pod.
     pub pod: String,
-    /// The container; empty: the pod's default.
-    pub container: String,
     /// The program and its arguments.
     pub command: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! Sockets, TLS and faults around one [`Store`].
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +25,6 @@ use super::protocol::Api;
 use super::store::random_uid;
 use super::{Access, Audit, Execs, Faults, Logs, Store};
 
-/// A name in every server certificate, so that clients may use any address.
-const SERVER_NAME: &str = "kubernetes.default.svc";
 /// Time between changes of leases.
 const RENEWALS: Duration = Duration::from_secs(1);
 
@@ -71,17 +69,11 @@ impl ApiServer {
         self.address
     }
 
-    /// A kubeconfig for the listener's address (loopback if it listens on all), CA and token inline.
+    /// A kubeconfig for the listener's address, CA and token inline.
     pub fn kubeconfig(&self) -> String {
-        let ip = match self.address.ip() {
-            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        };
         let cluster = json!({
-            "server": format!("https://{}", SocketAddr::new(ip, self.address.port())),
+            "server": format!("https://{}", self.address),
             "certificate-authority-data": ByteString(self.authority.clone().into_bytes()),
-            "tls-server-name": SERVER_NAME,
         });
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "lab",
@@ -170,8 +162,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
     }
 }
 
-/// Makes an authority, whose certificate (PEM) is returned, and what serves TLS: a certificate for `ip`, loopback and the usual
-/// names.
+/// Makes an authority, whose certificate (PEM) is returned, and what serves TLS: a certificate for `ip` and the name that pods use.
 fn certify(ip: IpAddr) -> Result<(String, TlsAcceptor)> {
     let mut ca = CertificateParams::default();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -180,9 +171,9 @@ fn certify(ip: IpAddr) -> Result<(String, TlsAcceptor)> {
     let ca_key = KeyPair::generate()?;
     let authority = ca.self_signed(&ca_key)?.pem();
 
-    let names = [SERVER_NAME, "kubernetes", "localhost", "127.0.0.1", "::1", &ip.to_string()];
+    let names = ["kubernetes.default.svc".to_owned(), ip.to_string()];
     let key = KeyPair::generate()?;
-    let mut params = CertificateParams::new(names.map(String::from))?;
+    let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     let certificate = params.signed_by(&key, &Issuer::new(ca, ca_key))?;
     let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;

@@ -1,14 +1,12 @@
 //! A root of cgroups for sockets alone.
 //!
 //! The kernel hooks a socket by the cgroup of the process that made it (`cgroup_sk_alloc`), and all hosts of the lab are
-//! threads of one process. So a process that ends at once makes a socket in a cgroup and hands it over. Programs at such a
+//! threads of one process. So a short-lived process makes a socket in a cgroup, and this one takes a copy. Programs at such a
 //! root meet these sockets, and no process of this machine.
 
 use std::fs::{self, File};
 use std::io;
-use std::mem::size_of_val;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, RawFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -68,77 +66,44 @@ impl Drop for SocketRoot {
 pub fn socket_in(cgroups: &[PathBuf], domain: Domain, kind: Type) -> io::Result<Socket> {
     let open = |cgroup: &PathBuf| File::options().write(true).open(cgroup.join("cgroup.procs"));
     let processes: Vec<File> = cgroups.iter().map(open).collect::<Result<_, _>>()?;
-    let (ours, theirs) = UnixStream::pair()?;
-    let mut maker = Command::new("true");
-    maker.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut maker = Command::new("sleep");
+    maker.arg("60").stdout(Stdio::null());
     // SAFETY: the closure makes system calls only, all of them async-signal-safe, and allocates nothing.
     unsafe {
         maker.pre_exec(move || {
             for processes in &processes {
-                check(libc::write(processes.as_raw_fd(), c"0".as_ptr().cast(), 1))?;
+                check(libc::write(processes.as_raw_fd(), c"0".as_ptr().cast(), 1) as _)?;
             }
             let made = libc::socket(domain.into(), i32::from(kind) | libc::SOCK_CLOEXEC, 0);
-            check(made as isize)?;
-            hand_over(theirs.as_raw_fd(), made)
+            check(made.into())?;
+            check(libc::dup2(made, libc::STDIN_FILENO).into()).map(drop)
         });
     }
-    let status = maker.status();
-    // The closure holds the other end: without it nothing is waited for.
-    drop(maker);
-    status?;
-    receive(ours.as_raw_fd())
+    // Once the program runs, the socket is its standard input.
+    let mut maker = maker.spawn()?;
+    let made = descriptor_of(maker.id(), libc::STDIN_FILENO);
+    maker.kill()?;
+    maker.wait()?;
+    made.map(Socket::from)
 }
 
-fn check(result: isize) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// A copy of another process's descriptor: `pidfd_getfd`, Linux 5.6.
+fn descriptor_of(process: u32, number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the calls take no pointers, and the descriptors that they return are new: nothing else knows them.
+    let owned = |made| check(made).map(|made| unsafe { OwnedFd::from_raw_fd(made) });
+    // SAFETY: as above.
+    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
+    // SAFETY: as above.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
 }
 
-/// Sends a descriptor in a message of one octet.
-fn hand_over(channel: RawFd, socket: RawFd) -> io::Result<()> {
-    with_message(|message| {
-        // SAFETY: `with_message` has made room for the message of one descriptor, in which header and data lie; the kernel
-        // reads what the header points to.
-        unsafe {
-            let header = libc::CMSG_FIRSTHDR(message);
-            (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
-            libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(socket);
-            check(libc::sendmsg(channel, message, 0))
-        }
-    })
-}
-
-/// The descriptor that [`hand_over`] sends.
-fn receive(channel: RawFd) -> io::Result<Socket> {
-    with_message(|message| {
-        // SAFETY: the kernel writes into the octet and the control buffer only; a header that it has written lies in the
-        // latter, with its data. The descriptor is new, and nothing else knows it.
-        unsafe {
-            check(libc::recvmsg(channel, message, libc::MSG_CMSG_CLOEXEC))?;
-            let header = libc::CMSG_FIRSTHDR(message);
-            if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
-                return Err(io::Error::other("no socket was made in the cgroup"));
-            }
-            let socket = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
-            Ok(Socket::from_raw_fd(socket))
-        }
-    })
-}
-
-/// A message of one octet with room for one descriptor. Allocates nothing.
-fn with_message<T>(work: impl FnOnce(&mut libc::msghdr) -> io::Result<T>) -> io::Result<T> {
-    let mut octet = [0u8];
-    let mut part = libc::iovec { iov_base: octet.as_mut_ptr().cast(), iov_len: octet.len() };
-    // Aligned as a header is; CMSG_SPACE(4) is 24.
-    let mut control = [0u64; 3];
-    // SAFETY: an all-zero header is a valid one.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control);
-    work(&mut message)
+/// The result of a system call, which may be a descriptor.
+fn check(result: libc::c_long) -> io::Result<RawFd> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        RawFd::try_from(result).map_err(io::Error::other)
+    }
 }
 
 /// Removes a cgroup and those in it, as far as they hold no process.

@@ -138,18 +138,16 @@ impl Balancer {
                 .as_array()
                 .is_some_and(|all| all.iter().all(|at| at["attached"] == true && !has_some(&at["before"])));
             let judges = agent.judges_by_socket()?;
-            Ok(wait::holds(
-                found == is_attached
-                    && (!found || seen["inForce"] == true)
-                    && judges == (found && everywhere)
-                    && unread.is_empty(),
-                || {
-                    format!(
-                        "attached: {is_attached}; packets are judged by their sockets: {judges}; not looked up: {unread:?}; the \
-                         agent's status shows the load balancer as {seen}, and {interfaces}"
-                    )
-                },
-            ))
+            let is_as_needed = found == is_attached
+                && (!found || seen["inForce"] == true)
+                && judges == (found && everywhere)
+                && unread.is_empty();
+            Ok((!is_as_needed).then(|| {
+                format!(
+                    "attached: {is_attached}; packets are judged by their sockets: {judges}; not looked up: {unread:?}; the \
+                     agent's status shows the load balancer as {seen}, and {interfaces}"
+                )
+            }))
         })
     }
 }

@@ -217,18 +217,17 @@ impl<'a> Run<'a> {
         };
         let expanded =
             Entries { has: expand(&expected.has)?, lacks: expand(&expected.lacks)?, ..expected.clone() };
-        let compare = || -> Result<Result<(), String>> {
+        let compare = || -> Result<Option<String>> {
             let seen = read()?;
             let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
-            let mismatch = entries::mismatch(&expanded, &seen);
-            Ok(mismatch.map_or(Ok(()), |what| Err(format!("{what}; seen:\n  {}", shown()))))
+            Ok(entries::mismatch(&expanded, &seen).map(|what| format!("{what}; seen:\n  {}", shown())))
         };
         let every = Duration::from_millis(20);
         wait::until(every, compare)?;
         let (since, hold) = (Instant::now(), expected.hold());
         while since.elapsed() < hold {
             std::thread::sleep(every);
-            if let Err(what) = compare()? {
+            if let Some(what) = compare()? {
                 bail!("it held for {:?} instead of {hold:?}: {what}", since.elapsed());
             }
         }
@@ -241,10 +240,8 @@ impl<'a> Run<'a> {
         // Log lines come through a ring buffer, a little after the verdict.
         wait::until(Duration::from_millis(5), || {
             let log = self.stage.agent.log();
-            let mut lines = log.lines();
-            Ok(wait::holds(lines.any(|line| texts.iter().all(|text| line.contains(text))), || {
-                format!("no line of the agent's log has {}", texts.join(" and "))
-            }))
+            let is_there = log.lines().any(|line| texts.iter().all(|text| line.contains(text)));
+            Ok((!is_there).then(|| format!("no line of the agent's log has {}", texts.join(" and "))))
         })
     }
 

@@ -189,7 +189,7 @@ impl<'a> Series<'a> {
             );
             self.no_more(expected, &now)?;
             let missing = self.missing(expected, &now);
-            Ok(missing.map_or(Ok(()), |missing| Err(format!("expected {missing} counted, seen: {}", seen()))))
+            Ok(missing.map(|missing| format!("expected {missing} counted, seen: {}", seen())))
         })
     }
 

@@ -40,14 +40,9 @@ impl Api {
         let target = route.target(Kind::Pod, None)?;
         self.store.get(&target).ok_or_else(|| target.missing())?;
         let ObjectRef { namespace, name: pod, .. } = target;
-        let mut exec = Exec { namespace, pod, container: String::new(), command: Vec::new() };
-        for (key, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
-            match &*key {
-                "command" => exec.command.push(value.into()),
-                "container" => exec.container = value.into(),
-                _ => {}
-            }
-        }
+        let words = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let words = words.filter(|(key, _)| key == "command").map(|(_, word)| word.into());
+        let exec = Exec { namespace, pod, command: words.collect() };
         let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         let (upgrade, response) = upgrade
             .zip(switch(&parts.headers))

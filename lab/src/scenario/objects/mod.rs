@@ -15,7 +15,7 @@ use super::names::split;
 use crate::api::{Kind, ObjectRef};
 use crate::net::Node;
 use crate::proxy::Protocol;
-pub use pod::{Container, Phase, PodName, PodObject};
+pub use pod::{PodName, PodObject};
 
 impl Cluster {
     /// Sets the endpoints of a Service's slice, or slices: pods, with the addresses that the API shows.
