@@ -37,6 +37,17 @@ impl Default for ServiceRule {
 }
 
 impl ServiceRule {
+    /// A port of the Service `name` for TCP, and the same for UDP.
+    pub fn tcp_and_udp(name: &str, frontends: &[Frontend], backends: &[SocketAddr]) -> [Self; 2] {
+        [Protocol::Tcp, Protocol::Udp].map(|protocol| Self {
+            name: format!("{name}:{}", protocol.as_str()),
+            protocol,
+            frontends: frontends.to_vec(),
+            backends: backends.to_vec(),
+            ..Self::default()
+        })
+    }
+
     /// `namespace/name` of the Service.
     pub fn service(&self) -> &str {
         self.name.rsplit_once(':').map_or(&*self.name, |(service, _)| service)

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use epguard_common::{Outcome, Reason};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
@@ -44,6 +45,11 @@ pub(crate) fn ip(stage: &Stage, pod: &str) -> IpAddr {
 /// The address and port of a Service.
 pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
     SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
+}
+
+/// Packets denied as `terminated` so far.
+pub(crate) fn dropped(stage: &Stage) -> u64 {
+    stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
 }
 
 /// Waits until it is so.

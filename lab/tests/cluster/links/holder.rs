@@ -2,11 +2,11 @@
 //! it. From the moment of the node's route to it, none of its packets is denied.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::node::{DYING, dropped, hooked_after, node, stage};
+use super::node::{DYING, await_hooks, node, stage};
 use super::pelting::{Catching, Pelting};
-use crate::stage::{netns, until};
+use crate::stage::{dropped, netns, until};
 use epguard_lab::net::{Cni, NetNs};
 use epguard_lab::scenario::format::PodEvent;
 use epguard_lab::scenario::stage::Stage;
@@ -38,7 +38,7 @@ fn a_holder_whose_veth_is_made_again_or_renamed_is_never_denied() {
             node.ip(&renamed).unwrap();
         }
         receives_all(&stage, &pelting, &pod, SocketAddr::new(x, PORT));
-        hooked_after(&node, &link, Instant::now());
+        await_hooks(&node, &link);
         node.ip(&[format!("link delete {link}")]).unwrap();
     }
     let sent = pelting.stop();

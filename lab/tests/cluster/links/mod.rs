@@ -1,6 +1,5 @@
 //! Interfaces that come, go, move and change their names under a running agent: hooked at once, without a wrong denial.
 
-mod announced;
 mod holder;
 mod hooks;
 mod node;

@@ -1,8 +1,6 @@
 //! The kernel announces more changes than the agent's sockets hold.
 
-use std::time::Instant;
-
-use super::node::{hooked_after, is_hooked, node, report, stage};
+use super::node::{await_hooks, is_hooked, node, stage};
 use epguard_lab::net::{Cni, NetNs};
 
 /// Announcements, each of some kilobytes; a socket holds 208 kB.
@@ -16,9 +14,9 @@ fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
     let node = node(&stage);
     let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
     node.ip(std::slice::from_ref(&make)).unwrap();
-    hooked_after(&node, "same", Instant::now());
+    await_hooks(&node, "same");
     let pid = i32::try_from(stage.agent.pid().unwrap()).unwrap();
-    let (mut figures, mut lost) = (vec![], drops(&node));
+    let mut lost = drops(&node);
     for _ in 0..TIMES {
         signal(pid, libc::SIGSTOP);
         let mut lines: Vec<String> = (0..STORM).map(|n| format!("link set lo alias a{n}")).collect();
@@ -33,14 +31,12 @@ fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
         assert!(now > lost, "no overrun");
         lost = now;
         assert!(!is_hooked(&node, "same"));
-        let event = Instant::now();
         signal(pid, libc::SIGCONT);
-        figures.push(hooked_after(&node, "same", event));
+        await_hooks(&node, "same");
     }
     let errors = stage.agent.log().matches("\"ERROR\"").count();
     assert_eq!(errors, 0, "{}", stage.agent.log());
     println!("{lost} announcements lost");
-    report("veth made again in an overrun", figures);
 }
 
 /// Messages that netlink sockets of this network namespace had no room for.

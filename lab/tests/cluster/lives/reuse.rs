@@ -6,9 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::pelting::{Catching, Pelting};
-use crate::stage::{self, netns, until};
-use epguard::kernel::maps::{self, KeyedMap};
-use epguard_common::{Addr, Outcome, Reason, Terminated};
+use crate::stage::{self, dropped, netns, until};
 use epguard_lab::scenario::format::{Family, PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
@@ -69,7 +67,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     stage.cluster.pod_event(&a, PodEvent::Starts).unwrap();
     stage.cluster.pod_event(&a, PodEvent::Fails).unwrap();
     stage.catch_up().unwrap();
-    wait_until_vacant(stage, ip.into());
+    stage.agent.await_orphan_ip(ip).unwrap();
     let before = dropped(stage);
     let pelting = Pelting::start(netns(stage, "far"), SocketAddr::new(ip, PORT), Duration::from_micros(300));
     until(&format!("run {run}: packets to {ip}, which nobody has, are denied"), || dropped(stage) > before);
@@ -131,13 +129,4 @@ fn says_hello(stage: &Stage, holder: &epguard_lab::net::NetNs, ip: std::net::IpA
         sent.is_ok() && socket.recv(&mut [0; 1500]).is_ok()
     });
     assert!(answered, "B was not answered");
-}
-
-fn dropped(stage: &Stage) -> u64 {
-    stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
-}
-
-fn wait_until_vacant(stage: &Stage, ip: Addr) {
-    let map = maps::open::<KeyedMap<Addr, Terminated>>(stage.agent.pin_dir(), "TERMINATED").unwrap();
-    until(&format!("{ip} is vacant"), || map.get(&ip).is_ok_and(|entry| entry.lifted_ns == 0));
 }

@@ -18,19 +18,6 @@ pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn one_unconnected_socket_to_both_services_and_the_pod() {
-    for remote in [false, true] {
-        on_both_families(Plan { remote, ..Plan::default() }, |mut world| {
-            let socket = world.socket("node-a");
-            let aims = interleaved(3000);
-            let case = "node, sendto interleaved";
-            judged_right(&mut world, case, |world| send_all(world, &socket, &aims, 64));
-        });
-    }
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn connected_sockets_one_after_another() {
     on_both_families(Plan::default(), |mut world| {
         for aim in AIMS {

@@ -1,44 +1,31 @@
-//! Clients in pods: every datagram is judged by its own aim, not by its socket's earlier ones.
+//! Sockets of clients: every datagram is judged by its own aim, not by its socket's earlier ones.
 
 use super::figures::{AIMS, in_both_modes, interleaved, judged_right, keep_pace, send, send_all};
-use super::world::{Plan, World, on_both_families};
+use super::world::{Plan, on_both_families};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::proxy::ProxyOptions;
 
 pub(crate) const BRIDGE: TopologyOptions = TopologyOptions { cni: Cni::Bridge, overlay: Overlay::None };
 
-/// One socket of a pod, every aim in turn.
-fn one_socket(world: &mut World, case: &str) {
-    let socket = world.socket("shop/client");
-    judged_right(world, case, |world| send_all(world, &socket, &interleaved(3000), 64));
-}
-
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn one_socket_to_both_services_and_the_pod() {
-    for options in [TopologyOptions::default(), BRIDGE] {
-        let plan = Plan { options, ..Plan::default() };
+    let plan = Plan::default();
+    let remote = Plan { remote: true, ..plan };
+    let masqueraded = Plan { proxy: ProxyOptions { masquerade_all: true }, ..plan };
+    for (host, plan) in [
+        ("shop/client", plan),
+        ("shop/client", Plan { options: BRIDGE, ..plan }),
+        ("shop/client", remote),
+        ("shop/client", masqueraded),
+        ("shop/client", Plan { remote: true, ..masqueraded }),
+        ("node-a", plan),
+        ("node-a", remote),
+    ] {
         on_both_families(plan, |mut world| {
-            one_socket(&mut world, &format!("one UDP socket, {}", options.cni));
-        });
-    }
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_backend_on_another_node() {
-    on_both_families(Plan { remote: true, ..Plan::default() }, |mut world| {
-        one_socket(&mut world, "backend on node-b");
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn masqueraded_packets_are_judged_as_well() {
-    for remote in [false, true] {
-        let proxy = ProxyOptions { masquerade_all: true };
-        on_both_families(Plan { proxy, remote, ..Plan::default() }, |mut world| {
-            one_socket(&mut world, "masquerade all");
+            let socket = world.socket(host);
+            let case = format!("one UDP socket of {host}, {plan:?}");
+            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000), 64));
         });
     }
 }

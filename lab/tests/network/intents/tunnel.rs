@@ -2,7 +2,7 @@
 
 use super::figures::{AIMS, Figures, in_both_modes, interleaved, send_all};
 use super::pods::BRIDGE;
-use super::world::{Plan, S, World, node_ip};
+use super::world::{Plan, S, World};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::programs::deny;
 use epguard_lab::proxy::ProxyOptions;
@@ -12,7 +12,7 @@ const VXLAN_PORT: u16 = 8472;
 /// Also denies the Service the tunnel's far end: an outer packet with the inner one's intent would be denied.
 fn with_a_trap(options: TopologyOptions, masquerade_all: bool, ipv6: bool) -> World {
     let mut world = World::new(Plan { options, proxy: ProxyOptions { masquerade_all }, ipv6, remote: true });
-    let far_end = node_ip(&world.lab, "node-b", false);
+    let far_end = world.lab.node("node-b").unwrap().ip(true);
     deny(&mut world.tables, S, (far_end, VXLAN_PORT).into());
     world.hooks.writer.install(&world.tables).unwrap();
     world

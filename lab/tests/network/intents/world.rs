@@ -8,7 +8,7 @@ use epguard_common::{Outcome, ServiceNumber};
 use epguard_core::state::Tables;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::programs::{Programs, deny, number};
-use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
+use epguard_lab::proxy::{Frontend, Proxy, ProxyOptions, ServiceRule};
 
 /// The port that pod X serves, and that both Services lead to.
 pub(crate) const PORT: u16 = 8080;
@@ -19,7 +19,7 @@ pub(crate) const S: ServiceNumber = ServiceNumber { number: 1 };
 pub(crate) const T: ServiceNumber = ServiceNumber { number: 2 };
 
 /// Setup of the cluster.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) options: TopologyOptions,
     pub(crate) proxy: ProxyOptions,
@@ -42,11 +42,10 @@ impl World {
     /// Builds the cluster, hooks `node-a`, and denies Service S its endpoint X.
     pub(crate) fn new(plan: Plan) -> Self {
         let mut lab = Topology::new(plan.options).unwrap();
-        let client = pod_ip(plan.ipv6, 1, 2);
+        let client = lab.node("node-a").unwrap().pod_ip(!plan.ipv6, 2);
         lab.add_pod("node-a", "shop/client", &[client]).unwrap();
-        let number = if plan.remote { 2 } else { 1 };
-        let x = pod_ip(plan.ipv6, number, 3);
         let node = if plan.remote { "node-b" } else { "node-a" };
+        let x = lab.node(node).unwrap().pod_ip(!plan.ipv6, 3);
         let sink = Sink::start(&lab.add_pod(node, "bank/x", &[x]).unwrap().netns, PORT);
         let proxy = Proxy::new(lab.netns("node-a").unwrap(), plan.proxy);
         proxy.program(&rules(plan.ipv6, x)).unwrap();
@@ -70,7 +69,7 @@ impl World {
         if aim == Direct {
             return self.address(Direct);
         }
-        SocketAddr::new(node_ip(&self.lab, "node-a", self.ipv6), NODE_PORTS[aim as usize])
+        SocketAddr::new(self.lab.node("node-a").unwrap().ip(!self.ipv6), NODE_PORTS[aim as usize])
     }
 
     /// A host's network namespace.
@@ -111,21 +110,6 @@ impl World {
     }
 }
 
-/// An address in the pod CIDR of a node.
-fn pod_ip(ipv6: bool, node: u8, host: u8) -> IpAddr {
-    if ipv6 {
-        format!("fd00:10:244:{node}::{host}").parse().unwrap()
-    } else {
-        IpAddr::from([10, 244, node, host])
-    }
-}
-
-/// The address of a node on the fabric.
-pub(crate) fn node_ip(lab: &Topology, node: &str, ipv6: bool) -> IpAddr {
-    let node = lab.node(node).unwrap();
-    if ipv6 { node.ipv6.into() } else { node.ipv4.into() }
-}
-
 fn vip(ipv6: bool, service: Aim) -> SocketAddr {
     let text = match (ipv6, service == Denied) {
         (false, true) => "10.96.0.1:80",
@@ -138,18 +122,12 @@ fn vip(ipv6: bool, service: Aim) -> SocketAddr {
 
 /// The rules of both Services, for the proxy.
 pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
-    let rule = |(service, protocol): (Aim, Protocol)| ServiceRule {
-        name: format!("shop/{service:?}:{protocol:?}"),
-        protocol,
-        frontends: vec![
-            Frontend::ClusterIp(vip(ipv6, service)),
-            Frontend::NodePort { family: x, port: NODE_PORTS[service as usize] },
-        ],
-        backends: vec![SocketAddr::new(x, PORT)],
-        ..ServiceRule::default()
+    let rules = |service: Aim| {
+        let node_port = Frontend::NodePort { family: x, port: NODE_PORTS[service as usize] };
+        let frontends = [Frontend::ClusterIp(vip(ipv6, service)), node_port];
+        ServiceRule::tcp_and_udp(&format!("shop/{service:?}"), &frontends, &[SocketAddr::new(x, PORT)])
     };
-    let protocols = [Protocol::Tcp, Protocol::Udp];
-    [Denied, Other].iter().flat_map(|service| protocols.map(|p| rule((*service, p)))).collect()
+    [Denied, Other].into_iter().flat_map(rules).collect()
 }
 
 /// Denies Service S its endpoint X. Service T has a number, too, as if another endpoint were denied.
@@ -157,9 +135,9 @@ fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     let mut tables = Tables::default();
     deny(&mut tables, S, SocketAddr::new(x, PORT));
     for (service, of) in [(Denied, S), (Other, T)] {
-        let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
+        let node = lab.node("node-a").unwrap().ip(!ipv6);
         number(&mut tables, of, vip(ipv6, service));
-        number(&mut tables, of, node_port);
+        number(&mut tables, of, (node, NODE_PORTS[service as usize]).into());
     }
     tables
 }

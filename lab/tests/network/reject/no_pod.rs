@@ -3,15 +3,12 @@
 
 use std::time::Duration;
 
-use super::cluster::{Seen, calls, calls_of, reject, service};
+use super::cluster::{Seen, calls, calls_of, cases, reject, service, shown};
 use super::world::{Plan, World};
 use comfy_table::{Table, presets::NOTHING};
 use epguard_common::Mode;
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
-use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::{Client, Outcome};
-
-const CLIENTS: [&str; 3] = ["shop/client", "node-a", "node-b"];
 
 fn clusters() -> Vec<(&'static str, Plan, bool)> {
     let plan = |cni, remote| Plan {
@@ -58,11 +55,6 @@ fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each pair of client and protocol.
-fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
-    CLIENTS.into_iter().flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
-}
-
 const PATIENCE: Duration = Duration::from_secs(4);
 
 fn one_by_one(world: &World) -> Vec<Seen> {
@@ -81,9 +73,4 @@ fn all_at_once(world: &World) -> Vec<Seen> {
             .collect();
         calling.into_iter().map(|call| call.join().unwrap()).collect()
     })
-}
-
-fn shown(seen: &Seen) -> [String; 2] {
-    let median = seen.median.as_secs_f64() * 1000.0;
-    [seen.outcomes[0].to_string(), format!("{median:.3} ms")]
 }

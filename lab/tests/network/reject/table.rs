@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::cluster::{
-    Seen, calls, count_invalid, drop_all, faults, forget_endpoints, reject, rejected, service,
+    Seen, calls, cases, count_invalid, drop_all, forget_endpoints, refused, reject, service, shown,
 };
 use super::world::{Plan, World};
 use comfy_table::{Table, presets::NOTHING};
@@ -13,7 +13,6 @@ use epguard_lab::traffic::Outcome;
 
 const HEADER: [&str; 9] =
     ["CLUSTER", "CLIENT", "IP", "PROTOCOL", "DROP", "REJECT", "MEDIAN", "NO ENDPOINTS", "MEDIAN"];
-const CLIENTS: [&str; 3] = ["shop/client", "node-a", "node-b"];
 
 fn clusters() -> Vec<(&'static str, Plan)> {
     let plan = |cni, overlay, remote, masquerade_all| Plan {
@@ -61,11 +60,6 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each pair of client and protocol.
-fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
-    CLIENTS.into_iter().flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
-}
-
 struct Row {
     dropped: String,
     rejected: [String; 2],
@@ -78,25 +72,11 @@ fn row(world: &mut World, client: &str, protocol: Protocol) -> Row {
     drop_all(world);
     let dropped = calls(world, client, protocol, to, 1, Duration::from_millis(100));
     reject(world);
-    let hosts = ["node-a", client];
-    let (before, answered) = (hosts.map(|host| faults(world, host)), rejected(world));
-    let seen = calls(world, client, protocol, to, TRIES, Duration::from_secs(2));
-    let after = hosts.map(|host| faults(world, host));
-    let answered = rejected(world) - answered;
-    let wrong = if dropped.outcomes != [Outcome::TimedOut] {
-        Some(format!("under drop {:?}", dropped.outcomes))
-    } else if seen.outcomes != [Outcome::Refused] {
-        Some(format!("{:?}", seen.outcomes))
-    } else if answered != TRIES as u64 {
-        Some(format!("{answered} answers to {TRIES} packets"))
-    } else if before != after {
-        let (before, after) = (before.concat(), after.concat());
-        let grown = before.iter().zip(&after).filter(|(before, after)| before != after);
-        Some(format!("{:?}", grown.collect::<Vec<_>>()))
-    } else {
-        None
-    };
-    Row { dropped: words(&dropped.outcomes), rejected: shown(&seen), wrong }
+    let (seen, wrong) = refused(world, client, protocol, to, TRIES);
+    let is_seen = dropped.outcomes != [Outcome::TimedOut];
+    let wrong = is_seen.then(|| format!("under drop {:?}", dropped.outcomes)).or(wrong);
+    let [dropped, _] = shown(&dropped);
+    Row { dropped, rejected: shown(&seen), wrong }
 }
 
 /// The proxy's own result for a Service without endpoints. Few calls, because the kernel sends at most 50 ICMP errors at
@@ -105,14 +85,4 @@ fn unserved(world: &World, client: &str, protocol: Protocol) -> Seen {
     const TRIES: usize = 11;
     let patience = Duration::from_millis(100);
     calls(world, client, protocol, service(world, client), TRIES, patience)
-}
-
-fn shown(seen: &Seen) -> [String; 2] {
-    let median = seen.median.as_secs_f64() * 1000.0;
-    [words(&seen.outcomes), format!("{median:.3} ms")]
-}
-
-fn words(outcomes: &[Outcome]) -> String {
-    let words: Vec<String> = outcomes.iter().map(ToString::to_string).collect();
-    words.join(", ")
 }
