@@ -10,7 +10,7 @@ use std::process::Output;
 #[ignore = "needs root: runs the agent"]
 async fn the_status_shows_problems_first_and_by_its_exit_code() {
     let mut world = World::new("status");
-    let none = epguard(&world, &["status"]);
+    let none = world.run(&["status"]);
     assert_eq!(none.status.code(), Some(2));
     let error = String::from_utf8(none.stderr).unwrap();
     assert!(error.starts_with("epguard: no agent answers at ") && error.lines().count() == 1, "{error}");
@@ -18,7 +18,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     world.start(&["--max-view-age", "10", "--lease", "10"]);
     world.until("synced", |status| status.synced);
     deny(&mut world);
-    let well = epguard(&world, &["status"]);
+    let well = world.run(&["status"]);
     let text = text(&well);
     assert_eq!(well.status.code(), Some(0), "{text}");
     println!("{text}");
@@ -27,7 +27,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 
     let archive = world.dir.join("sysdump.tar");
     let (file, pins) = (archive.to_str().unwrap(), world.dir.join("bpf/epguard"));
-    let dumped = epguard(&world, &["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()]);
+    let dumped = world.run(&["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()]);
     assert!(dumped.status.success(), "{dumped:?}");
     let list = std::process::Command::new("tar").args(["tf", file]).output().unwrap();
     let json = ["status", "drops", "maps", "audit", "why"].map(|part| format!("{part}.json"));
@@ -65,7 +65,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 
     world.server.faults(|faults| faults.outage = true);
     world.until("past the lease", |status| status.lease_ms < 0);
-    let degraded = epguard(&world, &["status", "-o", "json"]);
+    let degraded = world.run(&["status", "-o", "json"]);
     assert_eq!(degraded.status.code(), Some(1));
     let document: Value = serde_json::from_slice(&degraded.stdout).unwrap();
     let problems = document["problems"].as_array().unwrap();
@@ -73,27 +73,25 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     assert!(first.starts_with("no watch is up: cannot watch "), "{first}");
     let lease = |problem: &Value| problem["what"].as_str().unwrap().starts_with("the lease has ended");
     assert!(problems.iter().any(lease), "{problems:?}");
-    println!("{}", self::text(&epguard(&world, &["status"])));
+    println!("{}", self::text(&world.run(&["status"])));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
-    let mut world = World::new("drops");
-    world.start(&[]);
-    world.until("synced", |status| status.synced);
+    let mut world = World::synced("drops", &[]);
     deny(&mut world);
-    let nothing = epguard(&world, &["drops"]);
+    let nothing = world.run(&["drops"]);
     assert_eq!(text(&nothing), "nothing was denied, and nothing would have been\n");
 
     connect_to_the_service(&world);
     let rows = |arguments: &[&str]| {
-        let output = epguard(&world, &[&["drops", "-o", "json"], arguments].concat());
+        let output = world.run(&[&["drops", "-o", "json"], arguments].concat());
         let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
         rows.as_array().unwrap().clone()
     };
     let all = rows(&[]);
-    println!("{}", text(&epguard(&world, &["drops"])));
+    println!("{}", text(&world.run(&["drops"])));
     let [row] = all.as_slice() else { panic!("{all:?}") };
     assert_eq!(
         [&row["service"], &row["meant"], &row["hit"], &row["reason"], &row["outcome"]],
@@ -107,9 +105,7 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
-    let mut world = World::new("names");
-    world.start(&[]);
-    world.until("synced", |status| status.synced);
+    let mut world = World::synced("names", &[]);
     deny(&mut world);
     connect_to_the_service(&world);
     let names = world.dir.join("names.json");
@@ -125,21 +121,15 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
         status.lease_ms > 0 && status.breaker.is_empty() && status.denies() && is_known
     });
     // What the earlier agent's programs counted is of the same Service and pods.
-    let earlier = text(&epguard(&world, &["drops"]));
+    let earlier = text(&world.run(&["drops"]));
     assert_eq!(earlier.lines().count(), 2, "{earlier}");
     assert!(earlier.contains("shop/web"), "{earlier}");
     connect_to_the_service(&world);
-    let drops = text(&epguard(&world, &["drops"]));
+    let drops = text(&world.run(&["drops"]));
     assert_eq!(drops.lines().count(), 2, "{drops}");
     assert!(drops.contains("shop/a"), "{drops}");
-    let why = text(&epguard(&world, &["why", "10.244.1.10"]));
+    let why = text(&world.run(&["why", "10.244.1.10"]));
     assert!(why.contains("shop/a is meant"), "{why}");
-}
-
-fn epguard(world: &World, arguments: &[&str]) -> Output {
-    let mut command = world.epguard();
-    command.args(arguments).arg("--run-dir").arg(&world.dir);
-    command.output().unwrap()
 }
 
 fn text(output: &Output) -> String {

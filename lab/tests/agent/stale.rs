@@ -1,8 +1,6 @@
 //! A Service whose only endpoint is a dead pod, with the routes and the proxy rules that lead a packet there.
 
 use super::world::{World, service};
-use epguard_lab::api::Kind;
-use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use serde_json::json;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -23,9 +21,7 @@ pub fn deny(world: &mut World) {
     web["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080}]);
     world.store.apply(web).unwrap();
     world.list_dead("a", "10.244.1.10", "web", "TCP");
-    let (services, slices) = (world.store.list(Kind::Service), world.store.list(Kind::EndpointSlice));
-    let proxy = Proxy::new(&world.netns, ProxyOptions::default());
-    proxy.program(&service_rules(&services, &slices, "node-a")).unwrap();
+    world.program_proxy();
     world.server.faults(|faults| faults.hang = false);
     world.until("denying", |status| {
         !status.services.is_empty() && status.lease_ms > 0 && status.breaker.is_empty()

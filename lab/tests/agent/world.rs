@@ -6,11 +6,12 @@ use epguard_lab::agent::{AgentProcess, CAPABILITIES, Place};
 use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
+use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use epguard_lab::scenario::workdir::Workdir;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A node with one veth pair, an API server, and the agent once started. Dropping it ends the agent.
 pub struct World {
@@ -40,6 +41,14 @@ impl World {
         let server = ApiServer::start(listener, store.clone()).unwrap();
         let (dir, capabilities) = (workdir.path().to_owned(), CAPABILITIES.to_vec());
         Self { agent: None, netns, store, server, dir, capabilities, workdir }
+    }
+
+    /// A node with an agent, started with these options, that has seen all objects.
+    pub fn synced(name: &str, options: &[&str]) -> Self {
+        let mut world = Self::new(name);
+        world.start(options);
+        world.until("synced", |status| status.synced);
+        world
     }
 
     /// Starts `epguard agent` with more options; in enforce mode, unless they contain `--mode`.
@@ -81,6 +90,19 @@ impl World {
         let listed = slice(&format!("{of}-{name}"), of, ip, &dead["metadata"]["uid"], &ports);
         self.store.apply(listed).unwrap();
         dead
+    }
+
+    /// Programs kube-proxy's rules for the Services and slices that the API has now.
+    pub fn program_proxy(&self) {
+        let [services, slices] = [Kind::Service, Kind::EndpointSlice].map(|kind| self.store.list(kind));
+        let proxy = Proxy::new(&self.netns, ProxyOptions::default());
+        proxy.program(&service_rules(&services, &slices, "n")).unwrap();
+    }
+
+    /// The output of the binary with these words, beside the agent.
+    pub fn run(&self, words: &[&str]) -> Output {
+        let mut command = self.epguard();
+        command.args(words).arg("--run-dir").arg(&self.dir).output().unwrap()
     }
 
     /// A command that runs the binary on the node.

@@ -2,9 +2,11 @@
 
 mod rig;
 
-use crate::stage::{netns, vip};
+use crate::stage::{netns, stage, stage_as, vip};
+use epguard_lab::scenario::format::Runs;
 use epguard_lab::scenario::stage::Stage;
-use rig::{SERVICES, audit, command, connect, endpoint, fall_behind, stage, v4, v6};
+use epguard_lab::scenario::variant::Variant;
+use rig::{SERVICES, STORY, audit, command, connect, endpoint, fall_behind};
 use serde_json::Value;
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
@@ -12,8 +14,8 @@ use std::os::unix::process::CommandExt as _;
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
-    for variant in [v4(), v6()] {
-        let mut stage = stage(variant);
+    for family in Variant::all(&Runs::default()) {
+        let mut stage = stage_as(STORY, family);
         keep_closing_flows(&stage);
         let to = SERVICES.map(|service| vip(&stage, service));
         let _flows = to.map(|vip| connect(&stage, vip));
@@ -56,7 +58,7 @@ allowed to end TCPSTATE 1 old/late:80 late:8080 TCP old/late-1 nobody retired-ba
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn without_privileges_or_an_agent_audit_calls_nothing_clean_and_names_the_remedy() {
-    let mut stage = stage(v4());
+    let mut stage = stage(STORY);
     let mut audit = command(&stage, &[]);
     // SAFETY: the closure only makes a system call, which changes this process's bounding set.
     unsafe {
@@ -89,7 +91,7 @@ namespace; the kernel needs nf_conntrack_netlink
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn many_flows_to_one_endpoint_are_one_line_with_their_number() {
-    let mut stage = stage(v4());
+    let mut stage = stage(STORY);
     keep_closing_flows(&stage);
     let to = vip(&stage, "old/web");
     let _flows: Vec<TcpStream> = (0..50).map(|_| connect(&stage, to)).collect();

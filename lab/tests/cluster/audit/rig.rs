@@ -1,14 +1,13 @@
 //! A node whose flows are behind the API, and `epguard audit` on it.
 
-use crate::stage::{PATIENCE, ip, netns, stage_as, until};
-use epguard_lab::scenario::format::{Family, PodEvent, Runs};
+use crate::stage::{PATIENCE, ip, netns, until};
+use epguard_lab::scenario::format::PodEvent;
 use epguard_lab::scenario::stage::Stage;
-use epguard_lab::scenario::variant::Variant;
 use serde_json::json;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-const STORY: &str = "
+pub(crate) const STORY: &str = "
 agent: {mode: enforce}
 pods:
   web: {is: old/web-1, ip: X, labels: {app: web}}
@@ -28,18 +27,6 @@ steps:
 ";
 
 pub(crate) const SERVICES: [&str; 4] = ["old/web", "old/gone", "old/late", "ok/api"];
-
-pub(crate) fn v4() -> Variant {
-    Variant::all(&Runs::default()).remove(0)
-}
-
-pub(crate) fn v6() -> Variant {
-    Variant { family: Family::Ipv6, ..v4() }
-}
-
-pub(crate) fn stage(variant: Variant) -> Stage {
-    stage_as(STORY, variant)
-}
 
 /// Pods end, and neither slices nor rules follow.
 pub(crate) fn fall_behind(stage: &mut Stage) {

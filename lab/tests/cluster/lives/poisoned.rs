@@ -1,13 +1,12 @@
 //! A list that shows every pod Failed: pending before it costs a packet; denials with other proof stay.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
-use crate::stage::{PATIENCE, ip, netns, vip};
+use crate::stage::{PATIENCE, ip};
 use epguard::shared::status;
 use epguard_lab::api::Lie;
 use epguard_lab::scenario::format::Condition;
@@ -163,8 +162,8 @@ struct Traffic {
 
 impl Traffic {
     fn start(stage: &Stage) -> Self {
-        let send = |service: &str| Pelting::start(netns(stage, "client"), vip(stage, service), PAUSE);
-        let receive = |pod: &str| Catching::start(netns(stage, pod), SocketAddr::new(ip(stage, pod), 9000));
+        let send = |service| Pelting::of_client(stage, service, PAUSE);
+        let receive = |pod| Catching::in_pod(stage, pod);
         let living =
             || LIVING.iter().flat_map(|(service, pods)| pods.iter().map(move |pod| (*service, *pod)));
         Self {
