@@ -20,7 +20,8 @@ use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::{Access, ApiError, Audit, Execs, Faults, Kind, Logs, ObjectRef, Request as Logged, Store};
+use super::{Access, ApiError, Audit, Faults, Kind, ObjectRef, Request as Logged, Store};
+pub use exec::{Exec, Execs, Logs, Run};
 use reply::Body;
 pub(super) use request::Route;
 use request::{Query, verb};
