@@ -1,8 +1,7 @@
 //! An API server with a whole cluster, and the agent beside it.
 
-use super::agent::Agent;
+use super::agent::{Agent, Cgroup};
 use super::background::Changes;
-use super::cgroup::Cgroup;
 use super::objects::{self, Objects, Pod, State};
 use super::requests::{self, Cost};
 use super::size::{self, BIG, Size};

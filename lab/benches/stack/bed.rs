@@ -1,6 +1,6 @@
 //! The node between two pods, and its kube-proxy.
 
-use super::stale::{ORPHANS, shares_bucket};
+use super::filters::{ORPHANS, shares_bucket};
 use anyhow::Context as _;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::process::output;

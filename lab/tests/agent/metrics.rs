@@ -2,9 +2,7 @@
 
 use super::stale::{connect_to_the_service, deny};
 use super::world::World;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::time::Duration;
+use epguard_lab::process;
 
 const USER_AGENT: &str = concat!("epguard/", env!("CARGO_PKG_VERSION"), " (linux/");
 const METRICS: &str = "127.0.0.1:9467";
@@ -46,18 +44,7 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
 }
 
 fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
-    let answer = world.netns.run(|| -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(listen)?;
-        stream.set_read_timeout(Some(Duration::from_mins(1)))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {listen}\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    });
-    let answer = answer.unwrap().unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (code, body.to_owned())
+    world.netns.io(|| process::get(listen, path)).unwrap()
 }
 
 /// The samples that are not 0, without values that are times or depend on them.

@@ -9,13 +9,11 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Folder of a pod's credentials.
 const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
@@ -183,16 +181,8 @@ fn resolved(argument: &str, spec: &Value) -> String {
 /// The result of the kubelet's probe.
 fn is_ready(node: &NetNs, probe: &Value) -> bool {
     let address = format!("{}:{}", probe["host"].as_str().unwrap(), probe["port"]);
-    let asked = node.run(|| {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_mins(1)))?;
-        let path = probe["path"].as_str().unwrap();
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: epguard\r\n\r\n")?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer)?;
-        Ok::<_, std::io::Error>(answer.ends_with(b" 200"))
-    });
-    asked.unwrap().unwrap_or(false)
+    let asked = node.io(|| epguard_lab::process::get(&address, probe["path"].as_str().unwrap()));
+    asked.is_ok_and(|(code, _)| code == 200)
 }
 
 /// The agents' `DaemonSet`, or an object beside it.

@@ -3,9 +3,8 @@
 //! Service S and Service T lead to the same pod X and the same port; only S is denied. The aim of a packet is known
 //! independently of epguard: by the destination that its sender used, repeated in the datagram itself.
 
+mod clients;
 pub mod figures;
-mod node;
-mod pods;
 mod proxies;
 pub mod sink;
 mod streams;

@@ -1,7 +1,7 @@
 //! TCP: connections to the denied Service never open, all others carry every octet.
 
+use super::clients::BRIDGE;
 use super::figures::{AIMS, Aim, Denied, Direct, Other};
-use super::pods::BRIDGE;
 use super::sink::summary;
 use super::world::{Plan, S, T, World, on_both_families};
 use epguard_common::Mode;

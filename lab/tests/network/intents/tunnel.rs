@@ -1,7 +1,7 @@
 //! Over VXLAN: the inner packet is judged, and the outer one has no entry of it.
 
+use super::clients::BRIDGE;
 use super::figures::{AIMS, Figures, in_both_modes, interleaved, send_all};
-use super::pods::BRIDGE;
 use super::world::{Plan, S, World};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::programs::deny;
@@ -56,8 +56,9 @@ fn the_outer_packet_of_a_nodes_socket_passes() {
         figures.iter().for_each(all_right);
         for aim in AIMS {
             let case = format!("vxlan, a process of the node, connected, {aim:?}");
-            let figures =
-                in_both_modes(&mut world, &case, |world| super::node::connected(world, "node-a", aim, 500));
+            let figures = in_both_modes(&mut world, &case, |world| {
+                super::clients::connected(world, "node-a", aim, 500)
+            });
             figures.iter().for_each(all_right);
         }
     }

@@ -1,7 +1,7 @@
 //! Datagrams that wait for the resolution of a neighbour leave later, from another context.
 
+use super::clients::BRIDGE;
 use super::figures::{Aim, Denied, Direct, Other, in_mode, judged_right, send_all};
-use super::pods::BRIDGE;
 use super::world::{Plan, World};
 use epguard_common::Mode;
 use epguard_core::state::Tables;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
-use super::conntrack::delete_udp;
 use epguard_lab::net::TopologyOptions;
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::{Call, Client, Outcome};
@@ -91,25 +90,6 @@ fn an_established_flow_keeps_its_backend_when_rules_change() {
         cluster.answered_by("shop/client", cluster.vip(), "shop/remote");
         proxy.program(&[]).unwrap();
         assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn a_udp_flow_follows_the_rules_once_its_conntrack_entry_is_flushed() {
-    on_every_cni_and_family(|cluster| {
-        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
-        let node = cluster.lab.netns("node-a").unwrap();
-        let flush = |backend| node.run(|| delete_udp(backend)).unwrap().unwrap();
-        let client = Client::new(cluster.lab.netns("shop/client").unwrap());
-        let call = Call { protocol: Protocol::Udp, to: cluster.vip(), from: None, timeout: SECOND };
-        let mut flow = client.open(call).unwrap();
-        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
-        cluster.program("node-a", &[cluster.pod(2, 3)], ProxyOptions::default());
-        flush(cluster.ip(2, 3));
-        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
-        flush(cluster.ip(1, 3));
-        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
     });
 }
 
