@@ -11,7 +11,6 @@ mod kind;
 mod object;
 mod patch;
 mod protocol;
-mod selector;
 mod server;
 mod store;
 

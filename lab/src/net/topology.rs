@@ -73,7 +73,7 @@ impl Topology {
         netns::remove_leftovers();
         let nodes = [Node::new(1, "node-a")?, Node::new(2, "node-b")?, Node::new(3, "node-c")?];
         let external = NetNs::new("external")?;
-        sysctl::host(&external)?;
+        sysctl::write(&external, &[sysctl::HOST])?;
         let named = nodes.iter().map(|node| (&*node.name, &node.netns));
         let hosts: Vec<(&str, &NetNs)> = named.chain([("external", &external)]).collect();
         let fabric = connect(&hosts)?;
@@ -194,7 +194,7 @@ pub(super) const GATEWAY_V6: &str = "fd00:250::1";
 /// Makes a namespace with a bridge, and gives each host an `eth0` that is plugged into it. Its ports have the hosts' names.
 pub(super) fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
     let fabric = NetNs::new("fabric")?;
-    sysctl::host(&fabric)?;
+    sysctl::write(&fabric, &[sysctl::HOST])?;
     let mut batch = Batch::default();
     batch.add("link add fabric type bridge mcast_snooping 0").add("link set fabric up");
     for (port, host) in hosts {

@@ -52,7 +52,7 @@ impl Cluster {
     /// The nodes, the story's Services, and the client. Needs root.
     pub fn new(scenario: &Scenario, variant: Variant) -> Result<Self> {
         let topology = Topology::new(TopologyOptions { cni: variant.cni, overlay: variant.overlay })?;
-        let store = Store::new();
+        let store = Store::default();
         let node_a = &topology.node("node-a")?.netns;
         let listener = node_a.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let runtime =

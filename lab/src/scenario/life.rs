@@ -10,8 +10,7 @@ use super::cluster::Cluster;
 use super::format::{Kubelet, PodEvent};
 use super::objects::PodObject;
 use crate::api::{ObjectRef, timestamp};
-use crate::proxy::Protocol;
-use crate::traffic::{Port, Server};
+use crate::traffic::Server;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
@@ -138,10 +137,8 @@ impl Cluster {
         if let Some(ip) = name.net1 {
             self.topology.add_interface(alias, ip)?;
         }
-        let both = |&port| [Protocol::Tcp, Protocol::Udp].map(|protocol| Port { protocol, port });
-        let ports: Vec<Port> = declared.ports.iter().flat_map(both).collect();
         let answer = declared.answers.as_deref().unwrap_or(alias);
-        let server = Server::start(&self.topology.pod(alias)?.netns, answer, &ports)?;
+        let server = Server::start(&self.topology.pod(alias)?.netns, answer, &declared.ports)?;
         self.servers.insert(alias.into(), server);
         Ok(())
     }

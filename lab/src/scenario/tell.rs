@@ -113,6 +113,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, step: &'a Step) -> Result<()> {
         self.presenter.step(&self.stage, &self.played, step)?;
         match step {
+            Step::BeforeEpguard(calls) => calls.iter().try_for_each(|call| self.without_agent(call)),
             Step::Pods(steps) => {
                 steps.iter().try_for_each(|step| self.stage.pod_event(&step.name, step.event))
             }
@@ -125,15 +126,6 @@ impl<'a> Run<'a> {
             Step::Apply(objects) => self.stage.cluster.apply(objects),
             Step::Patch(patch) => self.stage.cluster.patch(patch),
             Step::Delete(objects) => self.stage.cluster.delete(objects),
-            Step::Check(calls) => self.calls(&[Mode::Observe, Mode::Enforce], 1, calls),
-            Step::Interleave(rounds) => {
-                self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
-            }
-            Step::EveryMode(calls) => self.calls(&[Mode::Off, Mode::Observe, Mode::Enforce], 1, calls),
-            Step::BeforeEpguard(calls) => calls.iter().try_for_each(|call| self.without_agent(call)),
-            Step::Off(calls) => self.calls(&[Mode::Off], 1, calls),
-            Step::Observe(calls) => self.calls(&[Mode::Observe], 1, calls),
-            Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
             Step::Burst(burst) => {
                 self.stage.catch_up()?;
                 let clients = &mut self.clients;
@@ -142,7 +134,6 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Step::Epguard(words) => self.stage.agent.run(words),
-            Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
             Step::Maps(tables) | Step::Dump(tables) => {
                 self.stage.catch_up()?;
                 let is_dump = matches!(step, Step::Dump(_));
@@ -165,6 +156,15 @@ impl<'a> Run<'a> {
             Step::Writers(writers) => {
                 self.stage.write_at_once(writers, self.scenario.agent.fleet_config.as_deref())
             }
+            Step::Check(_)
+            | Step::Interleave(_)
+            | Step::EveryMode(_)
+            | Step::Off(_)
+            | Step::Observe(_)
+            | Step::Enforce(_) => {
+                step.calls().map_or(Ok(()), |(modes, rounds, calls)| self.calls(modes, rounds, calls))
+            }
+            Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
         }
     }
 

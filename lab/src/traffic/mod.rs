@@ -12,6 +12,6 @@ pub use client::Client;
 pub use flow::{Flow, abort};
 pub use forge::{Flood, Forged};
 pub use outcome::{Answer, Call, Outcome};
-pub use server::{Port, Server};
+pub use server::Server;
 pub use sniffer::Sniffer;
 pub use udp::UdpPeer;

@@ -32,7 +32,7 @@ impl World {
         let netns = NetNs::new(name).unwrap();
         netns.ip(&["link set lo up", "link add va type veth peer name vb"]).unwrap();
         let workdir = Workdir::new().unwrap();
-        let store = Store::new();
+        let store = Store::default();
         // The end of a pod on a Node that no list has shown proves nothing.
         let node =
             json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "spec": {}, "status": {}});

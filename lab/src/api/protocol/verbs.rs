@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 
 use super::reply::{self, Body};
 use super::{Api, Call, event, header};
-use crate::api::object::Object;
+use crate::api::object::{Object, Selector};
 use crate::api::patch::Format;
-use crate::api::selector::Selector;
 use crate::api::{ApiError, Kind};
 use crate::object::non_empty;
 

@@ -13,8 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::reply::{self, Body};
 use super::verbs::PATIENCE;
 use super::{Api, Call};
-use crate::api::object::encode;
-use crate::api::selector::Selector;
+use crate::api::object::{Selector, encode};
 use crate::api::store::{Change, State};
 use crate::api::{ApiError, Faults, Kind, Store};
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::object::Object;
-use super::selector::Selector;
+use super::object::{Object, Selector};
 use super::{ApiError, Kind, ObjectRef};
 pub(crate) use collection::Change;
 use collection::Collection;
@@ -43,19 +42,15 @@ pub(crate) struct Page {
     pub(crate) more_after: Option<String>,
 }
 
+/// An empty cluster.
 impl Default for Store {
     fn default() -> Self {
-        Self::new()
+        let collections = Kind::ALL.iter().map(|_| Collection::default()).collect();
+        Self(Arc::new(watch::Sender::new(State { collections, revision: FIRST_REVISION })))
     }
 }
 
 impl Store {
-    /// An empty cluster.
-    pub fn new() -> Self {
-        let collections = Kind::ALL.iter().map(|_| Collection::default()).collect();
-        Self(Arc::new(watch::Sender::new(State { collections, revision: FIRST_REVISION })))
-    }
-
     /// Reads one object.
     pub fn get(&self, target: &ObjectRef) -> Option<Value> {
         self.0.borrow().get(target).map(|object| object.value())

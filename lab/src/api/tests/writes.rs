@@ -127,7 +127,7 @@ async fn a_forced_delete_shows_modified_then_deleted_and_a_removal_one_event() {
 
 #[test]
 fn unbound_and_finished_pods_go_at_once() {
-    let store = crate::api::Store::new();
+    let store = crate::api::Store::default();
     let target = ObjectRef::pod("ns", "a");
     for patch in [json!({"spec": {"nodeName": null}}), json!({"status": {"phase": "Succeeded"}})] {
         store.apply(pod("a")).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use epguard_lab::net::{Cni, Overlay, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
-use epguard_lab::traffic::{Call, Client, Outcome, Port, Server};
+use epguard_lab::traffic::{Call, Client, Outcome, Server};
 
 /// The port that pods serve.
 pub(crate) const TARGET_PORT: u16 = 8080;
@@ -43,9 +43,8 @@ impl Cluster {
 
     /// Adds a pod that serves every protocol.
     pub(crate) fn serve(&mut self, node: &str, name: &str, ip: IpAddr) {
-        let ports = PROTOCOLS.map(|protocol| Port { protocol, port: TARGET_PORT });
         let pod = self.lab.add_pod(node, name, &[ip]).unwrap();
-        self.servers.push(Server::start(&pod.netns, name, &ports).unwrap());
+        self.servers.push(Server::start(&pod.netns, name, &[TARGET_PORT]).unwrap());
     }
 
     /// An address in the pod CIDR of a node.

@@ -32,7 +32,7 @@ impl World {
     }
 
     pub fn empty(name: &str) -> Self {
-        let store = Store::new();
+        let store = Store::default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
         let kubeconfig = std::env::temp_dir().join(format!("epguard-fleet-{name}-{}", std::process::id()));
