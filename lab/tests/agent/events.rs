@@ -1,6 +1,5 @@
 //! Events of the Kubernetes API about denied packets, by the real agent.
 
-use super::stale::deny;
 use super::world::{World, manifest};
 use epguard::daemon::report::metrics;
 use epguard::kernel::maps;
@@ -79,7 +78,7 @@ async fn no_events_are_written_if_the_operator_switches_them_off() {
     for what in ["none", "breaker"] {
         let mut world = World::new("events-off");
         start(&mut world, &["--events", what]);
-        deny(&mut world);
+        world.deny();
         call(&world, 1);
         until(&world, "reported", |world| world.log().contains("dead-backend"));
         let confirmed = world.server.api.audit.count("list", "/pods");
@@ -183,7 +182,7 @@ fn denying(name: &str, forbidden: &[&str]) -> World {
     // Before the agent starts: it denies nothing in a Namespace that it has not seen.
     world.store.ensure_namespace("team-b").unwrap();
     start(&mut world, &[]);
-    deny(&mut world);
+    world.deny();
     world
 }
 

@@ -1,6 +1,5 @@
 //! /metrics, /healthz and /readyz of the real agent, with a packet that it denies.
 
-use super::stale::{connect_to_the_service, deny};
 use super::world::World;
 use epguard_lab::process;
 
@@ -21,10 +20,10 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     assert_eq!(code, 503, "{checks}");
     assert!(checks.contains("[-]sync failed: not listed yet: pods, endpointslices, "), "{checks}");
 
-    deny(&mut world);
+    world.deny();
     let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!((code, checks.as_str()), (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n"));
-    connect_to_the_service(&world);
+    world.connect_to_the_service();
     let (code, text) = get(&world, METRICS, "/metrics");
     assert_eq!(code, 200, "{text}");
     let (seen, expected) = (masked(&text), include_str!("metrics/expected.txt"));

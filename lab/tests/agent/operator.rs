@@ -1,10 +1,15 @@
-//! `epguard status` and `epguard drops`, as an operator types them.
+//! `epguard status`, `drops` and `why`, as an operator types them.
 
-use super::stale::{connect_to_the_service, deny};
-use super::world::World;
-use epguard_lab::api::ObjectRef;
-use serde_json::Value;
 use std::process::Output;
+
+use epguard::commands::why::{Question, explain};
+use epguard::shared::args::ServiceArgs;
+use epguard::shared::status::{self, Request};
+use epguard_core::state::PodState;
+use epguard_lab::api::ObjectRef;
+use serde_json::{Value, json};
+
+use super::world::{World, dead_pod, service, slice};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
@@ -17,7 +22,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 
     world.start(&["--max-view-age", "10", "--lease", "10"]);
     world.until("synced", |status| status.synced);
-    deny(&mut world);
+    world.deny();
     let well = world.run(&["status"]);
     let text = text(&well);
     assert_eq!(well.status.code(), Some(0), "{text}");
@@ -80,11 +85,11 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 #[ignore = "needs root: runs the agent"]
 async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
     let mut world = World::synced("drops", &[]);
-    deny(&mut world);
+    world.deny();
     let nothing = world.run(&["drops"]);
     assert_eq!(text(&nothing), "nothing was denied, and nothing would have been\n");
 
-    connect_to_the_service(&world);
+    world.connect_to_the_service();
     let rows = |arguments: &[&str]| {
         let output = world.run(&[&["drops", "-o", "json"], arguments].concat());
         let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -106,8 +111,8 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
 #[ignore = "needs root: runs the agent"]
 async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     let mut world = World::synced("names", &[]);
-    deny(&mut world);
-    connect_to_the_service(&world);
+    world.deny();
+    world.connect_to_the_service();
     let names = world.dir.join("names.json");
     world.until("names are kept", |_| {
         std::fs::read_to_string(&names).is_ok_and(|names| names.contains(r#"["shop","a"]"#))
@@ -124,7 +129,7 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     let earlier = text(&world.run(&["drops"]));
     assert_eq!(earlier.lines().count(), 2, "{earlier}");
     assert!(earlier.contains("shop/web"), "{earlier}");
-    connect_to_the_service(&world);
+    world.connect_to_the_service();
     let drops = text(&world.run(&["drops"]));
     assert_eq!(drops.lines().count(), 2, "{drops}");
     assert!(drops.contains("shop/a"), "{drops}");
@@ -134,4 +139,44 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
 
 fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
+    let mut world = World::new("why");
+    world.store.apply(service("web", "10.96.0.1")).unwrap();
+    world.start(&[]);
+    world.until("synced", |status| status.synced);
+    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    world.until("told of the pod", |status| status.figures.pods[&PodState::Dead] == 1);
+    let ports = json!([{"port": 8080}]);
+    let listed = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
+    world.store.apply(listed).unwrap();
+    world.until("denying", |status| !status.services.is_empty());
+
+    let ip = "10.244.1.10".parse().unwrap();
+    let answer = status::ask(&world.dir, &Request::History(ip)).unwrap();
+    let question = Question {
+        subject: "10.244.1.10:8080".parse().unwrap(),
+        services: ServiceArgs { service: Some("shop/web".to_owned()), namespace: None },
+        at: None,
+    };
+    let explanation = explain(&answer.history.unwrap(), &question);
+    let [verdict] = explanation.verdicts.as_slice() else { panic!("{explanation:?}") };
+    assert_eq!((&*verdict.verdict, verdict.reason.as_deref()), ("deny", Some("dead-backend")));
+    assert_eq!((explanation.mode.as_str(), explanation.now), ("enforce", true));
+    let evidence: Vec<&str> = explanation.evidence.iter().map(|event| event.what.as_str()).collect();
+    let uid = dead["metadata"]["uid"].as_str().unwrap();
+    assert_eq!(
+        evidence,
+        [
+            &format!("pod shop/a ({uid}) on n shows the IP"),
+            "pod shop/a is dead: finished, and its kubelet reports that its network is torn down",
+            "shop/web lists it, ready, on TCP 8080 for shop/a",
+            "shop/web TCP 8080: denied as dead-backend: every packet",
+        ]
+    );
+    assert!(explanation.evidence.iter().all(|event| event.rv > 0));
+    println!("{}", explanation.text());
 }

@@ -9,9 +9,10 @@ use epguard_lab::process;
 use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use epguard_lab::scenario::workdir::Workdir;
 use serde_json::{Value, json};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 /// A node with one veth pair, an API server, and the agent once started. Dropping it ends the agent.
 pub struct World {
@@ -81,6 +82,36 @@ impl World {
     pub fn gets_range(&self, range: &str) {
         let id = ObjectRef::new(Kind::Node, "", "n");
         self.store.patch(&id, &json!({"spec": {"podCIDRs": [range]}})).unwrap();
+    }
+
+    /// A dead pod that a Service still lists, behind an interface of the node, with the routes and rules that lead a packet there.
+    pub fn deny(&mut self) {
+        let lines = [
+            "address add 10.244.1.1/24 dev va",
+            "link set va up",
+            "link set vb up",
+            "route add default dev va",
+            "neigh add 10.244.1.10 lladdr 02:00:00:00:00:01 dev va",
+        ];
+        self.netns.ip(&lines).unwrap();
+        self.store.ensure_namespace("shop").unwrap();
+        self.gets_range("10.244.1.0/24");
+        let mut web = service("web", "10.96.0.1");
+        web["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080}]);
+        self.store.apply(web).unwrap();
+        self.list_dead("a", "10.244.1.10", "web", "TCP");
+        self.program_proxy();
+        self.server.faults(|faults| faults.hang = false);
+        self.until("denying", |status| {
+            !status.services.is_empty() && status.lease_ms > 0 && status.breaker.is_empty()
+        });
+    }
+
+    /// Sends one SYN to the Service of [`World::deny`]; the kernel would repeat it after a second.
+    pub fn connect_to_the_service(&self) {
+        let service = SocketAddr::from(([10, 96, 0, 1], 80));
+        let connect = || TcpStream::connect_timeout(&service, Duration::from_millis(200));
+        assert!(self.netns.run(connect).unwrap().is_err());
     }
 
     /// Makes a dead pod and a slice in which the Service still lists it, on port 8080. Returns the pod.

@@ -3,6 +3,5 @@
 mod holder;
 mod hooks;
 mod node;
-mod overrun;
 
 use super::lives::pelting;

@@ -6,7 +6,6 @@
 mod clients;
 pub mod figures;
 mod proxies;
-pub mod sink;
 mod streams;
 mod switch;
 mod tunnel;

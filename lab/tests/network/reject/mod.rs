@@ -6,7 +6,6 @@ mod devices;
 mod direct;
 mod flood;
 mod no_pod;
-mod streams;
 mod table;
 mod wire;
 
