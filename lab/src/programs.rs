@@ -17,7 +17,7 @@ use rtnetlink::packet_core::{NLM_F_DUMP, ParseableParametrized as _};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 
 use crate::net::NetNs;
-use crate::scenario::counters::Counters;
+use crate::scenario::entries::Counters;
 use crate::scenario::workdir::Workdir;
 
 /// TCP and UDP.

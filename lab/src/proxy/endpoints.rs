@@ -126,25 +126,23 @@ mod tests {
     }
 
     #[test]
-    fn ready_endpoints_come_before_terminating_ones() {
-        let draining = json!({"ready": false, "serving": true, "terminating": true});
-        let both =
-            json!([{"addresses": ["10.244.1.2"]}, {"addresses": ["10.244.1.3"], "conditions": draining}]);
-        assert_eq!(backends_of(&both), ["10.244.1.2:8080".parse().unwrap()]);
-        let alone = json!([{"addresses": ["10.244.1.3"], "conditions": draining}]);
-        assert_eq!(backends_of(&alone), ["10.244.1.3:8080".parse().unwrap()]);
-    }
-
-    #[test]
-    fn an_endpoint_that_does_not_serve_gets_nothing() {
-        let failed = json!({"ready": false, "serving": false, "terminating": true});
-        let unready = json!({"ready": false, "serving": false, "terminating": false});
-        let endpoints = json!([
-            {"addresses": ["10.244.1.2"], "conditions": failed}, {"addresses": ["10.244.1.3"], "conditions": unready},
-            {"addresses": ["banana"]}, {"addresses": []},
-        ]);
-        assert_eq!(backends_of(&endpoints), []);
-        assert_eq!(backends_of(&Value::Null), []);
+    fn ready_endpoints_come_before_terminating_ones_and_what_does_not_serve_gets_nothing() {
+        let with = |ip: &str, [ready, serving, terminating]: [bool; 3]| {
+            let conditions = json!({"ready": ready, "serving": serving, "terminating": terminating});
+            json!({"addresses": [ip], "conditions": conditions})
+        };
+        let (ready, draining) =
+            (json!({"addresses": ["10.244.1.2"]}), with("10.244.1.3", [false, true, true]));
+        let (failed, unready) = (with("10.244.1.4", [false, false, true]), with("10.244.1.5", [false; 3]));
+        for (endpoints, expected) in [
+            (json!([ready, draining]), &["10.244.1.2:8080"][..]),
+            (json!([draining]), &["10.244.1.3:8080"]),
+            (json!([failed, unready, {"addresses": ["banana"]}, {"addresses": []}]), &[]),
+            (Value::Null, &[]),
+        ] {
+            let expected: Vec<SocketAddr> = expected.iter().map(|to| to.parse().unwrap()).collect();
+            assert_eq!(backends_of(&endpoints), expected, "{endpoints}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::agent::Agent;
 use super::balancer::Balancer;
 use super::beside;
 use super::cluster::Cluster;
-use super::counters::Counters;
+use super::entries::Counters;
 use super::format::{
     Action, CgroupEvent, EventOf, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep, Writers,
 };

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use epguard_common::{Effect, Mode, OneOf, Outcome, Reason};
 
 use super::beside;
-use super::counters::Counters;
+use super::entries::Counters;
 use super::format::{Action, Call, Family, ForbiddenIn, Scenario, Sees, Wire};
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected, describe, summary};

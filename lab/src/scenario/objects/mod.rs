@@ -124,11 +124,7 @@ fn node(node: &Node, number: usize) -> Value {
                 {"type": "Hostname", "address": name},
             ],
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
-            "nodeInfo": {
-                "bootID": uid, "kubeletVersion": "v1.36.2", "containerRuntimeVersion": "containerd://2.1.9",
-                "architecture": "amd64", "operatingSystem": "linux", "kernelVersion": "6.18.0", "osImage": "lab",
-                "machineID": uid, "systemUUID": uid, "kubeProxyVersion": "",
-            },
+            "nodeInfo": {"bootID": uid, "kubeletVersion": "v1.36.2", "operatingSystem": "linux"},
         },
     })
 }

@@ -87,12 +87,7 @@ impl PodObject {
             },
             "spec": {
                 "nodeName": declared.node, "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
-                "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "serviceAccountName": "default",
-                "enableServiceLinks": true, "securityContext": {},
-                "containers": [{
-                    "name": "c", "image": "registry.test/server:1", "imagePullPolicy": "IfNotPresent", "resources": {},
-                    "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-                }],
+                "containers": [{"name": "c", "image": "registry.test/server:1"}],
             },
             "status": {
                 "phase": self.phase, "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
