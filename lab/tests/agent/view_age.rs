@@ -84,17 +84,12 @@ async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one
     world.until("back", |status| status.lease_ms > 0);
     world.await_log("lease back");
     assert_eq!(world.log().matches("lease lost").count(), 1, "{}", world.log());
-}
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs root: runs the agent"]
-async fn after_an_outage_denials_come_back_by_themselves() {
-    let mut world = synced("outage");
-    deny(&mut world);
+    // So does an API that was away.
     world.server.faults(|faults| faults.outage = true);
     outlive(&mut world);
     world.server.faults(|faults| faults.outage = false);
-    let status = world.until("back", |status| status.lease_ms > 0);
+    let status = world.until("back again", |status| status.lease_ms > 0);
     assert!(denies(&status), "{status:?}");
 }
 

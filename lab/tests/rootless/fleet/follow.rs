@@ -52,38 +52,16 @@ async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_has_seen_enough_ends_it() {
+async fn a_reader_that_leaves_ends_it_even_while_nothing_is_denied() {
     let world = World::new("reader");
     let count = counts();
-    world.server.api.execs.answer(move |_| count());
-    let mut command = world.command("drops -f");
-    let output = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        child.wait_with_output().unwrap()
-    });
-    let output = output.await.unwrap();
-    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_leaves_while_nothing_is_denied_ends_it() {
-    let world = World::new("silent-reader");
-    world.server.api.execs.answer(|_| prints(&[dropped("shop/web", 4)], 0));
-    let mut command = world.command("drops -f");
-    let status = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        for _ in 0..200 {
-            if let Some(status) = child.try_wait().unwrap() {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap().code()
-    });
-    assert_eq!(status.await.unwrap(), Some(0));
+    let silent = || prints(&[dropped("shop/web", 4)], 0);
+    for denies in [true, false] {
+        let count = count.clone();
+        world.server.api.execs.answer(move |_| if denies { count() } else { silent() });
+        let left = tokio::time::timeout(Duration::from_secs(20), world.leave("drops -f")).await.unwrap();
+        assert_eq!((left.status.code(), left.stderr), (Some(0), vec![]), "{denies}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// A server with agents. Its kubeconfig goes with it.
 pub struct World {
@@ -74,6 +74,17 @@ impl World {
         let done = done.await.unwrap().unwrap();
         let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
+    }
+
+    /// Runs the plugin with these words for a reader that leaves at once.
+    pub async fn leave(&self, arguments: &str) -> Output {
+        let mut command = self.command(arguments);
+        let left = tokio::task::spawn_blocking(move || {
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            drop(child.stdout.take());
+            child.wait_with_output().unwrap()
+        });
+        left.await.unwrap()
     }
 
     pub fn command(&self, arguments: &str) -> Command {
