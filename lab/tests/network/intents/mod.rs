@@ -7,7 +7,6 @@ mod clients;
 pub mod figures;
 mod proxies;
 mod streams;
-mod switch;
 mod tunnel;
 mod untracked;
 mod waiting;

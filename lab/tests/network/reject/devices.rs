@@ -2,7 +2,6 @@
 //! a device without Ethernet headers, as the devices of `WireGuard`, IPIP and TUN are.
 
 use std::fs::File;
-use std::os::fd::AsRawFd as _;
 
 use epguard_lab::net::NetNs;
 use epguard_lab::proxy::Protocol;
@@ -56,25 +55,11 @@ fn checksums_are_right_when_the_nodes_device_completes_them() {
     });
 }
 
-/// A TUN device that takes packets for as long as the file is open.
-fn tun(name: &str) -> File {
-    let file = File::options().read(true).write(true).open("/dev/net/tun").unwrap();
-    // SAFETY: an all-zero ifreq is a valid one.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = libc::c_char::from_ne_bytes([from]);
-    }
-    request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).unwrap();
-    // SAFETY: an ifreq that lives through the call.
-    let failed = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
-    file
-}
-
 /// Makes `node-a` send packets for pod X through a TUN device.
 fn reroute(world: &mut World) -> File {
     let node = world.netns("node-a").clone();
-    let file = node.run(|| tun("t0")).unwrap();
+    // It takes packets for as long as the file is open.
+    let file = node.tun("t0", false).unwrap();
     let x = world.address(Direct).ip();
     world.shell("node-a", &format!("ip link set t0 up; ip route replace {x} dev t0"));
     let datapath = &mut world.hooks.datapath;

@@ -5,7 +5,6 @@ mod cluster;
 mod devices;
 mod direct;
 mod flood;
-mod no_pod;
 mod table;
 mod wire;
 
