@@ -208,10 +208,9 @@ impl Cluster {
 
     fn program(&mut self, rules: Vec<ServiceRule>) -> Result<()> {
         if let Some(balancer) = &mut self.balancer {
-            balancer.program(&rules)?;
+            balancer.lb.program(&rules)?;
         }
-        let balancer = self.balancer.as_ref();
-        if balancer.is_none_or(|balancer| !balancer.serves_all()) {
+        if self.balancer.as_ref().is_none_or(|balancer| balancer.packets.is_some()) {
             self.proxy.program(&[&rules[..], &self.host_ports].concat())?;
         }
         self.rules = rules;

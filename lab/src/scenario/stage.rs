@@ -81,7 +81,7 @@ impl Stage {
             ("clsact-delay", Some("0".into())),
             ("lease", flags.lease.map(seconds)),
             ("max-view-age", flags.max_view_age.map(seconds)),
-            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root()))),
+            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root.path()))),
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
         let mut agent = Agent::prepare(&netns, &workdir, &cluster.kubeconfig(), flags)?;

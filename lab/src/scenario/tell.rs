@@ -162,7 +162,8 @@ impl<'a> Run<'a> {
             | Step::Off(_)
             | Step::Observe(_)
             | Step::Enforce(_) => {
-                step.calls().map_or(Ok(()), |(modes, rounds, calls)| self.calls(modes, rounds, calls))
+                let (modes, rounds, calls) = step.calls();
+                self.calls(modes, rounds, calls)
             }
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
         }

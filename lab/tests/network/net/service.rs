@@ -26,7 +26,9 @@ fn a_service_leads_to_local_and_remote_backends_from_everywhere() {
             (true, remote, vip, pods),
         ] {
             cluster.program("node-a", &[backend], ProxyOptions { masquerade_all });
-            clients.iter().for_each(|from| cluster.answered_by(from, to, pod));
+            for from in clients {
+                cluster.answered_by(from, to, pod);
+            }
         }
     });
 }
