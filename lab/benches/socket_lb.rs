@@ -9,7 +9,7 @@ use epguard_core::state::Tables;
 use epguard_lab::figures::{Row, Table, in_turns};
 use epguard_lab::net::{SocketRoot, Topology, TopologyOptions};
 use epguard_lab::programs::{Programs, deny, number};
-use epguard_lab::proxy::{Frontend, Protocol, ServiceRule};
+use epguard_lab::proxy::{Frontend, ServiceRule};
 use epguard_lab::scenario::workdir::Workdir;
 use epguard_lab::socket_lb::SocketLb;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -93,7 +93,8 @@ impl Node {
             let mut lb = SocketLb::new(root.path(), &workdir.pins().join("socket-lb"));
             lb.serve(&[&caller]).unwrap();
             lb.start().unwrap();
-            lb.program(&[Protocol::Tcp, Protocol::Udp].map(rule)).unwrap();
+            let vip = Frontend::ClusterIp(VIP.into());
+            lb.program(&ServiceRule::tcp_and_udp("shop/server", &[vip], &[SERVER.into()])).unwrap();
             (VIP, Some(lb))
         };
         let load = |denials| load_epguard(&lab, root.path(), denials);
@@ -161,16 +162,6 @@ fn own_cgroup() -> PathBuf {
     let all = fs::read_to_string("/proc/self/cgroup").unwrap();
     let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
     find_cgroup2(None).unwrap().join(own)
-}
-
-fn rule(protocol: Protocol) -> ServiceRule {
-    ServiceRule {
-        name: format!("shop/server:{protocol:?}"),
-        protocol,
-        frontends: vec![Frontend::ClusterIp(VIP.into())],
-        backends: vec![SERVER.into()],
-        ..ServiceRule::default()
-    }
 }
 
 /// Takes what the calls of one figure have left at the server.

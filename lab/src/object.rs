@@ -110,11 +110,23 @@ pub(crate) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
     })
 }
 
-/// The target ports of a slice that have a number.
-pub(crate) fn ports(slice: &Value) -> impl Iterator<Item = (u16, Protocol)> {
-    each(&slice["ports"]).filter_map(|port| {
-        let number = u16::try_from(port["port"].as_u64()?).ok().filter(|&n| n != 0)?;
-        Some((number, Protocol::parse(port["protocol"].as_str())?))
+/// A port of a Service or slice. They belong together if they have the same name and protocol.
+#[derive(Clone, Copy)]
+pub(crate) struct Port<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) protocol: Protocol,
+    pub(crate) number: u16,
+    /// The `NodePort` of a Service.
+    pub(crate) on_nodes: Option<u16>,
+}
+
+/// The ports of a Service's spec or of a slice that have a number.
+pub(crate) fn ports(of: &Value) -> impl Iterator<Item = Port<'_>> {
+    each(&of["ports"]).filter_map(|port| {
+        let name = port["name"].as_str().unwrap_or_default();
+        let protocol = Protocol::parse(port["protocol"].as_str())?;
+        let number = |field| u16::try_from(port[field].as_u64()?).ok().filter(|number| *number != 0);
+        Some(Port { name, protocol, number: number("port")?, on_nodes: number("nodePort") })
     })
 }
 

@@ -1,8 +1,10 @@
-//! Runs programs to their end; the processor that a thread runs on.
+//! Runs programs to their end, and asks running ones over HTTP; the processor that a thread runs on.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
@@ -45,6 +47,18 @@ pub fn epguard() -> Result<PathBuf> {
     let folders = own.ancestors().skip(1).take(2);
     let found = folders.map(|folder| folder.join("epguard")).find(|path| path.is_file());
     found.with_context(|| format!("there is no epguard beside {}: run `cargo xtask build`", own.display()))
+}
+
+/// The code and the body of the answer to a request over HTTP, within a minute. In the network namespace of the calling thread.
+pub fn get(address: &str, path: &str) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_mins(1)))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    Ok((code.ok_or(io::ErrorKind::InvalidData)?, body.to_owned()))
 }
 
 /// Keeps the calling thread on the processor that it is on. Threads that it starts stay there, too.

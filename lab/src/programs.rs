@@ -7,16 +7,17 @@ use anyhow::{Context, Result};
 use epguard::kernel::conntrack::{entry_at, nfct_at};
 use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{Writer, default_modes};
+use epguard::node::netlink::request::{Message, Request};
 use epguard::node::netlink::{Interface, Roles};
 use epguard_common::{
     Action, Denial, DenialKey, Mode, Outcome, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
 };
 use epguard_core::state::Tables;
-use serde_json::Value;
+use rtnetlink::packet_core::{NLM_F_DUMP, ParseableParametrized as _};
+use rtnetlink::packet_route::RouteNetlinkMessage;
 
 use crate::net::NetNs;
-use crate::process::output;
-use crate::scenario::counters::Counters;
+use crate::scenario::entries::Counters;
 use crate::scenario::workdir::Workdir;
 
 /// TCP and UDP.
@@ -125,22 +126,14 @@ pub fn number(tables: &mut Tables, service: ServiceNumber, vip: SocketAddr) {
 
 /// The links of a node, as the agent sees them.
 fn links(node: &NetNs) -> Result<Vec<Interface>> {
-    let listed = output(node.command("ip").args(["-json", "-details", "link", "show"]))?;
-    let links: Vec<Value> = serde_json::from_str(&listed).context("`ip` wrote no JSON array")?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let number = |link: &Value| u32::try_from(link["ifindex"].as_u64()?).ok();
-    let named = |name: &Value| links.iter().find(|link| link["ifname"] == *name).and_then(number);
-    let interface = |link: &Value| {
-        Some(Interface {
-            ifindex: number(link)?,
-            name: text(&link["ifname"]),
-            kind: text(&link["linkinfo"]["info_kind"]),
-            base_kind: Some(text(&link["linkinfo"]["info_kind"])),
-            master: named(&link["master"]),
-            master_kind: text(&link["linkinfo"]["info_slave_kind"]),
-            loopback: text(&link["link_type"]) == "loopback",
-            ..Interface::default()
-        })
+    // An all-zero `struct ifinfomsg`.
+    let request = Request::new(libc::NETLINK_ROUTE as _, libc::RTM_GETLINK, NLM_F_DUMP, &[0; 16]);
+    let take = |links: &mut Vec<Interface>, message: &Message<'_>| {
+        let parsed = RouteNetlinkMessage::parse_with_param(message.payload(), message.message_type());
+        if let Ok(RouteNetlinkMessage::NewLink(link)) = parsed {
+            let link = Interface::from(link);
+            links.push(Interface { base_kind: Some(link.kind.clone()), ..link });
+        }
     };
-    Ok(links.iter().filter_map(interface).collect())
+    node.io(|| request.ask(take)).context("cannot list the node's links")
 }

@@ -3,25 +3,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
 /// No wait is longer: enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Asks again and again until there is an answer. The inner error says what is missing, and is returned after a minute; an
-/// outer error ends the wait.
-pub fn until<T>(every: Duration, mut ask: impl FnMut() -> Result<Result<T, String>>) -> Result<T> {
+/// Asks again and again what is missing, until nothing is. After a minute that is the error; an error of `missing` ends the wait.
+pub fn until(every: Duration, mut missing: impl FnMut() -> Result<Option<String>>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        match ask()? {
-            Ok(answer) => return Ok(answer),
-            Err(missing) if Instant::now() >= deadline => bail!("{missing} after {PATIENCE:?}"),
-            Err(_) => thread::sleep(every),
-        }
+    while let Some(missing) = missing()? {
+        ensure!(Instant::now() < deadline, "{missing} after {PATIENCE:?}");
+        thread::sleep(every);
     }
-}
-
-/// An answer for [`until`]: nothing but that it holds.
-pub fn holds(holds: bool, missing: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(missing()) }
+    Ok(())
 }

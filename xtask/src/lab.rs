@@ -1,4 +1,4 @@
-//! `demo`, `scenario`, `replay` and `api`: verbs of `epguard-lab`, run with a fresh build of everything.
+//! `demo`, `scenario` and `replay`: verbs of `epguard-lab`, run with a fresh build of everything.
 
 use std::env;
 use std::process::{Command, ExitCode};

@@ -56,8 +56,6 @@ enum Verb {
     Release(release::Args),
     /// Run packets and stories on another kernel, in a virtual machine
     Kernel(kernel::Args),
-    /// Serve the embedded API server, for use with kubectl
-    Api(lab::Args),
 }
 
 fn main() -> ExitCode {
@@ -84,6 +82,5 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Image(args) => image::run(&args),
         Verb::Release(args) => release::run(&args),
         Verb::Kernel(args) => kernel::run(&args),
-        Verb::Api(args) => lab::run("api", &args),
     }
 }

@@ -1,8 +1,7 @@
 //! Threads beside the measured agent: one changes objects at a rate, one measures how long the agent's loop lets others wait.
 
 use epguard_lab::net::NetNs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use epguard_lab::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -102,11 +101,7 @@ impl Waits {
 
 /// None without a good answer.
 fn probe() -> Option<()> {
-    let mut stream = TcpStream::connect(HEALTH).ok()?;
-    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.starts_with("HTTP/1.1 200").then_some(())
+    process::get(HEALTH, "/healthz").ok().filter(|(code, _)| *code == 200).map(drop)
 }
 
 /// Has this thread run before all others that are ready, so that it measures the agent and not its own waits.

@@ -1,8 +1,7 @@
 //! An API server with a whole cluster, and the agent beside it.
 
-use super::agent::Agent;
+use super::agent::{Agent, Cgroup};
 use super::background::Changes;
-use super::cgroup::Cgroup;
 use super::objects::{self, Objects, Pod, State};
 use super::requests::{self, Cost};
 use super::size::{self, BIG, Size};
@@ -73,7 +72,7 @@ impl Cluster {
 
     /// The agent's requests so far, of these resources or of all.
     pub(crate) fn cost(&self, resources: &[&str]) -> Cost {
-        requests::cost(self.world.server.audit(), resources)
+        requests::cost(&self.world.server.api.audit, resources)
     }
 
     /// Writes a pod.

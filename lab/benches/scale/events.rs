@@ -1,18 +1,19 @@
 //! Rows of what happens in a cluster, and costs the agent something.
 
-use super::agent::quantile;
-use super::background::Waits;
-use super::cluster::{Cluster, JOB_PODS, JOBS};
-use super::measure::Effort;
-use super::objects::State;
-use super::requests;
-use super::rolling;
-use super::size::{self, BIG};
-use epguard_lab::figures::{Row, Table, percentile};
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use epguard_lab::figures::{Row, Table, percentile};
+
+use super::Effort;
+use super::agent::quantile;
+use super::background::Waits;
+use super::cluster::{Cluster, JOB_PODS, JOBS};
+use super::objects::{Pod, State};
+use super::requests;
+use super::size::{self, BIG, SLICE};
 
 /// Nodes join and reboot in turns. Returns the longest wait.
 pub(crate) fn join(table: &mut Table, cluster: &Cluster, waits: &Waits, effort: &Effort) -> f64 {
@@ -49,7 +50,7 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
         took.push(cluster.agent.until_denied(&ips, begun).as_secs_f64());
         sleep(Duration::from_secs(1));
         let namespace = size::namespace(pods[0].service);
-        let (cost, asked) = requests::opinions(cluster.world.server.audit(), begun, &namespace);
+        let (cost, asked) = requests::opinions(&cluster.world.server.api.audit, begun, &namespace);
         counts.push(cost.requests);
         octets.push(cost.octets / 1e3);
         shown = asked;
@@ -106,7 +107,7 @@ pub(crate) fn roll(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     let slices = requests::SLICES_AND_SERVICES;
     let processor = cluster.agent.processor();
     let (all, shown) = (cluster.cost(&[]), cluster.cost(&slices));
-    rolling::replace(cluster, effort.watched..effort.watched + effort.replaced);
+    replace(cluster, effort.watched..effort.watched + effort.replaced);
     let whole = f64::from(BIG) / f64::from(effort.replaced);
     let processor = (cluster.agent.processor() - processor) * whole;
     let [all, shown] =
@@ -116,4 +117,46 @@ pub(crate) fn roll(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     table.rows.push(Row::new(name, "KB", [all]));
     let name = format!("{name}, of these slices and Services");
     table.rows.push(Row::new(name, "KB", [shown]));
+}
+
+/// Pods that are replaced before the driver waits for the agent. The API server keeps the last 20,000 changes of a kind.
+const AT_ONCE: u32 = 250;
+
+/// Replaces these pods of the first Service one by one, as kubelets and controllers do: the new pod is bound and runs, the slice
+/// shows it and the old one as terminating; the old pod ends, the slice loses it, and it is removed. All pods before them were
+/// replaced already. Returns when the agent has it all in its maps.
+pub(crate) fn replace(cluster: &Cluster, pods: Range<u32>) {
+    let slices = cluster.size.slices_of(0);
+    for number in pods {
+        let index = number as usize / SLICE;
+        let (old, new) = (cluster.own(number), successor(cluster, number));
+        cluster.pod(new, State::Pending);
+        cluster.pod(new, State::Running);
+        cluster.pod(old, State::Terminating);
+        let show = |old_too: bool| {
+            let listed = slices[index].iter().map(|pod| {
+                let is_replaced = *pod < number;
+                let shown = is_replaced.then(|| successor(cluster, *pod).number);
+                (shown.unwrap_or(*pod), State::Running)
+            });
+            let others = listed.filter(|(pod, _)| *pod != number);
+            let old = old_too.then_some((number, State::Terminating));
+            let listed: Vec<_> = others.chain([(new.number, State::Running)]).chain(old).collect();
+            let slice = cluster.objects.slice(0, index, &listed);
+            cluster.store().apply(slice).unwrap();
+        };
+        show(true);
+        cluster.pod(old, State::Ended);
+        show(false);
+        cluster.remove(old);
+        if number % AT_ONCE == AT_ONCE - 1 {
+            cluster.until_applied();
+        }
+    }
+    cluster.until_applied();
+}
+
+/// The pod that replaces one: on the same node, with another IP.
+fn successor(cluster: &Cluster, number: u32) -> Pod {
+    Pod { number: cluster.size.pods + number, service: 0 }
 }

@@ -3,9 +3,8 @@
 //! One thread makes requests to the live Service, and sends stale packets between them at rising rates.
 
 use super::bed::{Bed, STALE_SERVICE};
-use super::filters::Filter;
+use super::filters::{Filter, orphan};
 use super::loads::requests;
-use super::stale::orphan;
 use super::{Setup, Stage};
 use crate::bpf::{self, Kind, used};
 use epguard_common::Mode;

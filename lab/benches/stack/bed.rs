@@ -1,10 +1,10 @@
 //! The node between two pods, and its kube-proxy.
 
-use super::stale::{ORPHANS, shares_bucket};
+use super::filters::{ORPHANS, shares_bucket};
 use anyhow::Context as _;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::process::output;
-use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
+use epguard_lab::proxy::{Frontend, Proxy, ProxyOptions, ServiceRule};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -73,16 +73,13 @@ pub(crate) fn addresses(port: u16) -> [SocketAddrV4; 2] {
 }
 
 fn services() -> Vec<ServiceRule> {
-    let rule = |protocol, [vip, endpoint]: [SocketAddrV4; 2]| ServiceRule {
-        name: format!("shop/{}:{protocol:?}", vip.port()),
-        protocol,
-        frontends: vec![Frontend::ClusterIp(vip.into())],
-        backends: vec![endpoint.into()],
-        ..ServiceRule::default()
+    let all = PORTS.map(addresses).chain([[STALE_SERVICE, REUSED]]);
+    let rules = |[vip, endpoint]: [SocketAddrV4; 2]| {
+        ServiceRule::tcp_and_udp(
+            &format!("shop/{vip}"),
+            &[Frontend::ClusterIp(vip.into())],
+            &[endpoint.into()],
+        )
     };
-    let protocols = [Protocol::Tcp, Protocol::Udp];
-    let mut rules: Vec<_> =
-        PORTS.flat_map(|port| protocols.map(|protocol| rule(protocol, addresses(port)))).collect();
-    rules.extend(protocols.map(|protocol| rule(protocol, [STALE_SERVICE, REUSED])));
-    rules
+    all.flat_map(rules).collect()
 }

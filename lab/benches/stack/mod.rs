@@ -7,7 +7,6 @@ mod absorb;
 mod bed;
 mod filters;
 mod loads;
-mod stale;
 
 use bed::{Bed, REUSED, STALE_SERVICE};
 use epguard::kernel::datapath::Xdp;
@@ -75,7 +74,7 @@ impl Stage {
     fn new() -> Self {
         let bed = Bed::new();
         let epguard = Programs::load(bed.node(), |datapath| datapath.with_xdp(Xdp::Driver)).unwrap();
-        let stale = stale::tables((STALE_SERVICE, REUSED));
+        let stale = filters::denied((STALE_SERVICE, REUSED));
         Self { bed, epguard, stale, now: Setup::Nothing }
     }
 

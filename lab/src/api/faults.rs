@@ -11,17 +11,15 @@ use super::Kind;
 use super::object::Object;
 
 /// Faults and timing of one server. The default is a healthy server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, set by name")]
 pub struct Faults {
     /// Killed: open connections break, new ones are reset.
     pub outage: bool,
     /// Stopped: connections stay open, and no request is answered and no event sent, until this is false again.
     pub hang: bool,
-    /// Streams that are open send nothing, neither events nor bookmarks; everything else is answered.
-    pub mute: bool,
-    /// The same for the streams of one kind.
-    pub mute_kind: Option<Kind>,
+    /// Open streams of these kinds send nothing, neither events nor bookmarks; everything else is answered.
+    pub mute: BTreeSet<Kind>,
     /// The resourceVersion rises with changes of objects alone. Else it does so by the second, as leases of nodes and controllers
     /// change in a real cluster.
     pub quiet: bool,
@@ -33,50 +31,33 @@ pub struct Faults {
     pub forbidden: BTreeSet<Kind>,
     /// Time added to each request.
     pub delay: Duration,
-    /// Time between bookmarks of a stream that asks for them, which gets another one 2 s before it times out; none: it
-    /// gets none (but the one after initial events).
+    /// Time between bookmarks of a stream that asks for them, which gets another one 2 s before it times out; none: a minute.
+    /// With [`Duration::MAX`] it gets none, but the one after initial events.
     pub bookmark_period: Option<Duration>,
     /// Lists come in pages alone, as from servers before Kubernetes 1.32.
     pub pages_only: bool,
-    /// False lists of pods.
-    pub poisoned: Option<Poison>,
+    /// What the next lists of pods show, and how many of them. The watches and later lists are true, with the same
+    /// resourceVersions.
+    pub poisoned: Option<(Lie, Arc<AtomicU32>)>,
     /// Counts connection resets.
     pub(super) resets: u64,
-}
-
-impl Default for Faults {
-    fn default() -> Self {
-        Self {
-            outage: false,
-            hang: false,
-            mute: false,
-            mute_kind: None,
-            quiet: false,
-            cached: None,
-            failing: None,
-            forbidden: BTreeSet::new(),
-            delay: Duration::ZERO,
-            bookmark_period: Some(Duration::from_mins(1)),
-            pages_only: false,
-            poisoned: None,
-            resets: 0,
-        }
-    }
 }
 
 impl Faults {
     /// Falsifies the objects of a list of pods if a poisoned list is due.
     pub(super) fn poison(&self, kind: Kind, objects: &mut [Arc<Object>]) {
-        let poison = self.poisoned.as_ref().filter(|_| kind == Kind::Pod);
-        if let Some(poison) = poison.filter(|poison| poison.take()) {
-            for object in objects {
-                let mut pod = object.value();
-                match poison.lie {
-                    Lie::Failed => pod["status"]["phase"] = "Failed".into(),
-                    Lie::Dead => set_dead_status(&mut pod),
-                }
-                *object = Arc::new(Object::new(kind, &pod));
+        let Some((lie, lists)) = self.poisoned.as_ref().filter(|_| kind == Kind::Pod) else { return };
+        let one_less = |left: u32| left.checked_sub(1);
+        if lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+            return;
+        }
+        for object in objects {
+            let mut pod = object.value();
+            match lie {
+                Lie::Failed => pod["status"]["phase"] = "Failed".into(),
+                Lie::Dead => set_dead_status(&mut pod),
             }
+            *object = Arc::new(Object::new(kind, &pod));
         }
     }
 }
@@ -88,27 +69,6 @@ pub enum Lie {
     Failed,
     /// Phase Failed, all containers ended, and the network gone.
     Dead,
-}
-
-/// A number of false lists of pods. The watches and later lists are true, with the same resourceVersions.
-#[derive(Clone, Debug)]
-pub struct Poison {
-    lie: Lie,
-    lists: Arc<AtomicU32>,
-}
-
-impl Poison {
-    /// Makes the next `lists` lists false.
-    pub fn new(lie: Lie, lists: u32) -> Self {
-        let lists = Arc::new(AtomicU32::new(lists));
-        Self { lie, lists }
-    }
-
-    /// Counts one list off. True if that list is to be false.
-    fn take(&self) -> bool {
-        let one_less = |left: u32| left.checked_sub(1);
-        self.lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
-    }
 }
 
 /// Gives a running pod the status of a dead one: phase Failed, all containers ended, and the network gone.

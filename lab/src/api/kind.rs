@@ -38,23 +38,23 @@ impl Kind {
     /// Every kind, in discovery order.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Plural, short names, `apiVersion`, and whether its objects belong to a namespace.
-    fn traits(self) -> (&'static str, &'static [&'static str], &'static str, bool) {
+    /// Plural, `apiVersion`, and whether its objects belong to a namespace.
+    fn traits(self) -> (&'static str, &'static str, bool) {
         match self {
-            Kind::Pod => ("pods", &["po"], "v1", true),
-            Kind::Service => ("services", &["svc"], "v1", true),
-            Kind::Node => ("nodes", &["no"], "v1", false),
-            Kind::Namespace => ("namespaces", &["ns"], "v1", false),
-            Kind::ConfigMap => ("configmaps", &["cm"], "v1", true),
-            Kind::Event => ("events", &["ev"], "v1", true),
-            Kind::ServiceAccount => ("serviceaccounts", &["sa"], "v1", true),
-            Kind::EndpointSlice => ("endpointslices", &[], DISCOVERY, true),
-            Kind::DaemonSet => ("daemonsets", &["ds"], APPS, true),
-            Kind::ControllerRevision => ("controllerrevisions", &[], APPS, true),
-            Kind::Role => ("roles", &[], RBAC, true),
-            Kind::RoleBinding => ("rolebindings", &[], RBAC, true),
-            Kind::ClusterRole => ("clusterroles", &[], RBAC, false),
-            Kind::ClusterRoleBinding => ("clusterrolebindings", &[], RBAC, false),
+            Kind::Pod => ("pods", "v1", true),
+            Kind::Service => ("services", "v1", true),
+            Kind::Node => ("nodes", "v1", false),
+            Kind::Namespace => ("namespaces", "v1", false),
+            Kind::ConfigMap => ("configmaps", "v1", true),
+            Kind::Event => ("events", "v1", true),
+            Kind::ServiceAccount => ("serviceaccounts", "v1", true),
+            Kind::EndpointSlice => ("endpointslices", DISCOVERY, true),
+            Kind::DaemonSet => ("daemonsets", APPS, true),
+            Kind::ControllerRevision => ("controllerrevisions", APPS, true),
+            Kind::Role => ("roles", RBAC, true),
+            Kind::RoleBinding => ("rolebindings", RBAC, true),
+            Kind::ClusterRole => ("clusterroles", RBAC, false),
+            Kind::ClusterRoleBinding => ("clusterrolebindings", RBAC, false),
         }
     }
 
@@ -68,11 +68,6 @@ impl Kind {
         self.traits().0
     }
 
-    /// Short names for kubectl.
-    pub(super) fn short_names(self) -> &'static [&'static str] {
-        self.traits().1
-    }
-
     /// The API group; empty for core.
     pub fn group(self) -> &'static str {
         self.api_version().split_once('/').map_or("", |(group, _)| group)
@@ -80,17 +75,12 @@ impl Kind {
 
     /// The `apiVersion` field of an object.
     pub fn api_version(self) -> &'static str {
-        self.traits().2
-    }
-
-    /// Every group but core, in discovery order.
-    pub(super) fn groups() -> impl Iterator<Item = &'static str> {
-        [DISCOVERY, APPS, RBAC].into_iter().filter_map(|version| Some(version.split_once('/')?.0))
+        self.traits().1
     }
 
     /// False for kinds whose objects belong to no namespace.
     pub fn namespaced(self) -> bool {
-        self.traits().3
+        self.traits().2
     }
 
     /// The error for an object without a name.
@@ -153,7 +143,7 @@ impl ObjectRef {
 
     /// The error for an object that does not exist.
     pub(super) fn missing(&self) -> ApiError {
-        ApiError::not_found(format!("{} {:?}", self.kind.plural(), self.name))
+        ApiError::not_found(self)
     }
 
     /// The key objects are stored and ordered by, as in etcd.
@@ -163,8 +153,9 @@ impl ObjectRef {
     }
 }
 
+/// As Kubernetes' messages name it: `pods "web-1"`.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind, self.key())
+        write!(f, "{} {:?}", self.kind.plural(), self.name)
     }
 }

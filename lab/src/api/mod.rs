@@ -5,25 +5,21 @@
 
 mod access;
 mod audit;
-pub mod cli;
 mod error;
 mod faults;
 mod kind;
-mod kubelet;
 mod object;
 mod patch;
 mod protocol;
-mod selector;
 mod server;
 mod store;
-pub mod yaml;
 
 pub use access::Access;
 pub use audit::{Audit, Request};
 pub use error::ApiError;
-pub use faults::{Faults, Lie, Poison, set_dead_status};
+pub use faults::{Faults, Lie, set_dead_status};
 pub use kind::{Kind, ObjectRef};
-pub use kubelet::{Exec, Execs, Logs, Run};
+pub use protocol::{Api, Exec, Execs, Logs, Run};
 pub use server::ApiServer;
 pub use store::Store;
 pub(crate) use store::timestamp;

@@ -1,6 +1,6 @@
 //! Sockets, TLS and faults around one [`Store`].
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,20 +25,18 @@ use super::protocol::Api;
 use super::store::random_uid;
 use super::{Access, Audit, Execs, Faults, Logs, Store};
 
-/// A name in every server certificate, so that clients may use any address.
-const SERVER_NAME: &str = "kubernetes.default.svc";
 /// Time between changes of leases.
 const RENEWALS: Duration = Duration::from_secs(1);
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
-#[derive(Debug)]
 pub struct ApiServer {
     address: SocketAddr,
     /// The authority's certificate, PEM.
     authority: String,
     /// Dropping this sender also ends the tasks that accept and serve.
     faults: watch::Sender<Faults>,
-    api: Arc<Api>,
+    /// What it consults, and what it records.
+    pub api: Arc<Api>,
 }
 
 impl ApiServer {
@@ -71,17 +69,11 @@ impl ApiServer {
         self.address
     }
 
-    /// A kubeconfig for the listener's address (loopback if it listens on all), CA and token inline.
+    /// A kubeconfig for the listener's address, CA and token inline.
     pub fn kubeconfig(&self) -> String {
-        let ip = match self.address.ip() {
-            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        };
         let cluster = json!({
-            "server": format!("https://{}", SocketAddr::new(ip, self.address.port())),
+            "server": format!("https://{}", self.address),
             "certificate-authority-data": ByteString(self.authority.clone().into_bytes()),
-            "tls-server-name": SERVER_NAME,
         });
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "lab",
@@ -92,11 +84,6 @@ impl ApiServer {
         format!("{config:#}\n")
     }
 
-    /// The certificate of the server's authority, PEM.
-    pub fn authority(&self) -> &str {
-        &self.authority
-    }
-
     /// Changes the faults: `server.faults(|f| f.outage = true)`.
     pub fn faults(&self, change: impl FnOnce(&mut Faults)) {
         self.faults.send_modify(change);
@@ -105,26 +92,6 @@ impl ApiServer {
     /// Breaks every open connection; clients may connect again at once.
     pub fn reset_connections(&self) {
         self.faults(|faults| faults.resets += 1);
-    }
-
-    /// The access rules of the user: everything is allowed until a role is bound.
-    pub fn access(&self) -> &Access {
-        &self.api.access
-    }
-
-    /// What runs commands in pods.
-    pub fn execs(&self) -> &Execs {
-        &self.api.execs
-    }
-
-    /// What reads the logs of pods.
-    pub fn logs(&self) -> &Logs {
-        &self.api.logs
-    }
-
-    /// The requests received so far.
-    pub fn audit(&self) -> &Audit {
-        &self.api.audit
     }
 }
 
@@ -195,8 +162,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
     }
 }
 
-/// Makes an authority, whose certificate (PEM) is returned, and what serves TLS: a certificate for `ip`, loopback and the usual
-/// names.
+/// Makes an authority, whose certificate (PEM) is returned, and what serves TLS: a certificate for `ip` and the name that pods use.
 fn certify(ip: IpAddr) -> Result<(String, TlsAcceptor)> {
     let mut ca = CertificateParams::default();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -205,9 +171,9 @@ fn certify(ip: IpAddr) -> Result<(String, TlsAcceptor)> {
     let ca_key = KeyPair::generate()?;
     let authority = ca.self_signed(&ca_key)?.pem();
 
-    let names = [SERVER_NAME, "kubernetes", "localhost", "127.0.0.1", "::1", &ip.to_string()];
+    let names = ["kubernetes.default.svc".to_owned(), ip.to_string()];
     let key = KeyPair::generate()?;
-    let mut params = CertificateParams::new(names.map(String::from))?;
+    let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     let certificate = params.signed_by(&key, &Issuer::new(ca, ca_key))?;
     let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;

@@ -1,9 +1,8 @@
 //! The demo: kubernetes #109414, before and after, for a reader who knows Kubernetes and not epguard.
 //!
 //! The story is a scenario, `scenarios/demo.yaml`. `presenter` shows it while it is played: `tables` what the API holds and what
-//! the callers saw, `maps` what the kernel holds, `fleet` what an operator sees; `screen` prints.
+//! the callers saw, `maps` what the kernel holds; `screen` prints.
 
-mod fleet;
 mod maps;
 mod presenter;
 mod screen;

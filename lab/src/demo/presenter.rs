@@ -1,12 +1,18 @@
 //! Shows a story on a screen, and goes on after a claim that does not hold.
 
-use anyhow::{Result, ensure};
-use epguard::shared::drops::Dropped;
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
-use super::fleet;
+use anyhow::{Context, Result, ensure};
+use epguard::shared::drops::Dropped;
+use serde_json::json;
+
 use super::maps;
 use super::screen::Screen;
 use super::tables::{listing, table};
+use crate::api::{Kind, ObjectRef, Run};
+use crate::process;
 use crate::scenario::Presenter;
 use crate::scenario::burst::Played;
 use crate::scenario::format::{Scenario, Show, Step};
@@ -58,7 +64,7 @@ impl Presenter for OnScreen {
             }
             Step::Show(Show::Fleet) => {
                 self.screen.command("kubectl epguard status");
-                self.screen.say(&fleet::output(stage, "status")?);
+                self.screen.say(&fleet_output(stage, "status")?);
                 self.screen.pause();
             }
             _ => {}
@@ -94,4 +100,38 @@ impl Presenter for OnScreen {
         }
         Ok(())
     }
+}
+
+const NAMESPACE: &str = "epguard";
+const NODE: &str = "node-a";
+
+/// What `kubectl epguard` prints beside the story's API server, which runs its commands beside the story's agent. A failure is text, too: the claims of the story judge epguard.
+///
+/// Errors: the agent's pod cannot be shown, or there is no epguard.
+fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
+    let cluster = &stage.cluster;
+    cluster.store.ensure_namespace(NAMESPACE)?;
+    // The other node of the lab runs no agent, and needs none.
+    let unlabelled = json!({"metadata": {"labels": {"kubernetes.io/os": null}}});
+    cluster.store.patch(&ObjectRef::new(Kind::Node, "", "node-b"), &unlabelled)?;
+    cluster.store.apply(json!({
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": "epguard-x7k2p", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/name": "epguard"}},
+        "spec": {"nodeName": NODE, "hostNetwork": true, "containers": [{"name": "agent"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }))?;
+    let epguard = process::epguard()?;
+    let (program, run_dir) = (epguard.clone(), stage.workdir.path().to_owned());
+    cluster.api_server().api.execs.answer(move |exec| {
+        let mut command = Command::new(&program);
+        command.args(&exec.command[1..]).arg("--run-dir").arg(&run_dir);
+        Run::Process(command)
+    });
+    let kubeconfig = stage.workdir.path().join("operator.kubeconfig");
+    fs::write(&kubeconfig, cluster.kubeconfig()).context("cannot write a kubeconfig")?;
+    let mut command = cluster.topology.node(NODE)?.netns.command(epguard);
+    command.arg0("kubectl-epguard").env("KUBECONFIG", kubeconfig);
+    let output = command.args(words.split(' ')).output().context("cannot run kubectl-epguard")?;
+    let text = [output.stdout, output.stderr].concat();
+    Ok(String::from_utf8_lossy(&text).trim_end().to_owned())
 }

@@ -1,8 +1,7 @@
 //! Other programs at the hooks that epguard uses: those of `lab/neighbour`, attached as a CNI attaches its own.
 
+pub(crate) mod maps;
 mod object;
-pub(crate) mod pinned;
-mod tables;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,8 +14,8 @@ use aya::programs::tc::SchedClassifierLink;
 use crate::net::NetNs;
 use object::{At, Object};
 
+pub use maps::{Counts, Flow};
 pub(crate) use object::{BALANCER_MAPS, load, load_with, program};
-pub use tables::{Counts, Flow};
 
 /// The programs of a neighbour, and their hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -192,23 +191,23 @@ impl Neighbour {
 
     /// Makes the policy forbid these flows and no others.
     pub fn forbid(&self, flows: &[Flow]) -> Result<()> {
-        tables::forbid(&self.pins, flows)
+        maps::forbid(&self.pins, flows)
     }
 
     /// Writes the node's interface of each endpoint, for [`Kind::HostRouting`].
     pub fn route(&self, endpoints: &BTreeMap<std::net::SocketAddr, u32>) -> Result<()> {
-        tables::route(&self.pins, endpoints)
+        maps::route(&self.pins, endpoints)
     }
 
     /// Packets that its programs have seen, since the beginning. All zero before the first start.
     pub fn counts(&self) -> Result<Counts> {
-        tables::counts(&self.pins)
+        maps::counts(&self.pins)
     }
 
     /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Only of
     /// [`Kind::Recorder`].
     pub fn changed(&self) -> Result<BTreeMap<&'static str, u64>> {
-        tables::changed(&self.pins)
+        maps::changed(&self.pins)
     }
 }
 

@@ -148,9 +148,8 @@ impl Object {
                 .is_ok_and(|(_, attached)| attached.iter().any(|program| own.contains(&program.id())))
         };
         wait::until(Duration::from_millis(1), || {
-            Ok(wait::holds(!has(TcAttachType::Ingress) && !has(TcAttachType::Egress), || {
-                format!("{interface} has the neighbour's programs")
-            }))
+            let is_there = has(TcAttachType::Ingress) || has(TcAttachType::Egress);
+            Ok(is_there.then(|| format!("{interface} has the neighbour's programs")))
         })
     }
 

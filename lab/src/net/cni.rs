@@ -37,7 +37,7 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     static SERIAL: AtomicU32 = AtomicU32::new(1);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let netns = NetNs::new(name)?;
-    sysctl::pod(&netns)?;
+    sysctl::write(&netns, &[sysctl::HOST, sysctl::POD])?;
     let pod = PodNet {
         name: name.to_owned(),
         node: node.name.clone(),

@@ -59,12 +59,8 @@ pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
         let states: Vec<Value> =
             serde_json::from_slice(&output.stdout).context("`ip -json address show` printed no JSON")?;
         let unready = |name: &&&str| !states.iter().any(|link| link["ifname"] == ***name && is_ready(link));
-        Ok(match links.iter().find(unready) {
-            None => Ok(()),
-            Some(unready) => {
-                Err(format!("link {unready} of network namespace {} is not ready", netns.name()))
-            }
-        })
+        let unready = links.iter().find(unready);
+        Ok(unready.map(|link| format!("link {link} of network namespace {} is not ready", netns.name())))
     })
 }
 

@@ -6,18 +6,16 @@
 //!                                     └── eth0 external
 //! ```
 
+mod cgroups;
 mod cni;
 mod ip;
-mod net_cls;
 mod netns;
 mod node;
-mod socket_root;
 mod sysctl;
 mod topology;
 
+pub use cgroups::{NetCls, SocketRoot, socket_in};
 pub use cni::PodNet;
-pub use net_cls::NetCls;
 pub use netns::{NetNs, netns_cookie};
 pub use node::Node;
-pub use socket_root::{SocketRoot, socket_in};
 pub use topology::{Cni, Overlay, Topology, TopologyOptions};

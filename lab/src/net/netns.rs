@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -83,6 +85,24 @@ impl NetNs {
             command.pre_exec(move || setns(&named.file, CloneFlags::CLONE_NEWNET).map_err(io::Error::from));
         }
         command
+    }
+
+    /// Makes a device whose packets are read and written by the file, without blocking: frames if `tap`.
+    pub fn tun(&self, name: &str, tap: bool) -> io::Result<File> {
+        self.io(|| {
+            let mut options = File::options();
+            let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+            // SAFETY: an all-zero ifreq is a valid one.
+            let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+            for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+                *to = libc::c_char::from_ne_bytes([from]);
+            }
+            let kind = if tap { libc::IFF_TAP } else { libc::IFF_TUN };
+            request.ifr_ifru.ifru_flags = i16::try_from(kind | libc::IFF_NO_PI).map_err(io::Error::other)?;
+            // SAFETY: an ifreq that lives through the call, and an open descriptor.
+            let failed = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+            if failed == 0 { Ok(file) } else { Err(io::Error::last_os_error()) }
+        })
     }
 
     /// Binds a TCP listener inside the namespace; port 0 takes a free one.

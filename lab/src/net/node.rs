@@ -30,7 +30,7 @@ impl Node {
     /// A node that is not on the fabric yet; number 1 is `node-a`, 2 `node-b`.
     pub(super) fn new(number: u8, name: &str) -> Result<Self> {
         let netns = NetNs::new(name)?;
-        sysctl::node(&netns)?;
+        sysctl::write(&netns, &[sysctl::HOST, sysctl::NODE])?;
         let ipv4 = Ipv4Addr::new(192, 168, 250, 10 + number);
         let ipv6 = Ipv6Addr::new(0xfd00, 0x250, 0, 0, 0, 0, 0, 0x10 + u16::from(number));
         Ok(Self { name: name.to_owned(), netns, ipv4, ipv6, number })
@@ -88,7 +88,7 @@ impl Node {
             self.add_bridge(&mut batch);
         }
         if options.cni == Cni::BridgeWithoutNetfilter {
-            sysctl::without_bridge_netfilter(&self.netns)?;
+            sysctl::write(&self.netns, &[sysctl::WITHOUT_BRIDGE_NETFILTER])?;
         }
         batch.run(&self.netns)
     }

@@ -7,10 +7,13 @@ use anyhow::{Context, Result};
 
 use super::NetNs;
 
+/// Keys and values.
+pub(super) type Settings = &'static [(&'static str, &'static str)];
+
 /// Duplicate address detection is off: it keeps a new IPv6 address unusable for a second. ICMP errors are never
 /// rate-limited, so that each refused client receives one. No host takes ICMP redirects: the external one would go round the node
 /// that it sends through.
-const HOST: &[(&str, &str)] = &[
+pub(super) const HOST: Settings = &[
     ("ipv6/conf/all/accept_dad", "0"),
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/dad_transmits", "0"),
@@ -23,7 +26,7 @@ const HOST: &[(&str, &str)] = &[
 ];
 
 /// Forwarding as the kubelet needs it, with strict reverse path filtering, and nftables for bridged packets.
-const NODE: &[(&str, &str)] = &[
+pub(super) const NODE: Settings = &[
     ("ipv4/ip_forward", "1"),
     ("ipv6/conf/all/forwarding", "1"),
     ("ipv4/conf/all/rp_filter", "1"),
@@ -33,34 +36,15 @@ const NODE: &[(&str, &str)] = &[
 ];
 
 /// As where the module `br_netfilter` is not loaded.
-const WITHOUT_BRIDGE_NETFILTER: &[(&str, &str)] =
+pub(super) const WITHOUT_BRIDGE_NETFILTER: Settings =
     &[("bridge/bridge-nf-call-iptables", "0"), ("bridge/bridge-nf-call-ip6tables", "0")];
 
 /// A pod announces its addresses when its link's address is set, which updates stale neighbour entries.
-const POD: &[(&str, &str)] =
+pub(super) const POD: Settings =
     &[("ipv4/conf/default/arp_notify", "1"), ("ipv6/conf/default/ndisc_notify", "1")];
 
-/// Sets up a namespace that forwards nothing.
-pub(super) fn host(netns: &NetNs) -> Result<()> {
-    write(netns, &[HOST])
-}
-
-/// Sets up a node's namespace.
-pub(super) fn node(netns: &NetNs) -> Result<()> {
-    write(netns, &[HOST, NODE])
-}
-
-/// Keeps bridged packets of a node from netfilter.
-pub(super) fn without_bridge_netfilter(netns: &NetNs) -> Result<()> {
-    write(netns, &[WITHOUT_BRIDGE_NETFILTER])
-}
-
-/// Sets up a pod's namespace.
-pub(super) fn pod(netns: &NetNs) -> Result<()> {
-    write(netns, &[HOST, POD])
-}
-
-fn write(netns: &NetNs, settings: &[&[(&str, &str)]]) -> Result<()> {
+/// Writes settings into a namespace.
+pub(super) fn write(netns: &NetNs, settings: &[Settings]) -> Result<()> {
     netns.run(|| {
         for (key, value) in settings.iter().copied().flatten() {
             let file = Path::new("/proc/sys/net").join(key);

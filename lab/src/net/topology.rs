@@ -73,17 +73,19 @@ impl Topology {
         netns::remove_leftovers();
         let nodes = [Node::new(1, "node-a")?, Node::new(2, "node-b")?, Node::new(3, "node-c")?];
         let external = NetNs::new("external")?;
-        sysctl::host(&external)?;
-        let named = nodes.iter().map(|node| (&*node.name, &node.netns));
-        let hosts: Vec<(&str, &NetNs)> = named.chain([("external", &external)]).collect();
+        sysctl::write(&external, &[sysctl::HOST])?;
+        let [a, b, c] = &nodes;
+        let hosts =
+            [("node-a", &a.netns), ("node-b", &b.netns), ("node-c", &c.netns), ("external", &external)];
         let fabric = connect(&hosts)?;
         for node in &nodes {
             let peers: Vec<&Node> = nodes.iter().filter(|peer| peer.name != node.name).collect();
             node.configure(&peers, options)?;
         }
-        let [a, b, _] = &nodes;
         configure_external(&external, a.ipv4, a.ipv6)?;
-        wait(&fabric, &hosts)?;
+        // The ports forward once the hosts' ends are up.
+        hosts.iter().try_for_each(|(_, host)| wait_until_ready(host, &["eth0"]))?;
+        wait_until_ready(&fabric, &hosts.map(|(port, _)| port))?;
         if options.overlay == Overlay::Vxlan {
             wait_until_ready(&a.netns, &[VXLAN])?;
             wait_until_ready(&b.netns, &[VXLAN])?;
@@ -192,9 +194,9 @@ pub(super) const GATEWAY_V4: &str = "192.168.250.1";
 pub(super) const GATEWAY_V6: &str = "fd00:250::1";
 
 /// Makes a namespace with a bridge, and gives each host an `eth0` that is plugged into it. Its ports have the hosts' names.
-pub(super) fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
+fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
     let fabric = NetNs::new("fabric")?;
-    sysctl::host(&fabric)?;
+    sysctl::write(&fabric, &[sysctl::HOST])?;
     let mut batch = Batch::default();
     batch.add("link add fabric type bridge mcast_snooping 0").add("link set fabric up");
     for (port, host) in hosts {
@@ -205,16 +207,8 @@ pub(super) fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
     Ok(fabric)
 }
 
-/// Waits until the ports forward; the hosts' ends must be up.
-pub(super) fn wait(fabric: &NetNs, hosts: &[(&str, &NetNs)]) -> Result<()> {
-    for (_, host) in hosts {
-        wait_until_ready(host, &["eth0"])?;
-    }
-    wait_until_ready(fabric, &hosts.iter().map(|(port, _)| *port).collect::<Vec<_>>())
-}
-
 /// Gives the external host its addresses. It sends packets to unknown destinations, such as a load-balancer IP, to `node-a`.
-pub(super) fn configure_external(external: &NetNs, node_v4: Ipv4Addr, node_v6: Ipv6Addr) -> Result<()> {
+fn configure_external(external: &NetNs, node_v4: Ipv4Addr, node_v6: Ipv6Addr) -> Result<()> {
     let mut batch = Batch::default();
     batch.add("link set lo up").add("link set eth0 up");
     batch.add(format!("address add {GATEWAY_V4}/24 dev eth0"));

@@ -49,15 +49,6 @@ fn a_cluster_ip_goes_to_the_backends_of_its_own_family() {
 }
 
 #[test]
-fn a_service_without_backends_is_rejected() {
-    let script = written(&service(cluster_ip("10.96.0.10:80"), &[]));
-    has(
-        &script,
-        &["no-endpoint-services { 10.96.0.10 . tcp . 80 comment \"shop/a:http\" : goto reject-chain }\n"],
-    );
-}
-
-#[test]
 fn a_node_port_is_masqueraded_and_a_cluster_ip_is_not() {
     let script = written(&service(node_port(), &["10.244.1.2:8080"]));
     has(

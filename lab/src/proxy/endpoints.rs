@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
 
-use super::{Frontend, Protocol, ServiceRule};
-use crate::object::{cluster_ips, each, ip, name, slice_service};
+use super::{Frontend, ServiceRule};
+use crate::object::{Port, cluster_ips, each, ip, name, ports, slice_service};
 
 /// The rules that kube-proxy would program for these Services and `EndpointSlices` (JSON objects of the API). Per address
 /// family they have every ready endpoint, else every serving and terminating one (KEP-1669). Headless and `ExternalName`
@@ -29,46 +29,22 @@ fn rules(service: &Value, slices: &[Value], node: &str) -> Vec<ServiceRule> {
         families.flat_map(|ipv6| backends(&own, port, node, ipv6)).collect()
     };
     let is_local = spec["externalTrafficPolicy"] == "Local";
-    let rule = |of: &Value| {
-        let port = Port::of(of)?;
-        Some(ServiceRule {
-            name: format!("{name}:{}", port.name),
-            protocol: port.protocol,
-            frontends: frontends(service, &vips, port.number, number(&of["nodePort"])),
-            backends: to(port, None),
-            affinity: spec["sessionAffinity"] == "ClientIP",
-            local: is_local.then(|| to(port, Some(node))),
-        })
+    let rule = |port: Port<'_>| ServiceRule {
+        name: format!("{name}:{}", port.name),
+        protocol: port.protocol,
+        frontends: frontends(service, &vips, port),
+        backends: to(port, None),
+        affinity: spec["sessionAffinity"] == "ClientIP",
+        local: is_local.then(|| to(port, Some(node))),
     };
-    each(&spec["ports"]).filter_map(rule).collect()
+    ports(spec).map(rule).collect()
 }
 
-/// A port of a Service or slice. They belong together if they have the same name and protocol.
-#[derive(Clone, Copy)]
-struct Port<'a> {
-    name: &'a str,
-    protocol: Protocol,
-    number: u16,
-}
-
-impl<'a> Port<'a> {
-    fn of(port: &'a Value) -> Option<Self> {
-        let name = port["name"].as_str().unwrap_or_default();
-        let protocol = Protocol::parse(port["protocol"].as_str())?;
-        Some(Self { name, protocol, number: number(&port["port"])? })
-    }
-}
-
-/// A port number; none for zero.
-fn number(value: &Value) -> Option<u16> {
-    u16::try_from(value.as_u64()?).ok().filter(|number| *number != 0)
-}
-
-fn frontends(service: &Value, vips: &[IpAddr], port: u16, node_port: Option<u16>) -> Vec<Frontend> {
-    let at = |ip: IpAddr| SocketAddr::new(ip, port);
+fn frontends(service: &Value, vips: &[IpAddr], port: Port<'_>) -> Vec<Frontend> {
+    let at = |ip: IpAddr| SocketAddr::new(ip, port.number);
     let external = each(&service["spec"]["externalIPs"]).filter_map(ip);
     let ingress = each(&service["status"]["loadBalancer"]["ingress"]).filter_map(|at| ip(&at["ip"]));
-    let node_ports = vips.iter().filter_map(|family| Some((*family, node_port?)));
+    let node_ports = vips.iter().filter_map(|family| Some((*family, port.on_nodes?)));
     let vips = vips.iter().map(|ip| Frontend::ClusterIp(at(*ip)));
     vips.chain(external.chain(ingress).map(|ip| Frontend::External(at(ip))))
         .chain(node_ports.map(|(family, port)| Frontend::NodePort { family, port }))
@@ -79,8 +55,7 @@ fn frontends(service: &Value, vips: &[IpAddr], port: u16, node_port: Option<u16>
 fn backends(slices: &[&Value], of: Port<'_>, node: Option<&str>, ipv6: bool) -> BTreeSet<SocketAddr> {
     let (mut ready, mut fallback) = (BTreeSet::new(), BTreeSet::new());
     for slice in slices {
-        let ports = each(&slice["ports"]).filter_map(Port::of);
-        for port in ports.filter(|port| (port.name, port.protocol) == (of.name, of.protocol)) {
+        for port in ports(slice).filter(|port| (port.name, port.protocol) == (of.name, of.protocol)) {
             for endpoint in each(&slice["endpoints"]) {
                 // kube-proxy, like the API, takes the addresses of an endpoint as interchangeable.
                 let Some(ip) = ip(&endpoint["addresses"][0]).filter(|ip| ip.is_ipv6() == ipv6) else {
@@ -126,25 +101,23 @@ mod tests {
     }
 
     #[test]
-    fn ready_endpoints_come_before_terminating_ones() {
-        let draining = json!({"ready": false, "serving": true, "terminating": true});
-        let both =
-            json!([{"addresses": ["10.244.1.2"]}, {"addresses": ["10.244.1.3"], "conditions": draining}]);
-        assert_eq!(backends_of(&both), ["10.244.1.2:8080".parse().unwrap()]);
-        let alone = json!([{"addresses": ["10.244.1.3"], "conditions": draining}]);
-        assert_eq!(backends_of(&alone), ["10.244.1.3:8080".parse().unwrap()]);
-    }
-
-    #[test]
-    fn an_endpoint_that_does_not_serve_gets_nothing() {
-        let failed = json!({"ready": false, "serving": false, "terminating": true});
-        let unready = json!({"ready": false, "serving": false, "terminating": false});
-        let endpoints = json!([
-            {"addresses": ["10.244.1.2"], "conditions": failed}, {"addresses": ["10.244.1.3"], "conditions": unready},
-            {"addresses": ["banana"]}, {"addresses": []},
-        ]);
-        assert_eq!(backends_of(&endpoints), []);
-        assert_eq!(backends_of(&Value::Null), []);
+    fn ready_endpoints_come_before_terminating_ones_and_what_does_not_serve_gets_nothing() {
+        let with = |ip: &str, [ready, serving, terminating]: [bool; 3]| {
+            let conditions = json!({"ready": ready, "serving": serving, "terminating": terminating});
+            json!({"addresses": [ip], "conditions": conditions})
+        };
+        let (ready, draining) =
+            (json!({"addresses": ["10.244.1.2"]}), with("10.244.1.3", [false, true, true]));
+        let (failed, unready) = (with("10.244.1.4", [false, false, true]), with("10.244.1.5", [false; 3]));
+        for (endpoints, expected) in [
+            (json!([ready, draining]), &["10.244.1.2:8080"][..]),
+            (json!([draining]), &["10.244.1.3:8080"]),
+            (json!([failed, unready, {"addresses": ["banana"]}, {"addresses": []}]), &[]),
+            (Value::Null, &[]),
+        ] {
+            let expected: Vec<SocketAddr> = expected.iter().map(|to| to.parse().unwrap()).collect();
+            assert_eq!(backends_of(&endpoints), expected, "{endpoints}");
+        }
     }
 
     #[test]

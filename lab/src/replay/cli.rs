@@ -2,9 +2,8 @@
 
 use super::{
     agent::Agent,
-    judge::{Finding, Verdict},
+    judge::{self, Finding, Story, Verdict},
     recording::Recording,
-    story::{self, Story},
 };
 use crate::files;
 use anyhow::{Result, ensure};
@@ -29,7 +28,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let mut stories = Vec::new();
     for dir in recordings(&args.dirs)? {
-        let story = story::replay(&Recording::read(&dir)?, Agent::denials)?;
+        let story = judge::replay(&Recording::read(&dir)?, Agent::denials)?;
         print!("{}", findings(&story));
         stories.push(story);
     }
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_missing_denial_fails_the_run_and_names_the_recording() {
-        let story = |name| story::replay(&recording(name), |_| Vec::new()).unwrap();
+        let story = |name| judge::replay(&recording(name), |_| Vec::new()).unwrap();
         let error = conclude(&[story("t-drain")]).unwrap_err();
         assert_eq!(error.to_string(), "1 of 1 recordings failed: t-drain");
         conclude(&[story("k-static-pod")]).unwrap();
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_story_reads_as_a_table_and_a_line() {
-        let story = story::replay(&recording("t-drain"), Agent::denials).unwrap();
+        let story = judge::replay(&recording("t-drain"), Agent::denials).unwrap();
         let table = findings(&story);
         let lines: Vec<&str> = table.lines().map(str::trim_end).collect();
         assert_eq!(lines[0], "t-drain");

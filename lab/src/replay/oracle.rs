@@ -203,7 +203,8 @@ fn still_lists(
     for slice in world.slices(&key.service) {
         for endpoint in endpoints(slice) {
             let aims = endpoint.uid.is_some_and(|uid| meant.contains(uid));
-            if aims && endpoint.ip == key.ip && ports(slice).any(|port| port == (key.port, key.protocol)) {
+            let mut ports = ports(slice).map(|port| (port.number, port.protocol));
+            if aims && endpoint.ip == key.ip && ports.any(|port| port == (key.port, key.protocol)) {
                 return Ok(());
             }
             elsewhere |= aims;

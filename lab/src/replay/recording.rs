@@ -5,8 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io::{BufRead, BufReader},
+    fs,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -45,14 +44,14 @@ impl Recording {
                 continue;
             }
             let mut stream = Stream::new(kind);
-            each_line(&path, open(&path)?, |at, line| {
+            each_line(&path, &read(&path)?, |at, line| {
                 instants.extend(stream.line(&line)?.map(|event| (at, What::Api(event))));
                 Ok(())
             })?;
         }
         let node = dir.join("node.jsonl");
         if node.exists() {
-            each_line(&node, open(&node)?, |at, line| {
+            each_line(&node, &read(&node)?, |at, line| {
                 instants.push((at, What::Node(line)));
                 Ok(())
             })?;
@@ -97,26 +96,16 @@ impl Recording {
     }
 }
 
-fn open(path: &Path) -> Result<BufReader<File>> {
-    let file =
-        File::open(path).with_context(|| format!("{}: a recording needs this file", path.display()))?;
-    Ok(BufReader::new(file))
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("{}: a recording needs this file", path.display()))
 }
 
 /// Lines of a file in the order written; where the clock went back, it stands still instead.
-fn each_line(
-    path: &Path,
-    text: impl BufRead,
-    mut take: impl FnMut(Duration, Value) -> Result<()>,
-) -> Result<()> {
+fn each_line(path: &Path, text: &str, mut take: impl FnMut(Duration, Value) -> Result<()>) -> Result<()> {
     let mut latest = Duration::ZERO;
-    for (index, line) in text.lines().enumerate() {
-        let at = || format!("{}:{}", path.display(), index + 1);
-        let line = line.with_context(at)?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let line: Value = serde_json::from_str(&line).context("not JSON").with_context(at)?;
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let at = || format!("{}:{number}", path.display());
+        let line: Value = serde_json::from_str(line).context("not JSON").with_context(at)?;
         latest = latest.max(time(&line).with_context(at)?);
         take(latest, line).with_context(at)?;
     }
@@ -315,7 +304,7 @@ mod tests {
         ] {
             let mut stream = Stream::new(Kind::Pod);
             let take = |_, line| stream.line(&line).map(drop);
-            let error = each_line(Path::new("pods.jsonl"), lines.as_bytes(), take).unwrap_err();
+            let error = each_line(Path::new("pods.jsonl"), lines, take).unwrap_err();
             assert!(format!("{error:#}").starts_with(expected), "{error:#}");
         }
     }
@@ -323,14 +312,14 @@ mod tests {
     #[test]
     fn the_files_of_nodes_may_be_absent_and_no_other() {
         let folder = std::env::temp_dir().join(crate::files::own_name("epguard-replay-"));
-        std::fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(&folder).unwrap();
         for file in ["services.jsonl", "pods.jsonl", "endpointslices.jsonl"] {
             let error = Recording::read(&folder).unwrap_err();
             assert!(error.to_string().ends_with(&format!("{file}: a recording needs this file")), "{error}");
-            File::create(folder.join(file)).unwrap();
+            fs::write(folder.join(file), "").unwrap();
         }
         let recording = Recording::read(&folder).unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
         assert!(!recording.has_truth());
         // An empty list of nodes.
         assert_eq!(recording.instants.len(), 1);

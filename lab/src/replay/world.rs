@@ -5,7 +5,8 @@ use super::{
     recording::{ApiEvent, Change, Kind, Listed, Object, WATCHED},
 };
 use crate::object::{
-    self, endpoints, has_selector, is_controllers, lists_name_of, ports, selects, slice_service, workload,
+    self, Port, endpoints, has_selector, is_controllers, lists_name_of, ports, selects, slice_service,
+    workload,
 };
 use crate::proxy::Protocol;
 use serde_json::Value;
@@ -222,7 +223,7 @@ impl World {
                 continue;
             };
             for endpoint in endpoints(slice) {
-                for (port, protocol) in ports(slice) {
+                for Port { number: port, protocol, .. } in ports(slice) {
                     let key = Key { service: service.clone(), ip: endpoint.ip, port, protocol };
                     let uids = self.listings.entry(key).or_default();
                     uids.insert(endpoint.uid.map(str::to_owned), now);

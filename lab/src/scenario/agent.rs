@@ -115,7 +115,7 @@ impl Agent {
         let (to_go, wanted) = if held { (A_WHILE_NS, "held") } else { (0, "over") };
         wait::until(Duration::from_millis(10), || {
             let seen = self.view()?.lease_deadline_ns > boot_ns() + to_go;
-            Ok(wait::holds(seen == held, || format!("the lease is not {wanted}")))
+            Ok((seen != held).then(|| format!("the lease is not {wanted}")))
         })
     }
 
@@ -137,9 +137,8 @@ impl Agent {
     pub fn await_orphan_ip(&self, address: IpAddr) -> Result<()> {
         let terminated = maps::open::<KeyedMap<Addr, Terminated>>(&self.pin_dir, "TERMINATED")?;
         wait::until(Duration::from_millis(5), || {
-            Ok(wait::holds(terminated.get(&address.into()).is_ok(), || {
-                format!("{address} is not in TERMINATED")
-            }))
+            let is_there = terminated.get(&address.into()).is_ok();
+            Ok((!is_there).then(|| format!("{address} is not in TERMINATED")))
         })
     }
 

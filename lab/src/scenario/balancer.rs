@@ -11,7 +11,6 @@ use super::agent::Agent;
 use super::format::{Call, Caller, CgroupEvent, EventOf, SocketLbStep};
 use crate::neighbour::{Kind, Neighbour, Place, Plan};
 use crate::net::{NetCls, NetNs, SocketRoot};
-use crate::proxy::ServiceRule;
 use crate::socket_lb::SocketLb;
 use crate::wait;
 
@@ -21,11 +20,12 @@ const CGROUPS: [&str; 2] = ["kubepods.slice", "system.slice"];
 /// The load balancer of node-a. Dropped in this order: its programs go before their cgroup.
 #[derive(Debug)]
 pub struct Balancer {
-    lb: SocketLb,
-    /// Its programs at the interfaces of pods, if it does not translate their sockets.
-    packets: Option<Neighbour>,
+    pub(super) lb: SocketLb,
+    /// Its programs at the interfaces of pods, if it does not translate their sockets. Without them no proxy is needed.
+    pub(super) packets: Option<Neighbour>,
     caller: Caller,
-    root: SocketRoot,
+    /// What stands for the root of cgroup v2.
+    pub(super) root: SocketRoot,
     /// Made for the first call that needs it.
     net_cls: OnceLock<NetCls>,
 }
@@ -46,16 +46,6 @@ impl Balancer {
             root,
             net_cls: OnceLock::new(),
         })
-    }
-
-    /// Whether it translates the sockets of the node and its pods, so that no proxy is needed.
-    pub fn serves_all(&self) -> bool {
-        self.packets.is_none()
-    }
-
-    /// The cgroup that stands for the root of cgroup v2.
-    pub fn root(&self) -> &Path {
-        self.root.path()
     }
 
     /// The cgroups in which a host makes its sockets for a call: one of v2, and if the call wants it one of `net_cls`.
@@ -106,11 +96,6 @@ impl Balancer {
         }
     }
 
-    /// Replaces all its Services by these.
-    pub fn program(&mut self, rules: &[ServiceRule]) -> Result<()> {
-        self.lb.program(rules)
-    }
-
     /// Makes it translate sockets of these network namespaces, and of no others; those of pods only if it serves their sockets. Else it
     /// translates packets at these interfaces of theirs.
     pub fn serve(&mut self, node: &NetNs, pods: &[(NetNs, String)]) -> Result<()> {
@@ -138,18 +123,16 @@ impl Balancer {
                 .as_array()
                 .is_some_and(|all| all.iter().all(|at| at["attached"] == true && !has_some(&at["before"])));
             let judges = agent.judges_by_socket()?;
-            Ok(wait::holds(
-                found == is_attached
-                    && (!found || seen["inForce"] == true)
-                    && judges == (found && everywhere)
-                    && unread.is_empty(),
-                || {
-                    format!(
-                        "attached: {is_attached}; packets are judged by their sockets: {judges}; not looked up: {unread:?}; the \
-                         agent's status shows the load balancer as {seen}, and {interfaces}"
-                    )
-                },
-            ))
+            let is_as_needed = found == is_attached
+                && (!found || seen["inForce"] == true)
+                && judges == (found && everywhere)
+                && unread.is_empty();
+            Ok((!is_as_needed).then(|| {
+                format!(
+                    "attached: {is_attached}; packets are judged by their sockets: {judges}; not looked up: {unread:?}; the \
+                     agent's status shows the load balancer as {seen}, and {interfaces}"
+                )
+            }))
         })
     }
 }

@@ -72,9 +72,8 @@ pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, befo
             is_forbidden || now.forbidden == before.forbidden,
             "the neighbour's policy drops what the story does not forbid: before {before}, now {now}"
         );
-        Ok(wait::holds(now.forbidden >= before.forbidden + least, || {
-            format!("the neighbour's policy has not dropped {least}: before {before}, now {now}")
-        }))
+        Ok((now.forbidden < before.forbidden + least)
+            .then(|| format!("the neighbour's policy has not dropped {least}: before {before}, now {now}")))
     })?;
     let (changed, seen) = (neighbour.changed()?, neighbour.counts()?);
     ensure!(changed.is_empty(), "epguard has changed fields of packets that it let pass: {changed:?}");

@@ -23,7 +23,6 @@ use crate::traffic::{Client, Server};
 const BOOKMARKS: Duration = Duration::from_secs(1);
 
 /// A cluster without the agent. Drop it outside of async code: it owns a tokio runtime.
-#[derive(Debug)]
 pub struct Cluster {
     /// Namespaces and links.
     pub topology: Topology,
@@ -53,7 +52,7 @@ impl Cluster {
     /// The nodes, the story's Services, and the client. Needs root.
     pub fn new(scenario: &Scenario, variant: Variant) -> Result<Self> {
         let topology = Topology::new(TopologyOptions { cni: variant.cni, overlay: variant.overlay })?;
-        let store = Store::new();
+        let store = Store::default();
         let node_a = &topology.node("node-a")?.netns;
         let listener = node_a.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let runtime =
@@ -109,9 +108,9 @@ impl Cluster {
             faults.outage = step == ApiStep::Away;
             faults.hang = step == ApiStep::Stalled;
             faults.cached = (step == ApiStep::Cached).then(|| self.store.revision());
-            faults.mute_kind = match step {
-                ApiStep::WatchStalled(kind) => Some(kind),
-                ApiStep::Away | ApiStep::Stalled | ApiStep::Cached | ApiStep::Back => None,
+            faults.mute = match step {
+                ApiStep::WatchStalled(kind) => [kind].into(),
+                ApiStep::Away | ApiStep::Stalled | ApiStep::Cached | ApiStep::Back => [].into(),
             };
         });
         self.api_is_back = step == ApiStep::Back;
@@ -209,10 +208,9 @@ impl Cluster {
 
     fn program(&mut self, rules: Vec<ServiceRule>) -> Result<()> {
         if let Some(balancer) = &mut self.balancer {
-            balancer.program(&rules)?;
+            balancer.lb.program(&rules)?;
         }
-        let balancer = self.balancer.as_ref();
-        if balancer.is_none_or(|balancer| !balancer.serves_all()) {
+        if self.balancer.as_ref().is_none_or(|balancer| balancer.packets.is_some()) {
             self.proxy.program(&[&rules[..], &self.host_ports].concat())?;
         }
         self.rules = rules;

@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result};
 use jiff::SignedDuration;
+use serde_json::json;
 
 use super::cluster::Cluster;
 use super::format::{Kubelet, PodEvent};
-use super::objects::{Container, Phase, PodObject};
+use super::objects::PodObject;
 use crate::api::{ObjectRef, timestamp};
-use crate::proxy::Protocol;
-use crate::traffic::{Port, Server};
+use crate::traffic::Server;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
@@ -39,18 +39,18 @@ impl Cluster {
             PodEvent::Unready => self.edit(alias, |pod, now, _| pod.ready = (false, now.into())),
             PodEvent::Exits => {
                 self.servers.remove(alias);
-                self.edit(alias, |pod, now, _| exit(pod, now, 0))
+                self.edit(alias, |pod, now, _| pod.exit(now, 0))
             }
             PodEvent::SandboxDown => self.names.pod(alias).map(drop).and_then(|()| self.detach(alias)),
-            PodEvent::Succeeds => self.ends(alias, Phase::Succeeded, 0),
-            PodEvent::Fails => self.ends(alias, Phase::Failed, 1),
-            PodEvent::FailsEarly => self.edit(alias, |pod, _, _| pod.phase = Phase::Failed),
+            PodEvent::Succeeds => self.ends(alias, "Succeeded", 0),
+            PodEvent::Fails => self.ends(alias, "Failed", 1),
+            PodEvent::FailsEarly => self.edit(alias, |pod, _, _| pod.phase = "Failed"),
             PodEvent::FailedByPodgc => self.edit(alias, |pod, _, _| {
-                pod.phase = Phase::Failed;
+                pod.phase = "Failed";
                 pod.phase_by_podgc = true;
             }),
             PodEvent::Rebooted => self.edit(alias, |pod, now, _| {
-                exit(pod, now, 255);
+                pod.exit(now, 255);
                 pod.report_sandbox(false, now);
             }),
             PodEvent::Deleting => self.delete_pod(alias, None),
@@ -72,12 +72,12 @@ impl Cluster {
             declared: declared.clone(),
             host_ip: self.topology.node(&declared.node)?.ip(self.names.is_ipv4()),
             created: now.clone(),
-            phase: Phase::Pending,
+            phase: "Pending",
             phase_by_podgc: false,
             ip: None,
             ready: (false, now.clone()),
             sandbox: (declared.kubelet != Kubelet::Old).then_some((false, now)),
-            container: Container::Waiting,
+            container: json!({"waiting": {"reason": "ContainerCreating"}}),
         };
         self.objects.insert(alias.into(), object);
         self.publish(alias)
@@ -93,7 +93,7 @@ impl Cluster {
         self.detach(alias)?;
         self.edit(alias, |pod, now, _| {
             pod.report_sandbox(false, now);
-            exit(pod, now, 137);
+            pod.exit(now, 137);
         })?;
         let next = self.names.pod(alias)?.next_ip.context("its story gives it no `next-ip`")?;
         self.attach(alias, next)?;
@@ -102,20 +102,18 @@ impl Cluster {
     }
 
     fn show_running(pod: &mut PodObject, now: &str, held: Option<IpAddr>) {
-        pod.phase = Phase::Running;
+        pod.phase = "Running";
         pod.ip = held.or(pod.ip);
         pod.ready = (true, now.into());
-        if !matches!(pod.container, Container::Running(_)) {
-            pod.container = Container::Running(now.into());
-        }
+        pod.start(now);
         if pod.sandbox.as_ref().is_some_and(|(up, _)| !up) {
             pod.report_sandbox(true, now);
         }
     }
 
-    fn ends(&mut self, alias: &str, phase: Phase, code: i32) -> Result<()> {
+    fn ends(&mut self, alias: &str, phase: &'static str, code: i32) -> Result<()> {
         self.servers.remove(alias);
-        self.edit(alias, |pod, now, _| exit(pod, now, code))?;
+        self.edit(alias, |pod, now, _| pod.exit(now, code))?;
         self.detach(alias)?;
         self.clock += SECOND;
         self.edit(alias, |pod, now, _| {
@@ -139,10 +137,8 @@ impl Cluster {
         if let Some(ip) = name.net1 {
             self.topology.add_interface(alias, ip)?;
         }
-        let both = |&port| [Protocol::Tcp, Protocol::Udp].map(|protocol| Port { protocol, port });
-        let ports: Vec<Port> = declared.ports.iter().flat_map(both).collect();
         let answer = declared.answers.as_deref().unwrap_or(alias);
-        let server = Server::start(&self.topology.pod(alias)?.netns, answer, &ports)?;
+        let server = Server::start(&self.topology.pod(alias)?.netns, answer, &declared.ports)?;
         self.servers.insert(alias.into(), server);
         Ok(())
     }
@@ -168,15 +164,5 @@ impl Cluster {
     fn publish(&self, alias: &str) -> Result<()> {
         self.store.apply(self.objects[alias].render(&timestamp(self.clock)))?;
         Ok(())
-    }
-}
-
-/// The container ends; Ready follows.
-fn exit(pod: &mut PodObject, now: &str, code: i32) {
-    if let Container::Running(started) = &pod.container {
-        pod.container = Container::Terminated(started.clone(), now.into(), code);
-    }
-    if pod.ready.0 {
-        pod.ready = (false, now.into());
     }
 }

@@ -10,7 +10,7 @@ use super::agent::Agent;
 use super::balancer::Balancer;
 use super::beside;
 use super::cluster::Cluster;
-use super::counters::Counters;
+use super::entries::Counters;
 use super::format::{
     Action, CgroupEvent, EventOf, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep, Writers,
 };
@@ -21,7 +21,6 @@ use crate::agent::CAPABILITIES;
 use crate::neighbour::{Neighbour, Plan};
 
 /// A cluster with an agent. Dropped in this order: the agent goes before the network that it is attached to.
-#[derive(Debug)]
 pub struct Stage {
     /// The agent on node-a.
     pub agent: Agent,
@@ -82,7 +81,7 @@ impl Stage {
             ("clsact-delay", Some("0".into())),
             ("lease", flags.lease.map(seconds)),
             ("max-view-age", flags.max_view_age.map(seconds)),
-            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root()))),
+            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root.path()))),
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
         let mut agent = Agent::prepare(&netns, &workdir, &cluster.kubeconfig(), flags)?;

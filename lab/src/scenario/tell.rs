@@ -113,6 +113,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, step: &'a Step) -> Result<()> {
         self.presenter.step(&self.stage, &self.played, step)?;
         match step {
+            Step::BeforeEpguard(calls) => calls.iter().try_for_each(|call| self.without_agent(call)),
             Step::Pods(steps) => {
                 steps.iter().try_for_each(|step| self.stage.pod_event(&step.name, step.event))
             }
@@ -125,15 +126,6 @@ impl<'a> Run<'a> {
             Step::Apply(objects) => self.stage.cluster.apply(objects),
             Step::Patch(patch) => self.stage.cluster.patch(patch),
             Step::Delete(objects) => self.stage.cluster.delete(objects),
-            Step::Check(calls) => self.calls(&[Mode::Observe, Mode::Enforce], 1, calls),
-            Step::Interleave(rounds) => {
-                self.calls(&[Mode::Observe, Mode::Enforce], rounds.rounds, &rounds.calls)
-            }
-            Step::EveryMode(calls) => self.calls(&[Mode::Off, Mode::Observe, Mode::Enforce], 1, calls),
-            Step::BeforeEpguard(calls) => calls.iter().try_for_each(|call| self.without_agent(call)),
-            Step::Off(calls) => self.calls(&[Mode::Off], 1, calls),
-            Step::Observe(calls) => self.calls(&[Mode::Observe], 1, calls),
-            Step::Enforce(calls) => self.calls(&[Mode::Enforce], 1, calls),
             Step::Burst(burst) => {
                 self.stage.catch_up()?;
                 let clients = &mut self.clients;
@@ -142,7 +134,6 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Step::Epguard(words) => self.stage.agent.run(words),
-            Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
             Step::Maps(tables) | Step::Dump(tables) => {
                 self.stage.catch_up()?;
                 let is_dump = matches!(step, Step::Dump(_));
@@ -165,6 +156,16 @@ impl<'a> Run<'a> {
             Step::Writers(writers) => {
                 self.stage.write_at_once(writers, self.scenario.agent.fleet_config.as_deref())
             }
+            Step::Check(_)
+            | Step::Interleave(_)
+            | Step::EveryMode(_)
+            | Step::Off(_)
+            | Step::Observe(_)
+            | Step::Enforce(_) => {
+                let (modes, rounds, calls) = step.calls();
+                self.calls(modes, rounds, calls)
+            }
+            Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
         }
     }
 
@@ -217,18 +218,17 @@ impl<'a> Run<'a> {
         };
         let expanded =
             Entries { has: expand(&expected.has)?, lacks: expand(&expected.lacks)?, ..expected.clone() };
-        let compare = || -> Result<Result<(), String>> {
+        let compare = || -> Result<Option<String>> {
             let seen = read()?;
             let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
-            let mismatch = entries::mismatch(&expanded, &seen);
-            Ok(mismatch.map_or(Ok(()), |what| Err(format!("{what}; seen:\n  {}", shown()))))
+            Ok(entries::mismatch(&expanded, &seen).map(|what| format!("{what}; seen:\n  {}", shown())))
         };
         let every = Duration::from_millis(20);
         wait::until(every, compare)?;
         let (since, hold) = (Instant::now(), expected.hold());
         while since.elapsed() < hold {
             std::thread::sleep(every);
-            if let Err(what) = compare()? {
+            if let Some(what) = compare()? {
                 bail!("it held for {:?} instead of {hold:?}: {what}", since.elapsed());
             }
         }
@@ -241,10 +241,8 @@ impl<'a> Run<'a> {
         // Log lines come through a ring buffer, a little after the verdict.
         wait::until(Duration::from_millis(5), || {
             let log = self.stage.agent.log();
-            let mut lines = log.lines();
-            Ok(wait::holds(lines.any(|line| texts.iter().all(|text| line.contains(text))), || {
-                format!("no line of the agent's log has {}", texts.join(" and "))
-            }))
+            let is_there = log.lines().any(|line| texts.iter().all(|text| line.contains(text)));
+            Ok((!is_there).then(|| format!("no line of the agent's log has {}", texts.join(" and "))))
         })
     }
 

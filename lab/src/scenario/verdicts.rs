@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use epguard_common::{Effect, Mode, OneOf, Outcome, Reason};
 
 use super::beside;
-use super::counters::Counters;
+use super::entries::Counters;
 use super::format::{Action, Call, Family, ForbiddenIn, Scenario, Sees, Wire};
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected, describe, summary};
@@ -21,7 +21,6 @@ use crate::wait::{self, PATIENCE};
 const QUIET: Duration = Duration::from_millis(2);
 
 /// A series of calls, in one mode after the other.
-#[derive(Debug)]
 pub struct Series<'a> {
     /// The mode in which the next calls are judged.
     pub mode: Mode,
@@ -190,7 +189,7 @@ impl<'a> Series<'a> {
             );
             self.no_more(expected, &now)?;
             let missing = self.missing(expected, &now);
-            Ok(missing.map_or(Ok(()), |missing| Err(format!("expected {missing} counted, seen: {}", seen()))))
+            Ok(missing.map(|missing| format!("expected {missing} counted, seen: {}", seen())))
         })
     }
 

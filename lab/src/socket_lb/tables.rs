@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::neighbour::pinned::{Endpoint, endpoint, insert, open, replace, retain};
+use crate::neighbour::maps::{Endpoint, endpoint, insert, open, replace, retain};
 use crate::proxy::{Frontend, Protocol, ServiceRule};
 
 /// How long a client stays with its backend: the default of `sessionAffinityConfig.clientIP.timeoutSeconds`.

@@ -1,7 +1,6 @@
 //! Servers that answer with their pod's name.
 
 use crate::net::NetNs;
-use crate::proxy::Protocol;
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 use std::io;
@@ -12,16 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Runtime};
 
-/// A port to serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// TCP or UDP.
-    pub protocol: Protocol,
-    /// The port number.
-    pub port: u16,
-}
-
-/// The running process of a pod: serves ports on all addresses of its namespace, and keeps TCP connections open.
+/// The running process of a pod: serves TCP and UDP ports on all addresses of its namespace, and keeps TCP connections open.
 /// Dropping it kills it: every socket is closed at once. The effect on its peers depends on whether the pod's link still
 /// exists ([`crate::net::Topology::remove_pod`]).
 /// Drop it outside of async code: it owns a tokio runtime.
@@ -37,24 +27,20 @@ struct Service {
     requests: AtomicU64,
 }
 
-enum Bound {
-    Tcp(std::net::TcpListener),
-    Udp(std::net::UdpSocket),
-}
-
 impl Server {
     /// Starts serving in `netns`; the ports accept when this returns.
-    pub fn start(netns: &NetNs, name: &str, ports: &[Port]) -> Result<Self> {
-        let bound = netns.run(|| ports.iter().map(|port| bind(*port)).collect::<Result<Vec<_>>>())?;
-        let bound = bound.with_context(|| format!("cannot start the server of {name}"))?;
+    pub fn start(netns: &NetNs, name: &str, ports: &[u16]) -> Result<Self> {
+        let bound = netns.io(|| ports.iter().map(|port| bind(*port)).collect::<io::Result<Vec<_>>>());
+        let bound = bound.with_context(|| format!("cannot bind the ports {ports:?} of {name}"))?;
         let service = Arc::new(Service { name: name.to_owned(), requests: AtomicU64::new(0) });
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name(format!("server {name}"))
             .enable_io()
             .build()?;
-        for socket in bound {
-            runtime.spawn(serve(socket, Arc::clone(&service)));
+        for (listener, socket) in bound {
+            runtime.spawn(serve_connections(listener, Arc::clone(&service)));
+            runtime.spawn(serve_datagrams(socket, Arc::clone(&service)));
         }
         Ok(Self { service, _runtime: runtime })
     }
@@ -65,14 +51,9 @@ impl Server {
     }
 }
 
-/// One socket for both address families.
-fn bind(Port { protocol, port }: Port) -> Result<Bound> {
-    let bound = match protocol {
-        Protocol::Tcp => dual_stack(Type::STREAM, port).map(|socket| Bound::Tcp(socket.into())),
-        Protocol::Udp => dual_stack(Type::DGRAM, port).map(|socket| Bound::Udp(socket.into())),
-        Protocol::Sctp => Err(io::Error::other("the lab has no sockets of SCTP")),
-    };
-    bound.with_context(|| format!("cannot bind port {port}/{}", protocol.as_str()))
+/// A socket of each protocol for both address families.
+fn bind(port: u16) -> io::Result<(std::net::TcpListener, std::net::UdpSocket)> {
+    Ok((dual_stack(Type::STREAM, port)?.into(), dual_stack(Type::DGRAM, port)?.into()))
 }
 
 fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
@@ -86,23 +67,21 @@ fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
 }
 
 /// Ends with the first error of the listening socket; there is none while its file descriptor is open.
-async fn serve(socket: Bound, service: Arc<Service>) -> io::Result<()> {
-    match socket {
-        Bound::Tcp(listener) => {
-            let listener = TcpListener::from_std(listener)?;
-            loop {
-                let (stream, _) = listener.accept().await?;
-                tokio::spawn(serve_stream(stream, Arc::clone(&service)));
-            }
-        }
-        Bound::Udp(socket) => {
-            let socket = UdpSocket::from_std(socket)?;
-            let mut datagram = [0; 2048];
-            loop {
-                let (length, client) = socket.recv_from(&mut datagram).await?;
-                let _ = socket.send_to(&service.answer(&datagram[..length]), client).await;
-            }
-        }
+async fn serve_connections(listener: std::net::TcpListener, service: Arc<Service>) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        tokio::spawn(serve_stream(stream, Arc::clone(&service)));
+    }
+}
+
+/// As [`serve_connections`].
+async fn serve_datagrams(socket: std::net::UdpSocket, service: Arc<Service>) -> io::Result<()> {
+    let socket = UdpSocket::from_std(socket)?;
+    let mut datagram = [0; 2048];
+    loop {
+        let (length, client) = socket.recv_from(&mut datagram).await?;
+        let _ = socket.send_to(&service.answer(&datagram[..length]), client).await;
     }
 }
 

@@ -83,8 +83,7 @@ mod tests {
     #[ignore = "needs root: makes a network namespace"]
     fn a_sniffer_counts_the_packets_to_its_destinations_and_no_others() {
         let netns = NetNs::new("sniffed").unwrap();
-        let up = netns.command("ip").args(["link", "set", "lo", "up"]).status();
-        assert!(up.unwrap().success());
+        netns.ip(&["link set lo up"]).unwrap();
         for at in ["127.0.0.1:80", "[::1]:80"] {
             let at: SocketAddr = at.parse().unwrap();
             let mut sniffer = Sniffer::new(&netns, vec![at]).unwrap();
@@ -105,8 +104,7 @@ mod tests {
     #[ignore = "needs root: makes a network namespace"]
     fn a_sniffer_counts_the_opening_of_a_connection_and_nothing_that_is_sent_later() {
         let netns = NetNs::new("sniffed").unwrap();
-        let up = netns.command("ip").args(["link", "set", "lo", "up"]).status();
-        assert!(up.unwrap().success());
+        netns.ip(&["link set lo up"]).unwrap();
         let at: SocketAddr = "127.0.0.1:80".parse().unwrap();
         let listener = netns.run(|| TcpListener::bind(at).unwrap()).unwrap();
         let mut sniffer = Sniffer::new(&netns, vec![at]).unwrap();

@@ -40,19 +40,12 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
         status.synced && status.watches[&Watched::Pods].skipped == 1
     });
     assert!(status.watches.values().all(|watch| watch.up), "{status:?}");
-    let mut dump = world.epguard();
-    dump.args(["dump", "-o", "json", "--run-dir"])
-        .arg(&world.dir)
-        .arg("--pin-dir")
-        .arg(world.dir.join("bpf/epguard"));
-    let dump: Value = serde_json::from_slice(&dump.output().unwrap().stdout).unwrap();
-    let denied: Vec<_> = dump["denied"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| (&row["service"], &row["ip"], &row["port"]))
-        .collect();
-    assert_eq!(denied, [(&json!("shop/web"), &json!("10.244.1.10"), &json!(8080))]);
+    let pins = world.dir.join("bpf/epguard");
+    let dump = world.run(&["dump", "-o", "json", "--pin-dir", pins.to_str().unwrap()]);
+    let dump: Value = serde_json::from_slice(&dump.stdout).unwrap();
+    let denied = dump["denied"].as_array().unwrap().iter();
+    let denied: Vec<_> = denied.map(|row| json!([row["service"], row["ip"], row["port"]])).collect();
+    assert_eq!(denied, [json!(["shop/web", "10.244.1.10", 8080])]);
     let log = world.log();
     assert!(!log.contains("panicked"), "{log}");
     assert_eq!(log.lines().filter(|line| line.contains("object skipped")).count(), 1, "{log}");

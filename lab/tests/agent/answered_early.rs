@@ -1,9 +1,7 @@
 //! A RST from the driver hook: the uplink is a tap, and this test reads and writes its frames.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Read, Write as _};
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use super::world::{World, dead_pod};
@@ -23,7 +21,8 @@ const DEAD: [u8; 4] = [10, 244, 1, 10];
 #[ignore = "needs root: runs the agent"]
 async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     let mut world = World::new("early");
-    let mut tap = tap(&world, "up0");
+    // Its frames are read and written here, one at a time.
+    let mut tap = world.netns.tun("up0", true).unwrap();
     let lines = [
         "link set up0 up",
         "address add 192.168.9.2/24 dev up0",
@@ -72,25 +71,6 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         "{FRAMES} SYNs and one with an IP option, {rejected} rejected; the stack has seen {received} frames"
     );
     assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
-}
-
-/// A tap on the node, whose frames are read and written here, one at a time.
-fn tap(world: &World, name: &str) -> File {
-    let make = || {
-        let mut options = File::options();
-        let tap = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun").unwrap();
-        // SAFETY: an all-zero ifreq is one.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = libc::c_char::from_ne_bytes([from]);
-        }
-        request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TAP | libc::IFF_NO_PI).unwrap();
-        // SAFETY: the descriptor is open, and the request lives until the call returns.
-        let failed = unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
-        assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
-        tap
-    };
-    world.netns.run(make).unwrap()
 }
 
 fn mac(world: &World) -> [u8; 6] {

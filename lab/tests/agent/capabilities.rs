@@ -1,6 +1,5 @@
 //! The real agent with the capabilities of `deploy/epguard.yaml`, which are those of all agents in tests, and with fewer.
 
-use super::stale::{connect_to_the_service, deny};
 use super::world::{World, manifest};
 use epguard::kernel::maps;
 use epguard_common::{Outcome, Reason};
@@ -21,10 +20,10 @@ async fn the_named_capabilities_are_enough_to_deny_a_packet() {
     for hooks in ["tcx", "clsact"] {
         let mut world = World::new(&format!("caps-{hooks}"));
         world.start(&["--hooks", hooks]);
-        deny(&mut world);
+        world.deny();
         let process = std::fs::read_to_string(format!("/proc/{}/status", world.pid())).unwrap();
         assert!(process.contains(&format!("CapEff:\t{mask:016x}\n")), "{process}");
-        connect_to_the_service(&world);
+        world.connect_to_the_service();
         let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
         assert_eq!(counters[&(Reason::DeadBackend, Outcome::Dropped)].packets, 1, "{hooks}");
         let status = world.status();

@@ -1,6 +1,5 @@
 //! Events of the Kubernetes API about denied packets, by the real agent.
 
-use super::stale::deny;
 use super::world::{World, manifest};
 use epguard::daemon::report::metrics;
 use epguard::kernel::maps;
@@ -44,7 +43,7 @@ async fn a_thousand_denied_packets_are_one_event_on_the_service_and_one_on_the_p
     };
     let seen: Vec<Value> = events(&world).into_iter().map(|event| masked(&world, event)).collect();
     assert_eq!(seen, [expected("Service", "shop", "web"), expected("Pod", "team-b", "b")]);
-    let audit = world.server.audit();
+    let audit = &world.server.api.audit;
     let [created, patched] = ["create", "patch"].map(|verb| audit.count(verb, "/events"));
     // On a slow machine a second minute begins.
     assert!(created == 2 && (2..=4).contains(&patched), "{created} {patched}");
@@ -60,9 +59,9 @@ async fn forbidden_events_are_logged_once_and_everything_else_goes_on() {
     call(&world, 1);
     until(&world, "reported", |world| world.log().contains("hit=\"team-b/b\""));
     // Long enough for another attempt.
-    let confirmed = world.server.audit().count("list", "/pods");
-    until(&world, "confirmed", |world| world.server.audit().count("list", "/pods") > confirmed + 2);
-    assert_eq!(world.server.access().refused(), ["create events.k8s.io/events"], "{}", world.log());
+    let confirmed = world.server.api.audit.count("list", "/pods");
+    until(&world, "confirmed", |world| world.server.api.audit.count("list", "/pods") > confirmed + 2);
+    assert_eq!(world.server.api.access.refused(), ["create events.k8s.io/events"], "{}", world.log());
     let log = world.log();
     let said: Vec<&str> = log.lines().filter(|line| line.contains("Events")).collect();
     assert!(
@@ -79,12 +78,12 @@ async fn no_events_are_written_if_the_operator_switches_them_off() {
     for what in ["none", "breaker"] {
         let mut world = World::new("events-off");
         start(&mut world, &["--events", what]);
-        deny(&mut world);
+        world.deny();
         call(&world, 1);
         until(&world, "reported", |world| world.log().contains("dead-backend"));
-        let confirmed = world.server.audit().count("list", "/pods");
-        until(&world, "confirmed", |world| world.server.audit().count("list", "/pods") > confirmed + 2);
-        assert_eq!(world.server.audit().count("create", "/events"), 0, "{what}");
+        let confirmed = world.server.api.audit.count("list", "/pods");
+        until(&world, "confirmed", |world| world.server.api.audit.count("list", "/pods") > confirmed + 2);
+        assert_eq!(world.server.api.audit.count("create", "/events"), 0, "{what}");
     }
 }
 
@@ -178,12 +177,12 @@ fn denying(name: &str, forbidden: &[&str]) -> World {
                 verbs.retain(|verb| !forbidden.iter().any(|forbidden| verb == forbidden));
             }
         }
-        world.server.access().bind(&role).unwrap();
+        world.server.api.access.bind(&role).unwrap();
     }
     // Before the agent starts: it denies nothing in a Namespace that it has not seen.
     world.store.ensure_namespace("team-b").unwrap();
     start(&mut world, &[]);
-    deny(&mut world);
+    world.deny();
     world
 }
 

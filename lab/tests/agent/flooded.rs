@@ -1,8 +1,6 @@
 //! The real agent while packets to hundreds of denied endpoints are reported at the highest rate.
 
 use super::world::{World, service};
-use epguard_lab::api::Kind;
-use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use serde_json::json;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -40,9 +38,7 @@ fn deny(world: &mut World) {
         world.list_dead(&name, &ip, &name, "UDP");
     }
     world.netns.ip(&lines).unwrap();
-    let lists = [Kind::Service, Kind::EndpointSlice].map(|kind| world.store.list(kind));
-    let proxy = Proxy::new(&world.netns, ProxyOptions::default());
-    proxy.program(&service_rules(&lists[0], &lists[1], "n")).unwrap();
+    world.program_proxy();
 }
 
 /// Sends to all Services in turn, without a pause, until `stop` is set.

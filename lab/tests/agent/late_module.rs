@@ -14,9 +14,8 @@ async fn conntrack_is_read_within_a_second_after_its_module_is_loaded() {
         println!("nf_conntrack is loaded: `cargo xtask kernel` begins without it");
         return;
     }
-    let mut world = World::new("late");
-    world.start(&[]);
-    let status = world.until("synced", |status| status.synced);
+    let mut world = World::synced("late", &[]);
+    let status = world.status();
     let causes: Vec<Cause> = status.translators.gaps.iter().map(|gap| gap.cause).collect();
     // Some kernels describe the entries themselves, before the module is there.
     let expected = if status.translators.conntrack { vec![] } else { vec![Cause::NotLoaded] };

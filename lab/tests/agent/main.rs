@@ -12,7 +12,5 @@ mod mode_policy;
 mod operator;
 mod opinions;
 mod rbac;
-mod stale;
 mod view_age;
-mod why_live;
 mod world;

@@ -1,10 +1,7 @@
 //! /metrics, /healthz and /readyz of the real agent, with a packet that it denies.
 
-use super::stale::{connect_to_the_service, deny};
 use super::world::World;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::time::Duration;
+use epguard_lab::process;
 
 const USER_AGENT: &str = concat!("epguard/", env!("CARGO_PKG_VERSION"), " (linux/");
 const METRICS: &str = "127.0.0.1:9467";
@@ -23,10 +20,10 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     assert_eq!(code, 503, "{checks}");
     assert!(checks.contains("[-]sync failed: not listed yet: pods, endpointslices, "), "{checks}");
 
-    deny(&mut world);
+    world.deny();
     let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!((code, checks.as_str()), (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n"));
-    connect_to_the_service(&world);
+    world.connect_to_the_service();
     let (code, text) = get(&world, METRICS, "/metrics");
     assert_eq!(code, 200, "{text}");
     let (seen, expected) = (masked(&text), include_str!("metrics/expected.txt"));
@@ -40,24 +37,13 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     for (listen, path) in [(METRICS, "/healthz"), (HEALTH, "/metrics"), (HEALTH, "/other")] {
         assert_eq!(get(&world, listen, path).0, 404, "{path}");
     }
-    let agents = world.server.audit().requests().into_iter().map(|request| request.user_agent);
+    let agents = world.server.api.audit.requests().into_iter().map(|request| request.user_agent);
     let unnamed: Vec<String> = agents.filter(|agent| !agent.starts_with(USER_AGENT)).collect();
     assert!(unnamed.is_empty(), "{unnamed:?}");
 }
 
 fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
-    let answer = world.netns.run(|| -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(listen)?;
-        stream.set_read_timeout(Some(Duration::from_mins(1)))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {listen}\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    });
-    let answer = answer.unwrap().unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (code, body.to_owned())
+    world.netns.io(|| process::get(listen, path)).unwrap()
 }
 
 /// The samples that are not 0, without values that are times or depend on them.

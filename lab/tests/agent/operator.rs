@@ -1,24 +1,29 @@
-//! `epguard status` and `epguard drops`, as an operator types them.
+//! `epguard status`, `drops` and `why`, as an operator types them.
 
-use super::stale::{connect_to_the_service, deny};
-use super::world::World;
-use epguard_lab::api::ObjectRef;
-use serde_json::Value;
 use std::process::Output;
+
+use epguard::commands::why::{Question, explain};
+use epguard::shared::args::ServiceArgs;
+use epguard::shared::status::{self, Request};
+use epguard_core::state::PodState;
+use epguard_lab::api::ObjectRef;
+use serde_json::{Value, json};
+
+use super::world::{World, dead_pod, service, slice};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn the_status_shows_problems_first_and_by_its_exit_code() {
     let mut world = World::new("status");
-    let none = epguard(&world, &["status"]);
+    let none = world.run(&["status"]);
     assert_eq!(none.status.code(), Some(2));
     let error = String::from_utf8(none.stderr).unwrap();
     assert!(error.starts_with("epguard: no agent answers at ") && error.lines().count() == 1, "{error}");
 
     world.start(&["--max-view-age", "10", "--lease", "10"]);
     world.until("synced", |status| status.synced);
-    deny(&mut world);
-    let well = epguard(&world, &["status"]);
+    world.deny();
+    let well = world.run(&["status"]);
     let text = text(&well);
     assert_eq!(well.status.code(), Some(0), "{text}");
     println!("{text}");
@@ -27,7 +32,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 
     let archive = world.dir.join("sysdump.tar");
     let (file, pins) = (archive.to_str().unwrap(), world.dir.join("bpf/epguard"));
-    let dumped = epguard(&world, &["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()]);
+    let dumped = world.run(&["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()]);
     assert!(dumped.status.success(), "{dumped:?}");
     let list = std::process::Command::new("tar").args(["tf", file]).output().unwrap();
     let json = ["status", "drops", "maps", "audit", "why"].map(|part| format!("{part}.json"));
@@ -65,7 +70,7 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 
     world.server.faults(|faults| faults.outage = true);
     world.until("past the lease", |status| status.lease_ms < 0);
-    let degraded = epguard(&world, &["status", "-o", "json"]);
+    let degraded = world.run(&["status", "-o", "json"]);
     assert_eq!(degraded.status.code(), Some(1));
     let document: Value = serde_json::from_slice(&degraded.stdout).unwrap();
     let problems = document["problems"].as_array().unwrap();
@@ -73,27 +78,25 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     assert!(first.starts_with("no watch is up: cannot watch "), "{first}");
     let lease = |problem: &Value| problem["what"].as_str().unwrap().starts_with("the lease has ended");
     assert!(problems.iter().any(lease), "{problems:?}");
-    println!("{}", self::text(&epguard(&world, &["status"])));
+    println!("{}", self::text(&world.run(&["status"])));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
-    let mut world = World::new("drops");
-    world.start(&[]);
-    world.until("synced", |status| status.synced);
-    deny(&mut world);
-    let nothing = epguard(&world, &["drops"]);
+    let mut world = World::synced("drops", &[]);
+    world.deny();
+    let nothing = world.run(&["drops"]);
     assert_eq!(text(&nothing), "nothing was denied, and nothing would have been\n");
 
-    connect_to_the_service(&world);
+    world.connect_to_the_service();
     let rows = |arguments: &[&str]| {
-        let output = epguard(&world, &[&["drops", "-o", "json"], arguments].concat());
+        let output = world.run(&[&["drops", "-o", "json"], arguments].concat());
         let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
         rows.as_array().unwrap().clone()
     };
     let all = rows(&[]);
-    println!("{}", text(&epguard(&world, &["drops"])));
+    println!("{}", text(&world.run(&["drops"])));
     let [row] = all.as_slice() else { panic!("{all:?}") };
     assert_eq!(
         [&row["service"], &row["meant"], &row["hit"], &row["reason"], &row["outcome"]],
@@ -107,11 +110,9 @@ async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
-    let mut world = World::new("names");
-    world.start(&[]);
-    world.until("synced", |status| status.synced);
-    deny(&mut world);
-    connect_to_the_service(&world);
+    let mut world = World::synced("names", &[]);
+    world.deny();
+    world.connect_to_the_service();
     let names = world.dir.join("names.json");
     world.until("names are kept", |_| {
         std::fs::read_to_string(&names).is_ok_and(|names| names.contains(r#"["shop","a"]"#))
@@ -125,23 +126,57 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
         status.lease_ms > 0 && status.breaker.is_empty() && status.denies() && is_known
     });
     // What the earlier agent's programs counted is of the same Service and pods.
-    let earlier = text(&epguard(&world, &["drops"]));
+    let earlier = text(&world.run(&["drops"]));
     assert_eq!(earlier.lines().count(), 2, "{earlier}");
     assert!(earlier.contains("shop/web"), "{earlier}");
-    connect_to_the_service(&world);
-    let drops = text(&epguard(&world, &["drops"]));
+    world.connect_to_the_service();
+    let drops = text(&world.run(&["drops"]));
     assert_eq!(drops.lines().count(), 2, "{drops}");
     assert!(drops.contains("shop/a"), "{drops}");
-    let why = text(&epguard(&world, &["why", "10.244.1.10"]));
+    let why = text(&world.run(&["why", "10.244.1.10"]));
     assert!(why.contains("shop/a is meant"), "{why}");
-}
-
-fn epguard(world: &World, arguments: &[&str]) -> Output {
-    let mut command = world.epguard();
-    command.args(arguments).arg("--run-dir").arg(&world.dir);
-    command.output().unwrap()
 }
 
 fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
+    let mut world = World::new("why");
+    world.store.apply(service("web", "10.96.0.1")).unwrap();
+    world.start(&[]);
+    world.until("synced", |status| status.synced);
+    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
+    world.until("told of the pod", |status| status.figures.pods[&PodState::Dead] == 1);
+    let ports = json!([{"port": 8080}]);
+    let listed = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
+    world.store.apply(listed).unwrap();
+    world.until("denying", |status| !status.services.is_empty());
+
+    let ip = "10.244.1.10".parse().unwrap();
+    let answer = status::ask(&world.dir, &Request::History(ip)).unwrap();
+    let question = Question {
+        subject: "10.244.1.10:8080".parse().unwrap(),
+        services: ServiceArgs { service: Some("shop/web".to_owned()), namespace: None },
+        at: None,
+    };
+    let explanation = explain(&answer.history.unwrap(), &question);
+    let [verdict] = explanation.verdicts.as_slice() else { panic!("{explanation:?}") };
+    assert_eq!((&*verdict.verdict, verdict.reason.as_deref()), ("deny", Some("dead-backend")));
+    assert_eq!((explanation.mode.as_str(), explanation.now), ("enforce", true));
+    let evidence: Vec<&str> = explanation.evidence.iter().map(|event| event.what.as_str()).collect();
+    let uid = dead["metadata"]["uid"].as_str().unwrap();
+    assert_eq!(
+        evidence,
+        [
+            &format!("pod shop/a ({uid}) on n shows the IP"),
+            "pod shop/a is dead: finished, and its kubelet reports that its network is torn down",
+            "shop/web lists it, ready, on TCP 8080 for shop/a",
+            "shop/web TCP 8080: denied as dead-backend: every packet",
+        ]
+    );
+    assert!(explanation.evidence.iter().all(|event| event.rv > 0));
+    println!("{}", explanation.text());
 }

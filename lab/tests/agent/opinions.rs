@@ -45,7 +45,7 @@ fn running() -> World {
 #[ignore = "needs root: runs the agent"]
 async fn three_finished_jobs_of_four_take_two_narrow_lists() {
     let mut world = running();
-    world.server.audit().clear();
+    world.server.api.audit.clear();
     for number in 1..=3 {
         world.store.apply(job(number, "web", true)).unwrap();
     }
@@ -53,7 +53,7 @@ async fn three_finished_jobs_of_four_take_two_narrow_lists() {
     world.until("denying all three", |status| {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
     });
-    let requests = world.server.audit().requests();
+    let requests = world.server.api.audit.requests();
     let by = |is: &dyn Fn(&Request) -> bool| requests.iter().filter(|request| is(request)).count();
     let narrow = by(&|request| request.query.contains("labelSelector"));
     let probes = by(&|request| request.query.contains("timeoutSeconds=3"));

@@ -13,7 +13,7 @@ fn roles() -> Vec<Value> {
 
 fn bind(world: &World, roles: &[Value]) {
     for role in roles {
-        world.server.access().bind(role).unwrap();
+        world.server.api.access.bind(role).unwrap();
     }
 }
 
@@ -48,12 +48,12 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
     world.until("denying under a lease", |status| {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
     });
-    assert_eq!(world.server.access().refused(), [""; 0]);
+    assert_eq!(world.server.api.access.refused(), [""; 0]);
     // A lost watch is resumed; an expired one is listed again.
     world.server.faults(|faults| faults.delay = Duration::ZERO);
     world.server.reset_connections();
     world.until("back", |status| status.watches.values().all(|watch| watch.up && watch.restarts == 1));
-    assert_eq!(world.server.access().refused(), [""; 0]);
+    assert_eq!(world.server.api.access.refused(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +73,7 @@ async fn the_role_grants_only_rights_that_the_agent_needs() {
         world.until("told of the refusal", |status| {
             status.watches.get(&resource).is_some_and(|watch| watch.error.is_some())
         });
-        let refused = world.server.access().refused();
+        let refused = world.server.api.access.refused();
         let all = refused.iter().all(|other| *other == missing);
         assert!(all && !refused.is_empty(), "{missing}: {refused:?}");
     }

@@ -3,14 +3,16 @@
 
 use epguard::shared::status::{self, Status};
 use epguard_lab::agent::{AgentProcess, CAPABILITIES, Place};
-use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store, yaml};
+use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
+use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
 use epguard_lab::scenario::workdir::Workdir;
 use serde_json::{Value, json};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 /// A node with one veth pair, an API server, and the agent once started. Dropping it ends the agent.
 pub struct World {
@@ -31,7 +33,7 @@ impl World {
         let netns = NetNs::new(name).unwrap();
         netns.ip(&["link set lo up", "link add va type veth peer name vb"]).unwrap();
         let workdir = Workdir::new().unwrap();
-        let store = Store::new();
+        let store = Store::default();
         // The end of a pod on a Node that no list has shown proves nothing.
         let node =
             json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "spec": {}, "status": {}});
@@ -40,6 +42,14 @@ impl World {
         let server = ApiServer::start(listener, store.clone()).unwrap();
         let (dir, capabilities) = (workdir.path().to_owned(), CAPABILITIES.to_vec());
         Self { agent: None, netns, store, server, dir, capabilities, workdir }
+    }
+
+    /// A node with an agent, started with these options, that has seen all objects.
+    pub fn synced(name: &str, options: &[&str]) -> Self {
+        let mut world = Self::new(name);
+        world.start(options);
+        world.until("synced", |status| status.synced);
+        world
     }
 
     /// Starts `epguard agent` with more options; in enforce mode, unless they contain `--mode`.
@@ -74,6 +84,36 @@ impl World {
         self.store.patch(&id, &json!({"spec": {"podCIDRs": [range]}})).unwrap();
     }
 
+    /// A dead pod that a Service still lists, behind an interface of the node, with the routes and rules that lead a packet there.
+    pub fn deny(&mut self) {
+        let lines = [
+            "address add 10.244.1.1/24 dev va",
+            "link set va up",
+            "link set vb up",
+            "route add default dev va",
+            "neigh add 10.244.1.10 lladdr 02:00:00:00:00:01 dev va",
+        ];
+        self.netns.ip(&lines).unwrap();
+        self.store.ensure_namespace("shop").unwrap();
+        self.gets_range("10.244.1.0/24");
+        let mut web = service("web", "10.96.0.1");
+        web["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080}]);
+        self.store.apply(web).unwrap();
+        self.list_dead("a", "10.244.1.10", "web", "TCP");
+        self.program_proxy();
+        self.server.faults(|faults| faults.hang = false);
+        self.until("denying", |status| {
+            !status.services.is_empty() && status.lease_ms > 0 && status.breaker.is_empty()
+        });
+    }
+
+    /// Sends one SYN to the Service of [`World::deny`]; the kernel would repeat it after a second.
+    pub fn connect_to_the_service(&self) {
+        let service = SocketAddr::from(([10, 96, 0, 1], 80));
+        let connect = || TcpStream::connect_timeout(&service, Duration::from_millis(200));
+        assert!(self.netns.run(connect).unwrap().is_err());
+    }
+
     /// Makes a dead pod and a slice in which the Service still lists it, on port 8080. Returns the pod.
     pub fn list_dead(&self, name: &str, ip: &str, of: &str, protocol: &str) -> Value {
         let dead = self.store.apply(dead_pod(name, ip)).unwrap();
@@ -81,6 +121,19 @@ impl World {
         let listed = slice(&format!("{of}-{name}"), of, ip, &dead["metadata"]["uid"], &ports);
         self.store.apply(listed).unwrap();
         dead
+    }
+
+    /// Programs kube-proxy's rules for the Services and slices that the API has now.
+    pub fn program_proxy(&self) {
+        let [services, slices] = [Kind::Service, Kind::EndpointSlice].map(|kind| self.store.list(kind));
+        let proxy = Proxy::new(&self.netns, ProxyOptions::default());
+        proxy.program(&service_rules(&services, &slices, "n")).unwrap();
+    }
+
+    /// The output of the binary with these words, beside the agent.
+    pub fn run(&self, words: &[&str]) -> Output {
+        let mut command = self.epguard();
+        command.args(words).arg("--run-dir").arg(&self.dir).output().unwrap()
     }
 
     /// A command that runs the binary on the node.
@@ -153,8 +206,8 @@ pub fn slice(name: &str, service: &str, address: &str, uid: &Value, ports: &Valu
 
 /// The object of this kind called epguard that `kubectl apply` sends.
 pub fn manifest(kind: &str) -> Value {
-    let mut all = yaml::documents(include_str!("../../../deploy/epguard.yaml")).unwrap().into_iter();
-    all.find(|object| object["kind"] == kind && object["metadata"]["name"] == "epguard").unwrap()
+    let all: Vec<Value> = serde_saphyr::from_multiple(include_str!("../../../deploy/epguard.yaml")).unwrap();
+    all.into_iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == "epguard").unwrap()
 }
 
 pub fn service(name: &str, vip: &str) -> Value {

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use epguard_common::{Outcome, Reason};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
@@ -14,21 +15,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Plays a story in its first variant. It is given without `id`, `title` and `must`.
 pub(crate) fn stage(story: &str) -> Stage {
-    let scenario = parse(&with_title(story), "story").unwrap();
-    stage_as(story, Variant::all(&scenario.runs).remove(0))
+    stage_as(story, None)
 }
 
 /// The same in this variant. The agent has caught up with the last step.
-pub(crate) fn stage_as(story: &str, variant: Variant) -> Stage {
-    let scenario = parse(&with_title(story), "story").unwrap();
+pub(crate) fn stage_as(story: &str, variant: impl Into<Option<Variant>>) -> Stage {
+    let scenario = parse(&format!("id: stage\ntitle: t\nmust: m\n{story}"), "story").unwrap();
+    let variant = variant.into().unwrap_or_else(|| Variant::all(&scenario.runs).remove(0));
     let told = tell(&mut Silent, &scenario, variant, &How::default());
     let mut stage = told.unwrap_or_else(|failure| panic!("{failure:?}"));
     stage.catch_up().unwrap();
     stage
-}
-
-fn with_title(story: &str) -> String {
-    format!("id: stage\ntitle: t\nmust: m\n{story}")
 }
 
 /// A host's network namespace: a pod's, or a node's.
@@ -44,6 +41,11 @@ pub(crate) fn ip(stage: &Stage, pod: &str) -> IpAddr {
 /// The address and port of a Service.
 pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
     SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
+}
+
+/// Packets denied as `terminated` so far.
+pub(crate) fn dropped(stage: &Stage) -> u64 {
+    stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
 }
 
 /// Waits until it is so.

@@ -14,10 +14,6 @@ use epguard_core::facts::{Change, Fact, Object, Pod, Service, Slice};
 use serde_json::{Value, json};
 use std::ops::Range;
 
-/// Services and pods of the others.
-const SERVICES: usize = 2_000;
-const PODS: usize = 100;
-
 /// How often the tenant changes an object.
 const CHANGES: usize = 20;
 
@@ -61,7 +57,7 @@ fn row(title: &str, act: impl FnOnce(&mut Tenant)) {
     if std::env::args().nth(1).is_some_and(|part| !title.contains(&part)) {
         return;
     }
-    let mut tenant = Tenant(Cluster::new(SERVICES, PODS));
+    let mut tenant = Tenant(Cluster::new());
     tenant.0.sync();
     tenant.0.longest_turn();
     let before = allocator::live();
@@ -199,7 +195,7 @@ impl Tenant {
             uid: epguard_common::Uid::parse(&uid(1, number)).expect("a UID"),
             name,
             ips: ips.into_iter().collect(),
-            ..self.0.objects.pod(number % PODS)
+            ..self.0.objects.pod(number % objects::LARGE)
         }
     }
 }

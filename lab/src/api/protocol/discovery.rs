@@ -17,31 +17,37 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
         "/version" => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"}),
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         "/apis" => {
-            let groups: Value = Kind::groups().map(api_group).collect();
+            let groups: Value = groups().map(api_group).collect();
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         }
         "/openapi/v3" => {
-            let validation = |(_, path): (String, String)| {
-                (path[1..].to_owned(), json!({"serverRelativeURL": format!("/openapi/v3{path}")}))
+            let validation = |version| {
+                let root = root(version);
+                (root[1..].to_owned(), json!({"serverRelativeURL": format!("/openapi/v3{root}")}))
             };
-            json!({"paths": versions().map(validation).collect::<Map<_, _>>()})
+            json!({"paths": VERSIONS.into_iter().map(validation).collect::<Map<_, _>>()})
         }
         _ => {
-            let version = |at: &str| Some(versions().find(|(_, path)| path == at)?.0);
-            let group =
-                path.strip_prefix("/apis/").and_then(|name| Kind::groups().find(|group| *group == name));
-            let group = group.map(api_group).or_else(|| version(path).map(|version| resources(&version)));
-            let validation = || Some(field_validation(&version(path.strip_prefix("/openapi/v3")?)?));
+            let version = |at: &str| VERSIONS.into_iter().find(|version| root(version) == at);
+            let group = path.strip_prefix("/apis/").and_then(|name| groups().find(|group| *group == name));
+            let group = group.map(api_group).or_else(|| version(path).map(resources));
+            let validation = || version(path.strip_prefix("/openapi/v3")?).map(field_validation);
             group.or_else(validation).ok_or_else(ApiError::unknown_path)?
         }
     };
     Ok(reply::json(StatusCode::OK, &document))
 }
 
-/// Each group and version that is served, and its path.
-fn versions() -> impl Iterator<Item = (String, String)> {
-    let groups = Kind::groups().map(|group| (format!("{group}/v1"), format!("/apis/{group}/v1")));
-    [("v1".to_owned(), "/api/v1".to_owned())].into_iter().chain(groups)
+/// Each `apiVersion` that is served, in the order in which clients see it.
+const VERSIONS: [&str; 4] = ["v1", "discovery.k8s.io/v1", "apps/v1", "rbac.authorization.k8s.io/v1"];
+
+/// The path of a version.
+fn root(version: &str) -> String {
+    if version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{version}") }
+}
+
+fn groups() -> impl Iterator<Item = &'static str> {
+    VERSIONS.into_iter().filter_map(|version| Some(version.split_once('/')?.0))
 }
 
 fn api_group(group: &str) -> Value {
@@ -72,7 +78,7 @@ fn resources(version: &str) -> Value {
     let resources = kinds.map(|kind| {
         json!({
             "name": kind.plural(), "singularName": kind.name().to_lowercase(), "kind": kind.name(),
-            "namespaced": kind.namespaced(), "shortNames": kind.short_names(),
+            "namespaced": kind.namespaced(),
             "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
         })
     });

@@ -1,6 +1,8 @@
-//! `pods/exec` over a websocket: subprotocols v5 and v4, which send binary messages with the channel in the first octet.
+//! Commands in pods and logs of pods: a test decides, in place of a kubelet. `pods/exec` goes over a websocket: subprotocols v5 and
+//! v4, which send binary messages with the channel in the first octet.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{SinkExt, StreamExt};
 use hyper::header::{
@@ -19,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 
 use super::reply::{self, Body};
 use super::{Api, Route, header};
-use crate::api::{ApiError, Exec, Kind, ObjectRef, Run};
+use crate::api::{ApiError, Kind, ObjectRef};
 
 const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 const STDOUT: u8 = 1;
@@ -40,14 +42,9 @@ impl Api {
         let target = route.target(Kind::Pod, None)?;
         self.store.get(&target).ok_or_else(|| target.missing())?;
         let ObjectRef { namespace, name: pod, .. } = target;
-        let mut exec = Exec { namespace, pod, container: String::new(), command: Vec::new() };
-        for (key, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
-            match &*key {
-                "command" => exec.command.push(value.into()),
-                "container" => exec.container = value.into(),
-                _ => {}
-            }
-        }
+        let words = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let words = words.filter(|(key, _)| key == "command").map(|(_, word)| word.into());
+        let exec = Exec { namespace, pod, command: words.collect() };
         let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         let (upgrade, response) = upgrade
             .zip(switch(&parts.headers))
@@ -143,4 +140,67 @@ fn exit(code: i32) -> Value {
     let causes = json!([{"reason": "ExitCode", "message": code.to_string()}]);
     json!({"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes},
         "message": format!("command terminated with non-zero exit code: exit status {code}")})
+}
+
+/// A command that a client runs in a pod (`kubectl exec`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exec {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub pod: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
+/// What becomes of a command.
+#[derive(Debug)]
+pub enum Run {
+    /// It prints this and ends.
+    Prints {
+        /// Standard output.
+        stdout: Vec<u8>,
+        /// Standard error.
+        stderr: String,
+        /// Exit code.
+        code: i32,
+    },
+    /// The request gets no answer, as while the API server waits for a kubelet.
+    Unanswered,
+    /// It runs and prints nothing, without end.
+    Hangs,
+    /// The API server cannot run it, as when it does not reach the kubelet.
+    Fails(ApiError),
+    /// A process of this machine runs in its place.
+    Process(Command),
+}
+
+type Handler<Q, A> = dyn Fn(&Q) -> A + Send + Sync;
+
+/// What a test answers to questions of one kind.
+pub struct Answers<Q: ?Sized, A>(Mutex<Option<Arc<Handler<Q, A>>>>);
+
+/// What runs commands in the pods of a server (`kubectl exec`).
+pub type Execs = Answers<Exec, Run>;
+
+/// The logs of the pods of a server by the pods' names (`kubectl logs`); none: the pod has no log.
+pub type Logs = Answers<str, Option<String>>;
+
+impl<Q: ?Sized, A> Answers<Q, A> {
+    /// Answers every question from now on.
+    pub fn answer(&self, handler: impl Fn(&Q) -> A + Send + Sync + 'static) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
+    }
+
+    /// None if no test answers.
+    pub(super) fn ask(&self, question: &Q) -> Option<A> {
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(handler(question))
+    }
+}
+
+impl<Q: ?Sized, A> Default for Answers<Q, A> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
 }

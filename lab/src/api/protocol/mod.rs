@@ -20,21 +20,25 @@ use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::{Access, ApiError, Audit, Execs, Faults, Kind, Logs, ObjectRef, Request as Logged, Store};
+use super::{Access, ApiError, Audit, Faults, Kind, ObjectRef, Request as Logged, Store};
+pub use exec::{Exec, Execs, Logs, Run};
 use reply::Body;
 pub(super) use request::Route;
 use request::{Query, verb};
 
 /// The API of one server.
-#[derive(Debug)]
-pub(crate) struct Api {
-    pub(crate) store: Store,
-    pub(crate) faults: Receiver<Faults>,
-    pub(crate) token: String,
-    pub(crate) audit: Audit,
-    pub(crate) access: Access,
-    pub(crate) execs: Execs,
-    pub(crate) logs: Logs,
+pub struct Api {
+    pub(super) store: Store,
+    pub(super) faults: Receiver<Faults>,
+    pub(super) token: String,
+    /// The requests received so far.
+    pub audit: Audit,
+    /// The access rules of the user: everything is allowed until a role is bound.
+    pub access: Access,
+    /// What runs commands in pods.
+    pub execs: Execs,
+    /// What reads the logs of pods.
+    pub logs: Logs,
 }
 
 /// A request for a resource, read completely.
@@ -52,8 +56,7 @@ impl Api {
         let (parts, body) = request.into_parts();
         let route = Route::parse(parts.uri.path());
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let is_watch = query.as_ref().is_ok_and(|query| query.watch);
-        let verb = verb(&parts.method, route.as_ref(), is_watch);
+        let verb = verb(&parts.method, route.as_ref(), query.is_watch());
         let logged = Logged {
             verb: verb.clone(),
             resource: route.as_ref().and_then(Route::kind).map_or("", Kind::plural),
@@ -83,7 +86,7 @@ impl Api {
         body: Incoming,
         verb: &str,
         route: Option<Route>,
-        query: Result<Query, ApiError>,
+        query: Query,
     ) -> Result<Response<Body>, ApiError> {
         let delay = self.faults.borrow().delay;
         tokio::time::sleep(delay).await;
@@ -106,9 +109,12 @@ impl Api {
             Some("log") => return self.log(&route.target(kind, None)?),
             _ => {}
         }
+        if query.text("dryRun").is_some() {
+            return Err(ApiError::bad_request("dryRun is not served here"));
+        }
         let body =
             body.collect().await.map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
-        let call = Call { kind, route, query: query?, headers: parts.headers.clone(), body: body.to_bytes() };
+        let call = Call { kind, route, query, headers: parts.headers.clone(), body: body.to_bytes() };
         match (verb, call.route.name.is_some()) {
             ("watch", _) => self.watch(&call).await,
             ("get", _) => self.get(&call),

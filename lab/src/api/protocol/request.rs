@@ -1,6 +1,6 @@
 //! A request's path and parameters.
 
-use std::time::Duration;
+use std::str::FromStr;
 
 use hyper::Method;
 
@@ -69,51 +69,53 @@ impl Route {
     }
 }
 
-/// The query of a request (`ListOptions`, `DeleteOptions` and the like in one).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Query {
-    pub(super) labels: String,
-    pub(super) fields: String,
-    pub(super) limit: Option<usize>,
-    pub(super) continue_token: Option<String>,
-    /// 0: any, which is also the meaning of an empty one here.
-    pub(super) resource_version: u64,
-    /// `resourceVersionMatch=NotOlderThan`.
-    pub(super) not_older: bool,
-    pub(super) watch: bool,
-    pub(super) bookmarks: bool,
-    pub(super) initial_events: Option<bool>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) grace: Option<u32>,
-}
+/// The parameters of a request (`ListOptions`, `DeleteOptions` and the like in one). An empty one is as none.
+#[derive(Clone, Debug)]
+pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query; parameters that this server does not use are skipped, and so are empty ones.
-    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
-        let mut parsed = Self::default();
-        for (key, value) in form_urlencoded::parse(query.as_bytes()).filter(|(_, value)| !value.is_empty()) {
-            match &*key {
-                "labelSelector" => parsed.labels = value.into(),
-                "fieldSelector" => parsed.fields = value.into(),
-                "dryRun" => return Err(ApiError::bad_request("dryRun is not served here")),
-                "watch" => parsed.watch = flag(&key, &value)?,
-                "allowWatchBookmarks" => parsed.bookmarks = flag(&key, &value)?,
-                "sendInitialEvents" => parsed.initial_events = Some(flag(&key, &value)?),
-                "limit" => parsed.limit = Some(number(&key, &value)?).filter(|limit| *limit > 0),
-                "continue" => parsed.continue_token = Some(value.into()),
-                "timeoutSeconds" => {
-                    parsed.timeout =
-                        Some(Duration::from_secs(number(&key, &value)?)).filter(|t| !t.is_zero());
-                }
-                "gracePeriodSeconds" => parsed.grace = Some(number(&key, &value)?),
-                "resourceVersion" => parsed.resource_version = number(&key, &value)?,
-                "resourceVersionMatch" if value == "NotOlderThan" => parsed.not_older = true,
-                "resourceVersionMatch" => return Err(unsupported(&key, &value)),
-                _ => {}
-            }
-        }
-        Ok(parsed)
+    pub(super) fn parse(query: &str) -> Self {
+        let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
+        Self(pairs.filter(|(_, value)| !value.is_empty()).collect())
     }
+
+    /// The value of a parameter.
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| &**value)
+    }
+
+    /// The same as a number.
+    pub(super) fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, ApiError> {
+        self.text(key).map(|value| value.parse().map_err(|_| unsupported(key, value))).transpose()
+    }
+
+    /// The same as `true` or `false`.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ApiError> {
+        let flag = |value| match value {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(unsupported(key, value)),
+        };
+        self.text(key).map(flag).transpose()
+    }
+
+    pub(super) fn is_watch(&self) -> bool {
+        self.flag("watch") == Ok(Some(true))
+    }
+
+    /// The asked resourceVersion, 0 if any will do, and whether the answer may be newer.
+    pub(super) fn version(&self) -> Result<(u64, bool), ApiError> {
+        let version = self.number("resourceVersion")?.unwrap_or_default();
+        match self.text("resourceVersionMatch") {
+            None => Ok((version, false)),
+            Some("NotOlderThan") => Ok((version, true)),
+            Some(other) => Err(unsupported("resourceVersionMatch", other)),
+        }
+    }
+}
+
+fn unsupported(key: &str, value: &str) -> ApiError {
+    ApiError::bad_request(format!("{key}: Invalid value: {value:?}"))
 }
 
 /// The verb of a request, as roles and Kubernetes' own audit log call it; of a path without a resource the HTTP method.
@@ -130,22 +132,6 @@ pub(super) fn verb(method: &Method, route: Option<&Route>, is_watch: bool) -> St
         (other, _) => other,
     };
     verb.to_lowercase()
-}
-
-fn flag(key: &str, value: &str) -> Result<bool, ApiError> {
-    match value {
-        "true" | "1" => Ok(true),
-        "false" | "0" => Ok(false),
-        _ => Err(unsupported(key, value)),
-    }
-}
-
-fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, ApiError> {
-    value.parse().map_err(|_| unsupported(key, value))
-}
-
-fn unsupported(key: &str, value: &str) -> ApiError {
-    ApiError::bad_request(format!("{key}: Invalid value: {value:?}"))
 }
 
 #[cfg(test)]

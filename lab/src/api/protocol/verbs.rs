@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 
 use super::reply::{self, Body};
 use super::{Api, Call, event, header};
-use crate::api::object::Object;
+use crate::api::object::{Object, Selector};
 use crate::api::patch::Format;
-use crate::api::selector::Selector;
 use crate::api::{ApiError, Kind};
 use crate::object::non_empty;
 
@@ -33,10 +32,10 @@ impl Api {
     pub(super) async fn list(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let (kind, query) = (call.kind, &call.query);
         let selector = call.selector()?;
-        let (first, after) = query.continue_token.as_deref().map(read_token).transpose()?.unzip();
-        self.store.wait_for(query.resource_version, PATIENCE).await?;
+        let (first, after) = query.text("continue").map(read_token).transpose()?.unzip();
+        self.store.wait_for(query.version()?.0, PATIENCE).await?;
         let at = self.faults.borrow().cached.or(first);
-        let limit = query.limit.unwrap_or(usize::MAX);
+        let limit = query.number("limit")?.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         let mut page = self.store.page(kind, &selector, at, after, limit)?;
         // A confirmation of the view stays true.
         if limit > CONFIRMATION {
@@ -82,7 +81,8 @@ impl Api {
     pub(super) fn delete(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let body = if call.body.is_empty() { Value::Null } else { call.object()? };
         let grace = body["gracePeriodSeconds"].as_u64().and_then(|grace| grace.try_into().ok());
-        let last = self.store.delete(&call.target()?, grace.or(call.query.grace))?;
+        let grace = grace.map_or_else(|| call.query.number("gracePeriodSeconds"), |grace| Ok(Some(grace)))?;
+        let last = self.store.delete(&call.target()?, grace)?;
         Ok(reply::json(StatusCode::OK, &last))
     }
 }
@@ -94,11 +94,13 @@ impl Call {
         let of_path = [("namespace", &route.namespace), ("name", &route.name)].into_iter();
         let of_path =
             of_path.filter_map(|(field, value)| Some(format!("metadata.{field}={}", value.as_ref()?)));
-        let fields: Vec<String> = of_path.chain([query.fields.clone()]).collect();
-        Selector::parse(*kind, &query.labels, &fields.join(","))
+        let own = |key| query.text(key).unwrap_or_default();
+        let fields: Vec<String> = of_path.chain([own("fieldSelector").to_owned()]).collect();
+        Selector::parse(*kind, own("labelSelector"), &fields.join(","))
     }
 
-    /// An error unless an object, which replaces the `old` one, is of the kind, namespace and name in the path, and valid.
+    /// An error unless an object, which replaces the `old` one, is of the kind, namespace and name in the path, and valid. Only a
+    /// name in the path must be in the object, too.
     fn check(&self, old: Option<&Value>, object: &Value) -> Result<(), ApiError> {
         let (kind, meta) = (self.kind, &object["metadata"]);
         for (field, given, expected) in [
@@ -111,7 +113,8 @@ impl Call {
             if kind == Kind::Event && given == "events.k8s.io/v1" {
                 continue;
             }
-            if let Some(expected) = expected.filter(|expected| !given.is_empty() && given != *expected) {
+            let may_lack = given.is_empty() && field != "metadata.name";
+            if let Some(expected) = expected.filter(|expected| !may_lack && given != *expected) {
                 let message = format!("{field} {given:?} in the body does not match {expected:?} in the URL");
                 return Err(ApiError::bad_request(message));
             }

@@ -13,13 +13,14 @@ use tokio::time::{Instant, sleep_until};
 use super::reply::{self, Body};
 use super::verbs::PATIENCE;
 use super::{Api, Call};
-use crate::api::object::encode;
-use crate::api::selector::Selector;
+use crate::api::object::{Selector, encode};
 use crate::api::store::{Change, State};
 use crate::api::{ApiError, Faults, Kind, Store};
 
 /// Life of a stream unless the client sets a timeout, as in the real server.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
+/// Time between bookmarks, as in the real server.
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// How long before a stream's end its last bookmark is sent, as in the real server (`cache_watcher.go:nextBookmarkTime`).
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Stands for "no timer".
@@ -48,18 +49,20 @@ struct Watch {
 impl Api {
     pub(super) async fn watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let query = &call.query;
-        let asked = query.resource_version;
-        if query.initial_events.is_some() != query.not_older {
+        let ((asked, may_be_newer), initial_events) = (query.version()?, query.flag("sendInitialEvents")?);
+        if initial_events.is_some() != may_be_newer {
             return Err(ApiError::invalid(
                 "sendInitialEvents requires resourceVersionMatch=NotOlderThan, and the reverse",
             ));
         }
-        if query.initial_events.is_some() && self.faults.borrow().pages_only {
+        if initial_events.is_some() && self.faults.borrow().pages_only {
             return Err(ApiError::invalid(
                 "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
             ));
         }
-        let with_state = asked == 0 || query.initial_events == Some(true);
+        let with_state = asked == 0 || initial_events == Some(true);
+        let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
+        let timeout = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs).min(NEVER);
         if with_state {
             self.store.wait_for(asked, PATIENCE).await?;
         }
@@ -70,14 +73,14 @@ impl Api {
             selector: call.selector()?,
             pending: VecDeque::new(),
             rv: asked,
-            bookmarks: query.bookmarks,
+            bookmarks: query.flag("allowWatchBookmarks")? == Some(true),
             last_bookmark: Instant::now(),
-            deadline: Instant::now() + query.timeout.unwrap_or(DEFAULT_TIMEOUT).min(NEVER),
+            deadline: Instant::now() + timeout,
             faults: self.faults.clone(),
             over: false,
         };
         let opened = if with_state {
-            watch.begin_with_state(query.initial_events == Some(true))
+            watch.begin_with_state(initial_events == Some(true))
         } else {
             self.store.check(call.kind, asked)
         };
@@ -111,7 +114,7 @@ impl Watch {
     async fn next(&mut self) -> Option<Event> {
         loop {
             let kind = self.kind;
-            let speaks = move |faults: &Faults| !faults.mute && faults.mute_kind != Some(kind);
+            let speaks = move |faults: &Faults| !faults.mute.contains(&kind);
             self.faults.wait_for(speaks).await.ok()?;
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
@@ -136,10 +139,11 @@ impl Watch {
 
     /// Waits for a change, a bookmark's time, or the end.
     async fn wait(&mut self) {
-        let period = self.faults.borrow_and_update().bookmark_period.filter(|_| self.bookmarks);
+        let period = self.faults.borrow_and_update().bookmark_period.unwrap_or(BOOKMARK_PERIOD);
+        let period = if self.bookmarks { period.min(NEVER) } else { NEVER };
         let last = self.deadline.checked_sub(LAST_BOOKMARK);
-        let last = last.filter(|last| period.is_some() && *last > self.last_bookmark);
-        let regular = self.last_bookmark + period.unwrap_or(NEVER).min(NEVER);
+        let last = last.filter(|last| period < NEVER && *last > self.last_bookmark);
+        let regular = self.last_bookmark + period;
         let bookmark_at = last.map_or(regular, |last| last.min(regular));
         tokio::select! {
             changed = self.changes.changed() => self.over |= changed.is_err(),

@@ -1,8 +1,7 @@
 //! The objects of one kind and their history.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::iter;
-use std::ops::Bound::{self, Unbounded};
 use std::sync::Arc;
 
 use super::{FIRST_REVISION, KEPT_CHANGES};
@@ -21,11 +20,13 @@ pub(crate) struct Change {
     pub(crate) deleted: bool,
 }
 
+/// By `namespace/name`, in the order of lists.
+pub(super) type Objects = BTreeMap<String, Arc<Object>>;
+
 /// Objects of one kind, their recent changes, and the resourceVersions that both cover.
 #[derive(Debug)]
 pub(super) struct Collection {
-    /// By `namespace/name`, in the order of lists.
-    pub(super) objects: BTreeMap<String, Arc<Object>>,
+    pub(super) objects: Objects,
     /// In the order of their resourceVersions.
     history: VecDeque<Arc<Change>>,
     /// resourceVersion of the last change that is no longer kept.
@@ -39,7 +40,7 @@ pub(super) struct Collection {
 
 impl Default for Collection {
     fn default() -> Self {
-        let (objects, history) = (BTreeMap::new(), VecDeque::new());
+        let (objects, history) = (Objects::new(), VecDeque::new());
         Self { objects, history, dropped: 0, floor: FIRST_REVISION, last: FIRST_REVISION, keep: KEPT_CHANGES }
     }
 }
@@ -82,29 +83,17 @@ impl Collection {
         self.history.range(self.history.partition_point(|change| change.rv <= rv)..)
     }
 
-    /// The objects as they were at `rv`, from a key on, in the order of their keys: the current ones, but for those that have
-    /// changed since. It costs nothing for objects that have not.
-    pub(super) fn at<'a>(
-        &'a self,
-        rv: u64,
-        from: Bound<&str>,
-    ) -> Result<impl Iterator<Item = (&'a str, &'a Arc<Object>)> + use<'a>, ApiError> {
+    /// The objects as they were at `rv`: the current ones, but for those that have changed since.
+    pub(super) fn at(&self, rv: u64) -> Result<Cow<'_, Objects>, ApiError> {
         self.check(rv)?;
-        // Of several changes of an object the first one counts.
-        let changes = self.after(rv).rev();
-        let before: BTreeMap<&str, Option<&Arc<Object>>> =
-            changes.map(|change| (change.key.as_str(), change.previous.as_ref())).collect();
-        let earlier = before.range::<str, _>((from, Unbounded));
-        let earlier: Vec<_> = earlier.filter_map(|(key, object)| Some((*key, (*object)?))).collect();
-        let mut earlier = earlier.into_iter().peekable();
-        let current = self.objects.range::<str, _>((from, Unbounded));
-        let current = current.map(|(key, object)| (key.as_str(), object));
-        let mut unchanged = current.filter(move |(key, _)| !before.contains_key(key)).peekable();
-        Ok(iter::from_fn(move || match (unchanged.peek(), earlier.peek()) {
-            (Some((next, _)), Some((other, _))) if next < other => unchanged.next(),
-            (_, Some(_)) => earlier.next(),
-            (_, None) => unchanged.next(),
-        }))
+        let mut objects = Cow::Borrowed(&self.objects);
+        for change in self.after(rv).rev() {
+            match &change.previous {
+                Some(previous) => objects.to_mut().insert(change.key.clone(), Arc::clone(previous)),
+                None => objects.to_mut().remove(&change.key),
+            };
+        }
+        Ok(objects)
     }
 }
 
@@ -128,9 +117,9 @@ mod tests {
     fn an_old_state_is_rebuilt_from_the_history() {
         let all = collection(100);
         for (rv, expected) in [(10, ""), (11, "a=1"), (12, "a=1 b=2"), (13, "a=3 b=2"), (14, "a=3")] {
-            let objects =
-                all.at(rv, Unbounded).unwrap().map(|(key, object)| format!("{key}={}", object.value()));
-            assert_eq!(objects.collect::<Vec<_>>().join(" "), expected, "{rv}");
+            let objects = all.at(rv).unwrap().into_owned().into_iter();
+            let shown = objects.map(|(key, object)| format!("{key}={}", object.value()));
+            assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{rv}");
         }
     }
 
@@ -138,7 +127,7 @@ mod tests {
     fn a_version_older_than_the_history_is_expired() {
         let all = collection(2);
         assert_eq!([all.check(11), all.check(12)].map(|checked| checked.is_ok()), [false, true]);
-        assert_eq!(all.at(11, Unbounded).err().unwrap().code, 410);
+        assert_eq!(all.at(11).err().unwrap().code, 410);
         assert_eq!(all.since(11).unwrap_err().code, 410);
         assert_eq!([12, 14].map(|rv| all.since(rv).unwrap().len()), [2, 0]);
     }

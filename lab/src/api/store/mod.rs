@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::object::Object;
-use super::selector::Selector;
+use super::object::{Object, Selector};
 use super::{ApiError, Kind, ObjectRef};
 pub(crate) use collection::Change;
 use collection::Collection;
@@ -43,19 +42,15 @@ pub(crate) struct Page {
     pub(crate) more_after: Option<String>,
 }
 
+/// An empty cluster.
 impl Default for Store {
     fn default() -> Self {
-        Self::new()
+        let collections = Kind::ALL.iter().map(|_| Collection::default()).collect();
+        Self(Arc::new(watch::Sender::new(State { collections, revision: FIRST_REVISION })))
     }
 }
 
 impl Store {
-    /// An empty cluster.
-    pub fn new() -> Self {
-        let collections = Kind::ALL.iter().map(|_| Collection::default()).collect();
-        Self(Arc::new(watch::Sender::new(State { collections, revision: FIRST_REVISION })))
-    }
-
     /// Reads one object.
     pub fn get(&self, target: &ObjectRef) -> Option<Value> {
         self.0.borrow().get(target).map(|object| object.value())
@@ -80,11 +75,13 @@ impl Store {
         if rv > state.revision {
             return Err(ApiError::too_large(rv, state.revision));
         }
-        let objects = state.of(kind).at(rv, after.map_or(Bound::Unbounded, Bound::Excluded))?;
-        let mut matching = objects.filter(|(_, object)| selector.matches(object));
+        let objects = state.of(kind).at(rv)?;
+        let rest =
+            objects.range::<str, _>((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
+        let mut matching = rest.filter(|(_, object)| selector.matches(object));
         let page: Vec<_> = matching.by_ref().take(limit).collect();
         let more = matching.next().is_some();
-        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).to_owned());
+        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).clone());
         let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
         Ok(Page { rv, items, more_after })
     }

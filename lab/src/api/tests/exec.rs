@@ -24,7 +24,7 @@ async fn exec(lab: &Lab, command: &[&str]) -> Result<[String; 3], kube::Error> {
 #[tokio::test]
 async fn a_command_prints_to_both_outputs_and_has_an_exit_code() {
     let lab = Lab::with(&["a"]).await;
-    lab.server.execs().answer(|exec| {
+    lab.server.api.execs.answer(|exec| {
         assert_eq!((&*exec.namespace, &*exec.pod), ("ns", "a"));
         let mut command = std::process::Command::new(&exec.command[0]);
         command.args(&exec.command[1..]);
@@ -45,11 +45,11 @@ async fn a_command_in_no_pod_or_without_the_right_is_refused_and_a_lost_kubelet_
     let refused = async || exec(&lab, &["true"]).await.unwrap_err().to_string();
     assert!(refused().await.contains("404"));
     lab.store.apply(pod("a")).unwrap();
-    lab.server.execs().answer(|_| Run::Fails(ApiError::new(500, "InternalError", "error dialing backend")));
+    lab.server.api.execs.answer(|_| Run::Fails(ApiError::new(500, "InternalError", "error dialing backend")));
     assert_eq!(exec(&lab, &["true"]).await.unwrap()[2], "error dialing backend");
     // A websocket is a GET.
     let rules = json!([{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get"]}]);
-    lab.server.access().bind(&json!({"kind": "ClusterRole", "rules": rules})).unwrap();
+    lab.server.api.access.bind(&json!({"kind": "ClusterRole", "rules": rules})).unwrap();
     assert!(refused().await.contains("403"));
-    assert_eq!(lab.server.access().refused(), ["create /pods/exec"]);
+    assert_eq!(lab.server.api.access.refused(), ["create /pods/exec"]);
 }

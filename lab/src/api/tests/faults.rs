@@ -14,8 +14,8 @@ async fn each_fault_has_its_effect_on_streams_and_requests_until_it_ends() {
     let cases: [(Fault, &str, &str); 6] = [
         (|f| f.outage = true, "broken", "error"),
         (|f| f.hang = true, "silent", "no answer"),
-        (|f| f.mute = true, "silent", "200"),
-        (|f| f.mute_kind = Some(Kind::Pod), "silent", "200"),
+        (|f| f.mute = [Kind::Pod].into(), "silent", "200"),
+        (|f| f.mute = [Kind::Node].into(), "ADDED a 301", "200"),
         (|f| f.failing = Some(500), "ADDED a 301", "500"),
         (|f| _ = f.forbidden.insert(Kind::Pod), "ADDED a 301", "403"),
     ];
@@ -67,7 +67,7 @@ async fn the_audit_log_has_each_request_with_the_octets_of_its_answer() {
     lab.get(POD).await;
     let mut stream = lab.watch(PODS, "timeoutSeconds=9").await;
     stream.expect(&["ADDED a 301"]).await;
-    let audit = lab.server.audit();
+    let audit = &lab.server.api.audit;
     assert_eq!(["list", "get", "watch", "delete"].map(|verb| audit.count(verb, "pods")), [1, 1, 1, 0]);
     let requests = audit.requests();
     assert_eq!(requests[3].query, "watch=1&timeoutSeconds=9");

@@ -33,7 +33,7 @@ type Answer = (u16, Value);
 impl Lab {
     /// With these pods in the namespace `ns`, whose resourceVersions begin at 301.
     async fn with(pods: &[&str]) -> Self {
-        let store = Store::new();
+        let store = Store::default();
         for name in pods {
             store.apply(pod(name)).unwrap();
         }

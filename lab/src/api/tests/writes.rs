@@ -17,6 +17,7 @@ async fn a_created_pod_is_stamped() {
     assert_eq!(lab.get(POD).await, (200, created));
     let (code, status) = lab.call("POST", OF_NS, &pod("a")).await;
     assert_eq!((code, &status["reason"]), (409, &json!("AlreadyExists")));
+    assert_eq!(status["message"], "pods \"a\" already exists");
 }
 
 #[tokio::test]
@@ -76,7 +77,7 @@ async fn bad_bodies_get_an_error_and_no_panic() {
         ("POST", OF_NS, json!({"metadata": {"name": "x", "resourceVersion": "7"}}), 400),
         ("PUT", POD, json!("banana"), 400),
         ("PUT", POD, json!({"metadata": []}), 400),
-        ("PUT", POD, json!({"metadata": {"uid": "other"}}), 409),
+        ("PUT", POD, json!({"metadata": {"name": "a", "uid": "other"}}), 409),
         ("POST", POD, json!({}), 405),
         ("DELETE", OF_NS, json!({}), 405),
         ("GET", "/api/v1/secrets", Value::Null, 404),
@@ -84,7 +85,8 @@ async fn bad_bodies_get_an_error_and_no_panic() {
         let (got, status) = lab.call(method, path, &body).await;
         assert_eq!((got, &status["kind"]), (code, &json!("Status")), "{method} {path} {body}: {status}");
     }
-    for patch in [json!(7), json!([]), json!({"metadata": 7}), json!({"metadata": {"name": "b"}})] {
+    let metadata = [json!(7), Value::Null, json!({"name": "b"}), json!({"name": null})];
+    for patch in [json!(7), json!([])].into_iter().chain(metadata.map(|meta| json!({"metadata": meta}))) {
         assert_eq!(lab.send("PATCH", POD, MERGE, &patch).await.unwrap().0, 400, "{patch}");
     }
 }
@@ -125,7 +127,7 @@ async fn a_forced_delete_shows_modified_then_deleted_and_a_removal_one_event() {
 
 #[test]
 fn unbound_and_finished_pods_go_at_once() {
-    let store = crate::api::Store::new();
+    let store = crate::api::Store::default();
     let target = ObjectRef::pod("ns", "a");
     for patch in [json!({"spec": {"nodeName": null}}), json!({"status": {"phase": "Succeeded"}})] {
         store.apply(pod("a")).unwrap();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use epguard_common::Mode;
 use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::de::{DeserializeOwned, Error as _, IntoDeserializer as _};
 use serde::{Deserialize, Deserializer};
@@ -60,17 +61,18 @@ pub struct Writers {
 }
 
 impl Step {
-    /// The calls of the step, if it makes any.
-    pub fn calls(&self) -> &[Spanned<Call>] {
+    /// The calls of the step, if it makes any: the modes that they are made in, each so many times.
+    pub fn calls(&self) -> (&'static [Mode], u32, &[Spanned<Call>]) {
+        const ALL: &[Mode] = &[Mode::Off, Mode::Observe, Mode::Enforce];
         match self {
-            Self::Check(calls)
-            | Self::EveryMode(calls)
-            | Self::BeforeEpguard(calls)
-            | Self::Off(calls)
-            | Self::Observe(calls)
-            | Self::Enforce(calls) => calls,
-            Self::Interleave(rounds) => &rounds.calls,
-            _ => &[],
+            Self::Check(calls) => (&ALL[1..], 1, calls),
+            Self::Interleave(Rounds { rounds, calls }) => (&ALL[1..], *rounds, calls),
+            Self::EveryMode(calls) => (ALL, 1, calls),
+            Self::BeforeEpguard(calls) => (&[], 1, calls),
+            Self::Off(calls) => (&ALL[..1], 1, calls),
+            Self::Observe(calls) => (&ALL[1..2], 1, calls),
+            Self::Enforce(calls) => (&ALL[2..], 1, calls),
+            _ => (&[], 1, &[]),
         }
     }
 }

@@ -45,7 +45,8 @@ pub struct PodObject {
     pub host_ip: IpAddr,
     /// `metadata.creationTimestamp`.
     pub created: String,
-    pub phase: Phase,
+    /// `status.phase`.
+    pub phase: &'static str,
     /// `PodGC` and not the kubelet has written the phase.
     pub phase_by_podgc: bool,
     /// `status.podIP`.
@@ -54,36 +55,15 @@ pub struct PodObject {
     pub ready: (bool, String),
     /// Condition `PodReadyToStartContainers`, and the time of its last change; a kubelet before 1.29 has none.
     pub sandbox: Option<(bool, String)>,
-    /// The only container.
-    pub container: Container,
-}
-
-/// `status.phase`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    Pending,
-    Running,
-    Succeeded,
-    Failed,
-}
-
-/// The state of a pod's container.
-#[derive(Clone, Debug)]
-pub enum Container {
-    /// Not started.
-    Waiting,
-    /// Started at this time.
-    Running(String),
-    /// Started and ended at these times, with this exit code.
-    Terminated(String, String, i32),
+    /// The state of the only container.
+    pub container: Value,
 }
 
 impl PodObject {
     /// The object as the API shows it after a change `now`, RFC 3339.
     pub fn render(&self, now: &str) -> Value {
         let Self { name, declared, .. } = self;
-        let has_networks = !matches!(self.container, Container::Waiting);
-        let networks = name.net1.filter(|_| has_networks);
+        let networks = name.net1.filter(|_| self.container["waiting"].is_null());
         let networks =
             networks.map(|ip| json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]));
         let of_mirror = |value: &str| declared.mirror.then(|| value.to_owned());
@@ -107,20 +87,38 @@ impl PodObject {
             },
             "spec": {
                 "nodeName": declared.node, "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
-                "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "serviceAccountName": "default",
-                "enableServiceLinks": true, "securityContext": {},
-                "containers": [{
-                    "name": "c", "image": "registry.test/server:1", "imagePullPolicy": "IfNotPresent", "resources": {},
-                    "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-                }],
+                "containers": [{"name": "c", "image": "registry.test/server:1"}],
             },
             "status": {
-                "phase": format!("{:?}", self.phase),
-                "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
+                "phase": self.phase, "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
                 "hostIP": self.host_ip, "hostIPs": [entry(self.host_ip)], "podIP": self.ip, "podIPs": ips,
                 "conditions": self.conditions(), "containerStatuses": [self.container_status()],
             },
         }))
+    }
+
+    /// The container starts, unless it runs.
+    pub fn start(&mut self, now: &str) {
+        if self.container["running"].is_null() {
+            self.container = json!({"running": {"startedAt": now}});
+        }
+    }
+
+    /// The container ends; Ready follows.
+    pub fn exit(&mut self, now: &str, code: i32) {
+        if let Some(started) = self.container["running"]["startedAt"].as_str() {
+            let reason = if code == 0 { "Completed" } else { "Error" };
+            self.container = json!({"terminated": {
+                "exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": self.container_id(),
+            }});
+        }
+        if self.ready.0 {
+            self.ready = (false, now.into());
+        }
+    }
+
+    fn container_id(&self) -> String {
+        format!("containerd://{}", self.name.uid.replace('-', "").repeat(2))
     }
 
     /// Changes the condition `PodReadyToStartContainers`, if the kubelet reports one.
@@ -161,9 +159,9 @@ impl PodObject {
         let created = &(true, self.created.clone());
         let ended = match self.phase {
             _ if self.phase_by_podgc => None,
-            Phase::Succeeded => Some("PodCompleted"),
-            Phase::Failed => Some("PodFailed"),
-            Phase::Pending | Phase::Running => None,
+            "Succeeded" => Some("PodCompleted"),
+            "Failed" => Some("PodFailed"),
+            _ => None,
         };
         let disrupted = self.phase_by_podgc.then_some(created);
         let conditions = [
@@ -185,19 +183,11 @@ impl PodObject {
     }
 
     fn container_status(&self) -> Value {
-        let id = format!("containerd://{}", self.name.uid.replace('-', "").repeat(2));
-        let state = match &self.container {
-            Container::Waiting => json!({"waiting": {"reason": "ContainerCreating"}}),
-            Container::Running(since) => json!({"running": {"startedAt": since}}),
-            Container::Terminated(started, finished, code) => json!({"terminated": {
-                "exitCode": code, "reason": if *code == 0 { "Completed" } else { "Error" },
-                "startedAt": started, "finishedAt": finished, "containerID": id,
-            }}),
-        };
-        let running = matches!(self.container, Container::Running(_));
+        let running = self.container["running"].is_object();
         json!({
-            "name": "c", "image": "registry.test/server:1", "imageID": "sha256:0", "containerID": id,
-            "ready": running && self.ready.0, "started": running, "restartCount": 0, "lastState": {}, "state": state,
+            "name": "c", "image": "registry.test/server:1", "imageID": "sha256:0", "containerID": self.container_id(),
+            "ready": running && self.ready.0, "started": running, "restartCount": 0, "lastState": {},
+            "state": self.container,
         })
     }
 }

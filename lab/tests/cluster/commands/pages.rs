@@ -7,27 +7,8 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// First words of blocks that show output.
-const OUTPUT: [&str; 1] = ["VERDICT"];
-
 /// Programs: a code span of two words or more that begins with one of them is a command.
-const PROGRAMS: [&str; 15] = [
-    "bpftool",
-    "cargo",
-    "conntrack",
-    "ctr",
-    "epguard",
-    "ethtool",
-    "helm",
-    "ip",
-    "jq",
-    "k3s",
-    "kind",
-    "kubectl",
-    "ln",
-    "sysctl",
-    "tc",
-];
+const PROGRAMS: &str = "bpftool cargo conntrack ctr epguard ethtool helm ip jq k3s kind kubectl ln sysctl tc";
 
 /// A line for a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +60,8 @@ fn lines(page: &str) -> Vec<(String, String)> {
             Event::Text(text) => block.iter_mut().for_each(|block| block.push_str(&text)),
             Event::End(TagEnd::CodeBlock) => {
                 let text = block.take().unwrap_or_default().replace("\\\n", " ");
-                if OUTPUT.iter().all(|word| !text.starts_with(word)) {
+                // A block that shows output.
+                if !text.starts_with("VERDICT") {
                     let lines = text.lines().map(without_comment);
                     let lines = lines.filter(|line| !line.is_empty());
                     found.extend(lines.map(|line| (section.clone(), line.to_owned())));
@@ -87,7 +69,7 @@ fn lines(page: &str) -> Vec<(String, String)> {
             }
             Event::Code(span) => {
                 let words: Vec<&str> = span.split_whitespace().collect();
-                if words.len() > 1 && PROGRAMS.contains(&words[0]) {
+                if words.len() > 1 && PROGRAMS.split(' ').any(|program| program == words[0]) {
                     found.push((section.clone(), words.join(" ")));
                 }
             }

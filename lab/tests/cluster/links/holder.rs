@@ -1,17 +1,16 @@
 //! An IP's new holder uses a link that is made again under its old name, or renamed at once, and no API object shows
 //! it. From the moment of the node's route to it, none of its packets is denied.
 
-use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::net::IpAddr;
+use std::time::Duration;
 
-use super::node::{DYING, dropped, hooked_after, node, stage};
+use super::node::{DYING, await_hooks, node, stage};
 use super::pelting::{Catching, Pelting};
-use crate::stage::{netns, until};
+use crate::stage::{dropped, until};
 use epguard_lab::net::{Cni, NetNs};
 use epguard_lab::scenario::format::PodEvent;
 use epguard_lab::scenario::stage::Stage;
 
-const PORT: u16 = 9000;
 /// As the lab's point-to-point CNI.
 const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
 /// How many packets in a row have to arrive.
@@ -23,7 +22,7 @@ fn a_holder_whose_veth_is_made_again_or_renamed_is_never_denied() {
     let mut stage = stage(Cni::Ptp);
     let (node, pod) = (node(&stage), NetNs::new("holder").unwrap());
     let x = crate::stage::ip(&stage, "A0");
-    let pelting = Pelting::start(netns(&stage, "far"), SocketAddr::new(x, PORT), Duration::from_micros(500));
+    let pelting = Pelting::from_far(&stage, x, Duration::from_micros(500));
     let mut denied = 0;
     for turn in 0..DYING {
         denied += dies(&mut stage, &format!("A{turn}"));
@@ -37,8 +36,8 @@ fn a_holder_whose_veth_is_made_again_or_renamed_is_never_denied() {
             ];
             node.ip(&renamed).unwrap();
         }
-        receives_all(&stage, &pelting, &pod, SocketAddr::new(x, PORT));
-        hooked_after(&node, &link, Instant::now());
+        receives_all(&stage, &pelting, &pod, x);
+        await_hooks(&node, &link);
         node.ip(&[format!("link delete {link}")]).unwrap();
     }
     let sent = pelting.stop();
@@ -74,7 +73,7 @@ fn plug(node: &NetNs, pod: &NetNs, link: &str, x: IpAddr) {
 }
 
 /// The node's route leads to the holder: after the first datagram that arrives, all later ones arrive.
-fn receives_all(stage: &Stage, pelting: &Pelting, pod: &NetNs, at: SocketAddr) {
+fn receives_all(stage: &Stage, pelting: &Pelting, pod: &NetNs, at: IpAddr) {
     let before = dropped(stage);
     let catching = Catching::start(pod, at);
     let from = pelting.sent();

@@ -1,48 +1,27 @@
-//! The time from the event of an interface to its hooks.
+//! Interfaces that are made again, moved and renamed, also while the kernel announces more changes than the agent's sockets hold.
 
-use std::time::Instant;
+use epguard_lab::net::{Cni, NetNs};
 
-use super::announced::Announcements;
-use super::node::{hooked_after, is_hooked, node, report, stage};
-use epguard_lab::net::Cni;
+use super::node::{await_hooks, is_hooked, node, stage};
 
 const TIMES: usize = 20;
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_veth_that_is_deleted_and_made_again_under_its_name_is_hooked_again() {
+fn a_veth_that_is_deleted_and_made_again_under_its_name_or_its_number_is_hooked_again() {
     let stage = stage(Cni::Ptp);
     let node = node(&stage);
-    let make = || node.ip(&["link add again type veth peer name peer"]).unwrap();
-    make();
-    hooked_after(&node, "again", Instant::now());
-    let figures = (0..TIMES).map(|_| {
+    for (number, peers, in_one_go) in [("", "", false), ("index 7001", "index 7002", true)] {
+        let make = format!("link add again {number} type veth peer name peer {peers}");
+        node.ip(&[&make]).unwrap();
+        await_hooks(&node, "again");
+        for _ in 0..TIMES {
+            let again = ["link delete again", &make];
+            again.chunks(if in_one_go { 2 } else { 1 }).for_each(|batch| node.ip(batch).unwrap());
+            await_hooks(&node, "again");
+        }
         node.ip(&["link delete again"]).unwrap();
-        let announced = Announcements::of(&node);
-        std::thread::scope(|scope| {
-            scope.spawn(make);
-            hooked_after(&node, "again", announced.wait("again", false))
-        })
-    });
-    report("veth made again", figures.collect());
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn an_interface_that_is_made_again_under_its_number_in_one_go_is_hooked_again() {
-    let stage = stage(Cni::Ptp);
-    let node = node(&stage);
-    let make = "link add same index 7001 type veth peer name peer index 7002";
-    node.ip(&[make]).unwrap();
-    hooked_after(&node, "same", Instant::now());
-    let figures = (0..TIMES).map(|_| {
-        let announced = Announcements::of(&node);
-        std::thread::scope(|scope| {
-            scope.spawn(|| node.ip(&["link delete same", make]).unwrap());
-            hooked_after(&node, "same", announced.wait("same", true))
-        })
-    });
-    report("veth made again under its number", figures.collect());
+    }
 }
 
 #[test]
@@ -57,7 +36,7 @@ fn a_port_that_moves_between_bridges_and_a_renamed_veth_are_never_without_hooks(
         "link set port master br1",
     ];
     node.ip(&lines).unwrap();
-    hooked_after(&node, "port", Instant::now());
+    await_hooks(&node, "port");
     for (turn, bridge) in (0..TIMES).zip(["br2", "br1"].into_iter().cycle()) {
         node.ip(&[format!("link set port master {bridge}")]).unwrap();
         assert!(is_hooked(&node, "port"), "turn {turn}");
@@ -71,7 +50,54 @@ fn a_port_that_moves_between_bridges_and_a_renamed_veth_are_never_without_hooks(
     }
     // After all these events the agent must leave the hooks where they are.
     node.ip(&["link add last type veth peer name end"]).unwrap();
-    hooked_after(&node, "last", Instant::now());
+    await_hooks(&node, "last");
     assert!(is_hooked(&node, &name));
-    println!("{TIMES} moves and {TIMES} new names: hooked after 0 ms");
+}
+
+/// Announcements, each of some kilobytes; a socket holds 208 kB.
+const STORM: usize = 2000;
+const OVERRUNS: usize = 5;
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
+    let stage = stage(Cni::Ptp);
+    let node = node(&stage);
+    let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
+    node.ip(std::slice::from_ref(&make)).unwrap();
+    await_hooks(&node, "same");
+    let pid = i32::try_from(stage.agent.pid().unwrap()).unwrap();
+    let mut lost = drops(&node);
+    for _ in 0..OVERRUNS {
+        signal(pid, libc::SIGSTOP);
+        let mut lines: Vec<String> = (0..STORM).map(|n| format!("link set lo alias a{n}")).collect();
+        lines.extend((0..STORM).map(|n| {
+            let (high, low) = (n / 250, n % 250 + 1);
+            format!("neighbour replace 198.18.{high}.{low} lladdr 02:00:00:00:00:01 dev eth0 nud permanent")
+        }));
+        // After the overrun, so that these changes are not announced.
+        lines.extend(["link delete same".to_owned(), make.clone()]);
+        node.ip(&lines).unwrap();
+        let now = drops(&node);
+        assert!(now > lost, "no overrun");
+        lost = now;
+        assert!(!is_hooked(&node, "same"));
+        signal(pid, libc::SIGCONT);
+        await_hooks(&node, "same");
+    }
+    let errors = stage.agent.log().matches("\"ERROR\"").count();
+    assert_eq!(errors, 0, "{}", stage.agent.log());
+    println!("{lost} announcements lost");
+}
+
+/// Messages that netlink sockets of this network namespace had no room for.
+fn drops(netns: &NetNs) -> u64 {
+    let sockets = netns.run(|| std::fs::read_to_string("/proc/thread-self/net/netlink"));
+    let drops = |line: &str| line.split_whitespace().nth(8)?.parse::<u64>().ok();
+    sockets.unwrap().unwrap().lines().filter_map(drops).sum()
+}
+
+fn signal(pid: i32, signal: i32) {
+    // SAFETY: no pointers; the agent is our own child, not waited for yet.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }

@@ -1,9 +1,7 @@
 //! Interfaces that come, go, move and change their names under a running agent: hooked at once, without a wrong denial.
 
-mod announced;
 mod holder;
 mod hooks;
 mod node;
-mod overrun;
 
 use super::lives::pelting;

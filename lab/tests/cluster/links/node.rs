@@ -1,10 +1,9 @@
-//! A node with a running agent, and its kernel's data about hooks and sockets.
+//! A node with a running agent, and its kernel's data about hooks.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
+use crate::stage::until;
 use aya::programs::{SchedClassifier, TcAttachType};
-use epguard_common::{Outcome, Reason};
 use epguard_lab::net::{Cni, NetNs};
 use epguard_lab::scenario::stage::Stage;
 
@@ -29,40 +28,11 @@ pub(crate) fn node(stage: &Stage) -> NetNs {
 
 /// Whether both hooks are there; false without such an interface.
 pub(crate) fn is_hooked(netns: &NetNs, link: &str) -> bool {
-    netns.run(|| has_hooks(link)).unwrap()
-}
-
-/// The time from `event` until both hooks are seen.
-pub(crate) fn hooked_after(netns: &NetNs, link: &str, event: Instant) -> Duration {
-    let wait = || {
-        while !has_hooks(link) {
-            assert!(event.elapsed() < Duration::from_mins(1), "{link} is not hooked");
-            std::thread::sleep(Duration::from_micros(500));
-        }
-        event.elapsed()
-    };
-    netns.run(wait).unwrap()
-}
-
-/// In the calling thread's network namespace.
-fn has_hooks(link: &str) -> bool {
     let at = |side| SchedClassifier::query_tcx(link, side).is_ok_and(|(_, programs)| !programs.is_empty());
-    [TcAttachType::Ingress, TcAttachType::Egress].into_iter().all(at)
+    netns.run(|| [TcAttachType::Ingress, TcAttachType::Egress].into_iter().all(at)).unwrap()
 }
 
-/// Prints the figures.
-pub(crate) fn report(what: &str, mut figures: Vec<Duration>) {
-    figures.sort();
-    let (median, worst) = (figures[figures.len() / 2], figures[figures.len() - 1]);
-    println!(
-        "{what}: hooked after {:.1} ms (median of {}), {:.1} ms at worst",
-        median.as_secs_f64() * 1e3,
-        figures.len(),
-        worst.as_secs_f64() * 1e3
-    );
-}
-
-/// Packets denied as `terminated` so far.
-pub(crate) fn dropped(stage: &Stage) -> u64 {
-    stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
+/// Waits until both hooks are seen.
+pub(crate) fn await_hooks(netns: &NetNs, link: &str) {
+    until(&format!("{link} is hooked"), || is_hooked(netns, link));
 }

@@ -1,12 +1,17 @@
 //! A sender of numbered datagrams, without pauses.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::stage::{ip, netns, vip};
 use epguard_lab::net::NetNs;
+use epguard_lab::scenario::stage::Stage;
+
+/// The port of receivers.
+const PORT: u16 = 9000;
 
 /// A running sender; it ends when it is dropped.
 pub(crate) struct Pelting {
@@ -16,8 +21,18 @@ pub(crate) struct Pelting {
 }
 
 impl Pelting {
+    /// Sends a datagram from the pod `client` to a Service every `pause`.
+    pub(crate) fn of_client(stage: &Stage, service: &str, pause: Duration) -> Self {
+        Self::start(netns(stage, "client"), vip(stage, service), pause)
+    }
+
+    /// Sends a datagram from the pod `far` to a receiver's address every `pause`.
+    pub(crate) fn from_far(stage: &Stage, to: IpAddr, pause: Duration) -> Self {
+        Self::start(netns(stage, "far"), SocketAddr::new(to, PORT), pause)
+    }
+
     /// Sends a datagram with its number every `pause`.
-    pub(crate) fn start(netns: &NetNs, to: SocketAddr, pause: Duration) -> Self {
+    fn start(netns: &NetNs, to: SocketAddr, pause: Duration) -> Self {
         let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
         let socket = netns.run(|| UdpSocket::bind(any)).unwrap().unwrap();
         let (sent, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -70,9 +85,14 @@ pub(crate) struct Catching {
 }
 
 impl Catching {
-    /// Listens on a port of its own.
-    pub(crate) fn start(netns: &NetNs, at: SocketAddr) -> Self {
-        let socket = Arc::new(netns.run(|| UdpSocket::bind(at)).unwrap().unwrap());
+    /// Listens in a pod of the story.
+    pub(crate) fn in_pod(stage: &Stage, pod: &str) -> Self {
+        Self::start(netns(stage, pod), ip(stage, pod))
+    }
+
+    /// Listens at an address, on a port of its own.
+    pub(crate) fn start(netns: &NetNs, at: IpAddr) -> Self {
+        let socket = Arc::new(netns.run(|| UdpSocket::bind((at, PORT))).unwrap().unwrap());
         socket2::SockRef::from(&*socket).set_recv_buffer_size(1 << 23).unwrap();
         let numbers = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (listening, caught) = (Arc::clone(&socket), Arc::clone(&numbers));

@@ -1,14 +1,14 @@
 //! A list that shows every pod Failed: pending before it costs a packet; denials with other proof stay.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
-use crate::stage::{PATIENCE, ip, netns, vip};
+use crate::stage::{PATIENCE, ip};
 use epguard::shared::status;
-use epguard_lab::api::{Lie, Poison};
+use epguard_lab::api::Lie;
 use epguard_lab::scenario::format::Condition;
 use epguard_lab::scenario::stage::Stage;
 
@@ -109,7 +109,7 @@ fn list(stage: &mut Stage, listed: bool) {
 /// Makes the agent list anew, with false lists of pods. Returns the breaker's actions until a list has settled it.
 fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     let server = stage.cluster.api_server();
-    server.faults(|faults| faults.poisoned = Some(Poison::new(lie, lists)));
+    server.faults(|faults| faults.poisoned = Some((lie, Arc::new(lists.into()))));
     if restart {
         stage.agent.kill();
         stage.agent.start_again().unwrap();
@@ -162,8 +162,8 @@ struct Traffic {
 
 impl Traffic {
     fn start(stage: &Stage) -> Self {
-        let send = |service: &str| Pelting::start(netns(stage, "client"), vip(stage, service), PAUSE);
-        let receive = |pod: &str| Catching::start(netns(stage, pod), SocketAddr::new(ip(stage, pod), 9000));
+        let send = |service| Pelting::of_client(stage, service, PAUSE);
+        let receive = |pod| Catching::in_pod(stage, pod);
         let living =
             || LIVING.iter().flat_map(|(service, pods)| pods.iter().map(move |pod| (*service, *pod)));
         Self {

@@ -1,11 +1,10 @@
 //! Agents that end and start again under traffic: no allowed packet is lost, no stale one gets through.
 
-use std::net::SocketAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
-use crate::stage::{ip, netns, until, vip};
+use crate::stage::until;
 use epguard_lab::scenario::format::ApiStep;
 use epguard_lab::scenario::stage::Stage;
 use serde_json::json;
@@ -44,9 +43,8 @@ struct Traffic {
 impl Traffic {
     /// Starts the senders in the pod `client`.
     fn start(stage: &Stage) -> Self {
-        let catch = |pod: &str| Catching::start(netns(stage, pod), SocketAddr::new(ip(stage, pod), 9000));
-        let send = |service: &str| Pelting::start(netns(stage, "client"), vip(stage, service), PAUSE);
-        let (hit, served) = (catch("B"), catch("C"));
+        let send = |service| Pelting::of_client(stage, service, PAUSE);
+        let (hit, served) = (Catching::in_pod(stage, "B"), Catching::in_pod(stage, "C"));
         Self { begun: Instant::now(), stale: send("old/web"), allowed: send("ok/api"), hit, served }
     }
 

@@ -4,17 +4,16 @@ use epguard_lab::agent::AgentProcess;
 use epguard_lab::api::{Kind, ObjectRef, Run, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::cluster::Cluster;
+use k8s_openapi::ByteString;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Folder of a pod's credentials.
 const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
@@ -48,7 +47,9 @@ impl Kubelet {
         fs::create_dir_all(ACCOUNT).unwrap();
         let config: Value = serde_json::from_str(&cluster.kubeconfig()).unwrap();
         let account = Path::new(ACCOUNT);
-        fs::write(account.join("ca.crt"), cluster.api_server().authority()).unwrap();
+        let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
+        let authority: ByteString = serde_json::from_value(authority.clone()).unwrap();
+        fs::write(account.join("ca.crt"), authority.0).unwrap();
         let token = config["users"][0]["user"]["token"].as_str().unwrap();
         fs::write(account.join("token"), token).unwrap();
         fs::write(account.join("namespace"), "epguard").unwrap();
@@ -126,7 +127,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
     let node = cluster.topology.node(NODE).unwrap().netns.clone();
     let mounts = Arc::new(fs::File::open("/proc/thread-self/ns/mnt").unwrap());
     let epguard = epguard_lab::process::epguard().unwrap();
-    cluster.api_server().execs().answer(move |exec| {
+    cluster.api_server().api.execs.answer(move |exec| {
         assert_eq!(exec.command[0], "epguard");
         let mut command = node.command(&epguard);
         command.args(&exec.command[1..]);
@@ -143,7 +144,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
 pub(crate) fn shows_logs(cluster: &Cluster) {
     let thread = fs::read_link("/proc/thread-self").unwrap();
     let path = Path::new("/proc").join(thread).join("root/run/agent.log");
-    cluster.api_server().logs().answer(move |_| fs::read_to_string(&path).ok());
+    cluster.api_server().api.logs.answer(move |_| fs::read_to_string(&path).ok());
 }
 
 impl Drop for Kubelet {
@@ -180,16 +181,8 @@ fn resolved(argument: &str, spec: &Value) -> String {
 /// The result of the kubelet's probe.
 fn is_ready(node: &NetNs, probe: &Value) -> bool {
     let address = format!("{}:{}", probe["host"].as_str().unwrap(), probe["port"]);
-    let asked = node.run(|| {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_mins(1)))?;
-        let path = probe["path"].as_str().unwrap();
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: epguard\r\n\r\n")?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer)?;
-        Ok::<_, std::io::Error>(answer.ends_with(b" 200"))
-    });
-    asked.unwrap().unwrap_or(false)
+    let asked = node.io(|| epguard_lab::process::get(&address, probe["path"].as_str().unwrap()));
+    asked.is_ok_and(|(code, _)| code == 200)
 }
 
 /// The agents' `DaemonSet`, or an object beside it.

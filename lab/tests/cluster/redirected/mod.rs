@@ -2,7 +2,6 @@
 
 mod bulk;
 mod capture;
-mod flood;
 mod flows;
 mod forged;
 mod masqueraded;

@@ -3,13 +3,10 @@
 //! Service S and Service T lead to the same pod X and the same port; only S is denied. The aim of a packet is known
 //! independently of epguard: by the destination that its sender used, repeated in the datagram itself.
 
+mod clients;
 pub mod figures;
-mod node;
-mod pods;
 mod proxies;
-pub mod sink;
 mod streams;
-mod switch;
 mod tunnel;
 mod untracked;
 mod waiting;

@@ -1,9 +1,8 @@
 //! TCP: connections to the denied Service never open, all others carry every octet.
 
+use super::clients::BRIDGE;
 use super::figures::{AIMS, Aim, Denied, Direct, Other};
-use super::pods::BRIDGE;
-use super::sink::summary;
-use super::world::{Plan, S, T, World, on_both_families};
+use super::world::{Plan, S, T, World, on_both_families, summary};
 use epguard_common::Mode;
 use epguard_lab::net::TopologyOptions;
 use epguard_lab::programs::deny;

@@ -1,8 +1,8 @@
 //! Over VXLAN: the inner packet is judged, and the outer one has no entry of it.
 
+use super::clients::BRIDGE;
 use super::figures::{AIMS, Figures, in_both_modes, interleaved, send_all};
-use super::pods::BRIDGE;
-use super::world::{Plan, S, World, node_ip};
+use super::world::{Plan, S, World};
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::programs::deny;
 use epguard_lab::proxy::ProxyOptions;
@@ -12,7 +12,7 @@ const VXLAN_PORT: u16 = 8472;
 /// Also denies the Service the tunnel's far end: an outer packet with the inner one's intent would be denied.
 fn with_a_trap(options: TopologyOptions, masquerade_all: bool, ipv6: bool) -> World {
     let mut world = World::new(Plan { options, proxy: ProxyOptions { masquerade_all }, ipv6, remote: true });
-    let far_end = node_ip(&world.lab, "node-b", false);
+    let far_end = world.lab.node("node-b").unwrap().ip(true);
     deny(&mut world.tables, S, (far_end, VXLAN_PORT).into());
     world.hooks.writer.install(&world.tables).unwrap();
     world
@@ -56,8 +56,9 @@ fn the_outer_packet_of_a_nodes_socket_passes() {
         figures.iter().for_each(all_right);
         for aim in AIMS {
             let case = format!("vxlan, a process of the node, connected, {aim:?}");
-            let figures =
-                in_both_modes(&mut world, &case, |world| super::node::connected(world, "node-a", aim, 500));
+            let figures = in_both_modes(&mut world, &case, |world| {
+                super::clients::connected(world, "node-a", aim, 500)
+            });
             figures.iter().for_each(all_right);
         }
     }

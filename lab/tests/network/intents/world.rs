@@ -1,14 +1,19 @@
 //! A cluster with the datapath on `node-a`: a client pod there, pod X, and Services S and T that lead to X.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use super::figures::{Aim, Denied, Direct, Figures, Other};
-use super::sink::Sink;
 use epguard_common::{Outcome, ServiceNumber};
 use epguard_core::state::Tables;
 use epguard_lab::net::{NetNs, Topology, TopologyOptions};
 use epguard_lab::programs::{Programs, deny, number};
-use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
+use epguard_lab::proxy::{Frontend, Proxy, ProxyOptions, ServiceRule};
+use socket2::{Domain, SockRef, Socket, Type};
+
+use super::figures::{Aim, Denied, Direct, Figures, Other};
 
 /// The port that pod X serves, and that both Services lead to.
 pub(crate) const PORT: u16 = 8080;
@@ -19,7 +24,7 @@ pub(crate) const S: ServiceNumber = ServiceNumber { number: 1 };
 pub(crate) const T: ServiceNumber = ServiceNumber { number: 2 };
 
 /// Setup of the cluster.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) options: TopologyOptions,
     pub(crate) proxy: ProxyOptions,
@@ -42,11 +47,10 @@ impl World {
     /// Builds the cluster, hooks `node-a`, and denies Service S its endpoint X.
     pub(crate) fn new(plan: Plan) -> Self {
         let mut lab = Topology::new(plan.options).unwrap();
-        let client = pod_ip(plan.ipv6, 1, 2);
+        let client = lab.node("node-a").unwrap().pod_ip(!plan.ipv6, 2);
         lab.add_pod("node-a", "shop/client", &[client]).unwrap();
-        let number = if plan.remote { 2 } else { 1 };
-        let x = pod_ip(plan.ipv6, number, 3);
         let node = if plan.remote { "node-b" } else { "node-a" };
+        let x = lab.node(node).unwrap().pod_ip(!plan.ipv6, 3);
         let sink = Sink::start(&lab.add_pod(node, "bank/x", &[x]).unwrap().netns, PORT);
         let proxy = Proxy::new(lab.netns("node-a").unwrap(), plan.proxy);
         proxy.program(&rules(plan.ipv6, x)).unwrap();
@@ -70,7 +74,7 @@ impl World {
         if aim == Direct {
             return self.address(Direct);
         }
-        SocketAddr::new(node_ip(&self.lab, "node-a", self.ipv6), NODE_PORTS[aim as usize])
+        SocketAddr::new(self.lab.node("node-a").unwrap().ip(!self.ipv6), NODE_PORTS[aim as usize])
     }
 
     /// A host's network namespace.
@@ -111,21 +115,6 @@ impl World {
     }
 }
 
-/// An address in the pod CIDR of a node.
-fn pod_ip(ipv6: bool, node: u8, host: u8) -> IpAddr {
-    if ipv6 {
-        format!("fd00:10:244:{node}::{host}").parse().unwrap()
-    } else {
-        IpAddr::from([10, 244, node, host])
-    }
-}
-
-/// The address of a node on the fabric.
-pub(crate) fn node_ip(lab: &Topology, node: &str, ipv6: bool) -> IpAddr {
-    let node = lab.node(node).unwrap();
-    if ipv6 { node.ipv6.into() } else { node.ipv4.into() }
-}
-
 fn vip(ipv6: bool, service: Aim) -> SocketAddr {
     let text = match (ipv6, service == Denied) {
         (false, true) => "10.96.0.1:80",
@@ -138,18 +127,12 @@ fn vip(ipv6: bool, service: Aim) -> SocketAddr {
 
 /// The rules of both Services, for the proxy.
 pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
-    let rule = |(service, protocol): (Aim, Protocol)| ServiceRule {
-        name: format!("shop/{service:?}:{protocol:?}"),
-        protocol,
-        frontends: vec![
-            Frontend::ClusterIp(vip(ipv6, service)),
-            Frontend::NodePort { family: x, port: NODE_PORTS[service as usize] },
-        ],
-        backends: vec![SocketAddr::new(x, PORT)],
-        ..ServiceRule::default()
+    let rules = |service: Aim| {
+        let node_port = Frontend::NodePort { family: x, port: NODE_PORTS[service as usize] };
+        let frontends = [Frontend::ClusterIp(vip(ipv6, service)), node_port];
+        ServiceRule::tcp_and_udp(&format!("shop/{service:?}"), &frontends, &[SocketAddr::new(x, PORT)])
     };
-    let protocols = [Protocol::Tcp, Protocol::Udp];
-    [Denied, Other].iter().flat_map(|service| protocols.map(|p| rule((*service, p)))).collect()
+    [Denied, Other].into_iter().flat_map(rules).collect()
 }
 
 /// Denies Service S its endpoint X. Service T has a number, too, as if another endpoint were denied.
@@ -157,9 +140,9 @@ fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     let mut tables = Tables::default();
     deny(&mut tables, S, SocketAddr::new(x, PORT));
     for (service, of) in [(Denied, S), (Other, T)] {
-        let node_port = SocketAddr::new(node_ip(lab, "node-a", ipv6), NODE_PORTS[service as usize]);
+        let node = lab.node("node-a").unwrap().ip(!ipv6);
         number(&mut tables, of, vip(ipv6, service));
-        number(&mut tables, of, node_port);
+        number(&mut tables, of, (node, NODE_PORTS[service as usize]).into());
     }
     tables
 }
@@ -169,4 +152,78 @@ pub(crate) fn on_both_families(plan: Plan, test: impl Fn(World)) {
     for ipv6 in [false, true] {
         test(World::new(Plan { ipv6, ..plan }));
     }
+}
+
+/// The running process of pod X. Its threads end with the test process.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    arrived: Arc<[AtomicU64; 3]>,
+    stop: Arc<UdpSocket>,
+}
+
+impl Sink {
+    /// Serves a UDP and a TCP port on all addresses.
+    pub(crate) fn start(netns: &NetNs, port: u16) -> Self {
+        let arrived = Arc::new([const { AtomicU64::new(0) }; 3]);
+        let (datagrams, streams) = netns.run(|| (bind(Type::DGRAM, port), bind(Type::STREAM, port))).unwrap();
+        streams.listen(1024).unwrap();
+        let datagrams = Arc::new(UdpSocket::from(datagrams));
+        SockRef::from(&*datagrams).set_recv_buffer_size(1 << 23).unwrap();
+        datagrams.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
+        let (counted, socket) = (Arc::clone(&arrived), Arc::clone(&datagrams));
+        std::thread::spawn(move || count(&socket, &counted));
+        let streams = TcpListener::from(streams);
+        std::thread::spawn(move || {
+            for stream in streams.incoming().flatten() {
+                std::thread::spawn(move || digest(stream));
+            }
+        });
+        Self { arrived, stop: datagrams }
+    }
+
+    /// Datagrams received, by aim.
+    pub(crate) fn arrived(&self) -> [u64; 3] {
+        std::array::from_fn(|aim| self.arrived[aim].load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        let _ = SockRef::from(&*self.stop).shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn bind(kind: Type, port: u16) -> Socket {
+    let socket = Socket::new(Domain::IPV6, kind, None).unwrap();
+    socket.set_only_v6(false).unwrap();
+    let any = SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, port));
+    socket.bind(&any.into()).unwrap();
+    socket
+}
+
+fn count(socket: &UdpSocket, arrived: &[AtomicU64; 3]) {
+    let mut datagram = [0; 8192];
+    while let Ok(length) = socket.recv(&mut datagram) {
+        match datagram[..length].first() {
+            Some(aim @ 0..=2) => arrived[usize::from(*aim)].fetch_add(1, Ordering::Relaxed),
+            _ => break,
+        };
+    }
+}
+
+/// Answers with the length and the checksum of all data up to the end of the stream.
+fn digest(mut stream: std::net::TcpStream) -> std::io::Result<()> {
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received)?;
+    stream.write_all(&summary(&received))
+}
+
+/// Length and FNV-1a of `octets`.
+pub(crate) fn summary(octets: &[u8]) -> [u8; 16] {
+    let step = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
+    let hash = octets.iter().fold(0xcbf2_9ce4_8422_2325, step);
+    let mut summary = [0; 16];
+    summary[..8].copy_from_slice(&(octets.len() as u64).to_be_bytes());
+    summary[8..].copy_from_slice(&hash.to_be_bytes());
+    summary
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use epguard_lab::net::{Cni, Overlay, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
-use epguard_lab::traffic::{Call, Client, Outcome, Port, Server};
+use epguard_lab::traffic::{Call, Client, Outcome, Server};
 
 /// The port that pods serve.
 pub(crate) const TARGET_PORT: u16 = 8080;
@@ -43,18 +43,14 @@ impl Cluster {
 
     /// Adds a pod that serves every protocol.
     pub(crate) fn serve(&mut self, node: &str, name: &str, ip: IpAddr) {
-        let ports = PROTOCOLS.map(|protocol| Port { protocol, port: TARGET_PORT });
         let pod = self.lab.add_pod(node, name, &[ip]).unwrap();
-        self.servers.push(Server::start(&pod.netns, name, &ports).unwrap());
+        self.servers.push(Server::start(&pod.netns, name, &[TARGET_PORT]).unwrap());
     }
 
     /// An address in the pod CIDR of a node.
     pub(crate) fn ip(&self, node: u8, host: u8) -> IpAddr {
-        if self.ipv6 {
-            format!("fd00:10:244:{node}::{host}").parse().unwrap()
-        } else {
-            IpAddr::from([10, 244, node, host])
-        }
+        let node = if node == 1 { "node-a" } else { "node-b" };
+        self.lab.node(node).unwrap().pod_ip(!self.ipv6, host)
     }
 
     /// The address and port of a pod's server.
@@ -69,26 +65,16 @@ impl Cluster {
 
     /// The `NodePort` of the Service on a node.
     pub(crate) fn node_port(&self, node: &str) -> SocketAddr {
-        let node = self.lab.node(node).unwrap();
-        let ip = if self.ipv6 { IpAddr::V6(node.ipv6) } else { IpAddr::V4(node.ipv4) };
-        SocketAddr::new(ip, NODE_PORT)
+        SocketAddr::new(self.lab.node(node).unwrap().ip(!self.ipv6), NODE_PORT)
     }
 
     /// Programs the Service with these backends on a node.
     pub(crate) fn program(&self, node: &str, backends: &[SocketAddr], options: ProxyOptions) -> Proxy {
         let vip = self.vip();
-        let rule = |protocol| ServiceRule {
-            name: "shop/a:http".to_owned(),
-            protocol,
-            frontends: vec![
-                Frontend::ClusterIp(vip),
-                Frontend::NodePort { family: vip.ip(), port: NODE_PORT },
-            ],
-            backends: backends.to_vec(),
-            ..ServiceRule::default()
-        };
+        let node_port = Frontend::NodePort { family: vip.ip(), port: NODE_PORT };
+        let rules = ServiceRule::tcp_and_udp("shop/a", &[Frontend::ClusterIp(vip), node_port], backends);
         let proxy = Proxy::new(self.lab.netns(node).unwrap(), options);
-        proxy.program(&PROTOCOLS.map(rule)).unwrap();
+        proxy.program(&rules).unwrap();
         proxy
     }
 

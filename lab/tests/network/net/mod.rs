@@ -1,6 +1,5 @@
 //! The lab's network on the real kernel: the properties that stories rely on.
 
 pub(crate) mod cluster;
-mod conntrack;
 mod network;
 mod service;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
-use super::conntrack::delete_udp;
 use epguard_lab::net::TopologyOptions;
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::{Call, Client, Outcome};
@@ -12,12 +11,24 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 #[ignore = "needs root: makes network namespaces"]
-fn a_cluster_ip_leads_to_local_and_remote_backends() {
+fn a_service_leads_to_local_and_remote_backends_from_everywhere() {
     on_every_cni_and_family(|cluster| {
-        for (backend, pod) in [(cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote")] {
-            cluster.program("node-a", &[backend], ProxyOptions::default());
-            cluster.answered_by("shop/client", cluster.vip(), pod);
-            cluster.answered_by("node-a", cluster.vip(), pod);
+        let (local, remote) = ((cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote"));
+        let (vip, node_port) = (cluster.vip(), cluster.node_port("node-a"));
+        let (pods, hosts) = (&["shop/client", "node-a"], &["node-b", "external", "node-a", "shop/client"]);
+        for (masquerade_all, (backend, pod), to, clients) in [
+            // A pod reaches itself, and the external host routes a cluster IP to the node.
+            (false, local, vip, &["shop/client", "node-a", "shop/local", "external"][..]),
+            (false, remote, vip, pods),
+            (false, local, node_port, hosts),
+            (false, remote, node_port, hosts),
+            (true, local, vip, pods),
+            (true, remote, vip, pods),
+        ] {
+            cluster.program("node-a", &[backend], ProxyOptions { masquerade_all });
+            for from in clients {
+                cluster.answered_by(from, to, pod);
+            }
         }
     });
 }
@@ -31,49 +42,6 @@ fn calls_are_spread_over_the_backends() {
             (0..4).map(|_| cluster.call("shop/client", Protocol::Tcp, cluster.vip())).collect();
         let by = |pod: &str| replies.iter().filter(|reply| **reply == Outcome::Reply(pod.to_owned())).count();
         assert_eq!((by("shop/local"), by("shop/remote")), (2, 2), "{replies:?}");
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn a_node_port_serves_other_nodes_pods_and_the_world() {
-    on_every_cni_and_family(|cluster| {
-        for (backend, pod) in [(cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote")] {
-            cluster.program("node-a", &[backend], ProxyOptions::default());
-            for from in ["node-b", "external", "node-a", "shop/client"] {
-                cluster.answered_by(from, cluster.node_port("node-a"), pod);
-            }
-        }
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn the_world_reaches_a_cluster_ip_that_is_routed_to_a_node() {
-    on_every_cni_and_family(|cluster| {
-        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
-        cluster.answered_by("external", cluster.vip(), "shop/local");
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn masquerading_all_packets_still_reaches_the_backends() {
-    on_every_cni_and_family(|cluster| {
-        for (backend, pod) in [(cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote")] {
-            cluster.program("node-a", &[backend], ProxyOptions { masquerade_all: true });
-            cluster.answered_by("shop/client", cluster.vip(), pod);
-            cluster.answered_by("node-a", cluster.vip(), pod);
-        }
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn a_pod_reaches_itself_through_its_own_service() {
-    on_every_cni_and_family(|cluster| {
-        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
-        cluster.answered_by("shop/local", cluster.vip(), "shop/local");
     });
 }
 
@@ -124,25 +92,6 @@ fn an_established_flow_keeps_its_backend_when_rules_change() {
         cluster.answered_by("shop/client", cluster.vip(), "shop/remote");
         proxy.program(&[]).unwrap();
         assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn a_udp_flow_follows_the_rules_once_its_conntrack_entry_is_flushed() {
-    on_every_cni_and_family(|cluster| {
-        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
-        let node = cluster.lab.netns("node-a").unwrap();
-        let flush = |backend| node.run(|| delete_udp(backend)).unwrap().unwrap();
-        let client = Client::new(cluster.lab.netns("shop/client").unwrap());
-        let call = Call { protocol: Protocol::Udp, to: cluster.vip(), from: None, timeout: SECOND };
-        let mut flow = client.open(call).unwrap();
-        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
-        cluster.program("node-a", &[cluster.pod(2, 3)], ProxyOptions::default());
-        flush(cluster.ip(2, 3));
-        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/local".to_owned()));
-        flush(cluster.ip(1, 3));
-        assert_eq!(flow.ask(SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
     });
 }
 

@@ -85,6 +85,42 @@ pub(crate) fn rejected(world: &World) -> u64 {
     world.hooks.packets(&[Counted::Rejected]).unwrap()
 }
 
+/// Makes this many calls, each of which should be refused by one answer, without a fault at `node-a` or the client. The text is what
+/// was seen instead.
+pub(crate) fn refused(
+    world: &World,
+    client: &str,
+    protocol: Protocol,
+    to: SocketAddr,
+    count: usize,
+) -> (Seen, Option<String>) {
+    let faults = || ["node-a", client].map(|host| faults(world, host)).concat();
+    let (before, answered) = (faults(), rejected(world));
+    let seen = calls(world, client, protocol, to, count, Duration::from_secs(2));
+    let (after, answered) = (faults(), rejected(world) - answered);
+    let wrong = if seen.outcomes != [Outcome::Refused] {
+        Some(format!("{:?}", seen.outcomes))
+    } else if answered != count as u64 {
+        Some(format!("{answered} answers to {count} packets"))
+    } else {
+        let grown = before.iter().zip(&after).filter(|(before, after)| before != after);
+        (before != after).then(|| format!("{:?}", grown.collect::<Vec<_>>()))
+    };
+    (seen, wrong)
+}
+
+/// Each pair of client and protocol.
+pub(crate) fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
+    let clients = ["shop/client", "node-a", "node-b"].into_iter();
+    clients.flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
+}
+
+/// Outcomes and median, for a table.
+pub(crate) fn shown(seen: &Seen) -> [String; 2] {
+    let outcomes: Vec<String> = seen.outcomes.iter().map(ToString::to_string).collect();
+    [outcomes.join(", "), format!("{:.3} ms", seen.median.as_secs_f64() * 1000.0)]
+}
+
 /// Makes `node-a` count incoming packets that conntrack cannot place; its own statistics also count packets that it
 /// sends.
 pub(crate) fn count_invalid(world: &World) {
@@ -102,13 +138,13 @@ pub(crate) fn count_entering(world: &World, host: &str, matched: &str) {
     );
 }
 
-/// The number of packets that [`count_entering`] counted.
+/// The number of packets that [`count_entering`] counted; 0 if it was not called.
 pub(crate) fn entered(world: &World, host: &str) -> u64 {
     let mut nft = world.netns(host).command("nft");
     let listed = nft.args(["-j", "list", "counter", "inet", "watch", "entered"]).output().unwrap();
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let mut counters = listed["nftables"].as_array().unwrap().iter();
-    counters.find_map(|entry| entry["counter"]["packets"].as_u64()).unwrap()
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap_or_default();
+    let mut counters = listed["nftables"].as_array().into_iter().flatten();
+    counters.find_map(|entry| entry["counter"]["packets"].as_u64()).unwrap_or_default()
 }
 
 /// Faults of packets that a host received: wrong checksums, and on `node-a` packets that conntrack could not

@@ -1,15 +1,16 @@
-//! Packets to an orphan IP, and packets that do not lift its denial.
+//! Packets to an orphan IP, and packets that do not lift its denial; connections that are established when the denial begins.
 
-use std::net::SocketAddr;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
-use super::cluster::{calls, faults, reject, rejected, service};
-use super::figures::Direct;
-use super::world::{PORT, Plan, World, on_both_families};
 use epguard_common::{Addr, Mode, Outcome as Counted, Uid};
 use epguard_core::state::OrphanIp;
 use epguard_lab::proxy::Protocol;
-use epguard_lab::traffic::Outcome;
+
+use super::cluster::{refused, reject, rejected, service};
+use super::figures::{Denied, Direct};
+use super::world::{PORT, Plan, World, on_both_families};
 
 /// Makes the address an orphan IP in the datapath.
 fn terminated(world: &mut World, ip: Addr) {
@@ -29,13 +30,9 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
         reject(&mut world);
         for client in ["shop/client", "node-b"] {
             for protocol in [Protocol::Tcp, Protocol::Udp] {
-                let (before, answered) = (faults(&world, client), rejected(&world));
-                let to = SocketAddr::new(ip, PORT);
-                let seen = calls(&world, client, protocol, to, 250, Duration::from_secs(2));
+                let (seen, wrong) = refused(&world, client, protocol, (ip, PORT).into(), 250);
                 println!("direct, {client}, {ip}, {protocol:?}: {seen:?}");
-                assert_eq!(seen.outcomes, [Outcome::Refused], "{client}");
-                assert_eq!(rejected(&world) - answered, 250);
-                assert_eq!(faults(&world, client), before);
+                assert_eq!(wrong, None, "{client}");
             }
         }
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
@@ -55,15 +52,52 @@ fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
         for client in ["shop/client", "node-a"] {
             let to = service(&world, client);
             for protocol in [Protocol::Tcp, Protocol::Udp] {
-                let seen = calls(&world, client, protocol, to, 250, Duration::from_secs(2));
-                assert_eq!(seen.outcomes, [Outcome::Refused], "{client}");
+                assert_eq!(refused(&world, client, protocol, to, 250).1, None, "{client}");
             }
         }
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
         assert_eq!(rejected(&world), 1000);
-        let seen =
-            calls(&world, "shop/client", Protocol::Tcp, SocketAddr::new(ip, PORT), 3, Duration::from_secs(2));
-        assert_eq!(seen.outcomes, [Outcome::Refused], "still denied when aimed at directly");
-        assert_eq!(rejected(&world), 1003);
+        let (_, wrong) = refused(&world, "shop/client", Protocol::Tcp, (ip, PORT).into(), 3);
+        assert_eq!(wrong, None, "still denied when aimed at directly");
     });
+}
+
+fn connected(world: &mut World, client: &str) -> TcpStream {
+    world.hooks.set_mode(Mode::Observe).unwrap();
+    let to = world.address(Denied);
+    let stream = world.netns(client).run(|| TcpStream::connect(to)).unwrap().unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream
+}
+
+/// Writes until an error comes, or reads it.
+fn error_of(stream: &mut TcpStream, octets: &[u8]) -> ErrorKind {
+    let written = stream.write_all(octets);
+    let error = written.and_then(|()| stream.read(&mut [0; 1])).unwrap_err();
+    error.kind()
+}
+
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn an_established_connection_is_reset_even_during_bulk_transfer() {
+    for remote in [false, true] {
+        let plan = Plan { remote, ..Plan::default() };
+        on_both_families(plan, |mut world| {
+            for client in ["shop/client", "node-a"] {
+                for size in [1, 4_000_000] {
+                    let mut stream = connected(&mut world, client);
+                    stream.write_all(b"before").unwrap();
+                    reject(&mut world);
+                    let before = rejected(&world);
+                    let error = error_of(&mut stream, &vec![7; size]);
+                    assert!(
+                        matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe),
+                        "{client}, {size} octets, remote {remote}: {error}"
+                    );
+                    assert!(rejected(&world) > before);
+                }
+            }
+        });
+    }
 }

@@ -2,13 +2,10 @@
 //! node. The cluster is that of the tests about conntrack: Service S is denied its endpoint, pod X.
 
 mod cluster;
+mod devices;
 mod direct;
 mod flood;
-mod no_pod;
-mod offload;
-mod streams;
 mod table;
-mod tunnel;
 mod wire;
 
 use super::intents::{figures, world};

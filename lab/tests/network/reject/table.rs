@@ -1,19 +1,22 @@
-//! The error and the delay of each client, in every case that the lab can build.
+//! The error and the delay of each client, in every case that the lab can build: of a Service that leads to a pod, and of one that leads
+//! to an IP that no pod has any more. If such a packet never reaches an interface, the kernel itself answers it, when its search for a
+//! neighbour ends.
 
 use std::time::Duration;
 
-use super::cluster::{
-    Seen, calls, count_invalid, drop_all, faults, forget_endpoints, reject, rejected, service,
-};
-use super::world::{Plan, World};
 use comfy_table::{Table, presets::NOTHING};
+use epguard_common::Mode;
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::proxy::{Protocol, ProxyOptions};
-use epguard_lab::traffic::Outcome;
+use epguard_lab::traffic::{Client, Outcome};
+
+use super::cluster::{
+    Seen, calls, calls_of, cases, count_invalid, drop_all, forget_endpoints, refused, reject, service, shown,
+};
+use super::world::{Plan, World};
 
 const HEADER: [&str; 9] =
     ["CLUSTER", "CLIENT", "IP", "PROTOCOL", "DROP", "REJECT", "MEDIAN", "NO ENDPOINTS", "MEDIAN"];
-const CLIENTS: [&str; 3] = ["shop/client", "node-a", "node-b"];
 
 fn clusters() -> Vec<(&'static str, Plan)> {
     let plan = |cni, overlay, remote, masquerade_all| Plan {
@@ -61,11 +64,6 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each pair of client and protocol.
-fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
-    CLIENTS.into_iter().flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
-}
-
 struct Row {
     dropped: String,
     rejected: [String; 2],
@@ -78,25 +76,11 @@ fn row(world: &mut World, client: &str, protocol: Protocol) -> Row {
     drop_all(world);
     let dropped = calls(world, client, protocol, to, 1, Duration::from_millis(100));
     reject(world);
-    let hosts = ["node-a", client];
-    let (before, answered) = (hosts.map(|host| faults(world, host)), rejected(world));
-    let seen = calls(world, client, protocol, to, TRIES, Duration::from_secs(2));
-    let after = hosts.map(|host| faults(world, host));
-    let answered = rejected(world) - answered;
-    let wrong = if dropped.outcomes != [Outcome::TimedOut] {
-        Some(format!("under drop {:?}", dropped.outcomes))
-    } else if seen.outcomes != [Outcome::Refused] {
-        Some(format!("{:?}", seen.outcomes))
-    } else if answered != TRIES as u64 {
-        Some(format!("{answered} answers to {TRIES} packets"))
-    } else if before != after {
-        let (before, after) = (before.concat(), after.concat());
-        let grown = before.iter().zip(&after).filter(|(before, after)| before != after);
-        Some(format!("{:?}", grown.collect::<Vec<_>>()))
-    } else {
-        None
-    };
-    Row { dropped: words(&dropped.outcomes), rejected: shown(&seen), wrong }
+    let (seen, wrong) = refused(world, client, protocol, to, TRIES);
+    let is_seen = dropped.outcomes != [Outcome::TimedOut];
+    let wrong = is_seen.then(|| format!("under drop {:?}", dropped.outcomes)).or(wrong);
+    let [dropped, _] = shown(&dropped);
+    Row { dropped, rejected: shown(&seen), wrong }
 }
 
 /// The proxy's own result for a Service without endpoints. Few calls, because the kernel sends at most 50 ICMP errors at
@@ -107,12 +91,67 @@ fn unserved(world: &World, client: &str, protocol: Protocol) -> Seen {
     calls(world, client, protocol, service(world, client), TRIES, patience)
 }
 
-fn shown(seen: &Seen) -> [String; 2] {
-    let median = seen.median.as_secs_f64() * 1000.0;
-    [words(&seen.outcomes), format!("{median:.3} ms")]
+fn without_a_pod() -> Vec<(&'static str, Plan, bool)> {
+    let plan = |cni, remote| Plan {
+        options: TopologyOptions { cni, overlay: Overlay::None },
+        remote,
+        ..Plan::default()
+    };
+    vec![
+        ("veth, X local", plan(Cni::Ptp, false), true),
+        ("veth, X remote", plan(Cni::Ptp, true), true),
+        ("same bridge", plan(Cni::Bridge, false), false),
+        ("bridge, X remote", plan(Cni::Bridge, true), true),
+    ]
 }
 
-fn words(outcomes: &[Outcome]) -> String {
-    let words: Vec<String> = outcomes.iter().map(ToString::to_string).collect();
-    words.join(", ")
+#[test]
+#[ignore = "needs root: makes network namespaces and loads BPF programs"]
+fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_header(["CLUSTER", "CLIENT", "IP", "PROTOCOL", "WITHOUT", "AFTER", "REJECT", "AFTER"]);
+    let mut wrong = Vec::new();
+    for (name, plan, reaches_a_hook) in without_a_pod() {
+        for ipv6 in [false, true] {
+            let mut world = World::new(Plan { ipv6, ..plan });
+            world.lab.remove_pod("bank/x").unwrap();
+            world.hooks.set_mode(Mode::Off).unwrap();
+            let without = all_at_once(&world);
+            reject(&mut world);
+            // Calls that wait for a neighbour run at the same time.
+            let rejected = if reaches_a_hook { one_by_one(&world) } else { all_at_once(&world) };
+            for ((without, rejected), (client, protocol)) in without.iter().zip(&rejected).zip(cases()) {
+                if reaches_a_hook && rejected.outcomes != [Outcome::Refused] {
+                    wrong.push(format!("{name}, {client}, IPv6 {ipv6}, {protocol:?}: {rejected:?}"));
+                }
+                let family = if ipv6 { "v6" } else { "v4" };
+                let what = [name, client, family, protocol.as_str()].map(str::to_owned);
+                table.add_row(what.into_iter().chain(shown(without)).chain(shown(rejected)));
+            }
+        }
+    }
+    println!("{table}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+const PATIENCE: Duration = Duration::from_secs(4);
+
+fn one_by_one(world: &World) -> Vec<Seen> {
+    let seen = |(client, protocol)| calls(world, client, protocol, service(world, client), 5, PATIENCE);
+    cases().map(seen).collect()
+}
+
+fn all_at_once(world: &World) -> Vec<Seen> {
+    let clients: Vec<_> = cases()
+        .map(|(client, protocol)| (Client::new(world.netns(client)), protocol, service(world, client)))
+        .collect();
+    std::thread::scope(|scope| {
+        let calling: Vec<_> = clients
+            .iter()
+            .map(|(client, protocol, to)| scope.spawn(|| calls_of(client, *protocol, *to, 1, PATIENCE)))
+            .collect();
+        calling.into_iter().map(|call| call.join().unwrap()).collect()
+    })
 }

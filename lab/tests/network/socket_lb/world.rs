@@ -46,14 +46,8 @@ impl World {
 
     /// A Service port for TCP and one for UDP.
     pub(crate) fn service(vip: SocketAddr, backends: &[SocketAddr], affinity: bool) -> [ServiceRule; 2] {
-        [Protocol::Tcp, Protocol::Udp].map(|protocol| ServiceRule {
-            name: format!("shop/a:{protocol:?}"),
-            protocol,
-            frontends: vec![Frontend::ClusterIp(vip)],
-            backends: backends.to_vec(),
-            affinity,
-            ..ServiceRule::default()
-        })
+        let rules = ServiceRule::tcp_and_udp("shop/a", &[Frontend::ClusterIp(vip)], backends);
+        rules.map(|rule| ServiceRule { affinity, ..rule })
     }
 
     /// The cluster's Service has these backends, and there is no other.

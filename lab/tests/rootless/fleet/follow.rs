@@ -20,7 +20,7 @@ fn counts() -> impl Fn() -> Run + Clone {
 async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     let world = World::new("follow");
     let count = counts();
-    world.server.execs().answer(move |exec| one_hangs_one_is_gone(exec, |_| count()));
+    world.server.api.execs.answer(move |exec| one_hangs_one_is_gone(exec, |_| count()));
     let mut command = world.command("drops -f --timeout 1");
     let lines = tokio::task::spawn_blocking(move || {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -42,7 +42,7 @@ async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() 
     let world = World::empty("unreached");
     world.agent("worker-1");
     let asked = AtomicU64::new(0);
-    world.server.execs().answer(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+    world.server.api.execs.answer(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0 => prints(&[dropped("shop/web", 4)], 0),
         1 => Run::Fails(ApiError::new(500, "InternalError", "no route to host")),
         _ => prints(&[dropped("shop/web", 11)], 0),
@@ -52,38 +52,16 @@ async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_has_seen_enough_ends_it() {
+async fn a_reader_that_leaves_ends_it_even_while_nothing_is_denied() {
     let world = World::new("reader");
     let count = counts();
-    world.server.execs().answer(move |_| count());
-    let mut command = world.command("drops -f");
-    let output = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        child.wait_with_output().unwrap()
-    });
-    let output = output.await.unwrap();
-    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_leaves_while_nothing_is_denied_ends_it() {
-    let world = World::new("silent-reader");
-    world.server.execs().answer(|_| prints(&[dropped("shop/web", 4)], 0));
-    let mut command = world.command("drops -f");
-    let status = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        for _ in 0..200 {
-            if let Some(status) = child.try_wait().unwrap() {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap().code()
-    });
-    assert_eq!(status.await.unwrap(), Some(0));
+    let silent = || prints(&[dropped("shop/web", 4)], 0);
+    for denies in [true, false] {
+        let count = count.clone();
+        world.server.api.execs.answer(move |_| if denies { count() } else { silent() });
+        let left = tokio::time::timeout(Duration::from_secs(20), world.leave("drops -f")).await.unwrap();
+        assert_eq!((left.status.code(), left.stderr), (Some(0), vec![]), "{denies}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,7 +71,7 @@ async fn a_node_whose_agent_goes_is_named() {
     world.agent("worker-2");
     let store = world.store.clone();
     let (asked, count) = (AtomicU64::new(0), counts());
-    world.server.execs().answer(move |exec| {
+    world.server.api.execs.answer(move |exec| {
         if node_of(exec) == "worker-1" && asked.fetch_add(1, Ordering::Relaxed) == 1 {
             store.delete(&ObjectRef::pod("epguard", "epguard-worker-2"), Some(0)).unwrap();
         }
@@ -115,7 +93,7 @@ async fn a_document_of_new_denials_counts_all_of_them_and_keeps_words_of_a_newer
     let world = World::empty("documents");
     world.agent("worker-1");
     let asked = AtomicU64::new(1);
-    world.server.execs().answer(move |_| {
+    world.server.api.execs.answer(move |_| {
         let mut entry =
             serde_json::to_value(dropped("shop/web", 4 * asked.fetch_add(1, Ordering::Relaxed))).unwrap();
         entry["reason"] = "moved".into();
@@ -135,7 +113,7 @@ async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
     let world = World::new("follow-rights");
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
     let role = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": [pods]});
-    world.server.access().bind(&role).unwrap();
+    world.server.api.access.bind(&role).unwrap();
     let output = world.run("drops -f").await;
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(
@@ -147,7 +125,7 @@ async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
              account the verbs get and create on pods/exec in namespace epguard"
         ]
     );
-    let refused = world.server.access().refused();
+    let refused = world.server.api.access.refused();
     let tries = refused.iter().filter(|one| one.contains("exec")).count();
     assert_eq!(tries, 3, "each node is asked once");
 }
@@ -158,7 +136,7 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
     world.agent("worker-1");
     let store = world.store.clone();
     let count = counts();
-    world.server.execs().answer(move |exec| {
+    world.server.api.execs.answer(move |exec| {
         if node_of(exec) == "worker-1" {
             let mut new = super::world::pod("worker-1");
             new["metadata"]["name"] = "epguard-new".into();

@@ -5,7 +5,6 @@ use super::follow::first_line;
 use super::world::{World, expect, node_of, prints, says, status};
 use epguard::commands::status::Problem;
 use serde_json::{Value, json};
-use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Clears the screen, begins a line, colours it, and writes from right to left.
@@ -39,7 +38,7 @@ fn world(name: &str) -> World {
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": EVIL}});
     world.store.apply(waiting).unwrap();
     let asked = AtomicU64::new(0);
-    world.server.execs().answer(move |exec| {
+    world.server.api.execs.answer(move |exec| {
         if node_of(exec) == "worker-2" {
             let mut status = status("worker-1");
             status.version = EVIL.into();
@@ -102,13 +101,7 @@ async fn a_document_has_the_exact_text_of_a_node_and_no_raw_control_characters()
 async fn a_reader_that_has_left_ends_every_verb_quietly() {
     let world = world("left");
     for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode"] {
-        let mut command = world.command(verb);
-        let output = tokio::task::spawn_blocking(move || {
-            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            drop(child.stdout.take());
-            child.wait_with_output().unwrap()
-        });
-        let output = output.await.unwrap();
+        let output = world.leave(verb).await;
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(!stderr.contains("panicked") && !stderr.contains("Broken pipe"), "{verb}: {stderr}");
         assert_ne!(output.status.code(), Some(101), "{verb}");

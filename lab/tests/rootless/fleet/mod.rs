@@ -9,5 +9,4 @@ mod modes;
 mod refusals;
 mod status;
 mod sysdump;
-mod versions;
 pub mod world;

@@ -16,13 +16,13 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
     let none = world.run("status").await;
     world.agent("worker-1");
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
-    world.server.access().bind(&role(&json!([]))).unwrap();
+    world.server.api.access.bind(&role(&json!([]))).unwrap();
     let no_list = world.run("status").await;
-    world.server.access().bind(&role(&json!([pods]))).unwrap();
+    world.server.api.access.bind(&role(&json!([pods]))).unwrap();
     let no_exec = world.run("status").await;
     let exec = json!({"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]});
-    world.server.access().bind(&role(&json!([exec]))).unwrap();
-    world.server.execs().answer(|exec| condition(status(node_of(exec))));
+    world.server.api.access.bind(&role(&json!([exec]))).unwrap();
+    world.server.api.execs.answer(|exec| condition(status(node_of(exec))));
     let little = world.run("status").await;
     let archive = world.run("sysdump -f /dev/null").await;
     assert!(
@@ -37,15 +37,15 @@ async fn the_operators_roles_are_enough_for_every_verb() {
     let world = World::empty("operator");
     world.node("worker-1");
     world.agent("worker-1");
-    let mut roles =
-        epguard_lab::api::yaml::documents(include_str!("../../../../deploy/epguard.yaml")).unwrap();
+    let mut roles: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("../../../../deploy/epguard.yaml")).unwrap();
     roles.retain(|object| object["metadata"]["name"] == "epguard-operator");
     assert_eq!(roles.len(), 2);
     for role in roles {
-        world.server.access().bind(&role).unwrap();
+        world.server.api.access.bind(&role).unwrap();
     }
     let file = std::env::temp_dir().join(format!("epguard-operator-{}.tar", std::process::id()));
-    world.server.execs().answer(|exec| match &*exec.command[1] {
+    world.server.api.execs.answer(|exec| match &*exec.command[1] {
         "sysdump" | "mode" => says([0; 1024], "", 0),
         _ => usual(exec),
     });
@@ -68,7 +68,7 @@ async fn the_operators_roles_are_enough_for_every_verb() {
     let output = world.run(&format!("sysdump -f {}", file.display())).await;
     std::fs::remove_file(&file).unwrap();
     assert!(output.contains("0 nodes missing"), "{output}");
-    assert_eq!(world.server.access().refused(), [""; 0]);
+    assert_eq!(world.server.api.access.refused(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +77,7 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
     let mut waiting = super::world::pod("worker-3");
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ImagePullBackOff"}});
     world.store.apply(waiting).unwrap();
-    world.server.execs().answer(|exec| match node_of(exec) {
+    world.server.api.execs.answer(|exec| match node_of(exec) {
         "worker-1" => says("", "epguard: no agent answers at /run/epguard/status.sock\n", 2),
         _ => prints(&json!({"problems": [], "status": {"form": 9}}), 0),
     });
@@ -88,7 +88,7 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
 async fn an_answer_that_is_too_long_is_named_as_that() {
     let world = World::empty("long");
     world.agent("worker-1");
-    world.server.execs().answer(|_| says(vec![b' '; 9 << 20], "", 0));
+    world.server.api.execs.answer(|_| says(vec![b' '; 9 << 20], "", 0));
     let output = world.run("drops").await;
     assert!(output.contains("no answer from worker-1: it prints 8388608 octets or more"), "{output}");
 }
@@ -99,7 +99,7 @@ async fn a_broken_connection_is_named() {
     world.agent("worker-1");
     let (begun, begins) = tokio::sync::oneshot::channel::<()>();
     let begun = std::sync::Mutex::new(Some(begun));
-    world.server.execs().answer(move |_| {
+    world.server.api.execs.answer(move |_| {
         drop(begun.lock().unwrap().take());
         Run::Hangs
     });

@@ -1,14 +1,16 @@
-//! `kubectl epguard status`.
+//! `kubectl epguard status`, and agents of other versions.
 
-use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, status};
 use epguard::shared::status::ModeSource;
 use epguard_common::{Mode, Reason};
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::denials::{dropped, explanation, finding, report, usual};
+use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, prints, says, status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_is_well_is_a_line_for_each_node() {
     let world = World::new("well");
-    world.server.execs().answer(|exec| condition(status(node_of(exec))));
+    world.server.api.execs.answer(|exec| condition(status(node_of(exec))));
     expect("status-well.txt", &world.run("status").await);
     expect("status-wide.txt", &world.run("status -o wide").await);
 }
@@ -16,7 +18,7 @@ async fn all_that_is_well_is_a_line_for_each_node() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_shown() {
     let world = World::new("partial");
-    world.server.execs().answer(|exec| one_hangs_one_is_gone(exec, |_| condition(status("worker-1"))));
+    world.server.api.execs.answer(|exec| one_hangs_one_is_gone(exec, |_| condition(status("worker-1"))));
     expect("status-partial.txt", &world.run("status --timeout 1").await);
     expect("status-partial.json", &world.run("status --timeout 1 -o json").await);
 }
@@ -28,7 +30,7 @@ async fn differences_and_problems_name_their_nodes() {
     let mut pod = super::world::pod("worker-3");
     pod["spec"]["containers"][0]["args"].as_array_mut().unwrap().push(json!("--hooks=clsact"));
     world.store.apply(pod).unwrap();
-    world.server.execs().answer(|exec| {
+    world.server.api.execs.answer(|exec| {
         let node = node_of(exec);
         let mut status = status(node);
         match node {
@@ -52,10 +54,70 @@ async fn differences_and_problems_name_their_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_named_node_is_shown_as_by_its_own_command() {
     let world = World::new("one");
-    world.server.execs().answer(|exec| condition(status(node_of(exec))));
+    world.server.api.execs.answer(|exec| condition(status(node_of(exec))));
     expect("status-one.txt", &world.run("status --node worker-2").await);
     let chosen = world.run("status -l name=worker-3").await;
     expect("status-selected.txt", &chosen);
     let unknown = world.run("status --node worker-1,worker-9").await;
     expect("status-unknown.txt", &unknown);
+}
+
+/// What the parser of an older version prints.
+const USAGE: &str =
+    "error: unrecognized subcommand 'x'\n\nUsage: epguard <COMMAND>\n\nFor more information, try '--help'.\n";
+
+/// A status in a form of the future.
+fn newer() -> Value {
+    let mut status = serde_json::to_value(status("worker-2")).unwrap();
+    status["form"] = 5.into();
+    status["version"] = "0.9.0".into();
+    status
+}
+
+/// The first agent is of this version, the second newer, the third older.
+fn world(name: &str) -> World {
+    let world = World::new(name);
+    world.server.api.execs.answer(|exec| {
+        let verb = &*exec.command[1];
+        let mut denial = dropped("shop/web", 3);
+        match (node_of(exec), verb) {
+            ("worker-3", "--version") => says("epguard 0.0.9\n", "", 0),
+            ("worker-3", _) => says("", USAGE, 2),
+            ("worker-2", "status") => prints(&json!({"problems": [], "status": newer()}), 0),
+            ("worker-2", "drops") => {
+                let mut moved = serde_json::to_value(dropped("shop/web", 20)).unwrap();
+                moved["reason"] = "moved".into();
+                denial.packets = 4;
+                prints(&json!([moved, denial]), 0)
+            }
+            ("worker-2", "why") => {
+                let mut moved = explanation("deny");
+                moved["verdicts"][0]["reason"] = "moved".into();
+                prints(&moved, 0)
+            }
+            ("worker-2", "audit") => prints(&report("worker-2", &json!([finding("moved", "moved")])), 1),
+            (_, "drops") => prints(&[denial], 0),
+            (_, "status" | "why" | "audit") => usual(exec),
+            (_, verb) => says("", &format!("unexpected {verb}"), 2),
+        }
+    });
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known() {
+    let world = world("versions");
+    let mut outputs = Vec::new();
+    for verb in ["status", "drops", "drops --reason reused", "why 10.244.1.10", "audit", "mode"] {
+        outputs.push(format!("{verb}: {}", world.run(verb).await));
+    }
+    expect("versions.txt", &outputs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_keeps_the_words_of_a_newer_version() {
+    let world = world("newer-words");
+    let output = world.run("drops -o json --node worker-2").await;
+    let document: Value = serde_json::from_str(output.split_once('\n').unwrap().1).unwrap();
+    assert_eq!(document["nodes"][0]["answer"][0]["reason"], "moved");
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// A server with agents. Its kubeconfig goes with it.
 pub struct World {
@@ -32,7 +32,7 @@ impl World {
     }
 
     pub fn empty(name: &str) -> Self {
-        let store = Store::new();
+        let store = Store::default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
         let kubeconfig = std::env::temp_dir().join(format!("epguard-fleet-{name}-{}", std::process::id()));
@@ -74,6 +74,17 @@ impl World {
         let done = done.await.unwrap().unwrap();
         let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
+    }
+
+    /// Runs the plugin with these words for a reader that leaves at once.
+    pub async fn leave(&self, arguments: &str) -> Output {
+        let mut command = self.command(arguments);
+        let left = tokio::task::spawn_blocking(move || {
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            drop(child.stdout.take());
+            child.wait_with_output().unwrap()
+        });
+        left.await.unwrap()
     }
 
     pub fn command(&self, arguments: &str) -> Command {
@@ -172,12 +183,43 @@ pub fn status(node: &str) -> Status {
     status
 }
 
-/// Compares an output with a file beside the tests; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
+/// Compares an output with a file of `expected`.
 pub fn expect(name: &str, output: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rootless/fleet/expected").join(name);
+    compare(&beside(&format!("fleet/expected/{name}")), output);
+}
+
+/// A file beside the tests.
+fn beside(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rootless").join(name)
+}
+
+/// Compares an output with a file; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
+fn compare(file: &Path, output: &str) {
     if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
-        std::fs::write(&file, output).unwrap();
+        std::fs::write(file, output).unwrap();
     }
-    let expected = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(expected == output, "{name} is\n{expected}\nand now\n{output}");
+    let expected = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(expected == output, "{} is\n{expected}\nand now\n{output}", file.display());
+}
+
+/// Compares a file whose sections begin with `== RECORDING at WHAT` with the `text` of each. Every recording must have one.
+pub fn golden(file: &str, mut text: impl FnMut(&str, &str) -> String) {
+    let file = beside(file);
+    let sections = std::fs::read_to_string(&file).unwrap();
+    let headers = sections.lines().filter_map(|line| line.strip_prefix("== "));
+    let found = headers.map(|header| {
+        let (name, what) = header.split_once(" at ").unwrap();
+        format!("== {header}\n{}\n\n", text(name, what))
+    });
+    compare(&file, &found.collect::<String>());
+    for name in recordings() {
+        assert!(sections.contains(&format!("== {name} at ")), "{name}");
+    }
+}
+
+/// The names of all recordings.
+pub fn recordings() -> Vec<String> {
+    let entries = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("traces")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "README.md").collect()
 }

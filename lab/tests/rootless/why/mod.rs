@@ -2,6 +2,7 @@
 //! file. A section of it begins with `== RECORDING at MS ms: IP[:PORT] [SERVICE]`; the recording's first moment is 1970.
 //! To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
+use super::fleet::world::{golden, recordings};
 use epguard::commands::why::{Moment, Question, Subject, explain};
 use epguard::shared::args::ServiceArgs;
 use epguard_common::Addr;
@@ -76,13 +77,6 @@ fn at(ms: u64) -> Moment {
     Moment::At(at)
 }
 
-fn recordings() -> Vec<String> {
-    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
-    let entries = std::fs::read_dir(traces).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name != "README.md").collect()
-}
-
 #[test]
 fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
     let (mut compared, mut forgotten) = (0, 0);
@@ -127,14 +121,9 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
 
 #[test]
 fn why_answers_agree_with_every_recording() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rootless/why/traces.txt");
-    let writing = std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some();
-    let expected = std::fs::read_to_string(&golden).unwrap();
-    let mut found = String::new();
-    let mut remembered: BTreeMap<&str, Remembered> = BTreeMap::new();
-    for header in expected.lines().filter_map(|line| line.strip_prefix("== ")) {
-        let (name, rest) = header.split_once(" at ").unwrap();
-        let (ms, asked) = rest.split_once(" ms: ").unwrap();
+    let mut remembered: BTreeMap<String, Remembered> = BTreeMap::new();
+    golden("why/traces.txt", |name, asked| {
+        let (ms, asked) = asked.split_once(" ms: ").unwrap();
         let (subject, service) =
             asked.split_once(' ').map_or((asked, None), |(ip, service)| (ip, Some(service)));
         let question = Question {
@@ -142,22 +131,7 @@ fn why_answers_agree_with_every_recording() {
             services: ServiceArgs { service: service.map(str::to_owned), namespace: None },
             at: Some(at(ms.parse().unwrap())),
         };
-        let remembered = remembered.entry(name).or_insert_with(|| Remembered::of(name));
-        let explanation = explain(&remembered.chronicle(question.subject), &question);
-        let section = format!("== {header}\n{}\n\n", explanation.text());
-        assert!(writing || expected.contains(&section), "not expected:\n{section}");
-        found.push_str(&section);
-    }
-    if writing {
-        std::fs::write(&golden, &found).unwrap();
-    }
-    assert_eq!(found, std::fs::read_to_string(&golden).unwrap());
-}
-
-#[test]
-fn every_recording_has_questions() {
-    let expected = include_str!("traces.txt");
-    for name in recordings() {
-        assert!(expected.contains(&format!("== {name} at ")), "{name}");
-    }
+        let remembered = remembered.entry(name.to_owned()).or_insert_with(|| Remembered::of(name));
+        explain(&remembered.chronicle(question.subject), &question).text()
+    });
 }

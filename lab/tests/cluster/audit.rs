@@ -1,19 +1,21 @@
 //! `epguard audit` on a node whose flows are behind the API.
 
-mod rig;
-
-use crate::stage::{netns, vip};
-use epguard_lab::scenario::stage::Stage;
-use rig::{SERVICES, audit, command, connect, endpoint, fall_behind, stage, v4, v6};
-use serde_json::Value;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use epguard_lab::scenario::format::{PodEvent, Runs};
+use epguard_lab::scenario::stage::Stage;
+use epguard_lab::scenario::variant::Variant;
+use serde_json::{Value, json};
+
+use crate::stage::{PATIENCE, ip, netns, stage, stage_as, until, vip};
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
-    for variant in [v4(), v6()] {
-        let mut stage = stage(variant);
+    for family in Variant::all(&Runs::default()) {
+        let mut stage = stage_as(STORY, family);
         keep_closing_flows(&stage);
         let to = SERVICES.map(|service| vip(&stage, service));
         let _flows = to.map(|vip| connect(&stage, vip));
@@ -56,7 +58,7 @@ allowed to end TCPSTATE 1 old/late:80 late:8080 TCP old/late-1 nobody retired-ba
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn without_privileges_or_an_agent_audit_calls_nothing_clean_and_names_the_remedy() {
-    let mut stage = stage(v4());
+    let mut stage = stage(STORY);
     let mut audit = command(&stage, &[]);
     // SAFETY: the closure only makes a system call, which changes this process's bounding set.
     unsafe {
@@ -89,7 +91,7 @@ namespace; the kernel needs nf_conntrack_netlink
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn many_flows_to_one_endpoint_are_one_line_with_their_number() {
-    let mut stage = stage(v4());
+    let mut stage = stage(STORY);
     keep_closing_flows(&stage);
     let to = vip(&stage, "old/web");
     let _flows: Vec<TcpStream> = (0..50).map(|_| connect(&stage, to)).collect();
@@ -102,4 +104,79 @@ fn many_flows_to_one_endpoint_are_one_line_with_their_number() {
     assert!((10..=50).contains(&count), "{flows:?}");
     let states: Vec<&Value> = flows.iter().map(|finding| &finding["connection"]).collect();
     assert!(states.len() <= 5 && states.windows(2).all(|pair| pair[0] != pair[1]), "{flows:?}");
+}
+
+const STORY: &str = "
+agent: {mode: enforce}
+pods:
+  web: {is: old/web-1, ip: X, labels: {app: web}}
+  gone: {is: old/gone-1, labels: {app: gone}}
+  late: {is: old/late-1, labels: {app: late}}
+  api: {is: ok/api-1, labels: {app: api}}
+  shop: {is: new/shop-1, ip: X, labels: {app: shop}}
+services:
+  old/web: {selector: {app: web}}
+  old/gone: {selector: {app: gone}}
+  old/late: {selector: {app: late}}
+  ok/api: {selector: {app: api}}
+steps:
+  - pods: [web starts, gone starts, late starts, api starts]
+  - slices: {old/web: {web: ready}, old/gone: {gone: ready}, old/late: {late: ready}, ok/api: {api: ready}}
+  - proxy: sync
+";
+
+const SERVICES: [&str; 4] = ["old/web", "old/gone", "old/late", "ok/api"];
+
+/// Pods end, and neither slices nor rules follow.
+fn fall_behind(stage: &mut Stage) {
+    for (pod, event) in [
+        ("web", PodEvent::Fails),
+        ("gone", PodEvent::Fails),
+        ("late", PodEvent::FailedByPodgc),
+        ("shop", PodEvent::Starts),
+    ] {
+        stage.cluster.pod_event(pod, event).unwrap();
+    }
+    stage.catch_up().unwrap();
+    // gone's IP becomes an orphan IP only after a check of the node's neighbours and routes.
+    until("an IP is terminated", || stage.agent.dump().unwrap()["terminated"] != json!([]));
+}
+
+fn endpoint(stage: &Stage, pod: &str) -> SocketAddr {
+    SocketAddr::new(ip(stage, pod), 8080)
+}
+
+fn connect(stage: &Stage, to: SocketAddr) -> TcpStream {
+    let stream = netns(stage, "client").run(|| TcpStream::connect_timeout(&to, PATIENCE));
+    stream.unwrap().unwrap()
+}
+
+fn command(stage: &Stage, arguments: &[&str]) -> Command {
+    let mut command = netns(stage, "node-a").command(epguard_lab::process::epguard().unwrap());
+    command.arg("audit").args(arguments);
+    command.arg("--run-dir").arg(stage.workdir.path());
+    command.arg("--pin-dir").arg(stage.agent.pin_dir());
+    command
+}
+
+/// The exit code and the output, without values that differ from run to run: ports of clients, the number of all
+/// flows, and so the width of columns.
+fn audit(stage: &Stage) -> (i32, String) {
+    let output = command(stage, &[]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    println!("{text}");
+    let client = ip(stage, "client");
+    let word = |word: &str| match word.rsplit_once(':') {
+        Some((ip, _)) if ip.trim_matches(['[', ']']) == client.to_string() => "CLIENT".to_owned(),
+        None if ["ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"].contains(&word) => {
+            "TCPSTATE".to_owned()
+        }
+        _ => word.to_owned(),
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(line).collect();
+    let masked = lines.join("\n");
+    let (before, after) = masked.split_once("compared ").unwrap();
+    let (_, after) = after.split_once(' ').unwrap();
+    (output.status.code().unwrap(), format!("{before}compared N {after}"))
 }

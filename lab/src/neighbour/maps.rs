@@ -1,14 +1,59 @@
-//! The neighbours' maps, with the layouts of `lab/neighbour/src/maps.rs`.
+//! Pinned maps, whose keys and values are octets and words, and those of the neighbours, with the layouts of
+//! `lab/neighbour/src/maps.rs`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use anyhow::Result;
-use aya::maps::{Map, MapData, PerCpuArray};
+use anyhow::{Context, Result};
+use aya::Pod;
+use aya::maps::{HashMap, Map, MapData, PerCpuArray};
 use epguard_common::Addr;
 
-use super::pinned::{data, endpoint, replace};
+/// Address, IPv4 as v4-mapped, port in network order, and padding.
+pub(crate) type Endpoint = [u8; 20];
+
+/// The key of an endpoint.
+pub(crate) fn endpoint(of: SocketAddr) -> Endpoint {
+    let mut octets = [0; 20];
+    octets[..16].copy_from_slice(&Addr::from(of.ip()).octets);
+    octets[16..18].copy_from_slice(&of.port().to_be_bytes());
+    octets
+}
+
+pub(super) fn data(pins: &Path, name: &str) -> Result<MapData> {
+    let path = pins.join(name);
+    MapData::from_pin(&path).with_context(|| format!("cannot open {}", path.display()))
+}
+
+/// Opens a hash map.
+pub(crate) fn open<K: Pod, V: Pod>(pins: &Path, name: &str) -> Result<HashMap<MapData, K, V>> {
+    Ok(Map::HashMap(data(pins, name)?).try_into()?)
+}
+
+/// Writes entries.
+pub(crate) fn insert<K: Pod, V: Pod>(
+    map: &mut HashMap<MapData, K, V>,
+    wanted: &BTreeMap<K, V>,
+) -> Result<()> {
+    wanted.iter().try_for_each(|(key, value)| Ok(map.insert(key, value, 0)?))
+}
+
+/// Removes all other entries.
+pub(crate) fn retain<K: Pod + Ord, V: Pod>(
+    map: &mut HashMap<MapData, K, V>,
+    wanted: &BTreeMap<K, V>,
+) -> Result<()> {
+    let keys: Vec<K> = map.keys().collect::<Result<_, _>>()?;
+    keys.iter().filter(|key| !wanted.contains_key(key)).try_for_each(|key| Ok(map.remove(key)?))
+}
+
+/// Makes these the only entries.
+pub(crate) fn replace<K: Pod + Ord, V: Pod>(pins: &Path, name: &str, wanted: &BTreeMap<K, V>) -> Result<()> {
+    let mut map = open(pins, name)?;
+    retain(&mut map, wanted)?;
+    insert(&mut map, wanted)
+}
 
 /// A flow that the policy forbids: TCP and UDP packets from an address to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,34 +90,8 @@ impl std::fmt::Display for Counts {
 }
 
 /// The fields of `struct __sk_buff` in the order of `lab/neighbour/src/snapshot.rs`, and the octets.
-const FIELDS: [&str; 26] = [
-    "len",
-    "pkt_type",
-    "mark",
-    "queue_mapping",
-    "protocol",
-    "vlan_present",
-    "vlan_tci",
-    "vlan_proto",
-    "priority",
-    "ingress_ifindex",
-    "ifindex",
-    "tc_index",
-    "cb[0]",
-    "cb[1]",
-    "cb[2]",
-    "cb[3]",
-    "cb[4]",
-    "hash",
-    "tc_classid",
-    "napi_id",
-    "wire_len",
-    "gso_segs",
-    "gso_size",
-    "tstamp",
-    "hwtstamp",
-    "octets",
-];
+const FIELDS: &str = "len pkt_type mark queue_mapping protocol vlan_present vlan_tci vlan_proto priority ingress_ifindex ifindex \
+    tc_index cb[0] cb[1] cb[2] cb[3] cb[4] hash tc_classid napi_id wire_len gso_segs gso_size tstamp hwtstamp octets";
 
 pub(super) fn forbid(pins: &Path, flows: &[Flow]) -> Result<()> {
     let key = |flow: &Flow| {
@@ -99,7 +118,7 @@ pub(super) fn counts(pins: &Path) -> Result<Counts> {
 /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Empty before the map
 /// exists.
 pub(super) fn changed(pins: &Path) -> Result<BTreeMap<&'static str, u64>> {
-    let changed = FIELDS.into_iter().zip(sums::<{ FIELDS.len() }>(pins, "CHANGED")?);
+    let changed = FIELDS.split(' ').zip(sums::<26>(pins, "CHANGED")?);
     Ok(changed.filter(|(_, packets)| *packets > 0).collect())
 }
 
@@ -112,4 +131,16 @@ fn sums<const N: usize>(pins: &Path, name: &str) -> Result<[u64; N]> {
         }
     }
     Ok(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_its_v4_mapped_address_and_its_port_in_network_order() {
+        let key = endpoint("10.244.1.7:8080".parse().unwrap());
+        assert_eq!(key[..10], [0; 10]);
+        assert_eq!(key[10..], [0xff, 0xff, 10, 244, 1, 7, 0x1f, 0x90, 0, 0]);
+    }
 }
