@@ -93,8 +93,3 @@ fn a_packet_that_may_advertise_a_neighbour_needs_a_verdict_while_there_are_orpha
         assert!(!v6(protocol).asks_about_orphans(&none), "{protocol}");
     }
 }
-
-#[test]
-fn the_layout_holds_no_implicit_padding() {
-    assert_eq!(size_of::<Gate>(), 4 + BUCKETS);
-}

@@ -1,8 +1,8 @@
 //! The hooks alone, on packets that no translator knows: both let everything pass.
 
-use super::frames::{SYN, TCP, UDP, frame, of_type, packet, tcp, udp};
+use super::frames::{UDP, frame, of_type, packet, udp};
 use super::rig::{Context, PASS, Rig};
-use super::world::{DRAINING, INNOCENT, PORT, REUSED, REUSED_V6};
+use super::world::{DRAINING, INNOCENT, PORT, REUSED, REUSED_V6, syn};
 use epguard_common::{Outcome, Reason};
 use std::ops::Range;
 
@@ -29,11 +29,11 @@ fn theirs(context: Context) -> Vec<u8> {
 
 fn frames() -> [Vec<u8>; 6] {
     [
-        frame(&packet(REUSED, TCP, &tcp(PORT, SYN))),
-        frame(&packet(REUSED_V6, TCP, &tcp(PORT, SYN))),
+        syn(REUSED),
+        syn(REUSED_V6),
         frame(&packet(REUSED, UDP, &udp(PORT))),
-        frame(&packet(DRAINING, TCP, &tcp(PORT, SYN))),
-        frame(&packet(INNOCENT, TCP, &tcp(PORT, SYN))),
+        syn(DRAINING),
+        syn(INNOCENT),
         of_type(&[], 0x0806, &[0; 28]),
     ]
 }

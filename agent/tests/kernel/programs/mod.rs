@@ -4,7 +4,6 @@
 mod answers;
 mod cilium;
 mod counted;
-mod damaged;
 mod differential;
 mod direct;
 mod elements;
@@ -16,7 +15,6 @@ mod kernel;
 mod layout;
 mod memory;
 mod modes;
-mod network;
 mod once;
 mod redirected;
 mod rig;

@@ -4,7 +4,7 @@ use super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp};
 use super::rig::{BOTH, DROP, Rig};
 use super::world::{
     DEAD_UID, DENIED, DRAINING, ENFORCE, FRESH, INNOCENT, OTHER_PORT, OWNER_UID, PORT, RETIRED, REUSED,
-    REUSED_V6, SHOP, denial, suspect, target, vip,
+    REUSED_V6, SHOP, denial, suspect, syn, target, vip,
 };
 use epguard::daemon::report::ring_buffer::MOST;
 use epguard::shared::clock::boot_ns;
@@ -12,10 +12,6 @@ use epguard_common::{Addr, Config, Event, Mode, Outcome, Rate, Reason, Suspect, 
 use std::time::Duration;
 
 const BURST: u32 = 150;
-
-fn syn(dst: Addr) -> Vec<u8> {
-    frame(&packet(dst, TCP, &tcp(PORT, SYN)))
-}
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]

@@ -5,6 +5,7 @@
     reason = "tests and the benchmark use their own parts, and may panic"
 )]
 
+use super::frames::{SYN, TCP, frame, packet, tcp};
 use super::rig::Rig;
 use super::tracked::Tracked;
 use super::wire::{self, Ip};
@@ -95,6 +96,11 @@ pub fn target(addr: Addr, protocol: u8) -> DenialKey {
 
 pub fn suspect(flags: u32) -> Suspect {
     Suspect { flags, ..Suspect::default() }
+}
+
+/// The frame that opens a connection to an endpoint's port.
+pub fn syn(endpoint: Addr) -> Vec<u8> {
+    frame(&packet(endpoint, TCP, &tcp(PORT, SYN)))
 }
 
 /// Writes the world, in force and fresh.

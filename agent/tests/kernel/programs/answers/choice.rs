@@ -5,15 +5,11 @@ use crate::programs::frames::{
     ACK, RST, SCTP, SYN, TCP, UDP, frame, packet, sctp, tagged, tcp, udp, v6_with,
 };
 use crate::programs::rig::{BOTH, DROP, PASS, Rig};
-use crate::programs::world::{ENFORCE, PORT, REUSED, REUSED_V6, denial, target};
+use crate::programs::world::{ENFORCE, PORT, REUSED, REUSED_V6, denial, syn, target};
 use epguard_common::{
     Action, AnswerLimits, Config, Denial, Mode, Outcome, PerReason, RawConfig, Reason, ReasonActions,
     UidState,
 };
-
-fn syn() -> Vec<u8> {
-    frame(&packet(REUSED, TCP, &tcp(PORT, SYN)))
-}
 
 /// Runs a frame that is stopped, and only that.
 #[track_caller]
@@ -55,7 +51,7 @@ fn resets_aborts_and_packets_without_a_single_sender_are_never_answered() {
         dropped(&mut rig, &format!("from {loopback:?}"), &request);
     }
     for destination in [[0xff; 6], [0x01, 0, 0x5e, 0, 0, 1]] {
-        let mut request = syn();
+        let mut request = syn(REUSED);
         request[..6].copy_from_slice(&destination);
         dropped(&mut rig, &format!("to {destination:?}"), &request);
     }
@@ -67,14 +63,14 @@ fn observe_answers_no_packet() {
     let mut rig = Rig::new();
     for mode in [Mode::Off, Mode::Observe] {
         rig.configure(Config { mode, ..REJECTING });
-        let ran = rig.run(BOTH, &syn());
-        assert_eq!((ran.action, ran.frame), (PASS, syn()), "{mode:?}");
+        let ran = rig.run(BOTH, &syn(REUSED));
+        assert_eq!((ran.action, ran.frame), (PASS, syn(REUSED)), "{mode:?}");
     }
     rig.configure(REJECTING);
     let held = Denial { held: 1, action: Action::Reject, ..denial(Reason::Reused, UidState::Dead) };
     rig.deny(&target(REUSED, TCP), held);
-    let ran = rig.run(BOTH, &syn());
-    assert_eq!((ran.action, ran.frame), (PASS, syn()), "held");
+    let ran = rig.run(BOTH, &syn(REUSED));
+    assert_eq!((ran.action, ran.frame), (PASS, syn(REUSED)), "held");
 }
 
 #[test]
@@ -93,7 +89,7 @@ fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
         rig.configure(Config { actions: only_reused, ..ENFORCE });
         let denial = Denial { action: own, ..denial(reason, UidState::Dead) };
         rig.deny(&target(REUSED, TCP), denial);
-        let action = rig.run(BOTH, &syn()).action;
+        let action = rig.run(BOTH, &syn(REUSED)).action;
         let expected = if answered { ANSWERED } else { DROP };
         assert_eq!(action, expected, "{reason:?}, {own:?}");
     }
@@ -116,7 +112,7 @@ fn numbers_that_are_no_action_drop() {
             capture: 0,
         };
         rig.set("CONFIG", config);
-        dropped(&mut rig, &format!("{garbage}"), &syn());
+        dropped(&mut rig, &format!("{garbage}"), &syn(REUSED));
     }
 }
 
@@ -130,5 +126,5 @@ fn a_packet_that_cannot_be_rewritten_is_dropped_and_counted() {
     assert_eq!(rig.run(BOTH, &behind_a_tag).action, DROP);
     let failed = rig.counters()[&(Reason::Nothing, Outcome::AnswerFailed)];
     assert_eq!(failed, (1, 0));
-    answer(&mut rig, "the next one", &syn());
+    answer(&mut rig, "the next one", &syn(REUSED));
 }
