@@ -4,8 +4,8 @@ use super::kernel;
 use aya::maps::{Array, HashMap, PerCpuArray, PerCpuValues};
 use epguard::kernel::maps;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Count, Denial, DenialKey, Keyed, Mode, Outcome, PER_REASON, PerReason,
-    RawConfig, RawDenial, Reason, ServiceNumber, Uid, UidState, capacity, counter,
+    Action, Addr, AnswerLimits, Config, Count, Denial, DenialKey, Keyed, Mode, Outcome, PER_REASON,
+    PerReason, RawConfig, RawDenial, Reason, ServiceNumber, Uid, UidState, capacity, counter,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -18,8 +18,7 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
     let mut datapath = kernel::load();
     let uid = |octet| Uid { octets: [octet; 16] };
     let service = ServiceNumber { number: 70_000 };
-    let key =
-        DenialKey { addr: Addr::v4([10, 244, 1, 10]), service, port: 8080, protocol: 6, reserved: 0 };
+    let key = DenialKey { addr: Addr::v4([10, 244, 1, 10]), service, port: 8080, protocol: 6, reserved: 0 };
     let denial = Denial {
         dead_uid: uid(0xdd),
         owner_uid: uid(0x0e),
@@ -34,7 +33,8 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
     let mut map: HashMap<_, DenialKey, Keyed<DenialKey, RawDenial>> = map.try_into().unwrap();
     map.insert(key, Keyed { key, value: RawDenial::from(denial) }, 0).unwrap();
     let addr = json!({"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10]});
-    let key = json!({"addr": addr, "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
+    let key =
+        json!({"addr": addr, "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
     let uid = |octet| json!({ "octets": uid(octet).octets });
     let value = json!({"dead_uid": uid(0xdd), "owner_uid": uid(0x0e), "boot_id": uid(0xb0),
         "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2});

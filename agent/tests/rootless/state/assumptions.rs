@@ -93,8 +93,7 @@ fn a_virtual_kubelet_stays_one_after_changes_of_its_node_object() {
         let mut world = World::cluster();
         world.tell(Fact::Node(Change::Applied(Node { virtual_kubelet: true, ..node("node-a", 1) })));
         let (mut world, a) = world.with_a();
-        world.pod(&dead(&a));
-        assert_eq!(world.reasons(), []);
+        world.pod(&dead(&a)).denies(&[]);
         let told = format!("{change:?}");
         world.tell(change);
         assert_eq!(world.reasons(), [], "{told}");

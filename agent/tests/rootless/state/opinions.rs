@@ -82,8 +82,7 @@ fn a_narrow_list_that_disagrees_drops_pending_denials_and_deaths() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         let ended: Vec<Pod> = pods.iter().map(change).collect();
-        world.list(&ended);
-        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        world.list(&ended).denies_and_holds(0, 4);
         show(&mut world, labelled("shop", "web"), &pods);
         assert_eq!(world.reasons(), []);
         assert_eq!(requested(&mut world, Duration::from_mins(10)), []);
@@ -95,9 +94,10 @@ fn two_lists_agree_only_if_none_between_them_shows_the_pods_alive() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.slice(&[]);
     for shown_by_events in [false, true, false] {
-        world.list(&pods.iter().map(dead).collect::<Vec<Pod>>());
-        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
-        pods.iter().filter(|_| shown_by_events).for_each(|pod| world.pod(pod));
+        world.list(&pods.iter().map(dead).collect::<Vec<Pod>>()).denies_and_holds(0, 4);
+        for pod in pods.iter().filter(|_| shown_by_events) {
+            world.pod(pod);
+        }
         show(&mut world, on_node_a(), &pods);
         assert_eq!(world.reasons(), []);
     }

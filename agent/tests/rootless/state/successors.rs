@@ -34,11 +34,9 @@ fn listing(target: &Pod) -> Slice {
 #[test]
 fn a_successor_that_shows_the_ip_is_not_denied() {
     let (mut world, first) = patroni();
-    world.pod(&dead(&first));
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&dead(&first)).denies(&[DeadBackend]);
     world.deleted(&dead(&first));
-    world.pod(&incarnation("second", &[X]));
-    assert_eq!(world.reasons(), []);
+    world.pod(&incarnation("second", &[X])).denies(&[]);
 }
 
 #[test]
@@ -52,10 +50,8 @@ fn a_name_that_a_slice_of_another_service_gives_to_a_pod_counts_for_all() {
     world.pod(&first);
     world.tell(Fact::Slice(Change::Applied(unnamed)));
     world.pod(&dead(&first));
-    world.pod(&incarnation("second", &[X]));
-    assert_eq!(world.reasons(), [Reused]);
-    world.tell(Fact::Slice(Change::Applied(named)));
-    assert_eq!(world.reasons(), []);
+    world.pod(&incarnation("second", &[X])).denies(&[Reused]);
+    world.tell(Fact::Slice(Change::Applied(named))).denies(&[]);
 }
 
 #[test]
@@ -95,9 +91,7 @@ fn a_pod_of_the_name_that_a_slice_gives_is_the_services_own_though_it_has_a_sele
     world.tell(Fact::Slice(Change::Applied(listing(&a))));
     world.deleted(&dead(&a));
     let namesake = Pod { uid: uid("b"), ..pod("shop", "a", "another", &[X]) };
-    world.pod(&namesake);
-    assert_eq!(world.reasons(), []);
+    world.pod(&namesake).denies(&[]);
     world.deleted(&namesake);
-    world.pod(&pod("shop", "c", "another", &[X]));
-    assert_eq!(world.reasons(), [Reused]);
+    world.pod(&pod("shop", "c", "another", &[X])).denies(&[Reused]);
 }

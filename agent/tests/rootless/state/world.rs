@@ -53,13 +53,14 @@ impl World {
         self.tell(Fact::Node(Change::Reset(nodes.into())));
     }
 
-    pub fn tell(&mut self, fact: Fact) {
+    pub fn tell(&mut self, fact: Fact) -> &mut Self {
         let lists_namespaces = Watched::listed_by(&fact) == Some(Namespaces);
         self.now += Duration::from_millis(10);
         self.state.apply(self.now, fact);
         if lists_namespaces {
             self.list_others_empty();
         }
+        self
     }
 
     /// The kinds that no story lists.
@@ -78,21 +79,42 @@ impl World {
         }
     }
 
-    pub fn later(&mut self, time: Duration) {
+    pub fn later(&mut self, time: Duration) -> &mut Self {
         self.now += time;
         self.state.tick(self.now);
+        self
     }
 
-    pub fn pod(&mut self, pod: &Pod) {
-        self.tell(shown(pod.clone()));
+    pub fn pod(&mut self, pod: &Pod) -> &mut Self {
+        self.tell(shown(pod.clone()))
     }
 
-    pub fn deleted(&mut self, pod: &Pod) {
-        self.tell(gone(pod));
+    pub fn deleted(&mut self, pod: &Pod) -> &mut Self {
+        self.tell(gone(pod))
     }
 
-    pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
-        self.tell(sliced(endpoints));
+    pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) -> &mut Self {
+        self.tell(sliced(endpoints))
+    }
+
+    /// Checks the reasons of all denials.
+    #[track_caller]
+    pub fn denies(&mut self, reasons: &[Reason]) -> &mut Self {
+        self.denies_as("", reasons)
+    }
+
+    /// The same, and says why they are as they are.
+    #[track_caller]
+    pub fn denies_as(&mut self, why: &str, reasons: &[Reason]) -> &mut Self {
+        assert_eq!(self.reasons(), reasons, "{why}");
+        self
+    }
+
+    /// Checks how many denials stop packets when enforcing, and how many are only reported.
+    #[track_caller]
+    pub fn denies_and_holds(&mut self, carried_out: usize, held: usize) -> &mut Self {
+        assert_eq!((self.carried_out().len(), self.held().len()), (carried_out, held));
+        self
     }
 
     /// A runs on X behind the Service.
@@ -134,12 +156,12 @@ impl World {
         denied.filter(|(_, denial)| (denial.held != 0) == held).map(|(target, _)| target.addr).collect()
     }
 
-    pub fn list(&mut self, pods: &[Pod]) {
-        self.tell(list_of(pods));
+    pub fn list(&mut self, pods: &[Pod]) -> &mut Self {
+        self.tell(list_of(pods))
     }
 
-    pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
-        self.tell(Fact::Slice(Change::Reset(vec![slice("web", endpoints)])));
+    pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) -> &mut Self {
+        self.tell(Fact::Slice(Change::Reset(vec![slice("web", endpoints)])))
     }
 
     /// `count` pods behind the Service, on as many IPs.
@@ -192,6 +214,18 @@ pub fn list_of(pods: &[Pod]) -> Fact {
 
 pub fn sliced(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
     Fact::Slice(Change::Applied(slice("web", endpoints)))
+}
+
+pub fn shown_slice(slice: Slice) -> Fact {
+    Fact::Slice(Change::Applied(slice))
+}
+
+pub fn shown_node(node: Node) -> Fact {
+    Fact::Node(Change::Applied(node))
+}
+
+pub fn shown_namespace(name: &str, bound: Mode) -> Fact {
+    Fact::Namespace(Change::Applied(namespace(name, bound)))
 }
 
 pub fn service(service: Service) -> Fact {
