@@ -21,6 +21,5 @@ mod rig;
 mod telemetry;
 mod tracked;
 mod translators;
-mod transports;
 mod wire;
 pub(crate) mod world;
