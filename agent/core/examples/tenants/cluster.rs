@@ -1,14 +1,11 @@
 //! The cluster, and the facts that its watches report.
 
-use crate::objects::{Objects, ServiceShape, Shape, node_name};
+use crate::objects::{Objects, namespaces, node_name, nodes, services, slices};
 use epguard_core::facts::{Change, Fact, Presence};
 use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
 use std::time::{Duration, Instant};
 
-pub const NODES: usize = 5_000;
-pub const PODS_OF_A_SERVICE: usize = 5;
-const PODS_OF_A_SLICE: usize = 100;
 /// As the agent has it.
 const PART: usize = 512;
 const OWNERS: usize = 2_048;
@@ -22,22 +19,15 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// An agent that is not synced. The first Service has `large` pods.
-    pub fn new(services: usize, large: usize) -> Self {
-        let objects = Objects::new(Shape {
-            nodes: NODES,
-            namespaces: 100,
-            pods: large + services * PODS_OF_A_SERVICE,
-            first: ServiceShape { pods: large, pods_per_slice: PODS_OF_A_SLICE },
-            others: ServiceShape { pods: PODS_OF_A_SERVICE, pods_per_slice: PODS_OF_A_SERVICE },
-        });
+    /// An agent that is not synced.
+    pub fn new() -> Self {
         let settings = Settings { node: node_name(0), ipam: Ipam::Auto, ranges: Ranges::default() };
         Self {
             state: State::new(settings),
             now: Duration::from_secs(1_000),
             installed: Tables::default(),
             longest: Duration::ZERO,
-            objects,
+            objects: Objects::new(),
         }
     }
 
@@ -45,10 +35,10 @@ impl Cluster {
     pub fn sync(&mut self) {
         let lists = [
             Fact::Presence(Presence::Held(vec![])),
-            Fact::Namespace(Change::Reset(self.objects.namespaces())),
-            Fact::Node(Change::Reset(self.objects.nodes())),
-            Fact::Service(Change::Reset(self.objects.services())),
-            Fact::Slice(Change::Reset(self.objects.slices())),
+            Fact::Namespace(Change::Reset(namespaces())),
+            Fact::Node(Change::Reset(nodes())),
+            Fact::Service(Change::Reset(services())),
+            Fact::Slice(Change::Reset(slices())),
             Fact::Pod(Change::Reset(self.objects.pods())),
         ];
         for list in lists {

@@ -4,8 +4,9 @@
 
 #![allow(clippy::expect_used, reason = "an example may panic")]
 
-mod allocator;
 mod cluster;
+#[path = "../../../src/fuzz/harness/memory.rs"]
+mod memory;
 mod objects;
 
 use cluster::Cluster;
@@ -13,10 +14,6 @@ use epguard_common::UidState;
 use epguard_core::facts::{Change, Fact, Object, Pod, Service, Slice};
 use serde_json::{Value, json};
 use std::ops::Range;
-
-/// Services and pods of the others.
-const SERVICES: usize = 2_000;
-const PODS: usize = 100;
 
 /// How often the tenant changes an object.
 const CHANGES: usize = 20;
@@ -61,12 +58,12 @@ fn row(title: &str, act: impl FnOnce(&mut Tenant)) {
     if std::env::args().nth(1).is_some_and(|part| !title.contains(&part)) {
         return;
     }
-    let mut tenant = Tenant(Cluster::new(SERVICES, PODS));
+    let mut tenant = Tenant(Cluster::new());
     tenant.0.sync();
     tenant.0.longest_turn();
-    let before = allocator::live();
+    let before = memory::held();
     act(&mut tenant);
-    let memory = (allocator::live() / 1024).cast_signed() - (before / 1024).cast_signed();
+    let memory = (memory::held() - before) / 1024;
     let longest = tenant.0.longest_turn().as_secs_f64() * 1e3;
     let denials = tenant.0.state.tables().denied.len();
     println!("{title:<64}{denials:>10}{longest:>14.2}{memory:>12}");
@@ -199,7 +196,7 @@ impl Tenant {
             uid: epguard_common::Uid::parse(&uid(1, number)).expect("a UID"),
             name,
             ips: ips.into_iter().collect(),
-            ..self.0.objects.pod(number % PODS)
+            ..self.0.objects.pod(number % objects::LARGE)
         }
     }
 }

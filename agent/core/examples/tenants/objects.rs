@@ -7,84 +7,41 @@ use std::ops::Range;
 /// Recorded at a real cluster, with the managedFields of its writers.
 const RECORDED: &str = include_str!("../../../../lab/traces/a-rolling-update/pods.jsonl");
 
-/// The size of a cluster.
-pub struct Shape {
-    pub nodes: usize,
-    pub namespaces: usize,
-    pub pods: usize,
-    pub first: ServiceShape,
-    /// Each Service but the first.
-    pub others: ServiceShape,
-}
-
-/// The size of a Service.
-#[derive(Clone, Copy)]
-pub struct ServiceShape {
-    pub pods: usize,
-    pub pods_per_slice: usize,
-}
+pub const NODES: usize = 5_000;
+const NAMESPACES: usize = 100;
+/// Pods of the first Service, all in one slice.
+pub const LARGE: usize = 100;
+/// The other Services, and the pods of each.
+const SERVICES: usize = 2_000;
+const PODS_OF_A_SERVICE: usize = 5;
+const PODS: usize = LARGE + SERVICES * PODS_OF_A_SERVICE;
 
 /// Makes the objects. Each pod has its Deployment's number.
 pub struct Objects {
-    shape: Shape,
     /// The pod that all others are copies of.
     recorded: Value,
 }
 
 impl Objects {
-    pub fn new(shape: Shape) -> Self {
+    pub fn new() -> Self {
         let lines = RECORDED.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut objects = lines.map(|mut line| line["event"]["object"].take());
         let has_ip = |pod: &Value| pod["status"]["phase"] == "Running" && pod["status"]["podIP"].is_string();
         let recorded = objects.find(has_ip).expect("the recording has a pod with an IP");
-        Self { shape, recorded }
-    }
-
-    pub fn nodes(&self) -> Vec<Node> {
-        (0..self.shape.nodes).map(node).collect()
-    }
-
-    pub fn namespaces(&self) -> Vec<Namespace> {
-        let namespaces = 0..self.shape.namespaces.min(self.service_count());
-        namespaces.map(|number| read(&json!({"metadata": {"name": self.namespace(number)}}))).collect()
-    }
-
-    pub fn services(&self) -> Vec<Service> {
-        let services = (0..self.service_count()).map(|service| {
-            let [high, low] = bytes(service + 1);
-            let vip = format!("172.16.{high}.{low}");
-            let name = app(service);
-            json!({
-                "metadata": {"namespace": self.namespace(service), "name": name, "uid": uid(2, service)},
-                "spec": {
-                    "selector": {"app.kubernetes.io/name": name, "app.kubernetes.io/instance": format!("{name}-prod")},
-                    "clusterIP": vip, "clusterIPs": [vip],
-                    "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}],
-                },
-            })
-        });
-        services.map(|service| read(&service)).collect()
+        Self { recorded }
     }
 
     pub fn pods(&self) -> Vec<Pod> {
-        (0..self.shape.pods).map(|pod| self.pod(pod)).collect()
-    }
-
-    pub fn slices(&self) -> Vec<Slice> {
-        let (first, all) = (self.shape.first.pods, self.shape.pods);
-        let of_first = chunks(0..first, self.shape.first.pods_per_slice);
-        let of_others = chunks(first..all, self.shape.others.pods_per_slice);
-        let slices = of_first.chain(of_others);
-        slices.map(|pods| self.slice(pods)).collect()
+        (0..PODS).map(|pod| self.pod(pod)).collect()
     }
 
     /// One pod, read from some 6 KB.
     pub fn pod(&self, pod: usize) -> Pod {
-        let service = self.service_of(pod);
+        let service = service_of(pod);
         let name = app(service);
         let mut object = self.recorded.clone();
         object["metadata"]["name"] = pod_name(service, pod).into();
-        object["metadata"]["namespace"] = self.namespace(service).into();
+        object["metadata"]["namespace"] = namespace(service).into();
         object["metadata"]["uid"] = uid(1, pod).into();
         object["metadata"]["labels"] = json!({
             "app.kubernetes.io/name": name,
@@ -94,56 +51,79 @@ impl Objects {
             "app.kubernetes.io/managed-by": "Helm",
             "pod-template-hash": hash(service),
         });
-        let ip = self.ip(pod);
-        object["spec"]["nodeName"] = node_name(pod % self.shape.nodes).into();
+        let ip = ip(pod);
+        object["spec"]["nodeName"] = node_name(pod % NODES).into();
         object["status"]["podIP"] = ip.clone().into();
         object["status"]["podIPs"] = json!([{"ip": ip}]);
         read(&object)
     }
+}
 
-    /// One slice.
-    pub fn slice(&self, pods: Range<usize>) -> Slice {
-        let (first, service) = (pods.start, self.service_of(pods.start));
-        let endpoints = pods.map(|pod| {
-            let target = json!({
-                "kind": "Pod", "namespace": self.namespace(service), "name": pod_name(service, pod),
-                "uid": uid(1, pod),
-            });
-            let conditions = json!({"ready": true, "serving": true, "terminating": false});
-            json!({"addresses": [self.ip(pod)], "conditions": conditions, "targetRef": target})
-        });
-        read(&json!({
-            "metadata": {
-                "namespace": self.namespace(service), "name": format!("{}-{first:05x}", app(service)),
-                "labels": {
-                    "kubernetes.io/service-name": app(service),
-                    "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
-                },
+pub fn nodes() -> Vec<Node> {
+    (0..NODES).map(node).collect()
+}
+
+pub fn namespaces() -> Vec<Namespace> {
+    (0..NAMESPACES).map(|number| read(&json!({"metadata": {"name": namespace(number)}}))).collect()
+}
+
+pub fn services() -> Vec<Service> {
+    let services = (0..=SERVICES).map(|service| {
+        let [high, low] = bytes(service + 1);
+        let vip = format!("172.16.{high}.{low}");
+        let name = app(service);
+        json!({
+            "metadata": {"namespace": namespace(service), "name": name, "uid": uid(2, service)},
+            "spec": {
+                "selector": {"app.kubernetes.io/name": name, "app.kubernetes.io/instance": format!("{name}-prod")},
+                "clusterIP": vip, "clusterIPs": [vip],
+                "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}],
             },
-            "addressType": "IPv4",
-            "endpoints": endpoints.collect::<Vec<Value>>(),
-            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
-        }))
-    }
+        })
+    });
+    services.map(|service| read(&service)).collect()
+}
 
-    fn service_count(&self) -> usize {
-        1 + (self.shape.pods - self.shape.first.pods).div_ceil(self.shape.others.pods)
-    }
+pub fn slices() -> Vec<Slice> {
+    let of_others = (LARGE..PODS).step_by(PODS_OF_A_SERVICE).map(|first| first..first + PODS_OF_A_SERVICE);
+    std::iter::once(0..LARGE).chain(of_others).map(slice).collect()
+}
 
-    fn service_of(&self, pod: usize) -> usize {
-        let later = pod.checked_sub(self.shape.first.pods);
-        later.map_or(0, |pod| 1 + pod / self.shape.others.pods)
-    }
+fn slice(pods: Range<usize>) -> Slice {
+    let (first, service) = (pods.start, service_of(pods.start));
+    let endpoints = pods.map(|pod| {
+        let target = json!({
+            "kind": "Pod", "namespace": namespace(service), "name": pod_name(service, pod), "uid": uid(1, pod),
+        });
+        let conditions = json!({"ready": true, "serving": true, "terminating": false});
+        json!({"addresses": [ip(pod)], "conditions": conditions, "targetRef": target})
+    });
+    read(&json!({
+        "metadata": {
+            "namespace": namespace(service), "name": format!("{}-{first:05x}", app(service)),
+            "labels": {
+                "kubernetes.io/service-name": app(service),
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+            },
+        },
+        "addressType": "IPv4",
+        "endpoints": endpoints.collect::<Vec<Value>>(),
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    }))
+}
 
-    fn namespace(&self, service: usize) -> String {
-        format!("team-{}", service % self.shape.namespaces)
-    }
+fn service_of(pod: usize) -> usize {
+    pod.checked_sub(LARGE).map_or(0, |pod| 1 + pod / PODS_OF_A_SERVICE)
+}
 
-    /// In the range of the pod's node.
-    fn ip(&self, pod: usize) -> String {
-        let [high, low] = bytes(pod % self.shape.nodes);
-        format!("10.{high}.{low}.{}", 2 + pod / self.shape.nodes)
-    }
+fn namespace(service: usize) -> String {
+    format!("team-{}", service % NAMESPACES)
+}
+
+/// In the range of the pod's node.
+fn ip(pod: usize) -> String {
+    let [high, low] = bytes(pod % NODES);
+    format!("10.{high}.{low}.{}", 2 + pod / NODES)
 }
 
 fn node(number: usize) -> Node {
@@ -188,10 +168,4 @@ fn uid(kind: usize, number: usize) -> String {
 
 fn bytes(number: usize) -> [usize; 2] {
     [number / 256, number % 256]
-}
-
-/// Parts of the range that are at most so long.
-fn chunks(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
-    let end = range.end;
-    range.step_by(most).map(move |start| start..end.min(start + most))
 }
