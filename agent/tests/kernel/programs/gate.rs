@@ -17,19 +17,6 @@ const LINK_LAYERS: [[u8; 6]; 4] = [
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_denied_packet_behind_any_link_layer_address_is_denied() {
-    let mut rig = Rig::new();
-    for mac in LINK_LAYERS {
-        for addr in [REUSED, REUSED_V6] {
-            let mut denied = syn(addr);
-            denied[..6].copy_from_slice(&mac);
-            rig.expect(&format!("{mac:02x?}"), &denied, DENIED);
-        }
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
 fn without_the_table_every_packet_is_judged() {
     let mut rig = Rig::new();
     let none = Gate { valid: 0, ..Gate::EMPTY };

@@ -1,6 +1,7 @@
 //! What `bpftool` shows of the maps: names for every field.
 
 use super::kernel;
+use super::world::denial;
 use aya::maps::{Array, HashMap, PerCpuArray, PerCpuValues};
 use epguard::kernel::maps;
 use epguard_common::{
@@ -20,14 +21,11 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
     let service = ServiceNumber { number: 70_000 };
     let key = DenialKey { addr: Addr::v4([10, 244, 1, 10]), service, port: 8080, protocol: 6, reserved: 0 };
     let denial = Denial {
-        dead_uid: uid(0xdd),
-        owner_uid: uid(0x0e),
         boot_id: uid(0xb0),
-        reason: Reason::Reused,
-        uid_state: UidState::Dead,
         mode: Mode::Observe,
         held: 1,
         action: Action::Reject,
+        ..denial(Reason::Reused, UidState::Dead)
     };
     let map = datapath.ebpf.map_mut("DENIED").unwrap();
     let mut map: HashMap<_, DenialKey, Keyed<DenialKey, RawDenial>> = map.try_into().unwrap();

@@ -2,7 +2,7 @@
 
 use super::frames::TCP;
 use super::rig::Rig;
-use super::world::{self, DENIED, ENFORCE, FRESH, REUSED, denial, target};
+use super::world::{self, DENIED, ENFORCE, FRESH, REUSED, target};
 use epguard::shared::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::Verdict::{self, Clear, Deny, Pass};
@@ -48,25 +48,6 @@ fn the_lower_of_the_two_modes_is_in_force_while_the_lease_lasts_and_empty_maps_d
         rig.configure(config);
         rig.write_view(view);
         rig.expect(name, &syn(), verdict);
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn each_reason_obeys_its_own_mode() {
-    let mut rig = Rig::new();
-    for reason in Reason::ALL {
-        rig.deny(&target(REUSED, TCP), denial(reason, UidState::Dead));
-        for on in Reason::ALL {
-            let only = ReasonModes::of_each(|own| if own == on { Enforce } else { Off });
-            rig.configure(Config { reasons: only, ..ENFORCE });
-            let verdict = match reason {
-                Reason::Nothing => Pass(reason, Outcome::Off),
-                _ if reason == on => Verdict::Deny { reason, enforce: true },
-                _ => Pass(reason, Outcome::Off),
-            };
-            rig.expect(&format!("{reason:?} while {on:?} is on"), &syn(), verdict);
-        }
     }
 }
 

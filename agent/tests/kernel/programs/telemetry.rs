@@ -3,8 +3,8 @@
 use super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp};
 use super::rig::{BOTH, DROP, Rig};
 use super::world::{
-    DEAD_UID, DENIED, DRAINING, ENFORCE, FRESH, INNOCENT, OTHER_PORT, OWNER_UID, PORT, RETIRED, REUSED,
-    REUSED_V6, SHOP, denial, suspect, syn, target, vip,
+    DEAD_UID, DENIED, DRAINING, ENFORCE, FRESH, OTHER_PORT, OWNER_UID, PORT, RETIRED, REUSED, REUSED_V6,
+    SHOP, denial, suspect, syn, target, vip,
 };
 use epguard::daemon::report::ring_buffer::MOST;
 use epguard::shared::clock::boot_ns;
@@ -12,28 +12,6 @@ use epguard_common::{Addr, Config, Event, Mode, Outcome, Rate, Reason, Suspect, 
 use std::time::Duration;
 
 const BURST: u32 = 150;
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn every_packet_to_a_suspect_is_counted_once_with_its_length() {
-    let mut rig = Rig::new();
-    let reused = syn(REUSED);
-    let established = frame(&packet(RETIRED, TCP, &tcp(PORT, 0)));
-    let other_port = frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN)));
-    let draining = syn(DRAINING);
-    rig.forget_counters();
-    for frame in [&reused, &established, &reused, &other_port, &draining, &syn(INNOCENT), &reused] {
-        rig.run(BOTH, frame);
-    }
-    let length = |frame: &Vec<u8>| frame.len() as u64;
-    let expected = [
-        ((Reason::Reused, Outcome::Dropped), (3, 3 * length(&reused))),
-        ((Reason::RetiredBackend, Outcome::Established), (1, length(&established))),
-        ((Reason::Nothing, Outcome::NotDenied), (1, length(&other_port))),
-        ((Reason::Nothing, Outcome::Draining), (1, length(&draining))),
-    ];
-    assert_eq!(rig.counters(), expected.into());
-}
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]

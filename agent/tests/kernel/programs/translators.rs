@@ -1,13 +1,11 @@
 //! What conntrack's entry of a packet shows, and which packets are judged by it.
 
-use super::frames::{ICMP, ICMPV6, SRC_V4, SRC_V6, TCP, UDP, frame, packet, udp};
+use super::frames::{ICMP, ICMPV6, SRC_V4, SRC_V6, TCP, UDP, frame, packet};
 use super::rig::{BOTH, DROP, Rig};
 use super::tracked::Tracked;
-use super::world::{
-    CLIENT_PORT, DENIED, FRESH, INNOCENT, OTHER_PORT, PORT, REUSED, REUSED_V6, SHOP, syn, vip,
-};
-use epguard_common::Verdict::{self, Clear, Pass};
-use epguard_common::{Addr, Outcome, Reason, View, Vip};
+use super::world::{CLIENT_PORT, DENIED, OTHER_PORT, PORT, REUSED, REUSED_V6, SHOP, syn, vip};
+use epguard_common::Verdict::{self, Pass};
+use epguard_common::{Addr, Outcome, Reason, Vip};
 
 /// Of `enum ip_conntrack_info`.
 const ESTABLISHED: u64 = 0;
@@ -107,17 +105,4 @@ fn an_event_shows_the_client_before_masquerade() {
     assert_eq!(rig.run(BOTH, &syn(REUSED)).action, DROP);
     let clients: Vec<_> = rig.events().iter().map(|event| (event.src, event.src_port)).collect();
     assert_eq!(clients, [(real, 5_555)]);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn an_innocent_packet_is_not_looked_at() {
-    let mut rig = Rig::new();
-    let contradicted = of(REUSED, TCP);
-    expect(&mut rig, "to another pod", contradicted, &syn(INNOCENT), Clear);
-    rig.write_view(View { suspects: 0, ..FRESH });
-    expect(&mut rig, "no suspects", of(REUSED, TCP), &syn(REUSED), Clear);
-    let datagram = frame(&packet(REUSED, UDP, &udp(PORT)));
-    rig.write_view(FRESH);
-    expect(&mut rig, "suspects", of(REUSED, UDP), &datagram, DENIED);
 }

@@ -100,21 +100,12 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
         world.pod(&a);
         assert_eq!(findings(&mut world), [(reason, Evidence::MeantIsAlive)]);
     }
-}
-
-#[test]
-fn a_wrong_denial_is_found_if_the_packet_is_reported_after_the_pod_was_seen_alive() {
+    // A packet that is reported after the pod was seen alive.
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&terminal(&a));
-    world.pod(&a);
+    world.pod(&terminal(&a)).pod(&a);
     let (_, service) = world.state.numbers().iter().next().unwrap();
-    world.state.denied(&Event {
-        dead_uid: a.uid,
-        dst: X,
-        reason: RetiredBackend as u32,
-        service,
-        ..Event::default()
-    });
+    let reason = RetiredBackend as u32;
+    world.state.denied(&Event { dead_uid: a.uid, dst: X, reason, service, ..Event::default() });
     assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
 }
 

@@ -53,17 +53,12 @@ fn a_second_list_that_disagrees_drops_pending_denials_and_deaths() {
         world.list(&all(&pods, change));
         world.list(&pods).denies(&[]);
         assert_eq!(world.state.wanted_lists(), BTreeSet::new());
+        world.list(&all(&pods, change)).list(&[]).denies_as("a list without the pods", &[]);
+        world.list(&pods);
         world.list(&all(&pods, change));
         assert_eq!(world.held().len(), 4, "a third one begins anew");
         assert!(world.state.wanted_lists().contains(&PODS));
     }
-}
-
-#[test]
-fn a_second_list_without_the_pods_confirms_no_denial() {
-    let (mut world, pods) = World::cluster().with_backends(4);
-    world.list(&all(&pods, dead));
-    world.list(&[]).denies(&[]);
 }
 
 #[test]

@@ -84,9 +84,9 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node_but_not_without_one() {
 fn an_annotation_ends_no_denial_of_a_retired_pod() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
-    world.pod(&unbound("c"));
-    world.pod(&running("d", "node-b", FAR));
-    world.pod(&running("e", "node-a", Y)).denies(&[RetiredBackend]);
+    for pod in [unbound("c"), running("d", "node-b", FAR), running("e", "node-a", Y)] {
+        world.pod(&pod).denies(&[RetiredBackend]);
+    }
 }
 
 /// A showed the IP, then another one, then the first again; B had it in between.

@@ -1,30 +1,21 @@
 //! Small objects that stand for very many endpoints or VIPs: they are left out, and nothing is denied because of that.
 
-use super::world::{World, X, dead, endpoints, pod, shown_slice, slice, uid, web};
+use super::world::{World, X, dead, endpoint, endpoints, shown_slice, slice, tcp, uid, web};
 use epguard_common::{Addr, Reason};
-use epguard_core::facts::{
-    Change, Fact, PortName, Protocol, Service, ServicePort, Slice, SliceEndpoint, SlicePort,
-};
+use epguard_core::facts::{Change, Fact, Protocol, Service, ServicePort, Slice};
 use std::collections::BTreeMap;
 
 const VIP: Addr = Addr::v4([10, 96, 0, 1]);
 
 /// A slice of `shop/web` beside the one of [`slice`], with so many endpoints and ports.
 fn wide(endpoints: u16, ports: u16) -> Slice {
-    let endpoint = |number: u16| SliceEndpoint {
-        ip: Addr::v4([10, 20, (number >> 8).to_le_bytes()[0], number.to_le_bytes()[0]]),
-        target: None,
-        target_name: None,
-        ready: true,
-    };
-    let port = |number: u16| SlicePort {
-        name: PortName::new(&number.to_string()),
-        port: number,
-        protocol: Protocol::Tcp,
+    let at = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        endpoint(Addr::v4([10, 20, high, low]), None)
     };
     Slice {
-        endpoints: (1..=endpoints).map(endpoint).collect(),
-        ports: (1..=ports).map(port).collect(),
+        endpoints: (1..=endpoints).map(at).collect(),
+        ports: (1..=ports).map(|port| tcp(&port.to_string(), port)).collect(),
         ..slice("web-wide", &[])
     }
 }
@@ -70,9 +61,8 @@ fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
 
 #[test]
 fn an_ip_that_an_oversized_slice_lists_is_no_orphan_and_the_controllers_largest_one_is_indexed() {
-    let mut world = World::cluster();
-    let a = pod("other", "a", "a", &[X]);
-    world.pod(&a).pod(&dead(&a)).tell(shown_slice(wide(1_000, 8)));
+    let (mut world, _) = World::with_an_orphan();
+    world.tell(shown_slice(wide(1_000, 8)));
     assert_eq!(world.state.report().left_out(), BTreeMap::new());
     assert!(world.is_orphan(X));
     let mut listing = wide(1_000, 1_000);

@@ -26,10 +26,8 @@ fn list_everything(world: &mut World, pods: &[Pod]) {
 
 #[test]
 fn an_event_of_a_dead_pod_alive_means_that_the_api_went_back_in_time() {
-    let (mut world, a) = World::cluster().with_a();
-    let other = pod("shop", "other", "web", &[Y]);
-    world.pod(&other);
-    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let [a, other] = pods.try_into().unwrap();
     world.pod(&dead(&other));
     world.pod(&dead(&a));
     assert_eq!(world.reasons().len(), 2);
@@ -130,10 +128,8 @@ fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
 /// A list in which the pod that contradicts a denial comes last.
 #[test]
 fn a_list_that_is_applied_in_parts_ends_denials_at_once_and_begins_none_before_its_end() {
-    let (mut world, a) = World::cluster().with_a();
-    let b = pod("shop", "b", "web", &[Y]);
-    world.pod(&b);
-    world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let [a, b] = pods.try_into().unwrap();
     world.pod(&dead(&b)).denies(&[DeadBackend]);
     let (y, x) = (pod("shop", "c", "web", &[Y]), pod("shop", "d", "web", &[X]));
     let list = Fact::Pod(Change::Reset(vec![dead(&a), dead(&b), y, x]));

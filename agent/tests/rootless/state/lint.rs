@@ -1,6 +1,6 @@
 //! What lint finds in small clusters; `lab/tests/rootless/lint` has real ones.
 
-use super::world::{node, pod, web};
+use super::world::{endpoint, node, pod, web};
 use epguard::commands::lint::{Listed, Problem, Severity, findings};
 use epguard_common::Addr;
 use epguard_core::facts::{ListedSlice, Pod, PodName, Service, Slice, SliceEndpoint};
@@ -18,21 +18,16 @@ fn backend(name: &str, last: u8) -> Pod {
 }
 
 fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
-    let endpoint = |pod: &&Pod| SliceEndpoint {
-        ip: pod.ips[0],
-        target: Some(pod.uid),
+    let endpoints = pods.iter().map(|pod| SliceEndpoint {
         target_name: Some(PodName::of_pod(pod)),
-        ready: true,
-    };
+        ..endpoint(pod.ips[0], Some(pod.uid))
+    });
     ListedSlice {
         facts: Slice {
-            name: ("shop".into(), name.into()),
-            service: Some(("shop".into(), "web".into())),
-            endpoints: pods.iter().map(endpoint).collect(),
-            partial: false,
+            endpoints: endpoints.collect(),
             foreign: managed_by != Some(Slice::CONTROLLER),
             ports: vec![],
-            triggered: None,
+            ..super::world::slice(name, &[])
         },
         managed_by: managed_by.map(str::to_owned),
         targets: pods.iter().map(|pod| Some(pod.name.clone())).collect(),
@@ -69,8 +64,7 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
     let (source, target) = (machine("vm-1"), machine("vm-2"));
     let (ended, next) = (super::world::dead(&source), target.clone());
     let mut of_others = by(Some(MIRRORING), &a);
-    let ip = Addr::v4([192, 0, 2, 7]);
-    of_others[0].facts.endpoints = vec![SliceEndpoint { ip, target: None, target_name: None, ready: true }];
+    of_others[0].facts.endpoints = vec![endpoint(Addr::v4([192, 0, 2, 7]), None)];
     of_others[0].targets = vec![None];
     let two_controllers = vec![slice("web-1", Some("one.example"), &[&a]), slice("web-2", None, &[&b])];
     let of_two =

@@ -87,11 +87,7 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
 
 #[test]
 fn an_address_of_a_service_is_no_orphan() {
-    let mut world = World::cluster();
-    let a = pod("other", "a", "a", &[X]);
-    world.pod(&a);
-    world.pod(&dead(&a));
-    assert!(world.is_orphan(X));
+    let (mut world, _) = World::with_an_orphan();
     let dns = Service { uid: uid("dns"), name: ("other".into(), "dns".into()), vips: vec![X], ..web() };
     world.tell(Fact::Service(Change::Applied(dns.clone())));
     assert!(!world.is_orphan(X), "at once");

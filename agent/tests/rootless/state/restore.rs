@@ -1,6 +1,6 @@
 //! What a new process takes over of what an earlier one proved. One story each.
 
-use super::world::{World, X, Y, dead, pending, pod, settings, slice, terminal, web};
+use super::world::{World, X, Y, dead, endpoints, pending, pod, settings, slice, terminal, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{DenialKey, ServiceNumber, UidState};
 use epguard_core::facts::{Change, Fact, Ips, Pod, Presence, Service, Slice, Workload};
@@ -139,11 +139,9 @@ fn an_ip_that_an_earlier_process_lifted_is_no_orphan_for_the_next_one() {
 
 #[test]
 fn of_two_dead_pods_one_that_the_api_shows_alive_again_ends_only_its_own_denial() {
-    let (mut world, a) = World::cluster().with_a();
-    let other = pod("shop", "other", "web", &[Y]);
-    world.pod(&other);
-    let listed = slice("web", &[(X, Some(a.uid)), (Y, Some(other.uid))]);
-    world.tell(Fact::Slice(Change::Applied(listed.clone())));
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let listed = slice("web", &endpoints(&pods));
+    let [a, other] = pods.try_into().unwrap();
     world.pod(&dead(&a));
     world.pod(&dead(&other));
     world.list(&[dead(&a), dead(&other)]);

@@ -2,7 +2,7 @@
 
 use super::world::{World, X, Y, dead, pending, pod, service, shown, slice, sliced, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice, SliceEndpoint};
+use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice};
 
 /// `shop/web` has no selector, and its slice lists the pod `shop/pg-0` with the UID `first` on X.
 fn patroni() -> (World, Pod) {
@@ -20,15 +20,9 @@ fn incarnation(of: &str, ips: &[epguard_common::Addr]) -> Pod {
 }
 
 fn listing(target: &Pod) -> Slice {
-    Slice {
-        endpoints: vec![SliceEndpoint {
-            ip: X,
-            target: Some(target.uid),
-            target_name: Some(PodName::of_pod(target)),
-            ready: true,
-        }],
-        ..slice("web", &[])
-    }
+    let mut slice = slice("web", &[(X, Some(target.uid))]);
+    slice.endpoints[0].target_name = Some(PodName::of_pod(target));
+    slice
 }
 
 #[test]

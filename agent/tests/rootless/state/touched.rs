@@ -34,10 +34,8 @@ fn an_address_that_a_node_shows_is_judged_no_more() {
 
 #[test]
 fn an_endpoint_that_left_the_index_is_neither_counted_nor_kept() {
-    let (mut world, a) = World::cluster().with_a();
-    let b = pod("shop", "b", "web", &[Y]);
-    world.pod(&b);
-    world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let [a, b] = pods.try_into().unwrap();
     world.pod(&Pod { deleting: true, ..a.clone() });
     world.deleted(&b);
     world.slice(&[]);
@@ -71,9 +69,8 @@ fn a_packet_does_not_change_the_pod_that_was_meant() {
 
 #[test]
 fn a_namespace_that_opts_out_ends_denials_of_orphan_ips_whose_pods_are_deleted() {
-    let mut world = World::cluster();
-    let gone = pod("other", "gone", "x", &[X]);
-    world.pod(&gone).pod(&dead(&gone)).deleted(&dead(&gone));
+    let (mut world, a) = World::with_an_orphan();
+    world.deleted(&dead(&a));
     assert!(world.is_orphan(X));
     world.tell(shown_namespace("other", Mode::Off));
     assert!(!world.is_orphan(X));

@@ -1,17 +1,11 @@
 //! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
 
+pub use super::objects::*;
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use epguard_core::facts::Watched::{self, EndpointSlices, Namespaces, Nodes, Pods, Services};
-use epguard_core::facts::{
-    Change, Cidr, Fact, Namespace, Node, OnDenial, Pod, PortName, Presence, Protocol, Sandbox, Service,
-    ServicePort, Slice, SliceEndpoint, SlicePort,
-};
+use epguard_core::facts::{Change, Fact, Pod, Presence};
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
-
-pub const X: Addr = Addr::v4([10, 244, 1, 10]);
-pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
-pub const NODE: Addr = Addr::v4([192, 168, 250, 11]);
 
 pub struct World {
     pub state: State,
@@ -132,6 +126,14 @@ impl World {
         (world, a)
     }
 
+    /// A pod of another namespace ran on X, which no slice lists, and is dead.
+    pub fn with_an_orphan() -> (Self, Pod) {
+        let (mut world, a) = (Self::cluster(), pod("other", "a", "a", &[X]));
+        world.pod(&a).pod(&dead(&a));
+        assert!(world.is_orphan(X));
+        (world, a)
+    }
+
     /// All denials: IP, reason, state, meant, owner.
     pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
         self.state.denials().map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner)).collect()
@@ -199,146 +201,7 @@ pub fn judge<const N: usize>(before: &[Fact], rows: [(&str, Vec<Fact>); N], reas
     }
 }
 
-pub fn shown(pod: Pod) -> Fact {
-    Fact::Pod(Change::Applied(pod))
-}
-
-/// The pod's object is deleted after it was terminating.
-pub fn gone(pod: &Pod) -> Fact {
-    Fact::Pod(Change::Deleted(Pod { deleting: true, ..pod.clone() }))
-}
-
-pub fn list_of(pods: &[Pod]) -> Fact {
-    Fact::Pod(Change::Reset(pods.to_vec()))
-}
-
-pub fn sliced(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
-    Fact::Slice(Change::Applied(slice("web", endpoints)))
-}
-
-pub fn shown_slice(slice: Slice) -> Fact {
-    Fact::Slice(Change::Applied(slice))
-}
-
-pub fn shown_node(node: Node) -> Fact {
-    Fact::Node(Change::Applied(node))
-}
-
-pub fn shown_namespace(name: &str, bound: Mode) -> Fact {
-    Fact::Namespace(Change::Applied(namespace(name, bound)))
-}
-
-pub fn service(service: Service) -> Fact {
-    Fact::Service(Change::Applied(service))
-}
-
 /// Of an agent on node-a that watches all pods.
 pub fn settings() -> Settings {
     Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() }
-}
-
-pub fn uid(name: &str) -> Uid {
-    Uid::parse(name).unwrap()
-}
-
-pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
-    Pod {
-        uid: uid(name),
-        name: (namespace.into(), name.into()),
-        node: Some("node-a".into()),
-        labels: [("app", app)].into_iter().collect(),
-        workload: None,
-        ips: ips.into(),
-        host_network: false,
-        mirror: false,
-        deleting: false,
-        uid_state: UidState::Live,
-        doubt: None,
-        sandbox: Sandbox::Published,
-        sandbox_since: None,
-        starts: 0,
-        bound: Mode::Enforce,
-        network_ips: [].into(),
-        partial: false,
-        static_ip: false,
-    }
-}
-
-/// The pod on X.
-pub fn a() -> Pod {
-    pod("shop", "a", "web", &[X])
-}
-
-/// A pod of another namespace on X.
-pub fn b() -> Pod {
-    pod("other", "b", "b", &[X])
-}
-
-pub fn namespace(name: &str, bound: Mode) -> Namespace {
-    let name = name.into();
-    Namespace { name, bound }
-}
-
-/// A pod of the Service, the same for the same number.
-pub fn backend(number: u8) -> Pod {
-    let ip = Addr::v4([10, 244, 1, 10 + number]);
-    pod("shop", &format!("backend-{number}"), "web", &[ip])
-}
-
-pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
-    pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect()
-}
-
-pub fn dead(pod: &Pod) -> Pod {
-    Pod { uid_state: UidState::Dead, sandbox: Sandbox::Unsettled, ..pod.clone() }
-}
-
-pub fn terminal(pod: &Pod) -> Pod {
-    Pod { uid_state: UidState::Retired, ..pod.clone() }
-}
-
-/// Bound, no IP yet.
-pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
-    Pod { sandbox: Sandbox::Unsettled, ..pod(namespace, name, app, &[]) }
-}
-
-pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
-    Slice {
-        name: ("shop".into(), name.into()),
-        service: Some(("shop".into(), "web".into())),
-        endpoints: endpoints
-            .iter()
-            .map(|(ip, target)| SliceEndpoint { ip: *ip, target: *target, target_name: None, ready: true })
-            .collect(),
-        ports: vec![SlicePort { name: PortName::new("http"), port: 8080, protocol: Protocol::Tcp }],
-        partial: false,
-        foreign: false,
-        triggered: None,
-    }
-}
-
-pub fn web() -> Service {
-    Service {
-        uid: uid("web"),
-        name: ("shop".into(), "web".into()),
-        selector: Some([("app", "web")].into_iter().collect()),
-        vips: vec![Addr::v4([10, 96, 0, 1])],
-        other_proxy: false,
-        partial: false,
-        ports: vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }],
-        bound: Mode::Enforce,
-        on_denial: OnDenial::default(),
-    }
-}
-
-pub fn node(name: &str, number: u8) -> Node {
-    Node {
-        name: name.into(),
-        addresses: vec![Addr::v4([192, 168, 250, 10 + number])],
-        pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
-        boot_id: uid(&format!("boot-{name}")),
-        virtual_kubelet: false,
-        zone: None,
-        canary: false,
-    }
 }
