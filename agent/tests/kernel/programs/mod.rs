@@ -20,6 +20,5 @@ mod redirected;
 mod rig;
 mod telemetry;
 mod tracked;
-mod translators;
 mod wire;
 pub(crate) mod world;

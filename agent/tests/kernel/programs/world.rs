@@ -5,7 +5,7 @@
     reason = "tests and the benchmark use their own parts, and may panic"
 )]
 
-use super::frames::{SYN, TCP, frame, packet, tcp};
+use super::frames::{SRC_V4, SRC_V6, SYN, TCP, frame, packet, tcp};
 use super::rig::Rig;
 use super::tracked::Tracked;
 use super::wire::{self, Ip};
@@ -154,4 +154,15 @@ fn called(ip: &Ip) -> Tracked {
     // Only protocols with ports are translated.
     let vip = if has_ports { virtual_ip(endpoint) } else { endpoint };
     Tracked::translated((client, src), (vip, dst), (endpoint, dst), ip.protocol)
+}
+
+/// From which all packets come.
+pub fn client(pod: Addr) -> Addr {
+    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
+}
+
+/// The entry of the connections to the Service that is denied at the pod.
+pub fn of(pod: Addr, protocol: u8) -> Tracked {
+    let vip = vip(pod, PORT, protocol);
+    Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, PORT), (pod, PORT), protocol)
 }
