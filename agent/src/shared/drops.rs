@@ -30,10 +30,10 @@ pub struct Kind {
 #[cfg(test)]
 impl Kind {
     /// TCP to 10.244.1.10:8080 of `shop/web`, which was dropped.
-    pub fn sample(reason: Reason) -> Self {
+    pub(crate) fn sample(reason: Reason) -> Self {
         Self {
             service: "shop/web".into(),
-            endpoint: "10.244.1.10:8080".parse().unwrap(),
+            endpoint: SocketAddr::from(([10, 244, 1, 10], 8080)),
             protocol: "TCP".into(),
             reason: reason.as_str().into(),
             outcome: "dropped".into(),
