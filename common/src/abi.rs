@@ -149,7 +149,10 @@ impl DenialKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Count, DenialCount, Event, Mode, RawConfig, View};
+    use crate::{
+        BUCKETS, Backend, Backends, Call, Connection, Count, DenialCount, Entry, Event, Flow, Gate, Mac,
+        Mode, Rate, RawConfig, RawDenial, RawRole, Redirected, Return, Terminated, Tuple, View,
+    };
 
     #[test]
     fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
@@ -164,6 +167,22 @@ mod tests {
         assert_eq!(size_of::<ServiceNumber>(), 4);
         assert_eq!(size_of::<Count>(), 3 * 8);
         assert_eq!(size_of::<DenialCount>(), 5 * 3 * 8 + 8);
+        assert_eq!(size_of::<RawDenial>(), 3 * 16 + 5 * 4);
+        assert_eq!(size_of::<Rate>(), 8 + 4 + 4 + 8);
+        assert_eq!(size_of::<Terminated>(), 16 + 4 * 8 + size_of::<Rate>() + 4 + 4);
+        assert_eq!(size_of::<RawRole>(), 4);
+        assert_eq!(size_of::<Mac>(), 6 + 2);
+        assert_eq!(size_of::<Backend>(), 16 + 16 + 2 + 2);
+        assert_eq!(size_of::<Backends>(), 4 + 4 + 16 * 36);
+        assert_eq!(size_of::<Flow>(), 2 * 16 + 2 * 2 + 1 + 3);
+        assert_eq!(size_of::<Redirected>(), 36 + 20 + 4 + 4 + 8);
+        assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
+        assert_eq!(size_of::<Gate>(), 4 + BUCKETS);
+        assert_eq!(size_of::<Call>(), 8 + 4 + 4 + 20 + 4);
+        assert_eq!(size_of::<Connection>(), 8 + 20 + 20 + 4 + 4);
+        // conntrack's own.
+        assert_eq!(size_of::<Tuple>(), 40);
+        assert_eq!(size_of::<Entry>(), 40 + 16 + 40);
         assert_eq!(size_of::<Event>(), 8 + 4 * 16 + 5 * 4 + 2 + 2 + 1 + 3 + 4);
     }
 

@@ -130,11 +130,7 @@ mod tests {
         assert_eq!(addr.octets[..12], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
         assert_eq!(addr, Addr::v4([10, 244, 1, 10]));
         assert_eq!(addr.to_string(), "10.244.1.10");
-    }
-
-    #[test]
-    fn a_v4_mapped_ipv6_address_is_the_same_as_the_ipv4_address() {
-        assert_eq!(Addr::from("::ffff:10.0.0.1".parse::<IpAddr>().unwrap()), Addr::v4([10, 0, 0, 1]));
+        assert_eq!(addr, Addr::from("::ffff:10.244.1.10".parse::<IpAddr>().unwrap()));
     }
 
     #[test]
@@ -143,18 +139,9 @@ mod tests {
         for text in ["10.244.1.10", "192.168.0.255", "223.255.255.255", "fd00::1", "fe80::1", "1::"] {
             assert!(parse(text).is_one_host(), "{text}");
         }
-        for text in [
-            "0.0.0.0",
-            "0.1.2.3",
-            "127.0.0.1",
-            "127.255.0.1",
-            "224.0.0.1",
-            "240.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "ff02::1",
-        ] {
+        let others =
+            "0.0.0.0 0.1.2.3 127.0.0.1 127.255.0.1 224.0.0.1 240.0.0.1 255.255.255.255 :: ::1 ff02::1";
+        for text in others.split(' ') {
             assert!(!parse(text).is_one_host(), "{text}");
         }
     }

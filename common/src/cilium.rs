@@ -205,7 +205,7 @@ impl SocketService6 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Transport;
+    use crate::testing::SYN;
 
     #[test]
     fn sizes_and_offsets_are_ciliums() {
@@ -220,16 +220,8 @@ mod tests {
 
     #[test]
     fn a_key_has_the_octets_that_cilium_writes() {
-        let packet = Packet {
-            src: Addr::v4([10, 0, 1, 2]),
-            dst: Addr::v4([10, 0, 2, 3]),
-            src_port: 0x1234,
-            dst_port: 80,
-            protocol: 6,
-            transport: Transport::Ports,
-            network_at: 0,
-            transport_at: 20,
-        };
+        let (src, dst) = (Addr::v4([10, 0, 1, 2]), Addr::v4([10, 0, 2, 3]));
+        let packet = Packet { src, dst, src_port: 0x1234, dst_port: 80, ..SYN };
         // SAFETY: 14 octets without padding.
         let octets: [u8; 14] = unsafe { core::mem::transmute(Connection4::from_packet(&packet)) };
         assert_eq!(octets, [10, 0, 1, 2, 10, 0, 2, 3, 0, 80, 0x12, 0x34, 6, 0]);

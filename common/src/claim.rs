@@ -90,29 +90,27 @@ mod tests {
     const LINK: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
     #[test]
-    fn an_arp_message_shows_its_sender_and_a_probe_its_target() {
-        let x = Addr::v4([10, 0, 0, 7]);
-        assert_eq!(claim(0x0806, &arp([10, 0, 0, 7], [10, 0, 0, 1])), Some(x));
-        assert_eq!(claim(0x0806, &arp([0; 4], [10, 0, 0, 7])), Some(x));
-        let mut tagged = vec![0, 9, 8, 6];
-        tagged.extend(arp([10, 0, 0, 7], [10, 0, 0, 1]));
-        assert_eq!(claim(0x8100, &tagged), Some(x));
-        assert_eq!(claim(0x0806, &arp([0; 4], [10, 0, 0, 7])[..20].to_vec()), None);
-    }
-
-    #[test]
-    fn a_neighbour_advertisement_or_probe_shows_its_target_and_a_question_its_sender() {
-        let x = Addr { octets: V6 };
-        assert_eq!(claim(0x86dd, &neighbour(136, LINK, V6)), Some(x));
-        assert_eq!(claim(0x86dd, &neighbour(135, [0; 16], V6)), Some(x));
-        assert_eq!(claim(0x86dd, &neighbour(135, V6, LINK)), Some(x));
-        assert_eq!(claim(0x86dd, &neighbour(129, V6, LINK)), Some(x));
-    }
-
-    #[test]
-    fn a_neighbour_message_about_a_v4_mapped_address_shows_no_holder() {
+    fn a_frame_shows_the_address_that_its_sender_holds() {
+        let (v4, v6) = (Some(Addr::v4([10, 0, 0, 7])), Some(Addr { octets: V6 }));
+        let message = arp([10, 0, 0, 7], [10, 0, 0, 1]);
+        let tagged = [&[0, 9, 8, 6], &message[..]].concat();
+        let ping = [&[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 7, 10, 0, 0, 1, 8][..], &[0; 7]];
         let mapped = Addr::v4([10, 0, 0, 7]).octets;
-        assert_eq!(claim(0x86dd, &neighbour(136, LINK, mapped)), None);
+        for (name, ether_type, frame, expected) in [
+            ("an ARP message shows its sender", 0x0806, message, v4),
+            ("one behind a tag too", 0x8100, tagged, v4),
+            ("an ARP probe shows its target", 0x0806, arp([0; 4], [10, 0, 0, 7]), v4),
+            ("one that is cut off none", 0x0806, arp([0; 4], [10, 0, 0, 7])[..20].to_vec(), None),
+            ("an advertisement shows its target", 0x86dd, neighbour(136, LINK, V6), v6),
+            ("a probe of IPv6 too", 0x86dd, neighbour(135, [0; 16], V6), v6),
+            ("a question shows its sender", 0x86dd, neighbour(135, V6, LINK), v6),
+            ("a ping of IPv6 too", 0x86dd, neighbour(129, V6, LINK), v6),
+            ("a v4-mapped target shows none", 0x86dd, neighbour(136, LINK, mapped), None),
+            ("a ping shows its sender", 0x0800, ping.concat(), v4),
+            ("LLDP shows none", 0x88cc, vec![0; 64], None),
+        ] {
+            assert_eq!(claim(ether_type, &frame), expected, "{name}");
+        }
     }
 
     #[test]
@@ -133,13 +131,5 @@ mod tests {
             let packet = parse(&frame, 0x86dd).unwrap();
             assert_eq!(refuses(&frame, &packet), expected, "{kind}");
         }
-    }
-
-    #[test]
-    fn other_packets_show_their_source() {
-        let mut ping = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 7, 10, 0, 0, 1];
-        ping.extend([8, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(claim(0x0800, &ping), Some(Addr::v4([10, 0, 0, 7])));
-        assert_eq!(claim(0x88cc, &vec![0; 64]), None);
     }
 }

@@ -142,27 +142,21 @@ mod tests {
     }
 
     #[test]
-    fn suspects_keep_the_ingress_hook_idle_without_a_socket_load_balancer() {
-        let suspects = View { suspects: 1, ..View::default() };
-        assert!(suspects.is_idle_at_ingress() && !suspects.is_idle());
-        let awake: [fn(&mut View); 3] =
-            [|view| view.terminated = 1, |view| view.flows = 1, |view| view.socket_lb = View::FOUND];
-        for wake in awake {
-            let mut view = suspects;
-            wake(&mut view);
-            assert!(!view.is_idle_at_ingress(), "{view:?}");
-        }
-    }
-
-    #[test]
-    fn the_view_is_idle_only_without_suspects_orphan_ips_and_flows() {
-        assert!(View::default().is_idle());
-        let awake: [fn(&mut View); 3] =
-            [|view| view.suspects = 1, |view| view.terminated = 1, |view| view.flows = 1];
-        for wake in awake {
+    fn the_view_is_idle_without_entries_and_the_ingress_hook_with_suspects_but_no_socket_load_balancer() {
+        let with = |change: fn(&mut View)| {
             let mut view = View::default();
-            wake(&mut view);
-            assert!(!view.is_idle(), "{view:?}");
+            change(&mut view);
+            view
+        };
+        for (view, is_idle, is_idle_at_ingress) in [
+            (View::default(), true, true),
+            (with(|view| view.suspects = 1), false, true),
+            (with(|view| view.terminated = 1), false, false),
+            (with(|view| view.flows = 1), false, false),
+            (with(|view| (view.suspects, view.socket_lb) = (1, View::FOUND)), false, false),
+        ] {
+            let idle = (view.is_idle(), view.is_idle_at_ingress());
+            assert_eq!(idle, (is_idle, is_idle_at_ingress), "{view:?}");
         }
     }
 }

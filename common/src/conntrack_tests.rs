@@ -1,6 +1,7 @@
 //! One packet to one endpoint, and the entry that the kernel has of its connection.
 
 use super::*;
+use crate::testing::SYN;
 
 const CLIENT: [u8; 4] = [10, 244, 2, 7];
 const VIP: [u8; 4] = [10, 96, 0, 9];
@@ -35,16 +36,7 @@ const ENTRY: Entry = Entry {
     reply: tuple(POD, 8080, NODE, 50_000, 1),
 };
 
-const PACKET: Packet = Packet {
-    src: Addr::v4(NODE),
-    dst: Addr::v4(POD),
-    src_port: 50_000,
-    dst_port: 8080,
-    protocol: TCP,
-    transport: Transport::Opening,
-    network_at: 0,
-    transport_at: 20,
-};
+const PACKET: Packet = Packet { src: Addr::v4(NODE), dst: Addr::v4(POD), src_port: 50_000, ..SYN };
 
 const MEANT: Record = Record::Translated(Meant {
     vip: Vip { addr: Addr::v4(VIP), port: 80, protocol: TCP, reserved: 0 },
@@ -91,22 +83,12 @@ fn an_entry_that_contradicts_the_packet_is_unreadable() {
     type Change = fn(&mut Entry, &mut Packet);
     let table: [(&str, Change); 7] = [
         ("another protocol", |_, packet| packet.protocol = 17),
-        ("another protocol of the replies", |entry, _| {
-            entry.reply.protocol = 17;
-        }),
+        ("another protocol of the replies", |entry, _| entry.reply.protocol = 17),
         ("another family", |entry, _| entry.original.family = AF_INET6),
-        ("another family of the replies", |entry, _| {
-            entry.reply.family = AF_INET6;
-        }),
-        ("replies of another pod", |entry, _| {
-            entry.reply.src = words([10, 244, 1, 11]);
-        }),
-        ("replies of another port", |entry, _| {
-            entry.reply.src_port = 9090_u16.to_be();
-        }),
-        ("a packet of IPv6", |_, packet| {
-            packet.dst = Addr::v6([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-        }),
+        ("another family of the replies", |entry, _| entry.reply.family = AF_INET6),
+        ("replies of another pod", |entry, _| entry.reply.src = words([10, 244, 1, 11])),
+        ("replies of another port", |entry, _| entry.reply.src_port = 9090_u16.to_be()),
+        ("a packet of IPv6", |_, packet| packet.dst = v6(1)),
     ];
     for (name, change) in table {
         let (mut entry, mut packet) = (ENTRY, PACKET);
@@ -116,24 +98,23 @@ fn an_entry_that_contradicts_the_packet_is_unreadable() {
 }
 
 #[test]
-fn a_later_fragment_has_the_port_of_its_connection() {
+fn a_later_fragment_and_an_icmp_error_belong_to_a_connection() {
     let fragment = Packet { src_port: 0, dst_port: 0, transport: Transport::Fragment, ..PACKET };
-    assert_eq!(read(ESTABLISHED, ENTRY, fragment), MEANT);
-}
-
-#[test]
-fn an_icmp_error_belongs_to_the_connection_that_it_quotes() {
-    let error = Packet { src_port: 0, dst_port: 0, protocol: ICMP, transport: Transport::Other, ..PACKET };
-    assert_eq!(read(RELATED, ENTRY, error), MEANT);
-    assert_eq!(
-        read(NEW, ENTRY, error),
-        Record::Unreadable,
-        "only a related packet may have another protocol"
-    );
-    let udp = Packet { protocol: 17, ..error };
-    assert_eq!(read(RELATED, ENTRY, udp), Record::Unreadable, "only ICMP quotes packets");
-    let elsewhere = Packet { dst: Addr::v4(CLIENT), ..error };
-    assert_eq!(read(RELATED, ENTRY, elsewhere), Record::Unreadable, "an error to the client is a reply");
+    let error = Packet { protocol: ICMP, transport: Transport::Other, ..fragment };
+    for (name, info, packet, record) in [
+        ("a later fragment has the port of its connection", ESTABLISHED, fragment, MEANT),
+        ("an error belongs to the connection that it quotes", RELATED, error, MEANT),
+        ("only a related packet may have another protocol", NEW, error, Record::Unreadable),
+        ("only ICMP quotes packets", RELATED, Packet { protocol: 17, ..error }, Record::Unreadable),
+        (
+            "an error to the client is a reply",
+            RELATED,
+            Packet { dst: Addr::v4(CLIENT), ..error },
+            Record::Unreadable,
+        ),
+    ] {
+        assert_eq!(read(info, ENTRY, packet), record, "{name}");
+    }
 }
 
 const fn v6(last: u8) -> Addr {
@@ -170,10 +151,4 @@ fn a_later_fragment_of_ipv6_may_show_another_header_in_place_of_its_protocol() {
     assert_eq!(read(NEW, entry, fragment(17)), Record::Unreadable);
     let of_ipv4 = Packet { transport: Transport::Fragment, protocol: OPTIONS, ..PACKET };
     assert_eq!(read(NEW, ENTRY, of_ipv4), Record::Unreadable, "no extension header");
-}
-
-#[test]
-fn layouts_are_the_kernels() {
-    assert_eq!(size_of::<Tuple>(), 40);
-    assert_eq!(size_of::<Entry>(), 40 + 16 + 40);
 }

@@ -125,7 +125,6 @@ mod tests {
     #[test]
     fn a_denial_is_read_as_it_was_written() {
         assert_eq!(RawDenial::from(WRITTEN).checked(), Some(WRITTEN));
-        assert_eq!(size_of::<RawDenial>(), 3 * 16 + 5 * 4);
     }
 
     #[test]

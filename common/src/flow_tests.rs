@@ -1,53 +1,38 @@
 //! Which flows go on, and for whom there is room.
 
 use super::*;
-use crate::Transport;
-
-const LIVE: Backend =
-    Backend { addr: Addr::v4([10, 244, 1, 2]), uid: crate::Uid::NONE, port: 9090, reserved: 0 };
-
-#[test]
-fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
-    assert_eq!(size_of::<Flow>(), 2 * 16 + 2 * 2 + 1 + 3);
-    assert_eq!(size_of::<Redirected>(), 36 + 20 + 4 + 4 + 8);
-    assert_eq!(size_of::<Return>(), 16 + 4 + 2 + 2 + 12);
-}
+use crate::testing::{ACK, LIVE, SYN};
 
 #[test]
 fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
-    let packet = Packet {
-        src: Addr::v4([10, 244, 2, 7]),
-        dst: Addr::v4([10, 244, 1, 10]),
-        src_port: 31_000,
-        dst_port: 8080,
-        protocol: 6,
-        transport: Transport::Opening,
-        network_at: 0,
-        transport_at: 20,
-    };
-    let flow = Flow::to(&packet);
-    let answer =
-        Packet { src: LIVE.addr, dst: packet.src, src_port: LIVE.port, dst_port: packet.src_port, ..packet };
-    let back = Return { target: packet.dst, target_port: packet.dst_port, ..Return::default() };
+    let flow = Flow::to(&SYN);
+    let answer = Packet { src: LIVE.addr, dst: SYN.src, src_port: LIVE.port, dst_port: SYN.src_port, ..SYN };
+    let back = Return { target: SYN.dst, target_port: SYN.dst_port, ..Return::default() };
     assert_eq!(Flow::from(&answer), flow.at(&LIVE));
     assert_eq!(Flow::from(&answer).before(&back), flow);
 }
 
+fn flow(flags: u32) -> Redirected {
+    Redirected { flags, ..Redirected::default() }
+}
+
 #[test]
 fn a_closed_or_unproven_flow_expires_sooner() {
-    let flow = |flags| Redirected { flags, ..Redirected::default() };
-    let minutes = |minutes: u64| minutes * 60_000_000_000;
-    assert!(!flow(Redirected::PROVEN).is_over(6, minutes(60)));
-    assert!(flow(Redirected::PROVEN | Redirected::CLIENT_CLOSED).is_over(6, minutes(3)));
-    assert!(flow(Redirected::ANSWERED).is_over(6, minutes(3)));
-    assert!(flow(0).is_over(17, minutes(4)));
-    assert!(!flow(0).is_over(17, minutes(2)));
-    assert!(flow(Redirected::PROVEN | Redirected::TAKEN).is_over(6, minutes(3)));
+    for (flags, protocol, minutes, is_over) in [
+        (Redirected::PROVEN, 6, 60, false),
+        (Redirected::PROVEN | Redirected::CLIENT_CLOSED, 6, 3, true),
+        (Redirected::ANSWERED, 6, 3, true),
+        (0, 17, 4, true),
+        (0, 17, 2, false),
+        (Redirected::PROVEN | Redirected::TAKEN, 6, 3, true),
+    ] {
+        let row = (flags, protocol, minutes);
+        assert_eq!(flow(flags).is_over(protocol, minutes * 60_000_000_000), is_over, "{row:?}");
+    }
 }
 
 #[test]
 fn an_open_proven_flow_keeps_its_place_and_its_packets() {
-    let flow = |flags| Redirected { flags, ..Redirected::default() };
     let table = [
         (Redirected::PROVEN, 6, false),
         (Redirected::PROVEN | Redirected::CLIENT_CLOSED, 6, false),
@@ -62,20 +47,9 @@ fn an_open_proven_flow_keeps_its_place_and_its_packets() {
         assert_eq!(flow(flags).gives_way(protocol, 1), expected, "{flags} {protocol}");
     }
     assert!(flow(0).gives_way(17, 200_000_000_000), "a UDP flow is over after 180 s");
-    let opening = Packet {
-        src: LIVE.addr,
-        dst: LIVE.addr,
-        src_port: 1,
-        dst_port: 2,
-        protocol: 6,
-        transport: Transport::Opening,
-        network_at: 0,
-        transport_at: 20,
-    };
-    let later = Packet { transport: Transport::Ports, ..opening };
-    assert!(flow(0).is_for(&opening) && flow(0).is_for(&later));
-    assert!(flow(Redirected::CLIENT_CLOSED).is_for(&later));
-    assert!(!flow(Redirected::CLIENT_CLOSED).is_for(&opening));
+    assert!(flow(0).is_for(&SYN) && flow(0).is_for(&ACK));
+    assert!(flow(Redirected::CLIENT_CLOSED).is_for(&ACK));
+    assert!(!flow(Redirected::CLIENT_CLOSED).is_for(&SYN));
 }
 
 #[test]
@@ -90,7 +64,6 @@ fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a
 
 #[test]
 fn an_endpoint_that_answers_a_syn_with_an_ack_has_another_connection_of_the_client() {
-    let flow = |flags| Redirected { flags, ..Redirected::default() };
     let (syn_ack, rst, ack, fin) = (0x12, 0x14, 0x10, 0x11);
     let foreign = [syn_ack, rst, ack, fin].map(|tcp| flow(0).is_foreign(6, tcp));
     assert_eq!(foreign, [false, false, true, true]);

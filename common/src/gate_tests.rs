@@ -3,19 +3,9 @@ extern crate std;
 use std::collections::BTreeSet;
 use std::vec::Vec;
 
-const VIEW: View = View {
-    lease_deadline_ns: 0,
-    suspects: 1,
-    terminated: 1,
-    flows: 0,
-    entry_at: 0,
-    cilium: 0,
-    socket_lb: 0,
-    socket_lb_epoch: 0,
-    last_service: 0,
-    relays: 0,
-    reserved: 0,
-};
+fn view() -> View {
+    View { suspects: 1, terminated: 1, ..View::default() }
+}
 
 const PLAIN: Glance = Glance { src: 0, dst: 0, protocol: TCP, is_v6: false };
 
@@ -48,53 +38,31 @@ fn an_ipv4_address_and_its_mapped_form_share_a_bucket() {
 }
 
 #[test]
-fn at_ingress_a_packet_needs_a_verdict_by_its_destination_or_as_a_sign_of_a_holder() {
+fn a_packet_needs_a_verdict_by_its_destination_as_a_sign_of_a_holder_or_in_a_redirected_flow() {
     let with = |src, dst| Glance { src, dst, ..PLAIN };
-    let table = [
-        (with(0, 0), false),
-        (with(0, Gate::SUSPECT), false),
-        (with(0, Gate::TERMINATED), true),
-        (with(Gate::TERMINATED, 0), true),
-        (with(Gate::SUSPECT, 0), false),
-        (with(Gate::FLOW, 0), true),
-        (with(0, Gate::FLOW), false),
-    ];
-    for (glance, asks) in table {
-        assert_eq!(glance.asks_at_ingress(&VIEW), asks, "{glance:?}");
+    for (glance, at_ingress, at_egress) in [
+        (with(0, 0), false, false),
+        (with(0, Gate::SUSPECT), false, true),
+        (with(0, Gate::TERMINATED), true, false),
+        (with(Gate::TERMINATED, 0), true, true),
+        (with(Gate::SUSPECT, 0), false, false),
+        (with(Gate::FLOW, 0), true, true),
+        (with(0, Gate::FLOW), false, true),
+    ] {
+        let asks = (glance.asks_at_ingress(&view()), glance.asks_at_egress(&view()));
+        assert_eq!(asks, (at_ingress, at_egress), "{glance:?}");
     }
-    let beside_lb = View { socket_lb: View::FOUND, ..VIEW };
+    let beside_lb = View { socket_lb: View::FOUND, ..view() };
     assert!(with(0, Gate::SUSPECT).asks_at_ingress(&beside_lb));
-}
-
-#[test]
-fn at_egress_a_packet_needs_a_verdict_to_a_suspect_or_as_a_part_of_a_redirected_flow() {
-    let with = |src, dst| Glance { src, dst, ..PLAIN };
-    let table = [
-        (with(0, 0), false),
-        (with(0, Gate::SUSPECT), true),
-        (with(0, Gate::TERMINATED), false),
-        (with(Gate::TERMINATED, 0), true),
-        (with(Gate::SUSPECT, 0), false),
-        (with(0, Gate::FLOW), true),
-        (with(Gate::FLOW, 0), true),
-    ];
-    for (glance, asks) in table {
-        assert_eq!(glance.asks_at_egress(&VIEW), asks, "{glance:?}");
-    }
 }
 
 #[test]
 fn a_packet_that_may_advertise_a_neighbour_needs_a_verdict_while_there_are_orphan_ips() {
     let v6 = |protocol| Glance { protocol, is_v6: true, ..PLAIN };
     let table: Vec<_> = [(TCP, false), (UDP, false), (58, true), (0, true), (60, true)].into();
-    let none = View { terminated: 0, ..VIEW };
+    let none = View { terminated: 0, ..view() };
     for (protocol, asks) in table {
-        assert_eq!(v6(protocol).asks_about_orphans(&VIEW), asks, "{protocol}");
+        assert_eq!(v6(protocol).asks_about_orphans(&view()), asks, "{protocol}");
         assert!(!v6(protocol).asks_about_orphans(&none), "{protocol}");
     }
-}
-
-#[test]
-fn the_layout_holds_no_implicit_padding() {
-    assert_eq!(size_of::<Gate>(), 4 + BUCKETS);
 }

@@ -30,6 +30,8 @@ mod reject;
 mod socket_lb;
 mod table;
 mod terminated;
+#[cfg(test)]
+mod testing;
 mod uid;
 #[cfg(feature = "user")]
 mod user;

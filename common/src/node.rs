@@ -187,14 +187,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
-        assert_eq!(size_of::<Rate>(), 8 + 4 + 4 + 8);
-        assert_eq!(size_of::<Terminated>(), 16 + 4 * 8 + size_of::<Rate>() + 4 + 4);
-        assert_eq!(size_of::<RawRole>(), 4);
-        assert_eq!(size_of::<Mac>(), 6 + 2);
-    }
-
-    #[test]
     fn every_role_reads_back_from_its_number_and_no_other_number_is_one() {
         for role in Role::ALL {
             assert_eq!(RawRole::from(role).role(), Some(role));

@@ -38,61 +38,63 @@ fn ipv6(next: u8, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn ports(packet: &Vec<u8>, ether_type: u16) -> Option<(u16, u16, bool)> {
+/// The ports of a packet, and whether it opens a flow.
+type Shown = Option<(u16, u16, bool)>;
+
+fn ports(packet: &Vec<u8>, ether_type: u16) -> Shown {
     let packet = parse(packet, ether_type)?;
     let opens = packet.transport == Transport::Opening;
     packet.transport.has_ports().then_some((packet.src_port, packet.dst_port, opens))
 }
 
 #[test]
-fn a_tcp_syn_over_ipv4_opens_a_flow() {
+fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
+    let syn = ipv4(&[], 0x4000, 6, &TCP_SYN);
+    let tagged = |ether_type: [u8; 2], inner: &[u8]| [&[0, 5], &ether_type[..], inner].concat();
+    let one = tagged([0x08, 0x00], &syn);
+    let two = tagged([0x81, 0x00], &one);
+    let mut syn_ack = TCP_SYN;
+    syn_ack[13] = 0x12;
+    let sctp = |chunk| [0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, chunk, 0, 0, 20];
+    // Hop-by-hop of 8 octets, destination options of 16, authentication of 24.
+    let mut extended = std::vec![60, 0, 1, 4, 0, 0, 0, 0, 51, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    extended.extend_from_slice(&[6, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    extended.extend_from_slice(&TCP_SYN);
+    let endless: Vec<u8> = (0..20).flat_map(|_| [60, 0, 0, 0, 0, 0, 0, 0]).chain(TCP_SYN).collect();
+    let fragment = |offset| [&[6, 0, 0, offset, 0, 0, 0, 9], &TCP_SYN[..]].concat();
+    let (opens, goes_on) = (Some((40_000, 8080, true)), Some((40_000, 8080, false)));
+    let version_6 = [&[0x65], &syn[1..]].concat();
+    let short_header = [&[0x44], &syn[1..]].concat();
+    for (name, packet, ether_type, shown) in [
+        ("TCP SYN", syn, IPV4, opens),
+        ("TCP SYN+ACK", ipv4(&[], 0, 6, &syn_ack), IPV4, goes_on),
+        ("SCTP INIT", ipv4(&[], 0, 132, &sctp(1)), IPV4, opens),
+        ("SCTP DATA", ipv4(&[], 0, 132, &sctp(0)), IPV4, goes_on),
+        ("UDP", ipv4(&[], 0, 17, &TCP_SYN[..8]), IPV4, goes_on),
+        ("IPv4 options", ipv4(&[1; 40], 0, 6, &TCP_SYN), IPV4, opens),
+        ("one VLAN tag", one, 0x8100, opens),
+        ("two", two, 0x88a8, opens),
+        ("extension headers", ipv6(0, &extended), IPV6, opens),
+        ("an endless chain of them", ipv6(60, &endless), IPV6, None),
+        ("the first fragment of IPv4", ipv4(&[], 0x2000, 17, &TCP_SYN), IPV4, goes_on),
+        ("the first fragment of IPv6", ipv6(44, &fragment(1)), IPV6, opens),
+        ("an IPv4 header of four words", short_header, IPV4, None),
+        ("IPv4 of version 6", version_6, IPV4, None),
+        ("ARP", std::vec![0; 64], 0x0806, None),
+    ] {
+        assert_eq!(ports(&packet, ether_type), shown, "{name}");
+    }
+}
+
+#[test]
+fn addresses_are_read_and_a_later_fragment_has_no_ports() {
     let packet = parse(&ipv4(&[], 0x4000, 6, &TCP_SYN), IPV4).unwrap();
-    assert_eq!(packet.src, Addr::v4([10, 244, 1, 2]));
-    assert_eq!(packet.dst, Addr::v4([10, 96, 0, 10]));
-    assert_eq!((packet.src_port, packet.dst_port, packet.transport), (40_000, 8080, Transport::Opening));
-}
-
-#[test]
-fn a_syn_ack_opens_no_flow() {
-    let mut answer = TCP_SYN;
-    answer[13] = 0x12;
-    assert_eq!(ports(&ipv4(&[], 0, 6, &answer), IPV4), Some((40_000, 8080, false)));
-}
-
-#[test]
-fn ipv4_options_are_skipped() {
-    assert_eq!(ports(&ipv4(&[1; 40], 0, 6, &TCP_SYN), IPV4), Some((40_000, 8080, true)));
-}
-
-#[test]
-fn one_and_two_vlan_tags_are_skipped() {
-    let inner = ipv4(&[], 0, 6, &TCP_SYN);
-    let mut one = std::vec![0, 5, 0x08, 0x00];
-    one.extend_from_slice(&inner);
-    assert_eq!(ports(&one, 0x8100), Some((40_000, 8080, true)));
-    let mut two = std::vec![0, 5, 0x81, 0x00];
-    two.extend_from_slice(&one);
-    assert_eq!(ports(&two, 0x88a8), Some((40_000, 8080, true)));
-}
-
-#[test]
-fn sctp_init_opens_and_sctp_data_does_not() {
-    let mut chunk = [0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 20];
-    assert_eq!(ports(&ipv4(&[], 0, 132, &chunk), IPV4), Some((40_000, 8080, true)));
-    chunk[12] = 0;
-    assert_eq!(ports(&ipv4(&[], 0, 132, &chunk), IPV4), Some((40_000, 8080, false)));
-}
-
-#[test]
-fn udp_never_opens_a_flow() {
-    assert_eq!(ports(&ipv4(&[], 0, 17, &TCP_SYN[..8]), IPV4), Some((40_000, 8080, false)));
-}
-
-#[test]
-fn a_first_fragment_has_ports_and_a_later_one_has_none() {
-    assert!(ports(&ipv4(&[], 0x2000, 17, &TCP_SYN), IPV4).is_some());
-    let later = parse(&ipv4(&[], 0x2001, 17, &TCP_SYN), IPV4).unwrap();
-    assert_eq!(later.transport, Transport::Fragment);
+    assert_eq!((packet.src, packet.dst), (Addr::v4([10, 244, 1, 2]), Addr::v4([10, 96, 0, 10])));
+    let later = [&[6, 0, 0, 9, 0, 0, 0, 9], &TCP_SYN[..]].concat();
+    for (packet, ether_type) in [(ipv4(&[], 0x2001, 17, &TCP_SYN), IPV4), (ipv6(44, &later), IPV6)] {
+        let transport = parse(&packet, ether_type).unwrap().transport;
+        assert_eq!(transport, Transport::Fragment, "{ether_type:#x}");
+    }
 }
 
 #[test]
@@ -107,31 +109,6 @@ fn an_ipv6_packet_with_a_v4_mapped_address_on_the_wire_is_not_ipv4() {
 }
 
 #[test]
-fn ipv6_extension_headers_are_walked() {
-    let mut body = std::vec![60, 0, 1, 4, 0, 0, 0, 0]; // hop-by-hop, 8 octets, next: destination options
-    body.extend_from_slice(&[51, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // 16 octets, next: authentication
-    body.extend_from_slice(&[6, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // 24 octets
-    body.extend_from_slice(&TCP_SYN);
-    assert_eq!(ports(&ipv6(0, &body), IPV6), Some((40_000, 8080, true)));
-}
-
-#[test]
-fn first_and_later_ipv6_fragments_are_distinguished() {
-    let mut first = std::vec![6, 0, 0, 1, 0, 0, 0, 9];
-    first.extend_from_slice(&TCP_SYN);
-    assert_eq!(ports(&ipv6(44, &first), IPV6), Some((40_000, 8080, true)));
-    first[3] = 0x09;
-    assert_eq!(parse(&ipv6(44, &first), IPV6).unwrap().transport, Transport::Fragment);
-}
-
-#[test]
-fn an_endless_chain_of_extension_headers_is_refused() {
-    let mut body: Vec<u8> = (0..20).flat_map(|_| [60, 0, 0, 0, 0, 0, 0, 0]).collect();
-    body.extend_from_slice(&TCP_SYN);
-    assert_eq!(parse(&ipv6(60, &body), IPV6), None);
-}
-
-#[test]
 fn truncated_packets_are_no_packets_at_any_length() {
     let whole = [(ipv4(&[1; 8], 0, 6, &TCP_SYN), IPV4), (ipv6(6, &TCP_SYN), IPV6)];
     for (packet, ether_type) in whole {
@@ -140,15 +117,4 @@ fn truncated_packets_are_no_packets_at_any_length() {
             assert_eq!(parse(&packet[..length].to_vec(), ether_type), None, "{length} octets");
         }
     }
-}
-
-#[test]
-fn malformed_headers_are_no_packets() {
-    let mut short_header = ipv4(&[], 0, 6, &TCP_SYN);
-    short_header[0] = 0x44;
-    assert_eq!(parse(&short_header, IPV4), None);
-    let mut wrong_version = ipv4(&[], 0, 6, &TCP_SYN);
-    wrong_version[0] = 0x65;
-    assert_eq!(parse(&wrong_version, IPV4), None);
-    assert_eq!(parse(&std::vec![0; 64], 0x0806), None);
 }

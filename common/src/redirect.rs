@@ -115,7 +115,7 @@ fn scramble(hash: u32, word: u32) -> u32 {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::Transport;
+    use crate::testing::SYN;
     use std::collections::BTreeMap;
 
     const fn backend(last: u8) -> Backend {
@@ -123,22 +123,7 @@ mod tests {
     }
 
     fn opening(client: u8, port: u16) -> Packet {
-        Packet {
-            src: Addr::v4([10, 244, 2, client]),
-            dst: Addr::v4([10, 244, 1, 10]),
-            src_port: port,
-            dst_port: 8080,
-            protocol: 6,
-            transport: Transport::Opening,
-            network_at: 0,
-            transport_at: 20,
-        }
-    }
-
-    #[test]
-    fn layouts_are_as_pinned_and_hold_no_implicit_padding() {
-        assert_eq!(size_of::<Backend>(), 16 + 16 + 2 + 2);
-        assert_eq!(size_of::<Backends>(), 4 + 4 + 16 * 36);
+        Packet { src: Addr::v4([10, 244, 2, client]), src_port: port, ..SYN }
     }
 
     #[test]

@@ -68,10 +68,9 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
 mod tests {
     use super::*;
     use crate::Transport;
+    use crate::testing::{SYN, X};
 
-    const X: Addr = Addr::v4([10, 244, 1, 10]);
-
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, Debug)]
     struct World {
         lifted: Option<bool>,
         ours: bool,
@@ -117,30 +116,17 @@ mod tests {
     }
 
     fn verdict(world: World, transport: Transport) -> Verdict {
-        let packet = Packet {
-            src: Addr::v4([10, 244, 2, 2]),
-            dst: X,
-            src_port: 0,
-            dst_port: 0,
-            protocol: 6,
-            transport,
-            network_at: 0,
-            transport_at: 20,
-        };
-        judge_terminated(&packet, &world)
+        judge_terminated(&Packet { transport, ..SYN }, &world)
     }
 
     const DENIED: Verdict = Verdict::Deny { reason: Reason::Terminated, enforce: true };
 
     #[test]
-    fn packets_to_an_orphan_ip_are_denied() {
+    fn packets_to_an_orphan_ip_are_denied_and_every_doubt_is_a_pass_with_an_outcome_of_its_own() {
         for transport in [Transport::Opening, Transport::Ports, Transport::Fragment, Transport::Other] {
-            assert_eq!(verdict(GONE, transport), DENIED);
+            assert_eq!(verdict(GONE, transport), DENIED, "{transport:?}");
         }
-    }
-
-    #[test]
-    fn every_doubt_is_a_pass_with_an_outcome_of_its_own() {
+        let observed = Verdict::Deny { reason: Reason::Terminated, enforce: false };
         let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
         let table = [
             (World { lifted: None, ..GONE }, Verdict::Clear),
@@ -151,20 +137,12 @@ mod tests {
             (World { mode: Mode::Off, ..GONE }, pass(Outcome::Off)),
             (World { bound: Mode::Off, ..GONE }, pass(Outcome::Off)),
             (World { of_reason: Mode::Off, ..GONE }, pass(Outcome::Off)),
+            (World { next_hop: NextHop::Bridge, ..GONE }, observed),
+            (World { mode: Mode::Observe, ..GONE }, observed),
+            (World { bound: Mode::Observe, ..GONE }, observed),
         ];
         for (world, expected) in table {
-            assert_eq!(verdict(world, Transport::Ports), expected);
+            assert_eq!(verdict(world, Transport::Ports), expected, "{world:?}");
         }
-    }
-
-    #[test]
-    fn nothing_is_denied_on_a_bridge_or_in_observe() {
-        let observed = Verdict::Deny { reason: Reason::Terminated, enforce: false };
-        let bridge = World { next_hop: NextHop::Bridge, ..GONE };
-        let observe = World { mode: Mode::Observe, ..GONE };
-        assert_eq!(verdict(bridge, Transport::Ports), observed);
-        assert_eq!(verdict(observe, Transport::Ports), observed);
-        let annotated = World { bound: Mode::Observe, ..GONE };
-        assert_eq!(verdict(annotated, Transport::Ports), observed);
     }
 }

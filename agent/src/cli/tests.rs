@@ -10,6 +10,8 @@ use epguard_core::state::Ipam;
 use std::path::PathBuf;
 use std::time::Duration;
 
+const PINS: &str = "/sys/fs/bpf/epguard";
+
 /// Parses without the variable `NODE_NAME` of the tests' environment.
 fn agent(args: &[&str]) -> Result<AgentArgs, String> {
     let args = ["epguard", "agent"].iter().chain(args);
@@ -35,7 +37,7 @@ fn the_defaults_only_observe() {
     assert_eq!(agent.ipam, Ipam::Auto);
     assert_eq!(agent.lease, Duration::from_secs(15));
     assert_eq!(agent.max_view_age, Duration::from_secs(30));
-    assert_eq!(agent.pins.pin_dir, PathBuf::from("/sys/fs/bpf/epguard"));
+    assert_eq!(agent.pins.pin_dir, PathBuf::from(PINS));
     assert_eq!(agent.run.run_dir, PathBuf::from("/run/epguard"));
     assert!(agent.selection().pods.is_empty() && agent.selection().uplinks.is_empty());
 }
@@ -51,19 +53,6 @@ fn a_missing_empty_or_unsubstituted_node_name_is_refused_in_one_line_with_its_re
 }
 
 #[test]
-fn an_unknown_mode_names_the_known_ones() {
-    let error = agent(&["--node-name", "n", "--mode", "deny"]).unwrap_err();
-    assert!(error.contains("'deny'"), "{error}");
-    assert!(error.contains("off, observe, enforce"), "{error}");
-}
-
-#[test]
-fn a_lease_out_of_range_names_the_range() {
-    let error = agent(&["--node-name", "n", "--lease", "2"]).unwrap_err();
-    assert!(error.contains("3..=300"), "{error}");
-}
-
-#[test]
 fn interfaces_may_be_given_with_commas_and_repeatedly() {
     let args = ["--pod-interfaces", "cali*,tap*", "--pod-interfaces=veth*", "--uplinks", "eth0", "eth1"];
     let agent = agent(&[&["--node-name", "n"], &args[..]].concat()).unwrap();
@@ -73,31 +62,42 @@ fn interfaces_may_be_given_with_commas_and_repeatedly() {
 }
 
 #[test]
-fn the_mode_command_takes_a_mode_and_the_pins() {
-    let cli = Cli::try_parse_from(["epguard", "mode", "enforce", "--pin-dir", "/p"]).unwrap();
-    match cli.command {
-        Command::Mode(args) => {
-            assert_eq!((args.mode, args.reason, args.pins.pin_dir), (Some(Mode::Enforce), None, "/p".into()));
-        }
-        other => panic!("{other:?}"),
-    }
-    let cli = Cli::try_parse_from(["epguard", "mode", "--reason", "terminated", "observe"]).unwrap();
-    match cli.command {
-        Command::Mode(args) => {
-            assert_eq!((args.mode, args.reason), (Some(Mode::Observe), Some(Reason::Terminated)));
-        }
-        other => panic!("{other:?}"),
+fn a_wrong_value_names_the_right_ones() {
+    for (flag, value, parts) in [
+        ("--mode", "deny", &["'deny'", "off, observe, enforce"][..]),
+        ("--lease", "2", &["3..=300"]),
+        ("--hooks", "xdp", &["auto, tcx, clsact"]),
+        ("--clsact-delay", "301", &["0..=300"]),
+    ] {
+        let error = agent(&["--node-name", "n", flag, value]).unwrap_err();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
 }
 
 #[test]
 fn hooks_are_chosen_by_name_and_stay_attached_by_default() {
-    let default = agent(&["--node-name", "n"]).unwrap();
-    assert_eq!((default.hooks, default.detach_on_exit), (Hooks::Auto, false));
-    let forced = agent(&["--node-name", "n", "--hooks", "clsact", "--detach-on-exit"]).unwrap();
-    assert_eq!((forced.hooks, forced.detach_on_exit), (Hooks::Clsact, true));
-    let error = agent(&["--node-name", "n", "--hooks", "xdp"]).unwrap_err();
-    assert!(error.contains("auto, tcx, clsact"), "{error}");
+    let five = Duration::from_secs(5);
+    for (args, expected) in [
+        (&["--node-name", "n"][..], (Hooks::Auto, false, five)),
+        (&["--node-name", "n", "--hooks", "clsact", "--detach-on-exit"], (Hooks::Clsact, true, five)),
+        (&["--node-name", "n", "--clsact-delay", "0"], (Hooks::Auto, false, Duration::ZERO)),
+    ] {
+        let agent = agent(args).unwrap();
+        assert_eq!((agent.hooks, agent.detach_on_exit, agent.clsact_delay), expected, "{args:?}");
+    }
+}
+
+#[test]
+fn the_mode_command_takes_a_mode_and_the_pins_and_shows_the_mode_without_one() {
+    for (args, mode, reason, pins) in [
+        (&["enforce", "--pin-dir", "/p"][..], Some(Mode::Enforce), None, "/p"),
+        (&["--reason", "terminated", "observe"], Some(Mode::Observe), Some(Reason::Terminated), PINS),
+        (&[], None, None, PINS),
+    ] {
+        let cli = Cli::try_parse_from([&["epguard", "mode"], args].concat()).unwrap();
+        let Command::Mode(found) = cli.command else { panic!("{args:?}") };
+        assert_eq!((found.mode, found.reason, found.pins.pin_dir), (mode, reason, pins.into()), "{args:?}");
+    }
 }
 
 #[test]
@@ -116,22 +116,7 @@ fn xdp_is_chosen_by_name_and_required_only_if_its_mode_is_named() {
 }
 
 #[test]
-fn the_clsact_delay_is_5_seconds_by_default() {
-    let delay = |args: &[&str]| agent(&[&["--node-name", "n"], args].concat()).map(|args| args.clsact_delay);
-    assert_eq!(delay(&[]).unwrap(), Duration::from_secs(5));
-    assert_eq!(delay(&["--clsact-delay", "0"]).unwrap(), Duration::ZERO);
-    let error = delay(&["--clsact-delay", "301"]).unwrap_err();
-    assert!(error.contains("0..=300"), "{error}");
-}
-
-#[test]
 fn a_service_is_named_in_full() {
     assert!(service("shop/web").is_ok());
     assert!(service("web").is_err() && service("/web").is_err() && service("shop/").is_err());
-}
-
-#[test]
-fn the_mode_command_without_a_mode_shows_it() {
-    let cli = Cli::try_parse_from(["epguard", "mode"]).unwrap();
-    assert!(matches!(cli.command, Command::Mode(args) if args.mode.is_none()));
 }

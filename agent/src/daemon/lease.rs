@@ -111,33 +111,26 @@ mod tests {
     #[test]
     fn a_lease_is_renewed_when_half_over_and_never_past_the_views_age() {
         let mut lease = lease();
-        assert_eq!(lease.renew(at(100), true), Some(s(115)));
-        assert_eq!(lease.renew(at(107), true), None);
-        assert_eq!(lease.renew(at(108), true), Some(s(123)));
-        assert_eq!(lease.renew(at(116), true), Some(s(130)));
-        assert_eq!(lease.renew(at(124), true), None);
-        assert_eq!(lease.renew(at(131), true), None);
-        assert_eq!(lease.deadline(), s(130));
-    }
-
-    #[test]
-    fn one_stale_watch_ends_the_lease_and_its_proof_restores_it() {
-        let mut lease = lease();
-        lease.renew(at(100), true);
-        lease.view.proven(Pods, s(125), Confirmation);
-        assert_eq!(lease.renew(at(125), true), Some(s(130)));
-        assert_eq!(lease.renew(at(140), true), None);
-        lease.view.proven(Nodes, s(140), Confirmation);
-        assert_eq!(lease.renew(at(140), true), Some(s(155)));
-    }
-
-    #[test]
-    fn there_is_no_lease_before_all_lists_and_a_restart_ends_it() {
-        let mut lease = lease();
-        assert_eq!(lease.renew(at(100), false), None);
-        lease.renew(at(100), true);
-        assert_eq!(lease.renew(at(101), false), Some(s(0)));
-        assert_eq!(lease.renew(at(102), false), None);
+        for (at_second, synced, proven, deadline) in [
+            (100, false, None, None),
+            (100, true, None, Some(115)),
+            (107, true, None, None),
+            (108, true, None, Some(123)),
+            (116, true, None, Some(130)),
+            (124, true, None, None),
+            // One stale watch ends the lease, and its proof restores it.
+            (125, true, Some(Pods), None),
+            (131, true, None, None),
+            (140, true, Some(Nodes), Some(155)),
+            // A restart ends it.
+            (141, false, None, Some(0)),
+            (142, false, None, None),
+        ] {
+            if let Some(watch) = proven {
+                lease.view.proven(watch, s(at_second), Confirmation);
+            }
+            assert_eq!(lease.renew(at(at_second), synced), deadline.map(s), "at {at_second} s");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Objects of the API, from their JSON to the state that they lead to.
 
-use super::harness::{corpus, run};
+use super::harness::{corpus, run, words};
 use crate::daemon::mode_policy::NodeModes;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
@@ -9,56 +9,12 @@ use epguard_core::facts::{
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
 
-const WORDS: &[&str] = &[
-    "null",
-    "true",
-    "{}",
-    "[]",
-    "\"\"",
-    "metadata",
-    "namespace",
-    "annotations",
-    "epguard.io/mode",
-    "epguard.io/action",
-    "enforce",
-    "observe",
-    "off",
-    "redirect",
-    "k8s.v1.cni.cncf.io/network-status",
-    "cni.projectcalico.org/podIP",
-    "ips",
-    "podIPs",
-    "status",
-    "phase",
-    "Running",
-    "Failed",
-    "Succeeded",
-    "conditions",
-    "PodReadyToStartContainers",
-    "managedFields",
-    "f:phase",
-    "kubelet",
-    "containerStatuses",
-    "terminated",
-    "deletionTimestamp",
-    "targetRef",
-    "endpoints",
-    "addresses",
-    "clusterIPs",
-    "None",
-    "sessionAffinity",
-    "podCIDRs",
-    "10.244.1.10",
-    "fd00::1",
-    "::ffff:10.244.1.10",
-    "0.0.0.0/0",
-    "banana",
-    "\\u0000",
-    "\u{fffd}",
-    "mode",
-    "canary-mode",
-    "reused",
-];
+const WORDS: &str = "null true {} [] \"\" metadata namespace annotations epguard.io/mode epguard.io/action enforce \
+    observe off redirect k8s.v1.cni.cncf.io/network-status cni.projectcalico.org/podIP ips podIPs status \
+    phase Running Failed Succeeded conditions PodReadyToStartContainers managedFields f:phase kubelet \
+    containerStatuses terminated deletionTimestamp targetRef endpoints addresses clusterIPs None \
+    sessionAffinity podCIDRs 10.244.1.10 fd00::1 ::ffff:10.244.1.10 0.0.0.0/0 banana \\u0000 \u{fffd} \
+    mode canary-mode reused";
 
 /// A state that has listed everything, and then was shown the corpus.
 fn state() -> State {
@@ -86,7 +42,7 @@ fn read<O: Object>(target: &str) -> Vec<O> {
 /// Each way in which a watch can show the object.
 fn shown<O: Object + Clone>(target: &'static str, fact: fn(Change<O>) -> Fact) {
     let known = state();
-    run(target, corpus(target), WORDS, move |json| {
+    run(target, corpus(target), &words(WORDS), move |json| {
         let mut ignored = Ignored::new();
         let Ok(object) = O::read(json, &mut ignored) else {
             return;
@@ -135,7 +91,7 @@ fn namespaces_and_their_annotations() {
 #[test]
 fn the_config_map_of_the_modes() {
     let flags = (Mode::Observe, ReasonModes::default());
-    run("configmap", corpus("configmap"), WORDS, move |json| {
+    run("configmap", corpus("configmap"), &words(WORDS), move |json| {
         let Ok(map) = facts::ModePolicy::parse(json) else {
             return;
         };

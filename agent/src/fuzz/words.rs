@@ -1,50 +1,22 @@
 //! Command lines, requests at the status socket, and reports of the programs.
 
-use super::harness::{corpus, run};
+use super::harness::{corpus, run, words};
 use crate::cli::Cli;
 use crate::daemon::report::ring_buffer;
 use crate::shared::status::Request;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use epguard_common::Event;
 
-const FLAGS: &[&str] = &[
-    "\n",
-    "--",
-    "--mode",
-    "--reason-mode",
-    "--lease",
-    "--max-view-age",
-    "--protect-cidr",
-    "--exclude-cidr",
-    "--pod-interfaces",
-    "--api-rate",
-    "--api-burst",
-    "--metrics-listen",
-    "--fleet-config",
-    "--answers-per-suspect",
-    "--xdp",
-    "--clsact-delay",
-    "--hooks",
-    "enforce",
-    "reused=off",
-    "0",
-    "18446744073709551616",
-    "-1",
-    "10.0.0.0/33",
-    "::/0",
-    "[::]:0",
-    "a/b",
-    "*",
-    "[",
-    "{",
-];
+const FLAGS: &str = "\n -- --mode --reason-mode --lease --max-view-age --protect-cidr --exclude-cidr --pod-interfaces \
+    --api-rate --api-burst --metrics-listen --fleet-config --answers-per-suspect --xdp --clsact-delay \
+    --hooks enforce reused=off 0 18446744073709551616 -1 10.0.0.0/33 ::/0 [::]:0 a/b * [ {";
 
 #[test]
 fn command_lines() {
     // Built once, as it checks itself then.
     let mut command = Cli::command();
     command.build();
-    run("command-line", corpus("command-line"), FLAGS, move |input| {
+    run("command-line", corpus("command-line"), &words(FLAGS), move |input| {
         let text = String::from_utf8_lossy(input);
         let words = std::iter::once("epguard").chain(text.split('\n'));
         if let Ok(matches) = command.clone().try_get_matches_from(words) {

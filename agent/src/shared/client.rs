@@ -126,31 +126,32 @@ fn first_line(error: &dyn std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
-    async fn error_for(content: &str) -> String {
+    /// A file with this content.
+    fn named(content: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("epguard-kubeconfig-{}", fastrand::u64(..)));
         std::fs::write(&path, content).unwrap();
-        let error = client(Some(&path), None).await.err().map(|error| format!("{error:#}"));
-        std::fs::remove_file(&path).unwrap();
-        error.expect("no client from this")
+        path
     }
 
     #[tokio::test]
-    async fn a_missing_kubeconfig_is_named_with_its_cause() {
-        let error = client(Some(Path::new("/nonexistent/kc")), None).await.err().unwrap();
-        assert_eq!(
-            format!("{error:#}"),
-            "kubeconfig /nonexistent/kc: cannot be read: No such file or directory (os error 2)"
-        );
+    async fn a_kubeconfig_that_cannot_be_used_is_named_with_its_cause_in_one_line_without_its_content() {
+        for (content, cause) in [
+            (None, "/nonexistent/kc: cannot be read: No such file or directory (os error 2)"),
+            (Some("users:\n- name: a\n  user: {token: s3cret\n"), "is not valid YAML"),
+            (Some("apiVersion: v1\nkind: Config\n"), "names no usable cluster"),
+        ] {
+            let path = content.map_or_else(|| "/nonexistent/kc".into(), named);
+            let error = format!("{:#}", client(Some(&path), None).await.err().unwrap());
+            assert!(error.starts_with("kubeconfig ") && error.contains(cause), "{error}");
+            assert!(!error.contains('\n') && !error.contains("s3cret"), "{error}");
+            let _ = std::fs::remove_file(&path);
+        }
     }
 
     #[tokio::test]
     async fn several_kubeconfigs_complete_each_other() {
-        let named = |content: &str| {
-            let path = std::env::temp_dir().join(format!("epguard-kubeconfig-{}", fastrand::u64(..)));
-            std::fs::write(&path, content).unwrap();
-            path
-        };
         let cluster = named("clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]");
         let user = named(
             "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\nusers: [{name: u}]",
@@ -163,19 +164,6 @@ mod tests {
         }
         assert_eq!(both.unwrap().cluster_url, "http://127.0.0.1:1");
         assert!(one.is_err(), "its cluster stands in the other file");
-    }
-
-    #[tokio::test]
-    async fn a_yaml_error_is_one_line_without_the_files_content() {
-        let error = error_for("users:\n- name: a\n  user: {token: s3cret\n").await;
-        assert!(error.contains("is not valid YAML"), "{error}");
-        assert!(!error.contains('\n') && !error.contains("s3cret"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn a_kubeconfig_without_a_cluster_is_refused() {
-        let error = error_for("apiVersion: v1\nkind: Config\n").await;
-        assert!(error.contains("names no usable cluster"), "{error}");
     }
 
     #[test]

@@ -78,37 +78,19 @@ mod tests {
     }
 
     #[test]
-    fn time_that_passes_on_all_clocks_is_no_jump_after_any_delay() {
-        assert_eq!(clocks(3_700_000, 3_690_000, 8_600_000).jumped_since(&BEFORE), None);
-    }
-
-    #[test]
-    fn drift_and_slewing_are_no_jump() {
-        assert_eq!(clocks(101_000, 91_000, 5_002_900).jumped_since(&BEFORE), None);
-        assert_eq!(clocks(103_000, 93_000, 5_001_100).jumped_since(&BEFORE), None);
-    }
-
-    #[test]
-    fn sleep_shows_in_the_monotonic_clock() {
-        let slept = clocks(160_000, 91_000, 5_060_000).jumped_since(&BEFORE);
-        assert_eq!(slept, Some(Duration::from_secs(59)));
-    }
-
-    #[test]
-    fn a_paused_machine_shows_in_the_real_time_clock_once_that_is_set() {
-        let paused = clocks(101_000, 91_000, 5_061_000).jumped_since(&BEFORE);
-        assert_eq!(paused, Some(Duration::from_mins(1)));
-    }
-
-    #[test]
-    fn a_real_time_clock_that_goes_back_is_a_jump() {
-        let back = clocks(101_000, 91_000, 4_990_000).jumped_since(&BEFORE);
-        assert_eq!(back, Some(Duration::from_secs(11)));
-    }
-
-    #[test]
-    fn this_machines_clocks_agree_from_one_reading_to_the_next() {
+    fn only_a_sleep_a_pause_or_a_clock_that_goes_back_is_a_jump() {
+        let s = |seconds| Some(Duration::from_secs(seconds));
+        for (sentence, now, jump) in [
+            ("time passes on all clocks", clocks(3_700_000, 3_690_000, 8_600_000), None),
+            ("drift", clocks(101_000, 91_000, 5_002_900), None),
+            ("slewing", clocks(103_000, 93_000, 5_001_100), None),
+            ("sleep shows in the monotonic clock", clocks(160_000, 91_000, 5_060_000), s(59)),
+            ("a pause shows once the real time clock is set", clocks(101_000, 91_000, 5_061_000), s(60)),
+            ("the real time clock goes back", clocks(101_000, 91_000, 4_990_000), s(11)),
+        ] {
+            assert_eq!(now.jumped_since(&BEFORE), jump, "{sentence}");
+        }
         let before = Clocks::now();
-        assert_eq!(Clocks::now().jumped_since(&before), None);
+        assert_eq!(Clocks::now().jumped_since(&before), None, "this machine's clocks");
     }
 }

@@ -27,6 +27,22 @@ pub struct Kind {
     pub hit: String,
 }
 
+#[cfg(test)]
+impl Kind {
+    /// TCP to 10.244.1.10:8080 of `shop/web`, which was dropped.
+    pub(crate) fn sample(reason: Reason) -> Self {
+        Self {
+            service: "shop/web".into(),
+            endpoint: SocketAddr::from(([10, 244, 1, 10], 8080)),
+            protocol: "TCP".into(),
+            reason: reason.as_str().into(),
+            outcome: "dropped".into(),
+            meant: "shop/a".into(),
+            hit: "nobody".into(),
+        }
+    }
+}
+
 /// Packets with the same [`Kind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -104,8 +104,9 @@ fn causes(error: &(dyn Error + 'static)) -> String {
 mod tests {
     use super::*;
 
-    fn refusal(step: Step, code: u16) -> Failure {
-        let path = "/apis/discovery.k8s.io/v1/endpointslices";
+    const SLICES: &str = "/apis/discovery.k8s.io/v1/endpointslices";
+
+    fn refusal(path: &str, step: Step, code: u16) -> Failure {
         let status = Status::failure("because", "Reason").with_code(code);
         Failure::of(step, path, &kube::Error::Api(status.boxed()).into())
     }
@@ -113,38 +114,34 @@ mod tests {
     #[test]
     fn forbidden_names_the_verb_the_resource_and_the_rule_to_grant() {
         assert_eq!(
-            refusal(Step::Watch(7), 403).error,
+            refusal(SLICES, Step::Watch(7), 403).error,
             "cannot watch endpointslices: forbidden (because); bind the agent's account to a ClusterRole with \
              apiGroups [\"discovery.k8s.io\"], resources [\"endpointslices\"], verbs [\"list\", \"watch\"]"
         );
-        assert!(refusal(Step::List, 401).error.starts_with("cannot list endpointslices: "));
-    }
-
-    #[test]
-    fn for_a_namespaced_request_the_remedy_names_a_role() {
-        let path = "/api/v1/namespaces/epguard/configmaps";
-        let status = Status::failure("because", "Reason").with_code(403);
+        assert!(refusal(SLICES, Step::List, 401).error.starts_with("cannot list endpointslices: "));
         assert_eq!(
-            Failure::of(Step::List, path, &kube::Error::Api(status.boxed()).into()).error,
+            refusal("/api/v1/namespaces/epguard/configmaps", Step::List, 403).error,
             "cannot list configmaps: forbidden (because); bind the agent's account to a Role in namespace epguard with \
              apiGroups [\"\"], resources [\"configmaps\"], verbs [\"list\", \"watch\"]"
         );
     }
 
     #[test]
-    fn only_a_streamed_list_can_be_unsupported() {
-        for code in [400, 422] {
-            assert_eq!(refusal(Step::Stream, code).end, End::Unsupported);
-            assert_eq!(refusal(Step::List, code).end, End::Failed);
-            assert_eq!(refusal(Step::Watch(7), code).end, End::Failed);
-        }
-        assert_eq!(refusal(Step::Stream, 403).end, End::Refused);
-    }
-
-    #[test]
-    fn status_410_means_expired_for_every_request() {
-        for step in [Step::Stream, Step::Pages, Step::List, Step::Watch(7)] {
-            assert_eq!(refusal(step, 410).end, End::Expired);
+    fn only_a_streamed_list_can_be_unsupported_and_410_means_expired_for_every_request() {
+        for (step, code, end) in [
+            (Step::Stream, 400, End::Unsupported),
+            (Step::Stream, 422, End::Unsupported),
+            (Step::List, 400, End::Failed),
+            (Step::List, 422, End::Failed),
+            (Step::Watch(7), 400, End::Failed),
+            (Step::Watch(7), 422, End::Failed),
+            (Step::Stream, 403, End::Refused),
+            (Step::Stream, 410, End::Expired),
+            (Step::Pages, 410, End::Expired),
+            (Step::List, 410, End::Expired),
+            (Step::Watch(7), 410, End::Expired),
+        ] {
+            assert_eq!(refusal(SLICES, step, code).end, end, "{code}");
         }
     }
 

@@ -156,32 +156,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_watch_that_is_up_again_ends_the_waits_of_the_others() {
-        let [mut first, mut other] = two();
-        first.down();
-        other.begin();
-        sleep(OUTAGE).await;
-        first.up();
-        assert!(waited(&mut other).await <= FIRST_WAIT);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_recovery_of_one_watch_does_not_shorten_later_waits_of_others() {
-        let [mut first, mut other] = two();
-        first.down();
-        sleep(OUTAGE / 2).await;
-        first.up();
-        assert!(waited(&mut other).await > FIRST_WAIT);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_recovery_before_a_request_does_not_shorten_the_wait_after_it() {
-        let [mut first, mut other] = two();
-        first.down();
-        sleep(OUTAGE).await;
-        first.up();
-        other.begin();
-        assert!(waited(&mut other).await > FIRST_WAIT);
+    async fn a_watch_that_is_up_again_after_an_outage_ends_the_waits_of_requests_sent_before() {
+        for (sentence, outage, begins_before, relists, is_short) in [
+            ("the first one is up", OUTAGE, true, false, true),
+            ("it lists again", OUTAGE, true, true, true),
+            ("later requests wait", OUTAGE / 2, false, false, false),
+            ("a request after the recovery", OUTAGE, false, false, false),
+        ] {
+            let [mut first, mut other] = two();
+            first.down();
+            if begins_before {
+                other.begin();
+            }
+            sleep(outage).await;
+            if relists {
+                first.relist(RELIST).await;
+            } else {
+                first.up();
+            }
+            if !begins_before && outage == OUTAGE {
+                other.begin();
+            }
+            assert_eq!(waited(&mut other).await <= FIRST_WAIT, is_short, "{sentence}");
+        }
     }
 
     /// How long an agent of six watches takes until all of them list. They lose the history within 1.5 s.
@@ -213,15 +210,5 @@ mod tests {
         let busiest = late.map(close).max().unwrap();
         assert!(busiest < 200, "{busiest} of 501 within a second");
         assert!(all[500] <= RELIST, "{:?}", all[500]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_relist_of_one_watch_ends_the_waits_of_the_others() {
-        let [mut first, mut other] = two();
-        first.down();
-        other.begin();
-        sleep(OUTAGE).await;
-        first.relist(RELIST).await;
-        assert!(waited(&mut other).await <= FIRST_WAIT);
     }
 }

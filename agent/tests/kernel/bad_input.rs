@@ -149,22 +149,17 @@ fn a_second_agent_on_the_same_run_directory_is_refused() {
 }
 
 #[test]
-fn without_an_agent_mode_and_dump_name_the_missing_part() {
+fn without_an_agent_a_command_names_the_missing_part() {
     let scratch = Scratch::new("nobody");
-    let pins = scratch.0.display().to_string();
-    for verb in [&["mode", "enforce"][..], &["dump"]] {
-        let said = complaint(epguard(verb).args(["--pin-dir", &pins]));
-        assert_says(&said, &[&pins, "epguard agent", "--pin-dir"]);
-    }
-}
-
-#[test]
-fn without_an_agent_a_command_names_the_socket_that_it_tried() {
-    let scratch = Scratch::new("unanswered");
-    let run = scratch.0.display().to_string();
-    for verb in [&["status"][..], &["drops"]] {
-        let said = complaint(epguard(verb).args(["--run-dir", &run]));
-        assert_says(&said, &["no agent answers at", &run, "--run-dir"]);
+    let place = scratch.0.display().to_string();
+    for (verb, flag, part) in [
+        (&["mode", "enforce"][..], "--pin-dir", "epguard agent"),
+        (&["dump"], "--pin-dir", "epguard agent"),
+        (&["status"], "--run-dir", "no agent answers at"),
+        (&["drops"], "--run-dir", "no agent answers at"),
+    ] {
+        let said = complaint(epguard(verb).args([flag, &place]));
+        assert_says(&said, &[&place, part, flag]);
     }
 }
 
@@ -187,18 +182,14 @@ fn a_pin_directory_that_is_no_bpffs_is_refused() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_directory_of_cgroups_that_is_not_there_is_refused() {
-    let scratch = Scratch::new("cgroup").with_bpffs();
-    let said = complaint(&mut scratch.agent(&["--cgroup", "/no/such/cgroup"], true));
-    assert_says(&said, &["--cgroup /no/such/cgroup", "no such directory"]);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn a_selection_that_matches_no_interface_is_refused() {
-    let scratch = Scratch::new("interfaces").with_bpffs();
-    let said = complaint(&mut scratch.agent(&["--pod-interfaces", "nope*"], true));
-    assert_says(&said, &["no interface matches", "--pod-interfaces"]);
+fn a_selection_without_an_interface_and_a_directory_of_cgroups_that_is_not_there_are_refused() {
+    for (name, more, parts) in [
+        ("interfaces", ["--pod-interfaces", "nope*"], ["no interface matches", "--pod-interfaces"]),
+        ("cgroup", ["--cgroup", "/no/such/cgroup"], ["--cgroup /no/such/cgroup", "no such directory"]),
+    ] {
+        let scratch = Scratch::new(name).with_bpffs();
+        assert_says(&complaint(&mut scratch.agent(&more, true)), &parts);
+    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use crate::agent::{Denied, Kernel, MAX_VIEW_AGE, octets};
 use crate::cluster::{Ip, Kubelet, Pod};
 use crate::objects::{Container, NAMESPACES, NODE_NAMES, NODES, PODS, PodObject, SERVICES, SLICES, Service};
-use crate::story::alias;
 use crate::world::{World, key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,19 +21,12 @@ const GONE: Duration = Duration::from_secs(16);
 #[derive(Default)]
 pub struct Suspicions(BTreeMap<Denied, Instant>);
 
-/// What is wrong, and the lab's calls that show it.
-#[derive(Debug)]
-pub struct Wrong {
-    pub why: String,
-    pub check: String,
-}
-
 /// Since when the agent is away, or has not listed everything.
 pub type Blind = Option<Instant>;
 
 impl Suspicions {
     /// Judges every denial in force. An error says which one is wrong.
-    pub fn check(&mut self, world: &World, kernel: &Kernel, blind: Blind) -> Result<(), Wrong> {
+    pub fn check(&mut self, world: &World, kernel: &Kernel, blind: Blind) -> Result<(), String> {
         let now = Instant::now();
         let excused = |kinds: &[(usize, String)]| is_excused(world, blind, kinds);
         let mut wrong = BTreeMap::new();
@@ -45,26 +37,13 @@ impl Suspicions {
             let since = *self.0.get(&denied).unwrap_or(&now);
             let patience = if denied.vip.is_none() { NETLINK } else { WRITE };
             if now >= since + patience {
-                let why = format!("{} for {} is denied, but {because}", denied.reason, denied.ip);
-                let check = calls(world, &denied);
-                return Err(Wrong { why, check });
+                return Err(format!("{} for {} is denied, but {because}", denied.reason, denied.ip));
             }
             wrong.insert(denied, since);
         }
         self.0 = wrong;
         Ok(())
     }
-}
-
-/// What the client of a denied flow must see.
-fn calls(world: &World, denied: &Denied) -> String {
-    let service = denied.vip.and_then(|vip| called(world, vip).next());
-    let called = service.map(|service| format!("{}/{}", service.namespace, service.name));
-    let Some(holder) = world.cluster.holder(denied.ip).map(|pod| alias(&pod.uid)) else {
-        return String::new();
-    };
-    let called = called.unwrap_or_else(|| holder.clone());
-    format!("  - check:\n      - {{call: {called}, times: 3, sees: {holder}}}\n")
 }
 
 /// The Services that a packet to an address may be meant for.

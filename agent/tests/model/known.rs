@@ -21,94 +21,90 @@ const WEB: usize = 0;
 const API: usize = 1;
 const PG: usize = 2;
 
-/// A Service without a selector: the writer keeps the targetRef of a pod whose successor has its name and IP.
-pub fn successor_under_a_kept_target() -> History {
-    History {
-        setup: SETUP,
-        ops: vec![
-            (0, Op::Run(PG, 0, 0, 0)),
-            (0, Op::Delete(0)),
-            (0, Op::End(0)),
-            (0, Op::Step(0, 0)),
-            (1_000, Op::Bring(PG, 0, 0, 0)),
-            (1_000, Op::Step(0, 0)),
-        ],
-    }
-}
+/// What happened, the history, and what has to be denied on the way.
+pub type Known = (&'static str, History, &'static [&'static str]);
 
-/// The same Service with a Deployment's pods: its writer compares IPs, and the next replica has another name.
-pub fn next_replica_under_a_kept_target() -> History {
-    let mut history = successor_under_a_kept_target();
-    history.setup.owner = 1;
-    history.ops[4].1 = Op::Bring(PG, 0, 1, 0);
-    history
-}
-
-/// etcd is restored with a higher revision, and a pod that was dead runs again under its UID.
-pub fn dead_pod_that_runs_again() -> History {
-    History {
-        setup: Setup { follow: false, ..SETUP },
-        ops: vec![
-            (0, Op::Run(API, 0, 0, 0)),
-            (0, Op::Backup),
-            (1_000, Op::End(0)),
-            (1_000, Op::Restore(false)),
-            (0, Op::Step(0, 0)),
-            (1_000, Op::Step(0, 0)),
-            (0, Op::Sync(2)),
-        ],
-    }
-}
-
-/// The same, but it is force-deleted before the agent has listed anew, and runs on for a while.
-pub fn runs_again_unseen() -> History {
-    History {
-        setup: Setup { converge: false, ..SETUP },
-        ops: vec![
-            (0, Op::Run(WEB, 0, 0, 0)),
-            (0, Op::Backup),
-            (1_000, Op::End(0)),
-            (1_000, Op::Restore(false)),
-            (0, Op::Step(0, 0)),
-            (0, Op::Force(0)),
-        ],
-    }
-}
-
-/// The stream of pods is held back while a pod of the Service gets the IP of a dead one; confirmations show what it lacks.
-pub fn stream_that_lags_behind_a_list() -> History {
-    History {
-        setup: Setup { linger: 25, ..SETUP },
-        ops: vec![
-            (0, Op::Run(WEB, 0, 0, 0)),
-            (1_000, Op::End(0)),
-            (3_000, Op::Stall(PODS)),
-            (0, Op::Bring(WEB, 0, 1, 0)),
-        ],
-    }
-}
-
-/// The revision goes back between a list and the watch that begins there.
-pub fn went_back_between_list_and_watch() -> History {
-    History {
-        setup: Setup {
-            kubelets: [Kubelet::OneBinary, Kubelet::Current, Kubelet::Current],
-            patient: false,
-            converge: false,
-            ..SETUP
-        },
-        ops: vec![
-            (0, Op::Create(API, 1, 0)),
-            (0, Op::Bring(WEB, 0, 1, 0)),
-            (0, Op::End(0)),
-            (0, Op::Stall(PODS)),
-            (0, Op::Backup),
-            (0, Op::Run(WEB, 0, 0, 0)),
-            (0, Op::Restore(true)),
-            (0, Op::Delete(0)),
-            (0, Op::End(0)),
-            (3_073, Op::Step(0, 0)),
-            (196, Op::End(2)),
-        ],
-    }
+pub fn histories() -> Vec<Known> {
+    use Op::{Backup, Bring, Create, Delete, End, Force, Restore, Run, Stall, Step, Sync};
+    let history = |setup, ops: &[(u16, Op)]| History { setup, ops: ops.to_vec() };
+    // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the next pod's.
+    let kept_target = |setup, number| {
+        let ends = [(0, Run(PG, 0, 0, 0)), (0, Delete(0)), (0, End(0)), (0, Step(0, 0))];
+        let comes = [(1_000, Bring(PG, 0, number, 0)), (1_000, Step(0, 0))];
+        history(setup, &[&ends[..], &comes].concat())
+    };
+    let dead_backend = &["dead-backend"];
+    vec![
+        ("a successor with the name and IP, without a selector", kept_target(SETUP, 0), dead_backend),
+        (
+            "a successor, with a selector that only its controller knows",
+            kept_target(Setup { pg: 1, ..SETUP }, 0),
+            dead_backend,
+        ),
+        ("the next replica has another name", kept_target(Setup { owner: 1, ..SETUP }, 1), dead_backend),
+        (
+            "etcd is restored with a higher revision, and a pod that was dead runs again under its UID",
+            history(
+                Setup { follow: false, ..SETUP },
+                &[
+                    (0, Run(API, 0, 0, 0)),
+                    (0, Backup),
+                    (1_000, End(0)),
+                    (1_000, Restore(false)),
+                    (0, Step(0, 0)),
+                    (1_000, Step(0, 0)),
+                    (0, Sync(2)),
+                ],
+            ),
+            &["terminated"],
+        ),
+        (
+            "the same, but it is force-deleted before the agent has listed anew: the API never showed that it runs",
+            history(
+                Setup { converge: false, ..SETUP },
+                &[
+                    (0, Run(WEB, 0, 0, 0)),
+                    (0, Backup),
+                    (1_000, End(0)),
+                    (1_000, Restore(false)),
+                    (0, Step(0, 0)),
+                    (0, Force(0)),
+                ],
+            ),
+            dead_backend,
+        ),
+        (
+            "the stream of pods lags while a pod of the Service gets the IP of a dead one, as confirmations show",
+            history(
+                Setup { linger: 25, ..SETUP },
+                &[(0, Run(WEB, 0, 0, 0)), (1_000, End(0)), (3_000, Stall(PODS)), (0, Bring(WEB, 0, 1, 0))],
+            ),
+            dead_backend,
+        ),
+        (
+            "the revision goes back between a list and the watch that begins there",
+            history(
+                Setup {
+                    kubelets: [Kubelet::OneBinary, Kubelet::Current, Kubelet::Current],
+                    patient: false,
+                    converge: false,
+                    ..SETUP
+                },
+                &[
+                    (0, Create(API, 1, 0)),
+                    (0, Bring(WEB, 0, 1, 0)),
+                    (0, End(0)),
+                    (0, Stall(PODS)),
+                    (0, Backup),
+                    (0, Run(WEB, 0, 0, 0)),
+                    (0, Restore(true)),
+                    (0, Delete(0)),
+                    (0, End(0)),
+                    (3_073, Step(0, 0)),
+                    (196, End(2)),
+                ],
+            ),
+            &[],
+        ),
+    ]
 }

@@ -52,12 +52,6 @@ impl World {
         if object.is_terminal() && is_proven_over(&object) {
             self.remove(&id, object);
         } else {
-            if object.is_terminal() {
-                // The lab's API server would remove it at once.
-                self.story_note(index, "gets a deletionTimestamp");
-            } else {
-                self.story_step(index, "deleting");
-            }
             self.show(id, object);
         }
     }
@@ -67,7 +61,6 @@ impl World {
         let Some((id, mut object)) = self.object(index) else {
             return;
         };
-        self.story_step(index, "force-deleted");
         object.deleting = true;
         self.show(id.clone(), object.clone());
         self.drop_object(&id, &object);
@@ -82,7 +75,6 @@ impl World {
         if object.is_terminal() {
             return;
         }
-        self.story_step(index, "failed-by-podgc");
         object.phase = "Failed";
         object.phase_by = if object.kubelet == "k3s" { "k3s" } else { "kube-controller-manager" };
         self.show(id, object);
@@ -96,7 +88,6 @@ impl World {
             return;
         };
         if object.phase == "Running" {
-            self.story_step(index, "fails-early");
             object.phase = "Failed";
             if let (Kubelet::Virtual, Container::Running(start)) = (kubelet, object.container) {
                 object.sandbox = Some((false, self.clock(index)));
@@ -113,7 +104,6 @@ impl World {
         else {
             return;
         };
-        self.story_note(index, "is shown as refused");
         (object.phase, object.container) = ("Failed", Container::Waiting);
         self.show_phase(id, object);
     }
@@ -133,7 +123,6 @@ impl World {
         if pod.sandbox.is_none() || object.is_terminal() || object.deleting || !settled {
             return;
         }
-        self.story_step(index, "new-sandbox");
         self.cluster.sandbox_down(index, now);
         object.sandbox = Some((false, now));
         object.container = Container::Ended(start, now);
@@ -146,7 +135,6 @@ impl World {
             return;
         };
         object.app = app;
-        self.story_note(index, &format!("gets the label app={app}"));
         self.show(id, object);
     }
 
@@ -155,9 +143,6 @@ impl World {
         if !self.cluster.sandbox_up(index, pick, now) {
             return;
         }
-        let ip = self.cluster.pods[index].sandbox;
-        self.story.holds(&self.cluster.pods[index].uid, ip);
-        self.story_step(index, "sandbox-up");
         if let Some(sandbox) = &mut object.sandbox {
             *sandbox = (true, now);
             self.show(id, object);
@@ -177,14 +162,12 @@ impl World {
         object.ready = true;
         object.sandbox = object.sandbox.map(|_| (true, pod.since));
         object.container = Container::Running(now);
-        self.story_step(index, "published");
         self.show(id, object);
     }
 
     /// Containers end, then the sandbox goes; nothing is shown yet.
     fn stop(&mut self, index: usize) {
         let now = self.clock(index);
-        self.story_step(index, "sandbox-down");
         self.cluster.sandbox_down(index, now);
         let pod = &mut self.cluster.pods[index];
         (pod.wanted, pod.over) = (false, true);
@@ -211,14 +194,10 @@ impl World {
             object.phase_by = object.kubelet;
         }
         object.sandbox = object.sandbox.map(|_| (false, now));
-        self.story_step(index, "succeeds");
         self.show_phase(id, object);
     }
 
     fn remove(&mut self, id: &Id, mut object: PodObject) {
-        if let Some(index) = self.cluster.pods.iter().position(|pod| pod.uid == object.uid) {
-            self.story_step(index, "gone");
-        }
         object.deleting = true;
         self.drop_object(id, &object);
     }
@@ -233,17 +212,6 @@ impl World {
     fn object(&self, index: usize) -> Option<(Id, PodObject)> {
         let (id, object) = self.objects.pod_of(&self.cluster.pods[index].uid)?;
         Some((id.clone(), object.clone()))
-    }
-
-    fn story_step(&mut self, index: usize, word: &str) {
-        let uid = self.cluster.pods[index].uid.clone();
-        self.story.pod_step(&uid, word);
-    }
-
-    fn story_note(&mut self, index: usize, text: &str) {
-        let uid = &self.cluster.pods[index].uid;
-        let text = format!("{uid} {text}");
-        self.story.note(&text);
     }
 }
 

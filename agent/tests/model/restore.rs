@@ -1,7 +1,7 @@
 //! A restore of etcd: the API loses its later state, and kubelets and writers of slices start from the restored one.
 
 use crate::objects::{Container, PodObject};
-use crate::world::{APPS, World, key};
+use crate::world::{APPS, World};
 
 impl World {
     /// The API goes back to its backup. Pods that it does not know are stopped; kubelets write at once what runs.
@@ -12,10 +12,6 @@ impl World {
         if !self.api.store().restore(back) {
             return;
         }
-        self.story.note(&format!(
-            "etcd is restored; the revision {}",
-            if back { "goes back" } else { "is raised" }
-        ));
         self.objects = objects;
         let now = self.second();
         (0..3).for_each(|number| self.write_node(number));
@@ -50,8 +46,6 @@ impl World {
         object.sandbox = object.sandbox.map(|_| (false, now));
         object.container = Container::Waiting;
         (object.ip, object.ready, object.phase) = (None, false, "Pending");
-        let of = key(id.0, &id.1);
-        self.story.step(&format!("patch: {{of: Pod {of}, merge: {{status: {{phase: Running}}}}}}"));
         self.show(id, object);
     }
 }

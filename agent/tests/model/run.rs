@@ -1,7 +1,7 @@
 //! One history, from the first list to the quiet at its end.
 
 use crate::agent::{self, Agent, Kernel};
-use crate::checks::{self, Suspicions, Wrong};
+use crate::checks::{self, Suspicions};
 use crate::cluster::Ip;
 use crate::history::{History, Op, Setup};
 use crate::objects::Service;
@@ -43,15 +43,8 @@ struct Run {
 /// What a history showed, so that a model that shows nothing is noticed.
 pub type Seen = BTreeSet<&'static str>;
 
-/// What went wrong, and the story up to there.
-#[derive(Debug)]
-pub struct Failure {
-    pub why: String,
-    pub yaml: String,
-}
-
-/// Plays a history on a clock of its own.
-pub fn play(history: &History, seed: u64) -> Result<Seen, Failure> {
+/// Plays a history on a clock of its own. An error says what is wrong.
+pub fn play(history: &History, seed: u64) -> Result<Seen, String> {
     fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -61,12 +54,8 @@ pub fn play(history: &History, seed: u64) -> Result<Seen, Failure> {
     runtime.block_on(async {
         agent::begin();
         let mut run = Run::new(history);
-        match run.play(history).await {
-            Ok(()) => Ok(run.seen),
-            Err(Wrong { why, check }) => {
-                Err(Failure { yaml: run.world.story.yaml(&run.world.services, &why, &check), why })
-            }
-        }
+        run.play(history).await?;
+        Ok(run.seen)
     })
 }
 
@@ -92,7 +81,7 @@ impl Run {
         }
     }
 
-    async fn play(&mut self, history: &History) -> Result<(), Wrong> {
+    async fn play(&mut self, history: &History) -> Result<(), String> {
         self.wait(Duration::from_millis(100)).await?;
         for (after, op) in &history.ops {
             self.wait(Duration::from_millis((*after).into())).await?;
@@ -104,7 +93,6 @@ impl Run {
                     self.agent = None;
                     self.blind = self.blind.or_else(|| Some(Instant::now()));
                     self.back = Some(Instant::now() + Duration::from_millis((*away).into()));
-                    self.world.story.step("agent: killed");
                 }
                 Op::Netlink(tells) => self.netlink = *tells,
                 op => {
@@ -127,14 +115,14 @@ impl Run {
             self.seen.insert("provable at the end");
         }
         match checks::missing(&self.world, &self.kernel, &self.aimed) {
-            Some(why) => Err(Wrong { why, check: String::new() }),
+            Some(why) => Err(why),
             None if history.setup.converge => self.converge().await,
             None => Ok(()),
         }
     }
 
     /// Lets all be quiet for as long as what is provable may take to be denied, or until it is.
-    async fn quiet(&mut self, longest: Duration, setup: Setup) -> Result<(), Wrong> {
+    async fn quiet(&mut self, longest: Duration, setup: Setup) -> Result<(), String> {
         let end = Instant::now() + longest;
         while Instant::now() < end {
             let left = end - Instant::now();
@@ -150,7 +138,7 @@ impl Run {
     }
 
     /// An agent that only knows the end must come to the same maps as the one that saw all of it.
-    async fn converge(&mut self) -> Result<(), Wrong> {
+    async fn converge(&mut self) -> Result<(), String> {
         self.every = SLOW_TICK;
         self.wait(FORGOTTEN).await?;
         self.every = TICK;
@@ -166,14 +154,11 @@ impl Run {
         if before == after {
             return Ok(());
         }
-        Err(Wrong {
-            why: format!("{before:?} is denied at the end, and {after:?} by an agent that starts then"),
-            check: String::new(),
-        })
+        Err(format!("{before:?} is denied at the end, and {after:?} by an agent that starts then"))
     }
 
     /// Lets time pass.
-    async fn wait(&mut self, duration: Duration) -> Result<(), Wrong> {
+    async fn wait(&mut self, duration: Duration) -> Result<(), String> {
         let end = Instant::now() + duration;
         loop {
             let next = self.back.map_or(self.tick, |back| back.min(self.tick)).min(end);
@@ -196,7 +181,6 @@ impl Run {
             let now = Instant::now();
             if self.back.take_if(|back| *back <= now).is_some() {
                 self.agent = Some(Agent::start(&self.client, &self.kernel));
-                self.world.story.step("agent: started");
             }
             if now >= self.tick {
                 self.tick = now + self.every;
@@ -221,7 +205,7 @@ impl Run {
         self.blind = if sees { None } else { self.blind.or_else(|| Some(Instant::now())) };
     }
 
-    fn check(&mut self) -> Result<(), Wrong> {
+    fn check(&mut self) -> Result<(), String> {
         self.seen.extend(self.kernel.in_force().iter().map(|denied| denied.reason));
         self.suspicions.check(&self.world, &self.kernel, self.blind)
     }

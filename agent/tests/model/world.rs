@@ -7,7 +7,6 @@ use crate::objects::{
     namespace, node, services,
 };
 use crate::server::Api;
-use crate::story::Story;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -26,7 +25,6 @@ pub struct World {
     pub cluster: Cluster,
     pub objects: Objects,
     pub api: Api,
-    pub story: Story,
     /// The typed side of the API's backup.
     pub backup: Option<Objects>,
     /// IPs that something else than a pod has, or had.
@@ -47,7 +45,6 @@ impl World {
             cluster: Cluster::new(setup.ipam, setup.kubelets),
             objects: Objects::default(),
             api: Api::new(),
-            story: Story::default(),
             backup: None,
             spared: BTreeSet::new(),
             kept: BTreeSet::new(),
@@ -121,10 +118,7 @@ impl World {
             Op::DropCustom(service) => self.unlist_by_hand(self.services[service]),
             Op::Annotate(name, mode) => self.annotate(["shop", "other"][name], MODES[mode]),
             Op::Lag(kind, lag) => self.api.store().kinds[kind].lag = Duration::from_millis(lag.into()),
-            Op::Stall(kind) => {
-                self.story.note(&format!("events of kind {kind} are held back"));
-                self.api.store().kinds[kind].stalled = true;
-            }
+            Op::Stall(kind) => self.api.store().kinds[kind].stalled = true,
             Op::Flow => self.flow(),
             Op::Break(kind) => self.api.store().break_streams(kind),
             Op::Compact(kind) => {
@@ -136,7 +130,6 @@ impl World {
             Op::Backup => {
                 self.api.store().back_up();
                 self.backup = Some(self.objects.clone());
-                self.story.note("etcd is backed up");
             }
             Op::Restore(back) => self.restore(back),
             Op::Restart(_) | Op::Netlink(_) => {}
@@ -159,7 +152,6 @@ impl World {
             self.cluster.ranges[number] = Some(if taken { range + 2 } else { range });
         }
         self.cluster.cut[number] = self.cluster.ranges[number].is_none();
-        self.story.note(&format!("range of {}: {:?}", NODE_NAMES[number], self.cluster.ranges[number]));
         self.write_node(number);
     }
 
@@ -169,7 +161,6 @@ impl World {
             self.objects.addresses.insert(owner, ip);
             self.spared.insert(ip);
         }
-        self.story.note(&format!("further addresses: {:?}", self.objects.addresses));
         match owner.checked_sub(4) {
             None => self.write_service(owner),
             Some(node) => self.write_node(node),
@@ -206,7 +197,6 @@ impl World {
         if store.up == away {
             store.up = !away;
             store.break_all();
-            self.story.step(if away { "api: away" } else { "api: back" });
         }
     }
 
@@ -233,8 +223,6 @@ impl World {
         }
         self.uids += 1;
         let uid = format!("uid-{}", self.uids);
-        self.story.pod(&uid, namespace, &name, app, node, self.cluster.kubelets[node]);
-        self.story.pod_step(&uid, "scheduled");
         Some(self.add(namespace, name, uid, app, node))
     }
 
@@ -306,7 +294,6 @@ impl World {
             None => self.objects.modes.remove(name),
         };
         self.api.store().put(NAMESPACES, name, namespace(name, mode));
-        self.story.note(&format!("namespace {name}: epguard.io/mode {mode:?}"));
     }
 
     /// Writes a pod's object; writers of slices that keep up follow.

@@ -122,7 +122,6 @@ impl World {
             if before == Some(&slice) || before.is_none() && slice.endpoints.is_empty() {
                 continue;
             }
-            self.story.slice(service, &slice);
             let json = slice.json((id.0, &id.1));
             self.api.store().put(SLICES, &key(id.0, &id.1), json);
             self.objects.slices.insert(id, slice);

@@ -14,64 +14,62 @@ fn failed() -> Value {
     pod["status"]["conditions"] = json!([
         {"type": "PodReadyToStartContainers", "status": "False"},
         {"type": "ContainersReady", "status": "False", "reason": "PodFailed"},
+        {"type": "DisruptionTarget", "status": "False"},
     ]);
+    pod["metadata"]["deletionTimestamp"] = Value::Null;
     pod
 }
 
-fn after(edit: impl FnOnce(&mut Value)) -> (UidState, Option<Doubt>) {
+const MANAGER: &str = "/metadata/managedFields/0/manager";
+const CONTAINERS: &str = "/status/conditions/1/reason";
+
+fn disrupted(reason: &str) -> (&'static str, Value) {
+    let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": reason});
+    ("/status/conditions/2", condition)
+}
+
+/// The state of the UID after these values were changed.
+fn after(changes: &[(&str, Value)]) -> (UidState, Option<Doubt>) {
     let mut object = failed();
-    edit(&mut object);
+    for (pointer, value) in changes {
+        *object.pointer_mut(pointer).unwrap() = value.clone();
+    }
     let pod = Pod::parse(object.to_string().as_bytes()).unwrap();
     (pod.uid_state, pod.doubt.map(|doubt| *doubt))
 }
 
 #[test]
 fn a_pod_that_the_kubelet_has_ended_is_dead_in_k3s_and_microk8s() {
-    assert_eq!(after(|_| {}), (UidState::Dead, None));
-    let kubelite = after(|pod| pod["metadata"]["managedFields"][0]["manager"] = json!("kubelite"));
-    assert_eq!(kubelite, (UidState::Dead, None));
-    let succeeded = after(|pod| {
-        pod["status"]["phase"] = json!("Succeeded");
-        pod["status"]["conditions"][1]["reason"] = json!("PodCompleted");
-    });
-    assert_eq!(succeeded, (UidState::Dead, None));
+    assert_eq!(after(&[]), (UidState::Dead, None));
+    assert_eq!(after(&[(MANAGER, json!("kubelite"))]), (UidState::Dead, None));
+    let succeeded = [("/status/phase", json!("Succeeded")), (CONTAINERS, json!("PodCompleted"))];
+    assert_eq!(after(&succeeded), (UidState::Dead, None));
+    for reason in ["TerminationByKubelet", "EvictionByEvictionAPI"] {
+        assert_eq!(after(&[disrupted(reason)]), (UidState::Dead, None), "{reason} is no PodGC");
+    }
 }
 
 #[test]
 fn a_phase_that_podgc_may_have_written_proves_no_death() {
-    let restarting = after(|pod| pod["status"]["conditions"][1]["reason"] = json!("ContainersNotReady"));
-    assert_eq!(restarting, (UidState::Retired, None), "the kubelet meant to start it again");
-    let other = after(|pod| pod["status"]["conditions"][1]["reason"] = json!("PodCompleted"));
-    assert_eq!(other, (UidState::Retired, None), "the kubelet would have said Succeeded");
-    let orphaned = after(|pod| {
-        let conditions = pod["status"]["conditions"].as_array_mut().unwrap();
-        conditions.push(json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}));
-    });
-    assert_eq!(orphaned, (UidState::Retired, None), "its node is gone");
-    let out_of_service = after(|pod| pod["metadata"]["deletionTimestamp"] = json!("2026-11-21T01:17:00Z"));
-    assert_eq!(out_of_service, (UidState::Retired, None), "it is terminating");
-}
-
-#[test]
-fn an_eviction_by_the_kubelet_or_the_api_is_no_podgc() {
-    for reason in ["TerminationByKubelet", "EvictionByEvictionAPI"] {
-        let evicted = after(|pod| {
-            let conditions = pod["status"]["conditions"].as_array_mut().unwrap();
-            conditions.push(json!({"type": "DisruptionTarget", "status": "True", "reason": reason}));
-        });
-        assert_eq!(evicted, (UidState::Dead, None), "{reason}");
+    for (sentence, change) in [
+        ("the kubelet meant to start it again", (CONTAINERS, json!("ContainersNotReady"))),
+        ("the kubelet would have written Succeeded", (CONTAINERS, json!("PodCompleted"))),
+        ("its node is gone", disrupted("DeletionByPodGC")),
+        ("it is terminating", ("/metadata/deletionTimestamp", json!("2026-11-21T01:17:00Z"))),
+    ] {
+        assert_eq!(after(&[change]), (UidState::Retired, None), "{sentence}");
     }
 }
 
 #[test]
 fn missing_evidence_is_named_once_the_containers_have_ended() {
-    let unknown = after(|pod| pod["metadata"]["managedFields"][0]["manager"] = json!("microshift"));
-    assert_eq!(unknown, (UidState::Retired, Some(Doubt::Writer("microshift".into()))));
-    let old = after(|pod| pod["status"]["conditions"] = json!([]));
-    assert_eq!(old, (UidState::Retired, Some(Doubt::SandboxCondition)));
-    let running = after(|pod| {
-        pod["metadata"]["managedFields"][0]["manager"] = json!("kube-controller-manager");
-        pod["status"]["containerStatuses"][0]["state"] = json!({"running": {}});
-    });
-    assert_eq!(running, (UidState::Retired, None));
+    let writer = Doubt::Writer("microshift".into());
+    let running = ("/status/containerStatuses/0/state", json!({"running": {}}));
+    for (changes, doubt) in [
+        (vec![(MANAGER, json!("microshift"))], Some(writer)),
+        (vec![("/status/conditions", json!([]))], Some(Doubt::SandboxCondition)),
+        (vec![(MANAGER, json!("kube-controller-manager")), running], None),
+    ] {
+        assert_eq!(after(&changes), (UidState::Retired, doubt), "{changes:?}");
+    }
 }

@@ -4,8 +4,9 @@
 
 #![allow(clippy::expect_used, reason = "an example may panic")]
 
-mod allocator;
 mod cluster;
+#[path = "../../../src/fuzz/harness/memory.rs"]
+mod memory;
 mod objects;
 
 use cluster::Cluster;
@@ -60,9 +61,9 @@ fn row(title: &str, act: impl FnOnce(&mut Tenant)) {
     let mut tenant = Tenant(Cluster::new());
     tenant.0.sync();
     tenant.0.longest_turn();
-    let before = allocator::live();
+    let before = memory::held();
     act(&mut tenant);
-    let memory = (allocator::live() / 1024).cast_signed() - (before / 1024).cast_signed();
+    let memory = (memory::held() - before) / 1024;
     let longest = tenant.0.longest_turn().as_secs_f64() * 1e3;
     let denials = tenant.0.state.tables().denied.len();
     println!("{title:<64}{denials:>10}{longest:>14.2}{memory:>12}");

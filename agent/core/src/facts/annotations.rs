@@ -115,46 +115,38 @@ mod tests {
     }
 
     #[test]
-    fn a_large_invalid_mode_is_reported_in_a_short_line() {
-        let mut ignored = Ignored::new();
-        let annotations =
-            json!({"epguard.io/mode": "a".repeat(250_000), "epguard.io/action": "a".repeat(250_000)});
-        Service::read(&object(&annotations), &mut ignored).unwrap();
-        assert_eq!(ignored.len(), 2);
-        assert!(ignored.iter().all(|line| line.len() < 200));
-    }
-
-    #[test]
-    fn an_unknown_mode_counts_as_observe_and_is_reported() {
-        for odd in ["Off", "disabled", "", "false", " off"] {
+    fn a_service_chooses_its_action_and_unknown_modes_and_actions_are_reported_in_a_short_line() {
+        let long = "a".repeat(250_000);
+        let (observe, enforce) = (Mode::Observe, Mode::Enforce);
+        for (mode, action, expected, reported) in [
+            (None, None, (enforce, Action::Unset), 0),
+            (None, Some("drop"), (enforce, Action::Drop), 0),
+            (None, Some("reject"), (enforce, Action::Reject), 0),
+            (None, Some("redirect"), (enforce, Action::Redirect), 0),
+            (None, Some("Redirect"), (enforce, Action::Unset), 1),
+            (None, Some("unset"), (enforce, Action::Unset), 1),
+            (None, Some(""), (enforce, Action::Unset), 1),
+            (None, Some("redirect=eth0"), (enforce, Action::Unset), 1),
+            (Some("Off"), None, (observe, Action::Unset), 1),
+            (Some("disabled"), None, (observe, Action::Unset), 1),
+            (Some(""), None, (observe, Action::Unset), 1),
+            (Some("false"), None, (observe, Action::Unset), 1),
+            (Some(" off"), None, (observe, Action::Unset), 1),
+            (Some(&*long), Some(&*long), (observe, Action::Unset), 2),
+        ] {
+            let row = format!("{:?} {:?}", mode.map(brief), action.map(brief));
+            let annotations = [("epguard.io/mode", mode), ("epguard.io/action", action)];
+            let given: Value =
+                annotations.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
             let mut ignored = Ignored::new();
-            let pod = Pod::read(&object(&json!({"epguard.io/mode": odd})), &mut ignored).unwrap();
-            assert_eq!(pod.bound, Mode::Observe, "{odd:?}");
+            let service = Service::read(&object(&given), &mut ignored).unwrap();
+            assert_eq!((service.bound, service.on_denial.action), expected, "{row}");
+            assert_eq!(ignored.len(), reported, "{row}");
+            let value = brief(mode.or(action).unwrap_or_default());
             assert!(
-                matches!(ignored.as_slice(), [error] if error.contains(&format!("{odd:?}"))),
-                "{ignored:?}"
+                ignored.iter().all(|line| line.len() < 200 && line.contains(&value)),
+                "{row}: {ignored:?}"
             );
-        }
-    }
-
-    fn action_of(annotations: &Value) -> (Action, usize) {
-        let mut ignored = Ignored::new();
-        let service = Service::read(&object(annotations), &mut ignored).unwrap();
-        (service.on_denial.action, ignored.len())
-    }
-
-    #[test]
-    fn a_service_chooses_how_its_denials_are_carried_out() {
-        for action in [Action::Drop, Action::Reject, Action::Redirect] {
-            assert_eq!(action_of(&json!({"epguard.io/action": action.as_str()})), (action, 0));
-        }
-        assert_eq!(action_of(&Value::Null), (Action::Unset, 0));
-    }
-
-    #[test]
-    fn an_unknown_action_is_ignored_and_reported() {
-        for odd in ["Redirect", "unset", "", "redirect=eth0"] {
-            assert_eq!(action_of(&json!({"epguard.io/action": odd})), (Action::Unset, 1), "{odd:?}");
         }
     }
 

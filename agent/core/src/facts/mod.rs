@@ -26,6 +26,8 @@ pub use node::{Cidr, Node, WATCHED_NODES};
 pub use pod::{Doubt, Ips, Pod, Sandbox};
 pub use selection::{Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
+#[cfg(test)]
+pub use slice::listing;
 pub use slice::{ListedSlice, PodName, PortName, Slice, SliceEndpoint, SlicePort};
 pub use static_ip::{STATIC_IPS, StaticIp};
 pub use text::{Text, shared};

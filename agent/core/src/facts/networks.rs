@@ -94,45 +94,41 @@ mod tests {
 
     /// As Multus 4 writes it, over several lines.
     const WRITTEN: &str = r#"[{
-    "name": "kindnet",
-    "interface": "eth0",
+    "name": "kindnet", "interface": "eth0",
     "ips": [
         "10.244.1.9",
         "fd00:10:244:1::9"
     ],
-    "mac": "8a:6d:5f:3e:9e:52",
-    "default": true,
-    "dns": {},
-    "gateway": [
-        "10.244.1.1"
-    ]
+    "mac": "8a:6d:5f:3e:9e:52", "default": true, "dns": {}, "gateway": ["10.244.1.1"]
 },{
-    "name": "storage/macvlan-a",
-    "interface": "net1",
-    "ips": [
-        "192.168.7.20/24"
-    ],
-    "mac": "c2:11:5a:41:9b:6e",
-    "dns": {},
+    "name": "storage/macvlan-a", "interface": "net1", "ips": ["192.168.7.20/24"], "mac": "c2:11:5a:41:9b:6e", "dns": {},
     "device-info": {"type": "pci", "version": "1.1.0", "pci": {"pci-address": "0000:18:02.5"}}
 },{
-    "name": "storage/layer2",
-    "interface": "net2",
-    "mac": "c2:11:5a:41:9b:6f",
-    "dns": {}
+    "name": "storage/layer2", "interface": "net2", "mac": "c2:11:5a:41:9b:6f", "dns": {}
 }]"#;
 
     #[test]
-    fn the_addresses_of_every_network_are_read() {
-        let (ips, ignored) = ips(WRITTEN);
-        assert_eq!(ips, ["10.244.1.9", "192.168.7.20", "fd00:10:244:1::9"]);
-        assert_eq!(ignored, Ignored::new());
-    }
-
-    #[test]
-    fn networks_that_multus_cleared_with_the_sandbox_show_no_address() {
-        for cleared in ["", "[]", r#"[{"name": "kindnet", "ips": null, "dns": {}}]"#] {
-            assert_eq!(ips(cleared), (vec![], vec![]), "{cleared}");
+    fn the_addresses_of_every_network_are_read_and_no_others() {
+        let gke = r#"[{"networkName":"blue","ip":"172.16.1.2"},{"networkName":"red","ip":"fd00::2"}]"#;
+        let all = &["10.244.1.9", "192.168.7.20", "fd00:10:244:1::9"][..];
+        for (key, text, expected) in [
+            (STATUS[0], WRITTEN, all),
+            ("k8s.v1.cni.cncf.io/networks-status", WRITTEN, all),
+            // Multus clears them with the sandbox.
+            (STATUS[0], "", &[]),
+            (STATUS[0], "[]", &[]),
+            (STATUS[0], r#"[{"name": "kindnet", "ips": null, "dns": {}}]"#, &[]),
+            (GKE, gke, &["172.16.1.2", "fd00::2"]),
+            ("blue.default.ovn.kubernetes.io/ip_address", "172.17.0.9,fd00::9", &["172.17.0.9", "fd00::9"]),
+            ("blue.default.ovn.kubernetes.io/mac_address", "00:00:00:53:6B:B6", &[]),
+            (GKE, "0a:58:0a:f4:01:0a", &[]),
+            ("example.com/gateway", "172.17.0.1", &[]),
+        ] {
+            let mut ignored = Ignored::new();
+            let (ips, _) = annotated(key, text).network_ips(&mut ignored);
+            let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
+            assert_eq!(ips, expected, "{key}: {text}");
+            assert!(key == GKE || ignored.is_empty(), "{key}: {ignored:?}");
         }
     }
 
@@ -165,28 +161,6 @@ mod tests {
         for text in [many, long, no_list] {
             let (_, ignored) = ips(&text);
             assert!(matches!(ignored.as_slice(), [line] if line.len() < 300), "{} lines", ignored.len());
-        }
-    }
-
-    #[test]
-    fn the_annotation_of_older_multus_versions_is_read_too() {
-        let meta = annotated("k8s.v1.cni.cncf.io/networks-status", WRITTEN);
-        assert_eq!(meta.network_ips(&mut Ignored::new()).0.len(), 3);
-    }
-
-    #[test]
-    fn the_addresses_of_gke_and_kube_ovn_are_read_and_no_others() {
-        let gke = r#"[{"networkName":"blue","ip":"172.16.1.2"},{"networkName":"red","ip":"fd00::2"}]"#;
-        for (key, text, expected) in [
-            (GKE, gke, &["172.16.1.2", "fd00::2"][..]),
-            ("blue.default.ovn.kubernetes.io/ip_address", "172.17.0.9,fd00::9", &["172.17.0.9", "fd00::9"]),
-            ("blue.default.ovn.kubernetes.io/mac_address", "00:00:00:53:6B:B6", &[]),
-            (GKE, "0a:58:0a:f4:01:0a", &[]),
-            ("example.com/gateway", "172.17.0.1", &[]),
-        ] {
-            let (ips, _) = annotated(key, text).network_ips(&mut Ignored::new());
-            let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
-            assert_eq!(ips, expected, "{key}");
         }
     }
 

@@ -140,37 +140,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_contains_its_addresses_and_no_other() {
-        let range = Cidr::parse("10.244.1.0/24").unwrap();
-        assert!(range.contains(Addr::v4([10, 244, 1, 255])));
-        assert!(!range.contains(Addr::v4([10, 244, 2, 0])));
-        assert!(!range.contains(addr("fd00::1").unwrap()));
-        let six = Cidr::parse("fd00:10:244:1::/64").unwrap();
-        assert!(six.contains(addr("fd00:10:244:1::a").unwrap()));
-        assert!(!six.contains(addr("fd00:10:244:2::a").unwrap()));
-        assert_eq!(
-            (range.to_string(), six.to_string()),
-            ("10.244.1.0/24".into(), "fd00:10:244:1::/64".into())
-        );
-    }
-
-    #[test]
-    fn a_range_of_one_family_contains_nothing_of_the_other() {
-        let (four, six) = (Addr::v4([10, 244, 1, 1]), addr("fd00::1").unwrap());
-        let contains = |range: &str| {
-            let range = Cidr::parse(range).unwrap();
-            (range.contains(four), range.contains(six))
-        };
-        assert_eq!(contains("::/0"), (false, true));
-        assert_eq!(contains("0.0.0.0/0"), (true, false));
-        assert_eq!(contains("::ffff:10.244.0.0/112"), (true, false), "written as v4-mapped");
-        assert_eq!(contains("::ffff:0.0.0.0/90"), (false, false), "no longer only v4");
+    fn a_range_contains_the_addresses_of_its_own_family_in_it_and_no_other() {
+        for (range, contained, others) in [
+            ("10.244.1.0/24", &["10.244.1.255"][..], &["10.244.2.0", "fd00::1"][..]),
+            ("fd00:10:244:1::/64", &["fd00:10:244:1::a"], &["fd00:10:244:2::a"]),
+            ("::/0", &["fd00::1"], &["10.244.1.1"]),
+            ("0.0.0.0/0", &["10.244.1.1"], &["fd00::1"]),
+            // Written as v4-mapped, and no longer only v4.
+            ("::ffff:10.244.0.0/112", &["10.244.1.1"], &["fd00::1"]),
+            ("::ffff:0.0.0.0/90", &[], &["10.244.1.1", "fd00::1"]),
+        ] {
+            let parsed = Cidr::parse(range).unwrap();
+            let contains = |text: &&str| parsed.contains(addr(text).unwrap());
+            assert!(contained.iter().all(contains) && !others.iter().any(contains), "{range}");
+        }
+        for text in ["10.244.1.0/24", "fd00:10:244:1::/64"] {
+            assert_eq!(Cidr::parse(text).unwrap().to_string(), text);
+        }
     }
 
     #[test]
     fn a_range_with_an_invalid_prefix_length_is_refused() {
-        assert_eq!(Cidr::parse("10.0.0.0/33"), None);
-        assert_eq!(Cidr::parse("fd00::/129"), None);
-        assert_eq!(Cidr::parse("10.0.0.0"), None);
+        for text in ["10.0.0.0/33", "fd00::/129", "10.0.0.0"] {
+            assert_eq!(Cidr::parse(text), None, "{text}");
+        }
     }
 }

@@ -266,6 +266,21 @@ impl RawPort<'_> {
     }
 }
 
+/// A slice `name` of the Service of that name, with these endpoints for no pod and port 80.
+#[cfg(test)]
+pub fn listing(name: &Name, ips: impl IntoIterator<Item = Addr>) -> Slice {
+    let endpoint = |ip| SliceEndpoint { ip, target: None, target_name: None, ready: true };
+    Slice {
+        name: name.clone(),
+        service: Some(name.clone()),
+        endpoints: ips.into_iter().map(endpoint).collect(),
+        ports: vec![SlicePort { name: PortName::new(""), port: 80, protocol: Protocol::Tcp }],
+        partial: false,
+        foreign: false,
+        triggered: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

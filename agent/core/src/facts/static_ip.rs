@@ -116,13 +116,6 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_machines_launcher_keeps_its_ip_and_kubevirts_other_pods_do_not() {
-        assert!(is_static(&json!({"labels": {"kubevirt.io": "virt-launcher", "app": "vm"}})));
-        assert!(!is_static(&json!({"labels": {"kubevirt.io": "virt-handler"}})));
-        assert!(!is_static(&json!({"labels": {"app": "web"}})));
-    }
-
-    #[test]
     fn a_pod_that_asks_its_ipam_for_an_address_keeps_it() {
         for (key, value) in [
             ("cni.projectcalico.org/ipAddrs", r#"["192.168.0.1"]"#),
@@ -139,21 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn where_every_pod_carries_its_address_only_a_stateful_sets_pods_keep_it() {
-        let annotations =
+    fn virtual_machines_and_stateful_sets_with_addresses_keep_theirs_and_pods_of_shared_pools_do_not() {
+        let carried =
             json!({"ovn.kubernetes.io/ip_address": "10.16.0.15", "ovn.kubernetes.io/allocated": "true"});
-        let of = |kind: &str| json!({"annotations": annotations, "ownerReferences": [{"kind": kind, "name": "pg"}]});
-        assert!(is_static(&of("StatefulSet")));
-        assert!(!is_static(&of("ReplicaSet")));
-        assert!(!is_static(&json!({"ownerReferences": [{"kind": "StatefulSet", "name": "pg"}]})));
-    }
-
-    #[test]
-    fn pools_that_many_pods_share_are_no_static_address() {
-        assert!(!is_static(&json!({"annotations": {
-            "cni.projectcalico.org/ipv4pools": r#"["default-ipv4-ippool"]"#,
-            "cni.projectcalico.org/podIP": "10.244.1.7/32",
-            "k8s.v1.cni.cncf.io/networks": "macvlan-a",
-        }})));
+        let pools = json!({"cni.projectcalico.org/ipv4pools": r#"["default-ipv4-ippool"]"#,
+            "cni.projectcalico.org/podIP": "10.244.1.7/32", "k8s.v1.cni.cncf.io/networks": "macvlan-a"});
+        let owners = |kind: &str| json!([{"kind": kind, "name": "pg"}]);
+        for (meta, expected) in [
+            (json!({"labels": {"kubevirt.io": "virt-launcher", "app": "vm"}}), true),
+            (json!({"labels": {"kubevirt.io": "virt-handler"}}), false),
+            (json!({"labels": {"app": "web"}}), false),
+            (json!({"annotations": carried, "ownerReferences": owners("StatefulSet")}), true),
+            (json!({"annotations": carried, "ownerReferences": owners("ReplicaSet")}), false),
+            (json!({"ownerReferences": owners("StatefulSet")}), false),
+            (json!({"annotations": pools}), false),
+        ] {
+            assert_eq!(is_static(&meta), expected, "{meta}");
+        }
     }
 }

@@ -8,13 +8,18 @@ fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn both(at: u64) -> Freshness {
-    let mut freshness = Freshness::new(&[Pods, Nodes], MAX, || 0.0);
-    for id in [Pods, Nodes] {
-        freshness.connected(id, true);
-        freshness.proven(id, s(at), List);
+/// All watches were listed at second 100.
+fn listed(watches: &[Watched], max_age: Duration, random: fn() -> f64) -> Freshness {
+    let mut freshness = Freshness::new(watches, max_age, random);
+    for id in watches {
+        freshness.connected(*id, true);
+        freshness.proven(*id, s(100), List);
     }
     freshness
+}
+
+fn both() -> Freshness {
+    listed(&[Pods, Nodes], MAX, || 0.0)
 }
 
 fn due(freshness: &mut Freshness, at: u64) -> Vec<Watched> {
@@ -24,7 +29,7 @@ fn due(freshness: &mut Freshness, at: u64) -> Vec<Watched> {
 
 #[test]
 fn a_view_is_as_old_as_its_least_fresh_watch() {
-    let mut freshness = both(100);
+    let mut freshness = both();
     freshness.proven(Pods, s(120), Confirmation);
     assert_eq!(freshness.least_fresh(), Some((Nodes, Some(s(100)))));
     assert_eq!(freshness.age(s(125)), Some(s(25)));
@@ -43,11 +48,7 @@ fn a_watch_that_was_never_proven_fresh_leaves_the_view_without_age() {
 
 #[test]
 fn a_watch_that_only_lowers_modes_may_be_no_older_than_the_others() {
-    let mut freshness = Freshness::new(&[Pods, Namespaces], MAX, || 0.0);
-    for id in [Pods, Namespaces] {
-        freshness.connected(id, true);
-        freshness.proven(id, s(100), List);
-    }
+    let mut freshness = listed(&[Pods, Namespaces], MAX, || 0.0);
     assert_eq!(due(&mut freshness, 124), [Pods, Namespaces]);
     freshness.proven(Pods, s(124), Confirmation);
     assert_eq!(freshness.age(s(125)), Some(s(25)));
@@ -57,7 +58,7 @@ fn a_watch_that_only_lowers_modes_may_be_no_older_than_the_others() {
 
 #[test]
 fn a_late_answer_never_makes_a_watch_older() {
-    let mut freshness = both(100);
+    let mut freshness = both();
     freshness.proven(Pods, s(110), Confirmation);
     freshness.proven(Pods, s(105), Confirmation);
     assert_eq!(freshness.age_of(Pods, s(110)), Some((s(0), Confirmation)));
@@ -65,7 +66,7 @@ fn a_late_answer_never_makes_a_watch_older() {
 
 #[test]
 fn only_watches_without_a_recent_proof_are_confirmed() {
-    let mut freshness = both(100);
+    let mut freshness = both();
     assert_eq!(due(&mut freshness, 123), []);
     freshness.proven(Pods, s(123), Confirmation);
     let within = s(6);
@@ -78,7 +79,7 @@ fn only_watches_without_a_recent_proof_are_confirmed() {
 
 #[test]
 fn a_confirmation_that_fails_is_repeated_in_time_and_then_more_and_more_seldom() {
-    let mut freshness = both(100);
+    let mut freshness = both();
     freshness.connected(Nodes, false);
     let asked: Vec<u64> = (100..250).filter(|at| !due(&mut freshness, *at).is_empty()).collect();
     assert_eq!(asked, [124, 127, 133, 145, 169, 199, 229]);
@@ -86,9 +87,7 @@ fn a_confirmation_that_fails_is_repeated_in_time_and_then_more_and_more_seldom()
 
 #[test]
 fn confirmations_that_fail_for_all_agents_are_repeated_apart() {
-    let mut freshness = Freshness::new(&[Pods], MAX, || 1.0);
-    freshness.connected(Pods, true);
-    freshness.proven(Pods, s(100), List);
+    let mut freshness = listed(&[Pods], MAX, || 1.0);
     let asked = (100..170).filter(|at| !due(&mut freshness, *at).is_empty());
     assert_eq!(asked.collect::<Vec<_>>(), [112, 117, 126, 144]);
 }
@@ -96,9 +95,7 @@ fn confirmations_that_fail_for_all_agents_are_repeated_apart() {
 #[test]
 fn proofs_that_all_agents_get_at_once_are_renewed_apart() {
     let first = |random: fn() -> f64| {
-        let mut freshness = Freshness::new(&[Pods], MAX, random);
-        freshness.connected(Pods, true);
-        freshness.proven(Pods, s(100), List);
+        let mut freshness = listed(&[Pods], MAX, random);
         let first = (100..130).find(|at| !due(&mut freshness, *at).is_empty());
         freshness.proven(Pods, s(120), Confirmation);
         let second = (120..150).find(|at| !due(&mut freshness, *at).is_empty());
@@ -110,23 +107,21 @@ fn proofs_that_all_agents_get_at_once_are_renewed_apart() {
 
 #[test]
 fn a_short_view_leaves_its_confirmations_time_to_be_answered() {
-    for (max_age, asked) in [(3, 1), (10, 4), (60, 48)] {
-        let mut freshness = Freshness::new(&[Pods], s(max_age), || 0.0);
-        freshness.connected(Pods, true);
-        freshness.proven(Pods, s(0), List);
-        assert_eq!((0..100).find(|at| !due(&mut freshness, *at).is_empty()), Some(asked));
+    for (max_age, asked) in [(3, 101), (10, 104), (60, 148)] {
+        let mut freshness = listed(&[Pods], s(max_age), || 0.0);
+        assert_eq!((100..200).find(|at| !due(&mut freshness, *at).is_empty()), Some(asked), "{max_age} s");
     }
 }
 
 #[test]
 fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
     let at_once = |watch| Due { watch, within: Duration::ZERO };
-    assert_eq!(both(100).due(s(500)), [Pods, Nodes].map(at_once));
+    assert_eq!(both().due(s(500)), [Pods, Nodes].map(at_once));
 }
 
 #[test]
 fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
-    let mut freshness = both(100);
+    let mut freshness = both();
     assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
     freshness.connected(Pods, false);
     assert_eq!(due(&mut freshness, 128), [Nodes]);
@@ -137,7 +132,7 @@ fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
 
 #[test]
 fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
-    let mut freshness = both(100);
+    let mut freshness = both();
     assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
     freshness.void(Some(Pods), s(125));
     assert_eq!(freshness.deadline(s(125)), None);
@@ -150,7 +145,7 @@ fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
 
 #[test]
 fn after_a_clock_jump_every_watch_needs_a_later_proof() {
-    let mut freshness = both(100);
+    let mut freshness = both();
     freshness.void(None, s(101));
     assert_eq!(freshness.deadline(s(101)), None);
     assert_eq!(due(&mut freshness, 101), [Pods, Nodes]);

@@ -159,38 +159,26 @@ mod tests {
         args: DropsArgs,
     }
 
-    fn kind(service: &str, reason: Reason) -> Kind {
-        Kind {
-            service: service.into(),
-            endpoint: "10.244.1.10:8080".parse().unwrap(),
-            protocol: "TCP".into(),
-            reason: reason.as_str().into(),
-            outcome: "dropped".into(),
-            meant: "shop/a".into(),
-            hit: "nobody".into(),
-        }
-    }
-
     #[test]
     fn filters_show_only_the_matching_kinds() {
         let wants = |arguments: &[&str], kind: &Kind| {
             let line = Line::parse_from([&["drops"], arguments].concat());
             line.args.filter.wants(kind)
         };
-        let web = kind("shop/web", Reason::Reused);
+        let web = Kind::sample(Reason::Reused);
         for arguments in [&[][..], &["-n", "shop"], &["--service", "shop/web"], &["--reason", "reused"]] {
             assert!(wants(arguments, &web), "{arguments:?}");
         }
         for arguments in [&["-n", "sho"][..], &["--service", "shop/we"], &["--reason", "terminated"]] {
             assert!(!wants(arguments, &web), "{arguments:?}");
         }
-        assert!(!wants(&["-n", "shop"], &kind("-", Reason::Terminated)));
+        assert!(!wants(&["-n", "shop"], &Kind { service: "-".into(), ..Kind::sample(Reason::Terminated) }));
     }
 
     #[test]
     fn new_packets_are_those_since_the_last_counts() {
         let entry = |packets: u64, first_ms_ago: u64| Dropped {
-            kind: kind("shop/web", Reason::Reused),
+            kind: Kind::sample(Reason::Reused),
             packets,
             bytes: 60 * packets,
             openings: packets,

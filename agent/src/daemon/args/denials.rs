@@ -153,14 +153,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_range_is_refused_in_one_line_with_the_correct_form() {
-        for bad in ["banana", "10.0.0.0", "10.0.0.0/33", ""] {
-            let error = parsed(&["--protect-cidr", bad]).unwrap_err();
+    fn a_wrong_value_is_refused_in_one_line_with_the_correct_form() {
+        let range = &["--protect-cidr <CIDR>", "as in 10.244.0.0/16"][..];
+        for (flag, bad, remedy) in [
+            ("--protect-cidr", "banana", range),
+            ("--protect-cidr", "10.0.0.0", range),
+            ("--protect-cidr", "10.0.0.0/33", range),
+            ("--protect-cidr", "", range),
+            ("--reason-mode", "terminated", &["as in terminated=observe"]),
+            ("--reason-mode", "terminated=on", &["off, observe or enforce"]),
+            ("--reason-mode", "gone=off", &["dead-backend, reused"]),
+            ("--reason-mode", "none=off", &["dead-backend, reused"]),
+            ("--action", "refuse", &["drop, reject or capture=IFACE"]),
+            ("--action", "stale=drop", &["dead-backend, reused"]),
+        ] {
+            let error = parsed(&[flag, bad]).unwrap_err();
             let line = error.lines().next().unwrap();
-            assert!(
-                line.contains("--protect-cidr <CIDR>") && line.contains("as in 10.244.0.0/16"),
-                "{error}"
-            );
+            assert!(remedy.iter().all(|part| line.contains(part)), "{flag} {bad}: {error}");
         }
     }
 
@@ -176,63 +185,36 @@ mod tests {
         assert_eq!((set.reused, set.dead_backend), (Mode::Enforce, Mode::Enforce));
     }
 
-    #[test]
-    fn an_unknown_reason_or_mode_is_refused_with_the_known_ones() {
-        for (bad, remedy) in [
-            ("terminated", "as in terminated=observe"),
-            ("terminated=on", "off, observe or enforce"),
-            ("gone=off", "dead-backend, reused"),
-            ("none=off", "dead-backend, reused"),
-        ] {
-            let error = modes(&["--reason-mode", bad]).unwrap_err();
-            assert!(error.lines().next().unwrap().contains(remedy), "{error}");
-        }
-    }
-
-    fn all(action: Action) -> ReasonActions {
-        ReasonActions::of_each(|_| action)
-    }
-
     fn actions(args: &[&str]) -> Result<ReasonActions, String> {
         Ok(parsed(args)?.actions.actions())
     }
 
     #[test]
-    fn no_packet_is_rejected_by_default() {
-        assert_eq!(actions(&[]), Ok(ReasonActions::default()));
-        assert_eq!(actions(&["--action", "reject"]), Ok(all(Action::Reject)));
-    }
-
-    #[test]
-    fn the_action_of_one_reason_overrides_the_general_one_in_any_order() {
-        let expected = ReasonActions { terminated: Action::Drop, ..all(Action::Reject) };
-        assert_eq!(actions(&["--action", "terminated=drop,reject"]), Ok(expected));
-        assert_eq!(actions(&["--action=reject", "--action=terminated=drop"]), Ok(expected));
+    fn no_packet_is_rejected_by_default_and_the_action_of_one_reason_overrides_the_general_one() {
+        let reject = ReasonActions::of_each(|_| Action::Reject);
+        let but_one = ReasonActions { terminated: Action::Drop, ..reject };
+        for (args, expected) in [
+            (&[][..], ReasonActions::default()),
+            (&["--action", "reject"], reject),
+            (&["--action", "terminated=drop,reject"], but_one),
+            (&["--action=reject", "--action=terminated=drop"], but_one),
+        ] {
+            assert_eq!(actions(args), Ok(expected), "{args:?}");
+        }
     }
 
     #[test]
     fn packets_are_redirected_to_an_interface_that_is_named() {
         let parsed = parsed(&["--action", "drop,reused=capture=tap0"]).unwrap();
         assert_eq!(parsed.actions.capture().unwrap(), Some("tap0"));
-        let expected = ReasonActions { reused: Action::Capture, ..all(Action::Drop) };
+        let drop = ReasonActions::of_each(|_| Action::Drop);
+        let expected = ReasonActions { reused: Action::Capture, ..drop };
         assert_eq!(parsed.actions.actions(), expected);
         for nameless in ["capture", "capture=", "reused=capture", "redirect", "drop=tap0"] {
             assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
         }
-    }
-
-    #[test]
-    fn an_unknown_action_or_reason_names_the_known_ones() {
-        let error = actions(&["--action", "refuse"]).unwrap_err();
-        assert!(error.contains("drop, reject or capture=IFACE"), "{error}");
-        let error = actions(&["--action", "stale=drop"]).unwrap_err();
-        assert!(error.contains("dead-backend, reused"), "{error}");
-    }
-
-    #[test]
-    fn two_interfaces_are_refused() {
-        let parsed = parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
-        let error = parsed.actions.capture().unwrap_err().to_string();
+        let two = self::parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
+        let error = two.actions.capture().unwrap_err().to_string();
         assert!(error.contains("to tap0 and to tap1"), "{error}");
     }
 }

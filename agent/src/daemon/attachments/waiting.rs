@@ -58,6 +58,9 @@ mod tests {
         waiting.settled();
         assert!(waiting.has_to_wait(2) && !waiting.is_over(2));
         assert!(waiting.is_over(1));
+        let mut without_delay = Waiting::new(Duration::ZERO);
+        without_delay.settled();
+        assert!(!without_delay.has_to_wait(2) && without_delay.is_over(2));
     }
 
     #[test]
@@ -69,12 +72,5 @@ mod tests {
         assert!(!waiting.has_to_wait(2) && waiting.is_over(2));
         waiting.gone(2);
         assert!(waiting.has_to_wait(2));
-    }
-
-    #[test]
-    fn with_a_delay_of_0_no_interface_waits() {
-        let mut waiting = Waiting::new(Duration::ZERO);
-        waiting.settled();
-        assert!(!waiting.has_to_wait(2) && waiting.is_over(2));
     }
 }

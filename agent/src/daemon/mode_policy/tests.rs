@@ -103,15 +103,12 @@ fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go
         let node_modes = NodeModes::new(name, (flags, default_modes()), &earlier(pinned, false));
         assert_eq!(node_modes.in_force().mode, Mode::Observe);
     }
-}
-
-#[test]
-fn a_refusal_after_the_config_map_was_read_changes_nothing() {
-    let mut node_modes = node_modes(Mode::Observe, None);
-    node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
-    node_modes.refuse();
-    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None));
+    let without = NodeModes::new(None, (Mode::Enforce, default_modes()), &earlier(Mode::Off, true));
+    assert_eq!(
+        (without.in_force().mode, without.problem(None)),
+        (Mode::Enforce, None),
+        "no ConfigMap is named"
+    );
 }
 
 #[test]
@@ -126,22 +123,6 @@ fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
         assert_eq!(node_modes.problem(Some(&set)).as_deref(), Some(problem));
     }
     assert_eq!(node_modes.problem(Some(&as_wanted)), None);
-}
-
-#[test]
-fn without_a_config_map_the_flags_alone_count() {
-    let node_modes = NodeModes::new(None, (Mode::Enforce, default_modes()), &earlier(Mode::Off, true));
-    assert_eq!((node_modes.in_force().mode, node_modes.problem(None)), (Mode::Enforce, None));
-}
-
-#[test]
-fn a_mode_policy_is_applied_once_and_its_deletion_restores_the_flags() {
-    let mut node_modes = node_modes(Mode::Observe, None);
-    node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
-    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None));
-    node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "flags")));
 }
 
 #[test]
@@ -160,30 +141,27 @@ fn a_config_map_with_an_error_can_only_lower_modes() {
     assert_eq!(change(&mut node_modes, false), None, "it would raise the mode");
     let problem = "ConfigMap epguard/modes: canary is no key; only its keys that lower a mode are applied";
     assert_eq!(node_modes.problem(None).as_deref(), Some(problem));
+    let mut lowered = self::node_modes(Mode::Enforce, Some(Mode::Enforce));
+    lowered.apply(Change::Reset(vec![with_error(map(Some(Mode::Observe), None, NONE))]));
+    assert_eq!(change(&mut lowered, false), Some((Mode::Observe, "configmap")), "of an earlier agent");
 }
 
 #[test]
-fn a_config_map_with_an_error_lowers_the_modes_of_an_earlier_agent() {
-    let mut node_modes = node_modes(Mode::Enforce, Some(Mode::Enforce));
-    node_modes.apply(Change::Reset(vec![with_error(map(Some(Mode::Observe), None, NONE))]));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
-}
-
-#[test]
-fn canaries_can_raise_and_lower_their_mode_alone() {
+fn a_mode_policy_is_applied_once_until_it_changes_and_canaries_have_their_own_mode() {
     let mut node_modes = node_modes(Mode::Off, None);
-    node_modes.apply(Change::Applied(map(Some(Mode::Observe), Some(Mode::Enforce), NONE)));
+    let both = map(Some(Mode::Observe), Some(Mode::Enforce), NONE);
+    node_modes.apply(Change::Applied(both));
     assert_eq!(change(&mut node_modes, true), Some((Mode::Enforce, "configmap, canary")));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
+    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None), "once");
     node_modes.apply(Change::Applied(map(Some(Mode::Observe), None, NONE)));
     assert_eq!(change(&mut node_modes, true), None, "the same for all");
-}
-
-#[test]
-fn a_mode_policy_sets_one_reason_and_the_others_keep_their_flags() {
-    let mut node_modes = node_modes(Mode::Enforce, None);
+    node_modes.refuse();
+    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None), "a late refusal");
     node_modes.apply(Change::Applied(map(None, None, [(Reason::Terminated, Mode::Observe)])));
     let modes = node_modes.take_change(false).unwrap();
-    let expected = ReasonModes { terminated: Mode::Observe, ..default_modes() };
-    assert_eq!((modes.mode, modes.reasons), (Mode::Enforce, expected));
+    let one_reason = ReasonModes { terminated: Mode::Observe, ..default_modes() };
+    assert_eq!((modes.mode, modes.reasons), (Mode::Off, one_reason));
+    node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
+    assert_eq!(change(&mut node_modes, false), Some((Mode::Off, "flags")));
 }

@@ -103,18 +103,12 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_core::counts::{MAX_OF_IP, MAX_RECORDS};
+    use epguard_common::Reason;
+    use epguard_core::counts::MAX_OF_IP;
 
     fn kind(service: &str, endpoint: &str) -> Kind {
-        Kind {
-            service: service.into(),
-            endpoint: endpoint.parse().unwrap(),
-            protocol: "TCP".into(),
-            reason: "reused".into(),
-            outcome: "dropped".into(),
-            meant: "shop/a".into(),
-            hit: "shop/b".into(),
-        }
+        let (service, endpoint) = (service.into(), endpoint.parse().unwrap());
+        Kind { service, endpoint, ..Kind::sample(Reason::Reused) }
     }
 
     const X: &str = "10.244.1.10:8080";
@@ -173,23 +167,5 @@ mod tests {
         assert_eq!(all.len(), MAX_OF_IP + 1);
         assert!(all.iter().any(|row| row.kind.service == "shop/web"));
         assert_eq!(tally.evicted(), 4999 - MAX_OF_IP as u64);
-    }
-
-    #[test]
-    fn beyond_the_bound_the_ip_with_the_most_makes_room() {
-        let mut tally = Tally::default();
-        for number in 0..100 {
-            let endpoint = format!("10.0.0.1:{number}");
-            tally.count(s(0), kind("shop/large", &endpoint), Count::one(60, true));
-        }
-        for number in 0..u16::try_from(MAX_RECORDS).unwrap() - 100 + 10 {
-            let [high, low] = number.to_be_bytes();
-            let endpoint = format!("10.1.{high}.{low}:80");
-            tally.count(s(1), kind("shop/web", &endpoint), Count::one(60, true));
-        }
-        let all = tally.all(s(2));
-        assert_eq!(all.len(), MAX_RECORDS);
-        let large = all.iter().filter(|row| row.kind.service == "shop/large");
-        assert_eq!(large.count(), 90);
     }
 }

@@ -119,6 +119,8 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
     use tokio::time::{MissedTickBehavior, advance, interval};
 
+    const PERIOD: Duration = Duration::from_secs(1);
+
     fn message() -> Message {
         let (watch, event) = (Watched::Pods, watch::Event::Up);
         Message { watch, event }
@@ -145,66 +147,57 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_first() {
-        let (link, interfaces) = mpsc::channel(9);
-        let (sender, messages) = mpsc::channel(9);
-        let (probe, probes) = mpsc::channel(9);
-        let (ask, questions) = mpsc::channel(9);
-        let period = Duration::from_secs(1);
-        let mut tick = interval(period);
+    fn inbox(messages: mpsc::Receiver<Message>) -> Inbox<impl AsyncFnMut() -> Result<Vec<Event>>> {
+        let mut tick = interval(PERIOD);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut inbox = Inbox {
+        Inbox {
             tick,
-            probes,
-            interfaces,
+            probes: channel(1).1,
+            interfaces: channel(1).1,
             messages,
             gather: Gather::default(),
-            questions,
+            questions: channel(1).1,
             reports: flood,
-        };
-        for _ in 0..2 {
-            sender.try_send(message()).unwrap();
         }
+    }
+
+    async fn turns<R: AsyncFnMut() -> Result<Vec<Event>>>(
+        inbox: &mut Inbox<R>,
+        count: usize,
+        has_backlog: bool,
+    ) -> Vec<String> {
+        let mut turns = Vec::new();
+        for _ in 0..count {
+            turns.push(name(&inbox.next(has_backlog).await.unwrap()));
+        }
+        turns
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_first() {
+        let (link, interfaces) = channel(9);
+        let (sender, messages) = channel(9);
+        let (probe, probes) = channel(9);
+        let (ask, questions) = channel(9);
+        let mut inbox = Inbox { probes, interfaces, questions, ..inbox(messages) };
+        send(&sender, 2);
         ask.try_send(question(Request::Figures)).unwrap();
         link.try_send(LinkEvent::Settled).unwrap();
         probe.try_send(question(Request::Alive)).unwrap();
-        let mut turns = Vec::new();
-        for _ in 0..7 {
-            turns.push(name(&inbox.next(false).await.unwrap()));
-        }
-        assert_eq!(turns, ["tick", "Alive", "interface", "2 messages", "Figures", "events", "events"]);
-        advance(period).await;
-        let after: [String; 2] =
-            [name(&inbox.next(false).await.unwrap()), name(&inbox.next(false).await.unwrap())];
-        assert_eq!(after, ["tick", "events"]);
-        advance(period).await;
-        sender.try_send(message()).unwrap();
-        let busy: [String; 2] =
-            [name(&inbox.next(true).await.unwrap()), name(&inbox.next(true).await.unwrap())];
-        assert_eq!(busy, ["tick", "backlog"], "messages wait for the backlog");
+        let first = ["tick", "Alive", "interface", "2 messages", "Figures", "events", "events"];
+        assert_eq!(turns(&mut inbox, 7, false).await, first);
+        advance(PERIOD).await;
+        assert_eq!(turns(&mut inbox, 2, false).await, ["tick", "events"]);
+        advance(PERIOD).await;
+        send(&sender, 1);
+        assert_eq!(turns(&mut inbox, 2, true).await, ["tick", "backlog"], "messages wait for the backlog");
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_turn_takes_no_more_messages_than_the_backlog_has_room_for() {
-        let (sender, messages) = mpsc::channel(2 * BACKLOG);
-        for _ in 0..=BACKLOG {
-            sender.try_send(message()).unwrap();
-        }
-        let mut inbox = Inbox {
-            tick: interval(Duration::from_secs(1)),
-            probes: mpsc::channel(1).1,
-            interfaces: mpsc::channel(1).1,
-            messages,
-            gather: Gather::default(),
-            questions: mpsc::channel(1).1,
-            reports: flood,
-        };
-        let mut turns = Vec::new();
-        for _ in 0..3 {
-            turns.push(name(&inbox.next(false).await.unwrap()));
-        }
-        assert_eq!(turns, ["tick", "4096 messages", "1 messages"]);
+        let (sender, messages) = channel(2 * BACKLOG);
+        send(&sender, BACKLOG + 1);
+        assert_eq!(turns(&mut inbox(messages), 3, false).await, ["tick", "4096 messages", "1 messages"]);
     }
 
     fn send(sender: &Sender<Message>, count: usize) {

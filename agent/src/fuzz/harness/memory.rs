@@ -1,4 +1,5 @@
 //! How much memory a check holds at most: the allocator of the test binary counts for each thread.
+#![allow(dead_code, reason = "the fuzz targets and the example `tenants` use their own parts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,6 +15,11 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     /// The most of them since the last look.
     static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Octets that this thread has allocated and not freed.
+pub fn held() -> isize {
+    HELD.get()
 }
 
 /// Octets that `work` holds at most, beside what was held before it.

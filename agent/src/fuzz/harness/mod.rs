@@ -65,6 +65,11 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
+/// The words of a dictionary, which spaces separate.
+pub fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
 /// Checks each seed, and edited seeds. `words` is the target's dictionary.
 pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: impl Fn(&[u8])) {
     let seeds = seeds.as_ref();

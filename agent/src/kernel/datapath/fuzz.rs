@@ -1,27 +1,13 @@
 //! Fuzzes datagrams about queueing disciplines and filters, with the options of each kind.
 
 use super::clsact::{Filter, qdisc};
-use crate::fuzz::harness::{corpus, run};
+use crate::fuzz::harness::{corpus, run, words};
 use crate::node::netlink::request::messages;
 use crate::node::netlink::route::parsed;
 use rtnetlink::packet_route::RouteNetlinkMessage;
 
-const KINDS: &[&str] = &[
-    "bpf\0",
-    "u32\0",
-    "flower\0",
-    "matchall\0",
-    "basic\0",
-    "clsact\0",
-    "ingress\0",
-    "fq_codel\0",
-    "htb\0",
-    "gred\0",
-    "gact\0",
-    "mirred\0",
-    "\u{8}\0\u{1}\0",
-    "\u{4}\0\u{2}\u{0}",
-];
+const KINDS: &str = "bpf\0 u32\0 flower\0 matchall\0 basic\0 clsact\0 ingress\0 fq_codel\0 htb\0 gred\0 gact\0 mirred\0 \
+    \u{8}\0\u{1}\0 \u{4}\0\u{2}\u{0}";
 
 /// The messages of a datagram that can be read.
 fn read_messages(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
@@ -31,7 +17,7 @@ fn read_messages(datagram: &[u8]) -> Vec<RouteNetlinkMessage> {
 
 #[test]
 fn traffic_control() {
-    run("traffic-control", corpus("traffic-control"), KINDS, |datagram| {
+    run("traffic-control", corpus("traffic-control"), &words(KINDS), |datagram| {
         for answer in read_messages(datagram) {
             let _ = (Filter::from_answer(&answer), qdisc(&answer));
         }

@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn routes_to_ranges_refusing_routes_and_learnt_routes_show_no_holder() {
-        assert_eq!(holder(&route(24, RouteType::Unicast, &[])), None);
-        for refuses in [RouteType::BlackHole, RouteType::Unreachable, RouteType::Prohibit, RouteType::Throw] {
-            assert_eq!(holder(&route(32, refuses, &[])), None);
-        }
         let mut learnt = route(32, RouteType::Unicast, &[]);
         learnt.header.flags = RouteFlags::Cloned;
-        assert_eq!(holder(&learnt), None);
+        let refuses = [RouteType::BlackHole, RouteType::Unreachable, RouteType::Prohibit, RouteType::Throw];
+        let refusing = refuses.map(|kind| route(32, kind, &[])).into_iter();
+        for route in refusing.chain([learnt, route(24, RouteType::Unicast, &[])]) {
+            assert_eq!(holder(&route), None, "{route:?}");
+        }
     }
 
     #[test]
@@ -178,15 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_neighbour_that_answered_shows_a_holder() {
-        let ports = Ports::default();
-        assert_eq!(that_answered(&neighbour(NeighbourState::Stale), &ports), Some(X.into()));
-        assert_eq!(that_answered(&neighbour(NeighbourState::Failed), &ports), None);
-        assert_eq!(that_answered(&neighbour(NeighbourState::Incomplete), &ports), None);
-    }
-
-    #[test]
-    fn a_neighbour_behind_a_removed_bridge_port_shows_no_holder() {
+    fn only_a_neighbour_that_answered_and_whose_bridge_port_is_there_shows_a_holder() {
         let station = |address: u8| {
             let mut entry = NeighbourMessage::default();
             entry.header.ifindex = 9;
@@ -196,8 +188,17 @@ mod tests {
             ];
             entry
         };
-        let stale = neighbour(NeighbourState::Stale);
-        assert_eq!(that_answered(&stale, &Ports::from_iter([station(2), station(3)])), Some(X.into()));
-        assert_eq!(that_answered(&stale, &Ports::from_iter([station(3)])), None);
+        let x = Some(X.into());
+        for (state, stations, expected) in [
+            (NeighbourState::Stale, vec![], x),
+            (NeighbourState::Failed, vec![], None),
+            (NeighbourState::Incomplete, vec![], None),
+            (NeighbourState::Stale, vec![station(2), station(3)], x),
+            (NeighbourState::Stale, vec![station(3)], None),
+        ] {
+            let row = format!("{state:?} {stations:?}");
+            let found = that_answered(&neighbour(state), &Ports::from_iter(stations));
+            assert_eq!(found, expected, "{row}");
+        }
     }
 }

@@ -167,13 +167,33 @@ mod tests {
     }
 
     #[test]
-    fn a_veth_that_carries_the_default_route_is_an_uplink_as_long_as_it_does() {
-        let mut roles = Roles::default();
-        assert_eq!(roles.add(&interface(2, "veth")), Some(Role::Pod));
-        assert_eq!(roles.set_defaults(BTreeSet::from([2])), [2]);
-        assert_eq!(roles.number(2, |_| false), Some(Role::Uplink));
-        assert_eq!(roles.set_defaults(BTreeSet::new()), [2]);
-        assert_eq!(roles.number(2, |_| false), Some(Role::Pod));
+    fn a_veth_is_an_uplink_as_long_as_it_carries_the_default_route_whatever_its_name_is() {
+        let uplinks = Selection { pods: vec![], uplinks: globs(&["*"]) };
+        for (selection, otherwise) in [(Selection::default(), Some(Role::Pod)), (uplinks, None)] {
+            let mut roles = Roles::new(selection);
+            roles.add(&interface(2, "veth"));
+            assert_eq!(roles.number(2, |_| false), otherwise);
+            assert_eq!(roles.set_defaults(BTreeSet::from([2])), [2]);
+            assert_eq!(roles.number(2, |_| false), Some(Role::Uplink));
+            assert_eq!(roles.set_defaults(BTreeSet::new()), [2]);
+            assert_eq!(roles.number(2, |_| false), otherwise);
+        }
+    }
+
+    #[test]
+    fn a_bridge_is_known_but_not_hooked_under_every_name_and_default_route() {
+        let any = || globs(&["*"]);
+        for (pods, uplinks) in [(any(), vec![]), (vec![], any()), (vec![], vec![])] {
+            let is_named = !pods.is_empty() || !uplinks.is_empty();
+            let mut roles = Roles::new(Selection { pods, uplinks });
+            assert!(roles.add(&interface(3, "bridge")).is_none() || is_named);
+            for defaults in [BTreeSet::new(), BTreeSet::from([3])] {
+                roles.set_defaults(defaults);
+                assert_eq!(roles.number(3, |_| false), Some(Role::Bridge));
+            }
+            roles.remove(3);
+            assert_eq!(roles.number(3, |_| false), None);
+        }
     }
 
     #[test]
@@ -195,15 +215,6 @@ mod tests {
         assert_eq!(roles.number(3, |_| true), Some(Role::Relay));
     }
 
-    #[test]
-    fn a_bridge_is_known_but_not_hooked() {
-        let mut roles = Roles::default();
-        assert_eq!(roles.add(&interface(3, "bridge")), None);
-        assert_eq!(roles.number(3, |_| false), Some(Role::Bridge));
-        roles.remove(3);
-        assert_eq!(roles.number(3, |_| false), None);
-    }
-
     /// Answers of other nodes enter at its port, not at itself.
     #[test]
     fn a_bridge_is_a_relay_while_a_hooked_port_of_it_leads_out() {
@@ -218,38 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_keeps_its_role_under_every_name_and_default_route() {
-        let any = || vec![Glob::new("*").unwrap()];
-        for (pods, uplinks) in [(any(), vec![]), (vec![], any()), (vec![], vec![])] {
-            let mut roles = Roles::new(Selection { pods, uplinks });
-            roles.add(&interface(3, "bridge"));
-            for defaults in [BTreeSet::new(), BTreeSet::from([3])] {
-                roles.set_defaults(defaults);
-                assert_eq!(roles.number(3, |_| false), Some(Role::Bridge));
-            }
-        }
-    }
-
-    #[test]
     fn a_kind_that_may_lead_to_a_pod_never_becomes_an_uplink() {
         let uplinks = vec![Glob::new("*").unwrap()];
         let named = Selection { pods: vec![], uplinks };
         for selection in [Selection::default(), named] {
             let mut roles = Roles::new(selection);
-            let kinds = [
-                "openvswitch",
-                "macvlan",
-                "macvtap",
-                "ipvlan",
-                "ipvtap",
-                "vrf",
-                "vlan",
-                "tun",
-                "netkit",
-                "ifb",
-                "new",
-            ];
-            for (ifindex, kind) in (2..).zip(kinds) {
+            let kinds = "openvswitch macvlan macvtap ipvlan ipvtap vrf vlan tun netkit ifb new";
+            for (ifindex, kind) in (2..).zip(kinds.split(' ')) {
                 roles.add(&interface(ifindex, kind));
                 roles.set_defaults(BTreeSet::from([ifindex]));
                 let away = [Role::Uplink, Role::Tunnel].map(Some);
@@ -279,16 +265,6 @@ mod tests {
         }
         roles.add(&Interface { representor: true, ..interface(2, "") });
         assert_eq!(roles.number(2, |_| false), None);
-    }
-
-    #[test]
-    fn a_veth_leads_away_by_its_default_route_only_not_by_its_name() {
-        let uplinks = vec![Glob::new("*").unwrap()];
-        let mut roles = Roles::new(Selection { pods: vec![], uplinks });
-        roles.add(&interface(2, "veth"));
-        assert_eq!(roles.number(2, |_| false), None);
-        roles.set_defaults(BTreeSet::from([2]));
-        assert_eq!(roles.number(2, |_| false), Some(Role::Uplink));
     }
 
     fn named(name: &str, kind: &str, master_kind: &str) -> Interface {
@@ -331,21 +307,19 @@ mod tests {
     }
 
     #[test]
-    fn given_names_select_interfaces_of_every_kind_and_no_others() {
-        let selection = Selection { pods: globs(&["cali*", "cni0"]), uplinks: globs(&["eth[0-1]", "*"]) };
-        assert_eq!(selection.role(&named("cali12", "veth", "")), Some(Role::Pod));
-        assert_eq!(selection.role(&named("cni0", "bridge", "")), Some(Role::Pod));
-        assert_eq!(selection.role(&named("eth1", "", "bond")), Some(Role::Uplink));
-
+    fn given_names_select_interfaces_of_every_kind_but_loopback_and_no_others() {
+        let both = Selection { pods: globs(&["cali*", "cni0"]), uplinks: globs(&["eth[0-1]", "*"]) };
         let pods_only = Selection { pods: globs(&["cali*"]), uplinks: vec![] };
-        assert_eq!(pods_only.role(&named("eth0", "", "")), None);
-    }
-
-    #[test]
-    fn loopback_never_has_a_role() {
         let lo = Interface { loopback: true, ..named("lo", "", "") };
-        let everything = Selection { pods: vec![], uplinks: globs(&["*"]) };
-        assert_eq!(Selection::default().role(&lo), None);
-        assert_eq!(everything.role(&lo), None);
+        for (selection, interface, role) in [
+            (&both, named("cali12", "veth", ""), Some(Role::Pod)),
+            (&both, named("cni0", "bridge", ""), Some(Role::Pod)),
+            (&both, named("eth1", "", "bond"), Some(Role::Uplink)),
+            (&pods_only, named("eth0", "", ""), None),
+            (&both, lo.clone(), None),
+            (&Selection::default(), lo, None),
+        ] {
+            assert_eq!(selection.role(&interface), role, "{interface:?}");
+        }
     }
 }

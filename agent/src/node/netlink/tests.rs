@@ -9,6 +9,8 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::watch;
 
+const VETH: &str = "link add index 70 va type veth peer name vb index 71\n";
+
 /// Runs `test` on the events that `send` sends, in a new network namespace.
 fn in_namespace(
     send: impl AsyncFnOnce(mpsc::Sender<Event>) + Send + 'static,
@@ -32,6 +34,14 @@ fn in_namespace(
     }
 }
 
+/// Runs `test` on the events after the first lists, in a new network namespace.
+fn followed(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
+    in_namespace(follow, async |mut rx| {
+        until(&mut rx, |event| *event == Event::Settled).await;
+        test(rx).await;
+    });
+}
+
 /// Runs commands of `ip`, one per line. They block the runtime, so their effects are seen together.
 fn ip(commands: &str) {
     let mut ip = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
@@ -43,10 +53,6 @@ async fn next(rx: &mut Receiver<Event>) -> Event {
     rx.recv().await.expect("follow goes on")
 }
 
-async fn settled(rx: &mut Receiver<Event>) {
-    until(rx, |event| *event == Event::Settled).await;
-}
-
 async fn appeared(rx: &mut Receiver<Event>, name: &str) -> Interface {
     match next(rx).await {
         Event::Appeared(interface) if interface.name == name => interface,
@@ -56,6 +62,16 @@ async fn appeared(rx: &mut Receiver<Event>, name: &str) -> Interface {
 
 async fn gone(rx: &mut Receiver<Event>, ifindex: u32) {
     assert_eq!(next(rx).await, Event::Gone { ifindex });
+}
+
+async fn both_appeared(rx: &mut Receiver<Event>) {
+    appeared(rx, "va").await;
+    appeared(rx, "vb").await;
+}
+
+async fn both_gone(rx: &mut Receiver<Event>) {
+    gone(rx, 70).await;
+    gone(rx, 71).await;
 }
 
 async fn addresses(rx: &mut Receiver<Event>, list: &[&str]) {
@@ -82,9 +98,8 @@ fn existing_interfaces_are_sent_before_settled() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn a_veth_is_followed_from_its_creation_through_a_new_name_to_its_end() {
-    in_namespace(follow, async |mut rx| {
-        settled(&mut rx).await;
-        ip("link add index 70 va type veth peer name vb index 71");
+    followed(async |mut rx| {
+        ip(VETH);
         let va = appeared(&mut rx, "va").await;
         assert_eq!((va.ifindex, va.kind.as_str(), va.loopback), (70, "veth", false));
         appeared(&mut rx, "vb").await;
@@ -94,16 +109,14 @@ fn a_veth_is_followed_from_its_creation_through_a_new_name_to_its_end() {
         assert_eq!(appeared(&mut rx, "vc").await.ifindex, 70);
 
         ip("link del vc");
-        gone(&mut rx, 70).await;
-        gone(&mut rx, 71).await;
+        both_gone(&mut rx).await;
     });
 }
 
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn joining_and_leaving_a_bridge_is_no_change_of_a_veth() {
-    in_namespace(follow, async |mut rx| {
-        settled(&mut rx).await;
+    followed(async |mut rx| {
         ip("link add index 70 va type veth peer name vb index 71\nlink add index 72 cni0 type bridge");
         for name in ["va", "vb", "cni0"] {
             appeared(&mut rx, name).await;
@@ -119,30 +132,23 @@ fn joining_and_leaving_a_bridge_is_no_change_of_a_veth() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn an_interface_counts_as_removed_even_if_its_number_and_name_exist_again() {
-    in_namespace(follow, async |mut rx| {
-        settled(&mut rx).await;
-        let veth = "link add index 70 va type veth peer name vb index 71\n";
-        ip(veth);
-        appeared(&mut rx, "va").await;
-        appeared(&mut rx, "vb").await;
-        ip(&format!("link del va\n{veth}"));
-        gone(&mut rx, 70).await;
-        gone(&mut rx, 71).await;
-        appeared(&mut rx, "va").await;
-        appeared(&mut rx, "vb").await;
+    followed(async |mut rx| {
+        ip(VETH);
+        both_appeared(&mut rx).await;
+        ip(&format!("link del va\n{VETH}"));
+        both_gone(&mut rx).await;
+        both_appeared(&mut rx).await;
     });
 }
 
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn addresses_come_as_one_list_without_loopback_link_local_and_peers() {
-    in_namespace(follow, async |mut rx| {
-        settled(&mut rx).await;
+    followed(async |mut rx| {
         ip(
             "link set lo up\nlink add index 70 va type veth peer name vb index 71\nlink set va up\nlink set vb up",
         );
-        appeared(&mut rx, "va").await;
-        appeared(&mut rx, "vb").await;
+        both_appeared(&mut rx).await;
         ip(
             "addr add 10.9.0.1/24 dev va\naddr add 169.254.7.7/16 dev va\naddr add 10.9.1.1 peer 10.9.1.2/32 dev vb",
         );
@@ -152,8 +158,7 @@ fn addresses_come_as_one_list_without_loopback_link_local_and_peers() {
         ip("addr del 10.9.0.1/24 dev va");
         addresses(&mut rx, &["10.9.1.1", "10.9.2.1", "fd00::9"]).await;
         ip("link del va");
-        gone(&mut rx, 70).await;
-        gone(&mut rx, 71).await;
+        both_gone(&mut rx).await;
         addresses(&mut rx, &["10.9.2.1"]).await;
     });
 }
@@ -161,8 +166,7 @@ fn addresses_come_as_one_list_without_loopback_link_local_and_peers() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn an_overrun_of_announcements_loses_no_interface() {
-    in_namespace(follow, async |mut rx| {
-        settled(&mut rx).await;
+    followed(async |mut rx| {
         let adds = (0..200).map(|n| format!("link add va{n} type veth peer name vb{n}\n"));
         ip(&adds.collect::<String>());
         let sockets = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
@@ -178,8 +182,7 @@ fn an_overrun_of_announcements_loses_no_interface() {
 #[test]
 #[ignore = "needs root: makes a network namespace"]
 fn vips_of_services_on_kube_ipvs0_and_nodelocaldns_are_no_addresses_of_the_node() {
-    in_namespace(follow, async |mut rx| {
-        settled(&mut rx).await;
+    followed(async |mut rx| {
         ip("link add kube-ipvs0 type bridge\nlink add nodelocaldns type bridge\nlink add eth9 type bridge");
         for name in ["kube-ipvs0", "nodelocaldns", "eth9"] {
             appeared(&mut rx, name).await;

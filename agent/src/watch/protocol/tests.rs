@@ -11,8 +11,36 @@ fn following(version: u64) -> Protocol {
 }
 
 #[test]
-fn a_watch_begins_with_a_streamed_list() {
-    assert_eq!(Protocol::default().begin(), Step::Stream);
+fn each_end_of_a_request_leads_to_the_next_one() {
+    let begun = || {
+        let mut protocol = Protocol::default();
+        assert_eq!(protocol.begin(), Step::Stream);
+        protocol
+    };
+    let mut advanced = following(7);
+    advanced.advance(9);
+    for (sentence, mut protocol, ends) in [
+        ("a list that is never completed gives way to pages", begun(), &[(End::Closed, Step::Pages)][..]),
+        ("so does one that falls silent", begun(), &[(End::Silent, Step::Pages)]),
+        ("a closed stream resumes from the last version", advanced, &[(End::Closed, Step::Watch(9))]),
+        (
+            "an error resumes, and expiry lists again",
+            following(7),
+            &[(End::Failed, Step::Watch(7)), (End::Expired, Step::Stream)],
+        ),
+        (
+            "silence resumes once, and then lists again",
+            following(7),
+            &[(End::Silent, Step::Watch(7)), (End::Silent, Step::Stream)],
+        ),
+    ] {
+        for (end, next) in ends {
+            let wait = protocol.end(*end, LONG);
+            assert!(*end != End::Closed || *next == Step::Pages || wait == Duration::ZERO, "{sentence}");
+            assert!(*end != End::Failed || wait == FIRST_WAIT, "{sentence}");
+            assert_eq!(protocol.begin(), *next, "{sentence}");
+        }
+    }
 }
 
 #[test]
@@ -29,67 +57,28 @@ fn a_server_that_streams_no_lists_gets_requests_for_pages_from_then_on() {
 }
 
 #[test]
-fn a_streamed_list_that_is_never_completed_gives_way_to_pages() {
-    for end in [End::Closed, End::Silent] {
-        let mut protocol = Protocol::default();
-        protocol.begin();
-        protocol.end(end, LONG);
-        assert_eq!(protocol.begin(), Step::Pages, "{end:?}");
-    }
-}
-
-#[test]
-fn a_closed_stream_resumes_at_once_from_the_last_version_seen() {
-    let mut protocol = following(7);
-    protocol.advance(9);
-    assert_eq!(protocol.end(End::Closed, LONG), Duration::ZERO);
-    assert_eq!(protocol.begin(), Step::Watch(9));
-}
-
-#[test]
-fn a_server_that_closes_at_once_is_not_retried_in_a_loop() {
-    let mut protocol = following(7);
-    let waits = [(); 3].map(|()| {
-        protocol.begin();
-        protocol.advance(8);
-        protocol.end(End::Closed, Duration::ZERO)
-    });
-    assert_eq!(waits, [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
-}
-
-#[test]
-fn an_error_resumes_and_expiry_lists_again() {
-    let mut protocol = following(7);
-    assert_eq!(protocol.end(End::Failed, LONG), FIRST_WAIT);
-    assert_eq!(protocol.begin(), Step::Watch(7));
-    protocol.end(End::Expired, LONG);
-    assert_eq!(protocol.begin(), Step::Stream);
-}
-
-#[test]
-fn silence_resumes_once_and_then_lists_again() {
-    let mut protocol = following(7);
-    protocol.end(End::Silent, LONG);
-    assert_eq!(protocol.begin(), Step::Watch(7));
-    protocol.end(End::Silent, LONG);
-    assert_eq!(protocol.begin(), Step::Stream);
-}
-
-#[test]
 fn waits_double_up_to_the_ceiling_and_start_over_after_a_stable_stream() {
-    let mut protocol = following(7);
-    let mut fail = |lived, answered| {
-        protocol.begin();
-        if answered {
-            protocol.advance(8);
+    // A server that closes at once is not retried in a loop, and a silent one more often than one that refuses.
+    for (end, longest) in
+        [(End::Failed, LONGEST_WAIT), (End::Closed, LONGEST_WAIT), (End::Unanswered, LONGEST_WAIT_UNANSWERED)]
+    {
+        let mut protocol = following(7);
+        let mut fail = |lived, answered| {
+            protocol.begin();
+            if answered {
+                protocol.advance(8);
+            }
+            protocol.end(end, lived)
+        };
+        let waits: Vec<Duration> = (0..40).map(|_| fail(Duration::ZERO, end == End::Closed)).collect();
+        assert_eq!(waits[..3], [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4], "{end:?}");
+        assert_eq!(waits.iter().max(), Some(&longest), "{end:?}");
+        if end == End::Failed {
+            assert_eq!(waits[39], LONGEST_WAIT);
+            assert_eq!(fail(LONG, false), LONGEST_WAIT);
+            assert_eq!(fail(LONG, true), FIRST_WAIT);
         }
-        protocol.end(End::Failed, lived)
-    };
-    let waits: Vec<Duration> = (0..40).map(|_| fail(Duration::ZERO, false)).collect();
-    assert_eq!(waits[..3], [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
-    assert_eq!(waits[39], LONGEST_WAIT);
-    assert_eq!(fail(LONG, false), LONGEST_WAIT);
-    assert_eq!(fail(LONG, true), FIRST_WAIT);
+    }
 }
 
 #[test]
@@ -151,20 +140,6 @@ fn lists_after(outage: Duration, random: &mut fastrand::Rng) -> Duration {
     let answers: Vec<(Duration, Duration)> = (0..6).map(|_| first_answer()).collect();
     let (answer, ceiling) = answers.into_iter().min().unwrap();
     (answer + ceiling.mul_f64(random.f64())).saturating_sub(outage)
-}
-
-#[test]
-fn a_silent_server_is_retried_more_often_than_one_that_refuses() {
-    let longest = |end| {
-        let mut protocol = following(7);
-        let waits = (0..40).map(|_| {
-            protocol.begin();
-            protocol.end(end, Duration::ZERO)
-        });
-        waits.max()
-    };
-    assert_eq!(longest(End::Unanswered), Some(LONGEST_WAIT_UNANSWERED));
-    assert_eq!(longest(End::Failed), Some(LONGEST_WAIT));
 }
 
 /// The median of five outages must not exceed 3 s by chance either.

@@ -10,9 +10,7 @@ use tokio::time::{Instant, sleep};
 /// Asks for a confirmation and answers it at a version, with one object (of version 3) of many.
 async fn confirm(rig: &mut Rig, version: u64) {
     rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "confirm");
-    call.page(version, "more", &[pod("a", 3)]).await;
+    rig.called("confirm").await.page(version, "more", &[pod("a", 3)]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,30 +20,26 @@ async fn a_list_proves_the_moment_of_its_request() {
     let asked = boot();
     let mut stream = call.stream();
     stream.bookmark(7, true).await;
-    assert_eq!(rig.message().await, "reset  @7");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset  @7", "up"]).await;
     let (by, as_of) = rig.proofs[0];
     assert!(by == List && as_of <= asked, "{as_of:?} is after {asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn neither_events_nor_bookmarks_prove_anything_alone() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, mut stream) = Rig::fresh().await;
     stream.bookmark(9, false).await;
-    assert_eq!(rig.message().await, "progress @9");
+    rig.says(&["progress @9"]).await;
     stream.event("MODIFIED", &pod("a", 10)).await;
-    assert_eq!(rig.message().await, "applied a @10");
+    rig.says(&["applied a @10"]).await;
     assert_eq!(rig.proven().await, []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_sent() {
-    let (mut rig, _stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, _stream) = Rig::fresh().await;
     rig.watches.confirm(Pods, Duration::ZERO);
-    rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.server.call().await;
+    let call = rig.confirming().await;
     let sent = boot();
     assert_eq!((call.kind().as_str(), call.path()), ("confirm", "/api/v1/pods"));
     assert_eq!((call.param("resourceVersion"), call.param("watch")), (None, None));
@@ -59,24 +53,21 @@ async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_s
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_behind_the_list_is_confirmed_by_its_later_events() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, mut stream) = Rig::fresh().await;
     confirm(&mut rig, 50).await;
     stream.event("MODIFIED", &pod("b", 49)).await;
-    assert_eq!(rig.message().await, "applied b @49");
+    rig.says(&["applied b @49"]).await;
     assert_eq!(rig.proven().await, []);
     stream.bookmark(50, false).await;
-    assert_eq!(rig.message().await, "progress @50");
+    rig.says(&["progress @50"]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_confirmed_by_an_empty_probe() {
-    let (mut rig, _stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, _stream) = Rig::fresh().await;
     confirm(&mut rig, 50).await;
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "probe 7");
+    let call = rig.called("probe 7").await;
     assert_eq!(call.param("allowWatchBookmarks"), Some("true"));
     let mut probe = call.stream();
     assert_eq!(rig.proven().await, []);
@@ -86,15 +77,14 @@ async fn a_silent_stream_is_confirmed_by_an_empty_probe() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_lacks_an_object_of_a_probe_may_catch_up() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, mut stream) = Rig::fresh().await;
     confirm(&mut rig, 50).await;
     let mut probe = rig.server.call().await.stream();
     probe.event("DELETED", &pod("b", 12)).await;
     probe.bookmark(51, false).await;
     assert_eq!(rig.proven().await, []);
     stream.event("DELETED", &pod("b", 12)).await;
-    assert_eq!(rig.message().await, "deleted b @12");
+    rig.says(&["deleted b @12"]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -114,28 +104,25 @@ async fn a_failed_or_short_probe_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_list_that_lacks_an_object_of_the_stream_proves_nothing() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, mut stream) = Rig::fresh().await;
     stream.event("ADDED", &pod("b", 8)).await;
-    assert_eq!(rig.message().await, "applied b @8");
-    rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.server.call().await;
+    rig.says(&["applied b @8"]).await;
+    let call = rig.confirming().await;
     assert_eq!(call.param("limit"), Some("3"));
     call.page(50, "", &[pod("b", 8)]).await;
     assert_eq!(rig.proven().await, [], "the deletion of a is on its way");
     stream.event("DELETED", &pod("a", 40)).await;
-    assert_eq!(rig.message().await, "deleted a @40");
+    rig.says(&["deleted a @40"]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
     let (mut rig, _stuck) = Rig::streaming().await;
-    rig.watches.confirm(Pods, Duration::ZERO);
-    rig.server.call().await.page(50, "", &[pod("a", 12)]).await;
+    rig.confirming().await.page(50, "", &[pod("a", 12)]).await;
     let _probe = rig.server.call().await;
     let asked = Instant::now();
-    assert_eq!(rig.message().await, "behind");
+    rig.says(&["behind"]).await;
     assert!(asked.elapsed() <= Duration::from_secs(1), "{:?}", asked.elapsed());
     assert_eq!(rig.message().await, "behind", "still, when it is given up");
     assert_eq!(
@@ -143,13 +130,12 @@ async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
         "down: cannot watch pods: a list shows resourceVersion 12, and the watch has stopped at 7; connecting again"
     );
     assert_eq!(rig.proven().await, [List]);
-    assert_eq!(rig.server.call().await.kind(), "watch 7");
+    rig.called("watch 7").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_goes_down_while_it_lacks_an_object_of_a_probe_is_behind_at_once() {
-    let (mut rig, stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, stream) = Rig::fresh().await;
     confirm(&mut rig, 50).await;
     let mut probe = rig.server.call().await.stream();
     probe.event("DELETED", &pod("b", 12)).await;
@@ -157,15 +143,14 @@ async fn a_watch_that_goes_down_while_it_lacks_an_object_of_a_probe_is_behind_at
     assert_eq!(rig.proven().await, []);
     let down = Instant::now();
     drop(stream);
-    assert_eq!(rig.message().await, "behind");
+    rig.says(&["behind"]).await;
     assert_eq!(down.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_goes_down_and_lacks_nothing_is_not_behind() {
     let (mut rig, stream) = Rig::streaming().await;
-    rig.watches.confirm(Pods, Duration::ZERO);
-    rig.server.call().await.page(50, "", &[pod("a", 3)]).await;
+    rig.confirming().await.page(50, "", &[pod("a", 3)]).await;
     assert_eq!(rig.proven().await, [List, Confirmation]);
     drop(stream);
     let _watch = rig.server.call().await.stream();
@@ -175,50 +160,39 @@ async fn a_watch_that_goes_down_and_lacks_nothing_is_not_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_confirmation_is_reported_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
-    rig.watches.confirm(Pods, Duration::ZERO);
-    rig.server.call().await.refuse(500, "overloaded").await;
-    assert_eq!(
-        rig.message().await,
-        "unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"
-    );
+    rig.confirming().await.refuse(500, "overloaded").await;
+    rig.says(&["unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"]).await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.message().await, "applied a @8");
+    rig.says(&["applied a @8"]).await;
     assert_eq!(rig.proven().await, [List]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_down_is_confirmed_once_it_is_up() {
-    let (mut rig, stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, stream) = Rig::fresh().await;
     drop(stream);
     let call = rig.server.call().await;
     rig.watches.confirm(Pods, Duration::ZERO);
     assert_eq!(rig.proven().await, []);
     let _stream = call.stream();
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "confirm");
-    call.page(7, "", &[pod("a", 3)]).await;
+    rig.called("confirm").await.page(7, "", &[pod("a", 3)]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_older_than_the_last_seen_version_resets_everything() {
     let (mut rig, mut stream) = Rig::streaming().await;
-    rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.server.call().await;
+    let call = rig.confirming().await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.message().await, "applied a @8");
+    rig.says(&["applied a @8"]).await;
     call.page(7, "", &[pod("a", 3)]).await;
     assert_eq!(rig.proven().await, [List, Confirmation], "sent before 8 was seen");
-    rig.watches.confirm(Pods, Duration::ZERO);
-    rig.server.call().await.page(5, "", &[pod("a", 3)]).await;
+    rig.confirming().await.page(5, "", &[pod("a", 3)]).await;
     let cause = "the API went back in time, from resourceVersion 8 to 5: was etcd restored? \
                  Everything is listed again";
     assert_eq!(rig.message().await, format!("rewound: {cause}"));
     assert_eq!(rig.message().await, format!("down: cannot watch pods: {cause}"));
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
-    let mut stream = call.stream();
+    let mut stream = rig.called("stream").await.stream();
     stream.bookmark(5, true).await;
     assert_eq!(rig.message().await, "reset  @5", "message once");
 }
@@ -227,15 +201,11 @@ async fn a_list_older_than_the_last_seen_version_resets_everything() {
 async fn a_watch_that_ends_early_is_confirmed_against_a_server_that_went_back() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 7");
-    let _waits_for_version_7 = call.stream();
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "confirm");
-    call.page(5, "", &[]).await;
+    let _waits_for_version_7 = rig.called("watch 7").await.stream();
+    rig.called("confirm").await.page(5, "", &[]).await;
     let message = [rig.message().await, rig.message().await, rig.message().await];
     assert!(message.iter().any(|message| message.starts_with("rewound: ")), "{message:?}");
-    assert_eq!(rig.server.call().await.kind(), "stream");
+    rig.called("stream").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,9 +216,7 @@ async fn a_watch_that_ends_on_time_is_resumed_without_a_confirmation() {
         stream.bookmark(version, false).await;
     }
     drop(stream);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 12");
-    let _stream = call.stream();
+    let _stream = rig.called("watch 12").await.stream();
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -260,21 +228,17 @@ async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back(
     rig.server.call().await.refuse(410, "too old resource version").await;
     rig.server.call().await.refuse(400, "sendInitialEvents is forbidden").await;
     rig.server.call().await.page(9, "", &[pod("a", 8)]).await;
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 9");
-    let _stream = call.stream();
-    assert_eq!(rig.server.call().await.kind(), "confirm");
+    let _stream = rig.called("watch 9").await.stream();
+    rig.called("confirm").await;
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0, "one question is left of each attempt");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_resource_version_has_not_advanced_proves_nothing_anew() {
-    let (mut rig, _stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, _stream) = Rig::fresh().await;
     for version in [50, 50, 51] {
-        rig.watches.confirm(Pods, Duration::ZERO);
-        rig.server.call().await.page(version, "", &[pod("a", 3)]).await;
+        rig.confirming().await.page(version, "", &[pod("a", 3)]).await;
         sleep(Duration::from_millis(100)).await;
         assert_eq!(rig.told_meanwhile().await, None);
     }

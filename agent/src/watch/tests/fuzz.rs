@@ -2,36 +2,15 @@
 
 use super::super::line::{Entry, Headed, Line};
 use super::super::list::Items;
-use crate::fuzz::harness::{corpus, run};
+use crate::fuzz::harness::{corpus, run, words};
 use epguard_core::facts::Pod;
 
-const WORDS: &[&str] = &[
-    "ADDED",
-    "MODIFIED",
-    "DELETED",
-    "BOOKMARK",
-    "ERROR",
-    "type",
-    "object",
-    "metadata",
-    "resourceVersion",
-    "items",
-    "continue",
-    "k8s.io/initial-events-end",
-    "remainingItemCount",
-    "null",
-    "{}",
-    "[]",
-    "\"",
-    "\\u0000",
-    "\\ud800",
-    "code",
-    "410",
-];
+const WORDS: &str = "ADDED MODIFIED DELETED BOOKMARK ERROR type object metadata resourceVersion items continue \
+    k8s.io/initial-events-end remainingItemCount null {} [] \" \\u0000 \\ud800 code 410";
 
 #[test]
 fn lines_of_a_watch() {
-    run("watch", corpus("watch"), WORDS, |line| {
+    run("watch", corpus("watch"), &words(WORDS), |line| {
         if let Ok(Line::Object(_, entry)) = Line::<Pod>::parse(line) {
             assert!(entry.describe().len() <= 8 * line.len().max(16));
         }
@@ -45,7 +24,7 @@ fn pages_of_a_list() {
         format!(r#"{{"metadata":{{"resourceVersion":"7","continue":"token"}},"items":[{pod},{{}}]}}"#)
             .into_bytes()
     });
-    run("page", pages.collect::<Vec<_>>(), WORDS, |body| {
+    run("page", pages.collect::<Vec<_>>(), &words(WORDS), |body| {
         let (mut items, mut octets) = (Items::default(), 0);
         for octet in body {
             if items.complete_with(*octet) {

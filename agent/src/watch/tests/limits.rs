@@ -58,10 +58,9 @@ async fn only_the_pods_of_a_node_may_take_many_octets() {
 async fn a_watch_that_does_not_begin_is_asked_for_again_from_where_it_was() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
-    let unanswered = rig.server.call().await;
-    assert_eq!(unanswered.kind(), "watch 7");
+    let _unanswered = rig.called("watch 7").await;
     assert!(rig.message().await.starts_with("down: cannot watch pods: no usable answer"));
-    assert_eq!(rig.server.call().await.kind(), "watch 7");
+    rig.called("watch 7").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +71,7 @@ async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
     stalled.send(r#"{"metadata":{"resourceVersion":"7"},"items":["#).await;
     assert!(rig.message().await.starts_with("down: cannot list pods: no usable answer"));
     rig.server.call().await.page(9, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.message().await, "reset a @9");
+    rig.says(&["reset a @9"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +83,7 @@ async fn two_narrow_lists_of_a_watch_are_under_way_at_a_time() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0);
     of_web.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.message().await, "part a, but  later @7");
+    rig.says(&["part a, but  later @7"]).await;
     assert_eq!(rig.server.call().await.param("fieldSelector"), Some("spec.nodeName%3Dm"));
     drop(on_node);
 }

@@ -73,9 +73,35 @@ impl Rig {
         let mut stream = rig.server.call().await.stream();
         stream.event("ADDED", &pod("a", 3)).await;
         stream.bookmark(7, true).await;
-        assert_eq!(rig.message().await, "reset a @7");
-        assert_eq!(rig.message().await, "up");
+        rig.says(&["reset a @7", "up"]).await;
         (rig, stream)
+    }
+
+    /// The same, once its list has proven it fresh.
+    pub async fn fresh() -> (Self, Stream) {
+        let (mut rig, stream) = Self::streaming().await;
+        assert_eq!(rig.proven().await, [Proof::List]);
+        (rig, stream)
+    }
+
+    /// The next request, which is of this kind.
+    pub async fn called(&mut self, kind: &str) -> Call {
+        let call = self.server.call().await;
+        assert_eq!(call.kind(), kind);
+        call
+    }
+
+    /// The next request, after a confirmation was asked for.
+    pub async fn confirming(&mut self) -> Call {
+        self.watches.confirm(Watched::Pods, Duration::ZERO);
+        self.server.call().await
+    }
+
+    /// Checks the next messages that aren't proofs, in short form.
+    pub async fn says(&mut self, messages: &[&str]) {
+        for expected in messages {
+            assert_eq!(self.message().await, *expected);
+        }
     }
 
     /// The next message that isn't a proof, in short form.

@@ -17,8 +17,7 @@ use tokio::sync::mpsc;
 #[tokio::test(start_paused = true)]
 async fn a_streamed_list_becomes_one_reset_and_then_changes_as_they_come() {
     let mut rig = Rig::new();
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
+    let call = rig.called("stream").await;
     assert_eq!(call.param("resourceVersion"), None);
     assert_eq!(call.param("resourceVersionMatch"), Some("NotOlderThan"));
     assert_eq!(call.param("allowWatchBookmarks"), Some("true"));
@@ -30,34 +29,29 @@ async fn a_streamed_list_becomes_one_reset_and_then_changes_as_they_come() {
     stream.event("DELETED", &pod("b", 7)).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(7, true).await;
-    assert_eq!(rig.message().await, "reset a c @7");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset a c @7", "up"]).await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.message().await, "applied a @8");
+    rig.says(&["applied a @8"]).await;
     stream.bookmark(9, false).await;
-    assert_eq!(rig.message().await, "progress @9");
+    rig.says(&["progress @9"]).await;
     stream.event("DELETED", &pod("a", 10)).await;
-    assert_eq!(rig.message().await, "deleted a @10");
+    rig.says(&["deleted a @10"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_streams_no_lists_is_read_in_pages() {
     for code in [400, 422] {
         let mut rig = Rig::new();
-        let call = rig.server.call().await;
-        call.refuse(code, "sendInitialEvents is forbidden").await;
-        let call = rig.server.call().await;
-        assert_eq!(call.kind(), "list");
+        rig.server.call().await.refuse(code, "sendInitialEvents is forbidden").await;
+        let call = rig.called("list").await;
         assert_eq!((call.param("limit"), call.param("resourceVersion")), (Some("500"), None));
         call.page(7, "more", &[pod("a", 3)]).await;
         let call = rig.server.call().await;
         assert_eq!(call.param("continue"), Some("more"));
         call.page(7, "", &[pod("b", 4)]).await;
-        assert_eq!(rig.message().await, "reset a b @7");
-        let call = rig.server.call().await;
-        assert_eq!(call.kind(), "watch 7");
-        let _stream = call.stream();
-        assert_eq!(rig.message().await, "up");
+        rig.says(&["reset a b @7"]).await;
+        let _stream = rig.called("watch 7").await.stream();
+        rig.says(&["up"]).await;
     }
 }
 
@@ -75,7 +69,7 @@ async fn a_list_whose_pages_expire_is_read_in_one_answer() {
         assert!(rig.message().await.starts_with("down: cannot list pods: "));
     }
     rig.server.call().await.page(9, "", &[pod("b", 8)]).await;
-    assert_eq!(rig.message().await, "reset b @9");
+    rig.says(&["reset b @9"]).await;
     rig.server.call().await.refuse(410, "too old").await;
     assert!(rig.message().await.starts_with("down: "));
     assert_eq!(rig.server.call().await.kind(), "list", "in pages, as the first one");
@@ -85,30 +79,25 @@ async fn a_list_whose_pages_expire_is_read_in_one_answer() {
 async fn an_expired_version_is_followed_by_a_reset() {
     let (mut rig, mut stream) = Rig::streaming().await;
     stream.error(410, "too old resource version").await;
-    assert_eq!(
-        rig.message().await,
-        "down: cannot watch pods: the server's history is gone (too old resource version); listing again"
-    );
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
-    let mut stream = call.stream();
+    rig.says(&[
+        "down: cannot watch pods: the server's history is gone (too old resource version); listing again",
+    ])
+    .await;
+    let mut stream = rig.called("stream").await.stream();
     stream.bookmark(90, true).await;
-    assert_eq!(rig.message().await, "reset  @90");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset  @90", "up"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_in_order_goes_on_without_a_reset() {
     let (mut rig, mut stream) = Rig::streaming().await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.message().await, "applied a @8");
+    rig.says(&["applied a @8"]).await;
     stream.send(r#"{"type":"MODIFIED","object":{"cut o"#).await;
     drop(stream);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 8");
-    let mut stream = call.stream();
+    let mut stream = rig.called("watch 8").await.stream();
     stream.event("MODIFIED", &pod("a", 9)).await;
-    assert_eq!(rig.message().await, "applied a @9");
+    rig.says(&["applied a @9"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +109,7 @@ async fn an_unparsable_object_is_reported_and_the_stream_goes_on() {
     stream.send("{no json}\n").await;
     assert!(rig.message().await.starts_with("skipped Pod: not a watch event: "));
     stream.event("ADDED", &pod("c", 9)).await;
-    assert_eq!(rig.message().await, "applied c @9");
+    rig.says(&["applied c @9"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +119,7 @@ async fn an_unreadable_annotation_is_reported_and_the_object_counts() {
     stream.event("ADDED", &pod("a", 8).replace(r#""uid""#, annotated)).await;
     let message = rig.message().await;
     assert!(message.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""), "{message}");
-    assert_eq!(rig.message().await, "applied a @8");
+    rig.says(&["applied a @8"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +129,7 @@ async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
     let items = ["7".to_owned(), pod("a", 3)];
     rig.server.call().await.page(7, "", &items).await;
     assert!(rig.message().await.starts_with("skipped Pod without a name: "));
-    assert_eq!(rig.message().await, "reset a @7");
+    rig.says(&["reset a @7"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +158,7 @@ async fn a_forbidden_watch_is_reported_with_its_remedy_and_tried_again() {
              with apiGroups [\"\"], resources [\"pods\"], verbs [\"list\", \"watch\"]"
         );
     }
-    assert_eq!(rig.server.call().await.kind(), "stream");
+    rig.called("stream").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,26 +166,19 @@ async fn a_broken_connection_is_reported_and_resumed() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
     drop(rig.server.call().await);
-    assert_eq!(
-        rig.message().await,
-        "down: cannot watch pods: no usable answer from the API server (connection reset); retrying"
-    );
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "watch 7");
-    let _stream = call.stream();
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["down: cannot watch pods: no usable answer from the API server (connection reset); retrying"])
+        .await;
+    let _stream = rig.called("watch 7").await.stream();
+    rig.says(&["up"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_closed() {
     let (mut rig, _silent) = Rig::streaming().await;
     let since = tokio::time::Instant::now();
-    assert_eq!(
-        rig.message().await,
-        "down: cannot watch pods: neither event nor bookmark for 90 s; connecting again"
-    );
+    rig.says(&["down: cannot watch pods: neither event nor bookmark for 90 s; connecting again"]).await;
     assert_eq!(since.elapsed().as_secs(), 90);
-    assert_eq!(rig.server.call().await.kind(), "watch 7");
+    rig.called("watch 7").await;
 }
 
 #[tokio::test(start_paused = true)]

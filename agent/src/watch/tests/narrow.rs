@@ -17,8 +17,7 @@ fn web() -> Selection {
 
 /// A watch with a narrow list that is asked for beside it.
 pub(super) async fn asked() -> (Rig, Stream, Call) {
-    let (mut rig, stream) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, stream) = Rig::fresh().await;
     order(&rig, web());
     let call = rig.server.call().await;
     (rig, stream, call)
@@ -40,13 +39,13 @@ async fn a_narrow_list_asks_for_the_selected_objects_and_for_a_consistent_answer
 async fn events_during_a_narrow_list_are_applied_at_once_and_the_list_leaves_them() {
     let (mut rig, mut stream, call) = asked().await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.message().await, "applied a @8");
+    rig.says(&["applied a @8"]).await;
     stream.event("ADDED", &pod("b", 9)).await;
-    assert_eq!(rig.message().await, "applied b @9");
+    rig.says(&["applied b @9"]).await;
     stream.event("DELETED", &pod("a", 11)).await;
-    assert_eq!(rig.message().await, "deleted a @11");
+    rig.says(&["deleted a @11"]).await;
     call.page(10, "", &[pod("a", 8), pod("b", 9)]).await;
-    assert_eq!(rig.message().await, "part b, but a later @10");
+    rig.says(&["part b, but a later @10"]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -56,23 +55,20 @@ async fn a_narrow_list_newer_than_the_stream_waits_for_the_events_that_it_covers
     call.page(10, "", &[pod("b", 9)]).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.event("DELETED", &pod("a", 8)).await;
-    assert_eq!(rig.message().await, "deleted a @8");
+    rig.says(&["deleted a @8"]).await;
     stream.event("ADDED", &pod("b", 9)).await;
-    assert_eq!(rig.message().await, "applied b @9");
+    rig.says(&["applied b @9"]).await;
     assert_eq!(rig.told_meanwhile().await, None, "an event between 9 and 10 may come");
     stream.bookmark(10, false).await;
-    assert_eq!(rig.message().await, "progress @10");
-    assert_eq!(rig.message().await, "part b, but  later @10");
+    rig.says(&["progress @10", "part b, but  later @10"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_list_beside_a_silent_stream_is_applied_after_a_probe() {
     let (mut rig, _stream, call) = asked().await;
     call.page(50, "", &[pod("a", 3)]).await;
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "probe 7");
-    call.stream().bookmark(51, false).await;
-    assert_eq!(rig.message().await, "part a, but  later @50");
+    rig.called("probe 7").await.stream().bookmark(51, false).await;
+    rig.says(&["part a, but  later @50"]).await;
     assert_eq!(rig.server.waiting(), 0);
 }
 
@@ -83,12 +79,12 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
         call.refuse(code, "overloaded").await;
         assert!(rig.message().await.starts_with("unconfirmed: cannot list pods: "));
         stream.event("MODIFIED", &pod("a", 8)).await;
-        assert_eq!(rig.message().await, "applied a @8");
+        rig.says(&["applied a @8"]).await;
         sleep(Duration::from_mins(1)).await;
         assert_eq!(rig.server.waiting(), 0, "the main loop asks again, not the watch");
         order(&rig, web());
         rig.server.call().await.page(8, "", &[pod("a", 8)]).await;
-        assert_eq!(rig.message().await, "part a, but  later @8");
+        rig.says(&["part a, but  later @8"]).await;
     }
 }
 
@@ -99,9 +95,9 @@ async fn two_narrow_lists_come_one_by_one() {
     let on_node = rig.server.call().await;
     assert_eq!(on_node.param("fieldSelector"), Some("spec.nodeName%3Dn"));
     on_node.page(7, "", &[]).await;
-    assert_eq!(rig.message().await, "part , but  later @7");
+    rig.says(&["part , but  later @7"]).await;
     of_web.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.message().await, "part a, but  later @7");
+    rig.says(&["part a, but  later @7"]).await;
 }
 
 /// Two narrow lists, of which the one that is sent first shows a later version than the other.
@@ -119,32 +115,26 @@ async fn crossed() -> (Rig, Stream) {
 async fn of_two_narrow_lists_only_the_one_that_the_stream_has_reached_is_applied() {
     let (mut rig, mut stream) = crossed().await;
     stream.bookmark(100, false).await;
-    assert_eq!(rig.message().await, "progress @100");
-    assert_eq!(rig.message().await, "part a, but  later @100");
+    rig.says(&["progress @100", "part a, but  later @100"]).await;
     assert_eq!(rig.told_meanwhile().await, None, "101 to 105 may come");
     stream.event("DELETED", &pod("a", 103)).await;
-    assert_eq!(rig.message().await, "deleted a @103");
+    rig.says(&["deleted a @103"]).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(105, false).await;
-    assert_eq!(rig.message().await, "progress @105");
-    assert_eq!(rig.message().await, "part , but  later @105");
+    rig.says(&["progress @105", "part , but  later @105"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached_the_other() {
     let (mut rig, mut stream) = crossed().await;
     stream.bookmark(100, false).await;
-    assert_eq!(rig.message().await, "progress @100");
-    assert_eq!(rig.message().await, "part a, but  later @100");
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "probe 100");
-    let mut probe = call.stream();
+    rig.says(&["progress @100", "part a, but  later @100"]).await;
+    let mut probe = rig.called("probe 100").await.stream();
     probe.event("DELETED", &pod("a", 103)).await;
     probe.bookmark(106, false).await;
     assert_eq!(rig.told_meanwhile().await, None, "the stream lacks 103");
     stream.event("DELETED", &pod("a", 103)).await;
-    assert_eq!(rig.message().await, "deleted a @103");
-    assert_eq!(rig.message().await, "part , but  later @105");
+    rig.says(&["deleted a @103", "part , but  later @105"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,22 +148,21 @@ async fn a_narrow_list_that_went_back_in_time_is_reported() {
 async fn a_stream_that_lacks_an_object_of_a_narrow_list_is_behind_after_a_second() {
     let (mut rig, _stream, call) = asked().await;
     call.page(10, "", &[pod("b", 9)]).await;
-    assert_eq!(rig.message().await, "behind");
+    rig.says(&["behind"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_whose_stream_ends_first_is_requested_beside_the_next_one() {
     let (mut rig, stream, call) = asked().await;
     drop(stream);
-    let next = rig.server.call().await;
-    assert_eq!(next.kind(), "watch 7");
+    let next = rig.called("watch 7").await;
     drop(call);
     let _stream = next.stream();
     let (one, other) = (rig.server.call().await, rig.server.call().await);
     let (list, confirmation) = if one.kind() == "confirm" { (other, one) } else { (one, other) };
     assert_eq!((confirmation.kind(), list.param("labelSelector")), ("confirm".into(), Some("app%3Dweb")));
     list.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.message().await, "part a, but  later @7");
+    rig.says(&["part a, but  later @7"]).await;
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -186,10 +175,8 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
         stream.event("ADDED", &pod(&name.to_string(), 3)).await;
     }
     stream.bookmark(7, true).await;
-    assert_eq!(rig.message().await, "reset a b c d e f g h i j k @7");
-    assert_eq!(rig.message().await, "up");
-    rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.server.call().await;
+    rig.says(&["reset a b c d e f g h i j k @7", "up"]).await;
+    let call = rig.confirming().await;
     assert_eq!(
         (call.path(), call.param("fieldSelector"), call.param("limit")),
         ("/api/v1/namespaces/default/pods", Some("metadata.name%3Depguard-confirmation"), Some("1"))
@@ -197,7 +184,7 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     call.page(50, "", &[]).await;
     assert_eq!(rig.proven().await, [List], "an empty list is not the whole collection");
     stream.bookmark(50, false).await;
-    assert_eq!(rig.message().await, "progress @50");
+    rig.says(&["progress @50"]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -217,8 +204,7 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
     sleep(Duration::from_secs(20)).await;
     assert_eq!(rig.server.waiting(), 0);
     let _stream = next.stream();
-    let confirmation = rig.server.call().await;
-    assert_eq!(confirmation.kind(), "confirm");
+    let _confirmation = rig.called("confirm").await;
     assert_eq!(rig.told_meanwhile().await, None);
     let up = tokio::time::Instant::now();
     let mut after = Vec::new();
@@ -236,12 +222,9 @@ async fn a_list_of_everything_satisfies_narrow_lists_ordered_before() {
     stream.error(410, "too old resource version").await;
     assert!(rig.message().await.starts_with("down: "));
     order(&rig, web());
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
-    let mut stream = call.stream();
+    let mut stream = rig.called("stream").await.stream();
     stream.bookmark(9, true).await;
-    assert_eq!(rig.message().await, "reset  @9");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset  @9", "up"]).await;
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -253,7 +236,7 @@ async fn a_narrow_list_under_way_is_not_requested_twice() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0);
     call.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.message().await, "part a, but  later @7");
+    rig.says(&["part a, but  later @7"]).await;
     order(&rig, web());
     let _call = rig.server.call().await;
     sleep(Duration::from_secs(30)).await;

@@ -2,7 +2,6 @@
 
 use super::mock::{Rig, Stream, pod};
 use crate::watch::session::AGAIN;
-use epguard_core::facts::Watched::Pods;
 use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -16,11 +15,11 @@ async fn narrow() -> (Rig, Stream) {
     stream.event("ADDED", &pod("a", 3)).await;
     stream.event("ADDED", &pod("b", 4)).await;
     stream.bookmark(7, true).await;
-    assert_eq!(rig.message().await, "reset a b @7");
+    rig.says(&["reset a b @7"]).await;
     let call = rig.server.call().await;
     assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("watch 7", Some("metadata.name%3Db")));
     let stream = call.stream();
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["up"]).await;
     (rig, stream)
 }
 
@@ -28,9 +27,8 @@ async fn narrow() -> (Rig, Stream) {
 async fn of_a_large_collection_one_object_is_watched_and_confirmed() {
     let (mut rig, mut stream) = narrow().await;
     stream.event("MODIFIED", &pod("b", 9)).await;
-    assert_eq!(rig.message().await, "applied b @9");
-    rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.server.call().await;
+    rig.says(&["applied b @9"]).await;
+    let call = rig.confirming().await;
     assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));
     call.page(20, "", &[pod("b", 9)]).await;
     assert_eq!(rig.proven().await, [List, Confirmation]);
@@ -56,7 +54,7 @@ async fn a_large_collection_is_listed_again_after_an_hour_or_so() {
     let mut all = call.stream();
     all.event("ADDED", &pod("b", 4)).await;
     all.bookmark(9, true).await;
-    assert_eq!(rig.message().await, "reset b @9");
+    rig.says(&["reset b @9"]).await;
     all.event("ADDED", &pod("a", 10)).await;
     assert_eq!(rig.message().await, "applied a @10", "one object is no large collection");
 }
@@ -68,10 +66,9 @@ async fn a_small_collection_is_watched_whole() {
     stream.event("ADDED", &pod("a", 3)).await;
     stream.event("ADDED", &pod("b", 4)).await;
     stream.bookmark(7, true).await;
-    assert_eq!(rig.message().await, "reset a b @7");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset a b @7", "up"]).await;
     stream.event("MODIFIED", &pod("a", 8)).await;
-    assert_eq!(rig.message().await, "applied a @8");
+    rig.says(&["applied a @8"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,12 +77,11 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
     let mut stream = rig.server.call().await.stream();
     stream.event("ADDED", &pod("b", 3)).await;
     stream.bookmark(7, true).await;
-    assert_eq!(rig.message().await, "reset b @7");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset b @7", "up"]).await;
     stream.event("MODIFIED", &pod("b", 8)).await;
-    assert_eq!(rig.message().await, "applied b @8");
+    rig.says(&["applied b @8"]).await;
     stream.event("ADDED", &pod("a", 9)).await;
-    assert_eq!(rig.message().await, "applied a @9");
+    rig.says(&["applied a @9"]).await;
     let call = rig.server.call().await;
     assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("watch 9", Some("metadata.name%3Db")));
     let _stream = call.stream();
@@ -101,12 +97,10 @@ async fn the_watch_of_one_object_is_confirmed_by_that_object_alone() {
     let mut stream = rig.server.call().await.stream();
     stream.event("ADDED", &pod("a", 3)).await;
     stream.bookmark(7, true).await;
-    assert_eq!(rig.message().await, "reset a @7");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset a @7", "up"]).await;
     stream.event("MODIFIED", "3").await;
     assert!(rig.message().await.starts_with("skipped "));
-    rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.server.call().await;
+    let call = rig.confirming().await;
     assert_eq!(
         (call.path(), call.param("fieldSelector")),
         ("/api/v1/namespaces/ns/pods", Some("metadata.name%3Da"))

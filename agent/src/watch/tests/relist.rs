@@ -8,18 +8,15 @@ use tokio::time::sleep;
 
 #[tokio::test(start_paused = true)]
 async fn an_ordered_list_is_streamed_and_its_stream_continues() {
-    let (mut rig, _old) = Rig::streaming().await;
-    assert_eq!(rig.proven().await, [List]);
+    let (mut rig, _old) = Rig::fresh().await;
     rig.watches.list(Pods, None, Duration::ZERO);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
-    let mut stream = call.stream();
+    let mut stream = rig.called("stream").await.stream();
     stream.event("ADDED", &pod("b", 9)).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(10, true).await;
-    assert_eq!(rig.message().await, "reset b @10");
+    rig.says(&["reset b @10"]).await;
     stream.event("MODIFIED", &pod("b", 11)).await;
-    assert_eq!(rig.message().await, "applied b @11");
+    rig.says(&["applied b @11"]).await;
     assert_eq!(rig.proven().await, [List]);
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -29,9 +26,9 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
     rig.server.call().await.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.message().await, "reset a @7");
+    rig.says(&["reset a @7"]).await;
     let _stream = rig.server.call().await.stream();
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["up"]).await;
     rig.watches.list(Pods, None, Duration::ZERO);
     let mut call = rig.server.call().await;
     if call.kind() == "confirm" {
@@ -39,7 +36,7 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
     }
     assert_eq!(call.kind(), "list");
     call.page(9, "", &[pod("b", 8)]).await;
-    assert_eq!(rig.message().await, "reset b @9");
+    rig.says(&["reset b @9"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,11 +45,7 @@ async fn an_ordered_list_that_went_back_in_time_is_reported() {
     rig.watches.list(Pods, None, Duration::ZERO);
     let mut stream = rig.server.call().await.stream();
     stream.bookmark(5, true).await;
-    assert_eq!(
-        rig.message().await,
-        "rewound: the API went back in time, from resourceVersion 7 to 5: was etcd restored? Everything is listed again"
-    );
-    assert_eq!(rig.message().await, "reset  @5");
+    rig.says(&["rewound: the API went back in time, from resourceVersion 7 to 5: was etcd restored? Everything is listed again", "reset  @5"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,14 +53,12 @@ async fn an_ordered_list_that_fails_is_repeated() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.list(Pods, None, Duration::ZERO);
     for code in [429, 500, 503] {
-        let call = rig.server.call().await;
-        assert_eq!(call.kind(), "stream");
-        call.refuse(code, "overloaded").await;
+        rig.called("stream").await.refuse(code, "overloaded").await;
         assert!(rig.message().await.starts_with("down: cannot watch pods: "));
     }
     let mut stream = rig.server.call().await.stream();
     stream.bookmark(9, true).await;
-    assert_eq!(rig.message().await, "reset  @9");
+    rig.says(&["reset  @9"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,12 +67,9 @@ async fn a_list_that_comes_anyway_satisfies_an_earlier_order() {
     stream.error(410, "too old resource version").await;
     assert!(rig.message().await.starts_with("down: "));
     rig.watches.list(Pods, None, Duration::ZERO);
-    let call = rig.server.call().await;
-    assert_eq!(call.kind(), "stream");
-    let mut stream = call.stream();
+    let mut stream = rig.called("stream").await.stream();
     stream.bookmark(12, true).await;
-    assert_eq!(rig.message().await, "reset  @12");
-    assert_eq!(rig.message().await, "up");
+    rig.says(&["reset  @12", "up"]).await;
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);
 }

@@ -2,14 +2,15 @@
 
 use super::maps::write;
 use super::node::Node;
+use super::orphan_ip::orphan;
 use aya::maps::{Array, HashMap, MapData};
 use epguard::kernel::maps;
 use epguard::shared::clock::boot_ns;
 use epguard_common::{
-    Addr, Backend, Backends, DenialKey, Flow, Gate, Keyed, Mode, Redirected, ServiceNumber, Suspect, Uid,
-    Vip, bucket,
+    Addr, Backend, Backends, DenialKey, Flow, Gate, Keyed, Mode, Redirected, ServiceNumber, Suspect, Vip,
+    bucket,
 };
-use epguard_core::state::{OrphanIp, Tables};
+use epguard_core::state::Tables;
 
 const SUSPECT: Addr = Addr::v4([10, 9, 0, 1]);
 const SERVICE: Addr = Addr::v4([10, 96, 0, 1]);
@@ -26,12 +27,10 @@ fn bits(gate: &Gate) -> [u8; 3] {
 }
 
 fn tables() -> Tables {
-    let mut tables = Tables::default();
+    let mut tables = orphan(ORPHAN, Mode::Enforce, None);
     tables.suspects.insert(SUSPECT, Suspect::default());
     let vip = Vip { addr: SERVICE, port: 80, protocol: 6, reserved: 0 };
     tables.services.insert(vip, ServiceNumber { number: 1 });
-    let orphan_ip = OrphanIp { dead: Uid { octets: [0xdd; 16] }, mode: Mode::Enforce, lifted: None };
-    tables.terminated.insert(ORPHAN, orphan_ip);
     tables
 }
 

@@ -2,14 +2,14 @@
 
 use super::maps::write;
 use super::node::Node;
+use super::orphan_ip::{DEAD, orphan};
 use aya::maps::{HashMap, MapData};
 use epguard::kernel::maps::{self, Lift};
-use epguard_common::{Addr, Keyed, Mode, Terminated, Uid};
-use epguard_core::state::{OrphanIp, Tables};
+use epguard_common::{Addr, Keyed, Mode, Terminated};
+use epguard_core::state::Tables;
 use std::time::Duration;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
-const DEAD: Uid = Uid { octets: [0xdd; 16] };
 const AT: Duration = Duration::from_nanos(77);
 const LIFT: Lift = Lift { ip: X, dead: DEAD, at: AT };
 
@@ -74,8 +74,7 @@ fn a_lift_outlives_its_entry_until_it_is_read() {
 }
 
 fn orphan_ip(mode: Mode, lifted: Option<Duration>) -> Tables {
-    let orphan_ip = OrphanIp { dead: DEAD, mode, lifted };
-    Tables { terminated: [(X, orphan_ip)].into(), ..Tables::default() }
+    orphan(X, mode, lifted)
 }
 
 /// As the programs do when they see a packet from X and the ring is full.

@@ -1,6 +1,7 @@
 //! What an earlier process wrote stands until the next one knows better.
 
 use super::node::{Node, ifindex, run};
+use crate::programs::world::denial;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
 use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
@@ -230,16 +231,7 @@ fn target() -> DenialKey {
 
 fn denying() -> Tables {
     let vip = Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 };
-    let denial = Denial {
-        dead_uid: Uid { octets: [0xdd; 16] },
-        owner_uid: Uid { octets: [0x0a; 16] },
-        boot_id: Uid { octets: [0xb0; 16] },
-        reason: Reason::Reused,
-        uid_state: UidState::Dead,
-        mode: Mode::Enforce,
-        held: 0,
-        action: Action::Unset,
-    };
+    let denial = Denial { boot_id: Uid { octets: [0xb0; 16] }, ..denial(Reason::Reused, UidState::Dead) };
     let suspect = Suspect { dead_uid: denial.dead_uid, flags: Suspect::DENIED, ..Suspect::default() };
     Tables {
         suspects: SortedMap::from_iter([(X, suspect)]),

@@ -86,6 +86,16 @@ impl Node {
     pub fn pin(&self, hook: Hook) -> PathBuf {
         self.pins().join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
     }
+
+    /// The pin of XDP's link.
+    pub fn xdp_pin(&self) -> PathBuf {
+        self.pins().join(format!("v3/links/{}-xdp", ifindex("pod")))
+    }
+}
+
+/// `ip link show` of `pod`.
+pub fn shown() -> String {
+    run("ip", &["link", "show", "dev", "pod"])
 }
 
 impl Drop for Node {

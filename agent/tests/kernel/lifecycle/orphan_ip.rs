@@ -11,6 +11,13 @@ use std::time::{Duration, Instant};
 
 /// The last pod that had it is dead.
 pub const X: Ipv4Addr = Ipv4Addr::new(10, 244, 1, 77);
+pub const DEAD: Uid = Uid { octets: [0xdd; 16] };
+
+/// Tables with this orphan IP alone.
+pub fn orphan(ip: Addr, mode: Mode, lifted: Option<Duration>) -> Tables {
+    let orphan_ip = OrphanIp { dead: DEAD, mode, lifted };
+    Tables { terminated: [(ip, orphan_ip)].into(), ..Tables::default() }
+}
 
 /// The node forwards, leads X nowhere and denies it; the peer's way to X is the node.
 pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
@@ -19,10 +26,7 @@ pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     node.in_peer(|| ip(&[format!("route add {X}/32 via {OWN}")]));
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer.config.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
-    let orphan_ip = OrphanIp { dead: Uid { octets: [7; 16] }, mode: Mode::Enforce, lifted: None };
-    let mut tables = Tables::default();
-    tables.terminated.insert(Addr::from(std::net::IpAddr::V4(X)), orphan_ip);
-    writer.install(&tables).unwrap();
+    writer.install(&orphan(Addr::v4(X.octets()), Mode::Enforce, None)).unwrap();
     writer.view.renew_lease(boot_ns() + 600_000_000_000).unwrap();
     writer
 }

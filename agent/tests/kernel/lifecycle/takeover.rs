@@ -1,4 +1,4 @@
-//! Links: pinned, taken over, severed, left behind.
+//! Links: pinned, taken over, left behind. `agent` has those that are severed, and interfaces that are renamed.
 
 use super::node::{Node, ifindex, link, run, tc, until};
 use aya::programs::links::PinnedLink;
@@ -21,19 +21,6 @@ fn links_outlive_their_process_and_the_next_one_puts_its_programs_into_them() {
     }
     let chain = second.find(ifindex("pod")).unwrap().unwrap();
     assert_eq!((chain.position, chain.before.as_slice()), (1, &[][..]));
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn a_severed_link_is_seen_and_attached_again() {
-    let node = Node::new();
-    let mut datapath = node.hooked(Hooks::Tcx);
-    let (id, _) = link(&node.pin(Hook::Egress));
-    run("bpftool", &["link", "detach", "id", &id.to_string()]);
-    assert!(datapath.find(ifindex("pod")).unwrap().is_none());
-    datapath.hook(ifindex("pod"), "pod").unwrap();
-    assert!(datapath.find(ifindex("pod")).unwrap().is_some());
-    assert_ne!(link(&node.pin(Hook::Egress)).0, id);
 }
 
 #[test]
@@ -66,26 +53,6 @@ fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
         let chain = datapath.hook(ifindex("pod"), "pod").unwrap();
         assert_eq!(chain.position, 1);
     }
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn a_renamed_interface_keeps_its_links_and_an_unhooked_one_loses_them() {
-    let node = Node::new();
-    let mut datapath = node.load(Hooks::Tcx);
-    let index = ifindex("pod");
-    datapath.hook(index, "pod").unwrap();
-    let before = link(&node.pin(Hook::Egress));
-    run("ip", &["link", "set", "pod", "down"]);
-    run("ip", &["link", "set", "pod", "name", "renamed"]);
-    datapath.unhook(index);
-    datapath.hook(index, "renamed").unwrap();
-    datapath.detach_leaving().unwrap();
-    let pin = node.pins().join(format!("v3/links/{index}-to"));
-    assert_eq!(link(&pin), before);
-    datapath.unhook(index);
-    datapath.detach_leaving().unwrap();
-    assert!(!pin.exists() && datapath.find(index).unwrap().is_none());
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! The whole process and XDP: `pod` carries the default route here, so it is an uplink.
 
 use super::agent::Agent;
-use super::node::{Node, ifindex, ip, link, run, until};
+use super::node::{Node, ip, link, run, shown, until};
 use aya::programs::{Xdp as Program, XdpMode};
 use epguard::kernel::datapath::Hooks;
-use std::path::PathBuf;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -15,7 +14,7 @@ fn an_agent_takes_the_xdp_link_over_and_detaches_it_with_detach_on_exit() {
         let mut agent = Agent::start(&node, &["--xdp", "driver"]);
         agent.wait_for("pod", |at| at.xdp.as_deref() == Some("driver"));
         agent.end(signal);
-        ids.push(link(&pin(&node)).0);
+        ids.push(link(&node.xdp_pin()).0);
     }
     assert_eq!(ids[0], ids[1]);
     let mut agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit"]);
@@ -30,7 +29,7 @@ fn a_running_agent_attaches_xdp_again_and_detaches_it_with_the_default_route() {
     let node = uplink();
     let mut agent = Agent::start(&node, &["--xdp", "driver"]);
     agent.wait_for("pod", |at| at.xdp.is_some());
-    let severed = link(&pin(&node)).0;
+    let severed = link(&node.xdp_pin()).0;
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
     until("not attached again", attached);
     ip(&["route del default dev pod".into()]);
@@ -79,10 +78,6 @@ fn uplink() -> Node {
     node
 }
 
-fn pin(node: &Node) -> PathBuf {
-    node.pins().join(format!("v3/links/{}-xdp", ifindex("pod")))
-}
-
 fn attached() -> bool {
-    run("ip", &["link", "show", "dev", "pod"]).contains("prog/xdp")
+    shown().contains("prog/xdp")
 }

@@ -1,10 +1,9 @@
 //! XDP at an uplink: attached, taken over, refused, removed.
 
-use super::node::{Node, ifindex, link, run};
+use super::node::{Node, ifindex, link, run, shown};
 use super::orphan_ip::{denied_of, vacate};
 use aya::programs::{Xdp as Program, XdpMode as Mode};
 use epguard::kernel::datapath::{Datapath, Hooks, Xdp, XdpMode};
-use std::path::PathBuf;
 
 const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");
 
@@ -31,7 +30,7 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
     let node = Node::new();
     let ids = [(); 3].map(|()| {
         attach(&node, Xdp::Driver);
-        (link(&pin(&node)), attached())
+        (link(&node.xdp_pin()), shown())
     });
     assert!(ids.windows(2).all(|two| two[0].0.0 == two[1].0.0), "{ids:?}");
     assert!(ids.windows(2).all(|two| two[0].0.1 != two[1].0.1), "{ids:?}");
@@ -41,11 +40,11 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
     );
     // Another mode is another link; without XDP there is none.
     attach(&node, Xdp::Generic);
-    assert_ne!(link(&pin(&node)).0, ids[0].0.0);
-    assert!(attached().contains("xdpgeneric"), "{}", attached());
+    assert_ne!(link(&node.xdp_pin()).0, ids[0].0.0);
+    assert!(shown().contains("xdpgeneric"), "{}", shown());
     let mut datapath = attach(&node, Xdp::Off);
     datapath.hook(ifindex("pod"), "pod").unwrap();
-    assert!(!pin(&node).exists() && !attached().contains("xdp"));
+    assert!(!node.xdp_pin().exists() && !shown().contains("xdp"));
 }
 
 #[test]
@@ -61,16 +60,16 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
         let mut other = node.load(Hooks::Auto);
         let program = foreign(&mut other);
         let id = program.attach("pod", theirs).unwrap();
-        let before = attached();
+        let before = shown();
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
         let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
         assert!(error.contains("XDP: epguard_xdp (id "), "{error}");
         assert!(error.contains("of another owner is attached and stays"), "{error}");
-        assert!(!pin(&node).exists());
-        assert_eq!(attached(), before);
+        assert!(!node.xdp_pin().exists());
+        assert_eq!(shown(), before);
         // What only detaches leaves it alone as well.
         run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
-        assert_eq!(attached(), before);
+        assert_eq!(shown(), before);
         foreign(&mut other).detach(id).unwrap();
         assert!(attach(&node, wanted).unhook_xdp(ifindex("pod")).unwrap());
     }
@@ -83,7 +82,7 @@ fn by_default_epguard_attaches_xdp_to_hardware_only() {
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Auto).unwrap();
     let error = datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err();
     assert!(format!("{error:#}").contains("gains little on a veth"), "{error:#}");
-    assert!(!pin(&node).exists());
+    assert!(!node.xdp_pin().exists());
     let error = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap().hook_xdp(ifindex("lo"), "lo");
     assert!(error.is_err_and(|error| error.to_string().contains("no Ethernet device")));
 }
@@ -112,11 +111,11 @@ fn a_driver_without_xdp_is_reported_and_uses_generic_mode() {
 fn an_xdp_link_of_another_version_gives_way() {
     let node = Node::new();
     drop(attach(&node, Xdp::Driver));
-    let (pinned, other) = (pin(&node), node.pins().join("v2"));
+    let (pinned, other) = (node.xdp_pin(), node.pins().join("v2"));
     std::fs::rename(node.pins().join("v3"), &other).unwrap();
     let (before, _) = link(&other.join(pinned.strip_prefix(node.pins().join("v3")).unwrap()));
     attach(&node, Xdp::Driver);
-    assert!(attached().contains("xdp") && link(&pinned).0 != before);
+    assert!(shown().contains("xdp") && link(&pinned).0 != before);
 }
 
 #[test]
@@ -124,18 +123,18 @@ fn an_xdp_link_of_another_version_gives_way() {
 fn a_severed_xdp_link_is_attached_again() {
     let node = Node::new();
     let mut datapath = attach(&node, Xdp::Driver);
-    let (severed, _) = link(&pin(&node));
+    let (severed, _) = link(&node.xdp_pin());
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
-    assert!(!attached().contains("xdp"));
+    assert!(!shown().contains("xdp"));
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
-    assert!(attached().contains("xdp") && link(&pin(&node)).0 != severed);
+    assert!(shown().contains("xdp") && link(&node.xdp_pin()).0 != severed);
     // An interface made again with the same number is another one.
     let number = ifindex("pod").to_string();
     run("ip", &["link", "del", "pod"]);
     let again = ["link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other"];
     run("ip", &again);
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
-    assert!(attached().contains("xdp"));
+    assert!(shown().contains("xdp"));
 }
 
 #[test]
@@ -143,10 +142,10 @@ fn a_severed_xdp_link_is_attached_again() {
 fn detach_removes_the_xdp_link_after_a_crash() {
     let node = Node::new();
     drop(attach(&node, Xdp::Driver));
-    assert!(attached().contains("xdp"));
+    assert!(shown().contains("xdp"));
     let said = run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
-    assert!(said.contains(&format!("removed link {}\n", pin(&node).display())), "{said}");
-    assert!(!attached().contains("xdp"));
+    assert!(said.contains(&format!("removed link {}\n", node.xdp_pin().display())), "{said}");
+    assert!(!shown().contains("xdp"));
     assert!(!node.pins().exists());
 }
 
@@ -155,15 +154,6 @@ fn attach(node: &Node, xdp: Xdp) -> Datapath {
     let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
     datapath
-}
-
-fn pin(node: &Node) -> PathBuf {
-    node.pins().join(format!("v3/links/{}-xdp", ifindex("pod")))
-}
-
-/// `ip link show`.
-fn attached() -> String {
-    run("ip", &["link", "show", "dev", "pod"])
 }
 
 /// A program that no pin holds, as other people's.

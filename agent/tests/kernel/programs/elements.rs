@@ -1,17 +1,13 @@
 //! Elements that became another key's between the lookup and the read: the value shows it, and nothing is denied on it.
 
-use super::frames::{SYN, TCP, frame, packet, tcp};
+use super::frames::TCP;
 use super::rig::Rig;
-use super::world::{DENIED, MOVED, PORT, REUSED, SHOP, denial, suspect, target, vip};
+use super::world::{DENIED, MOVED, PORT, REUSED, SHOP, denial, suspect, syn, target, vip};
 use epguard_common::Verdict::{Clear, Pass};
 use epguard_common::{Keyed, Outcome, RawDenial, Reason, ServiceNumber, Suspect, UidState};
 
 /// A Service that nothing is denied to.
 const OTHER: ServiceNumber = ServiceNumber { number: 77 };
-
-fn syn() -> Vec<u8> {
-    frame(&packet(REUSED, TCP, &tcp(PORT, SYN)))
-}
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
@@ -28,10 +24,10 @@ fn a_denial_of_another_key_denies_nothing() {
     for (what, other) in others {
         rig.put("DENIED", &key, Keyed { key: other, value });
         let passes = Pass(Reason::Nothing, Outcome::NotDenied);
-        rig.expect(&format!("another {what}"), &syn(), passes);
+        rig.expect(&format!("another {what}"), &syn(REUSED), passes);
     }
     rig.deny(&key, value);
-    rig.expect("its own", &syn(), DENIED);
+    rig.expect("its own", &syn(REUSED), DENIED);
 }
 
 #[test]
@@ -43,10 +39,10 @@ fn the_service_of_another_vip_is_none() {
     for other in [vip(MOVED, PORT, TCP), vip(REUSED, PORT + 1, TCP), vip(REUSED, PORT, 17)] {
         rig.put("SERVICES", &key, Keyed { key: other, value });
         let passes = Pass(Reason::Nothing, Outcome::NoIntent);
-        rig.expect(&format!("{other:?}"), &syn(), passes);
+        rig.expect(&format!("{other:?}"), &syn(REUSED), passes);
     }
     rig.affect(&key, SHOP);
-    rig.expect("its own", &syn(), DENIED);
+    rig.expect("its own", &syn(REUSED), DENIED);
 }
 
 #[test]
@@ -55,5 +51,5 @@ fn the_suspect_at_another_address_is_none() {
     let mut rig = Rig::new();
     let (key, value) = (MOVED, suspect(Suspect::DENIED));
     rig.put("SUSPECTS", &REUSED, Keyed { key, value });
-    rig.expect("another address", &syn(), Clear);
+    rig.expect("another address", &syn(REUSED), Clear);
 }

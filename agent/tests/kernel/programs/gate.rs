@@ -2,7 +2,7 @@
 
 use super::frames::{SRC_V4, SYN, TCP, UDP, frame, packet, tagged, tcp, udp, v4_with, v6_with};
 use super::rig::{BOTH, Rig};
-use super::world::{DENIED, FRESH, INNOCENT, PORT, REUSED, REUSED_V6};
+use super::world::{DENIED, FRESH, INNOCENT, PORT, REUSED, REUSED_V6, syn};
 use epguard_common::{Addr, Gate, View};
 
 const ICMPV6: u8 = 58;
@@ -17,26 +17,13 @@ const LINK_LAYERS: [[u8; 6]; 4] = [
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn a_denied_packet_behind_any_link_layer_address_is_denied() {
-    let mut rig = Rig::new();
-    for mac in LINK_LAYERS {
-        for addr in [REUSED, REUSED_V6] {
-            let mut denied = frame(&packet(addr, TCP, &tcp(PORT, SYN)));
-            denied[..6].copy_from_slice(&mac);
-            rig.expect(&format!("{mac:02x?}"), &denied, DENIED);
-        }
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
 fn without_the_table_every_packet_is_judged() {
     let mut rig = Rig::new();
     let none = Gate { valid: 0, ..Gate::EMPTY };
     rig.set("GATE", none);
-    rig.expect("no table", &frame(&packet(REUSED, TCP, &tcp(PORT, SYN))), DENIED);
+    rig.expect("no table", &syn(REUSED), DENIED);
     rig.set("GATE", Gate::EMPTY);
-    let ran = rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(PORT, SYN))));
+    let ran = rig.run(BOTH, &syn(REUSED));
     assert_eq!(ran.action, super::rig::PASS, "an empty table ends every packet");
 }
 
@@ -45,14 +32,13 @@ fn without_the_table_every_packet_is_judged() {
 fn redirected_flows_take_no_other_packet_off_the_fast_path() {
     let mut rig = Rig::new();
     rig.write_view(View { flows: 1, ..FRESH });
-    let syn = frame(&packet(REUSED, TCP, &tcp(PORT, SYN)));
     let mut is_judged = |change: fn(&mut Gate)| {
         // Without the bit of a suspect, its packets show whether they were judged all the same.
         let mut gate = Gate::EMPTY;
         change(&mut gate);
         rig.set("GATE", gate);
         rig.forget_counters();
-        rig.run("epguard_to", &syn);
+        rig.run("epguard_to", &syn(REUSED));
         !rig.counters().is_empty()
     };
     assert!(!is_judged(|_| ()), "no flow goes there, and none comes from there");

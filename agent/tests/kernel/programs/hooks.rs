@@ -1,8 +1,8 @@
 //! The hooks alone, on packets that no translator knows: both let everything pass.
 
-use super::frames::{SYN, TCP, UDP, frame, of_type, packet, tcp, udp};
+use super::frames::{UDP, frame, of_type, packet, udp};
 use super::rig::{Context, PASS, Rig};
-use super::world::{DRAINING, INNOCENT, PORT, REUSED, REUSED_V6};
+use super::world::{DRAINING, INNOCENT, PORT, REUSED, REUSED_V6, syn};
 use epguard_common::{Outcome, Reason};
 use std::ops::Range;
 
@@ -29,42 +29,31 @@ fn theirs(context: Context) -> Vec<u8> {
 
 fn frames() -> [Vec<u8>; 6] {
     [
-        frame(&packet(REUSED, TCP, &tcp(PORT, SYN))),
-        frame(&packet(REUSED_V6, TCP, &tcp(PORT, SYN))),
+        syn(REUSED),
+        syn(REUSED_V6),
         frame(&packet(REUSED, UDP, &udp(PORT))),
-        frame(&packet(DRAINING, TCP, &tcp(PORT, SYN))),
-        frame(&packet(INNOCENT, TCP, &tcp(PORT, SYN))),
+        syn(DRAINING),
+        syn(INNOCENT),
         of_type(&[], 0x0806, &[0; 28]),
     ]
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn the_ingress_hook_passes_everything_and_changes_no_field() {
-    let mut rig = Rig::new();
-    for frame in frames() {
-        let ran = rig.repeat(FROM, &frame, foreign_context(), 1);
-        assert_eq!((ran.action, ran.frame), (PASS, frame));
-        assert_eq!(theirs(ran.context), theirs(foreign_context()));
-    }
-    assert_eq!(rig.counters(), [].into());
-    assert_eq!(rig.events(), []);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn without_a_connection_the_egress_hook_passes_everything_and_counts_it() {
-    let mut rig = Rig::new();
-    for frame in frames() {
-        let ran = rig.repeat(TO, &frame, foreign_context(), 1);
-        assert_eq!((ran.action, ran.frame), (PASS, frame));
-        assert_eq!(theirs(ran.context), theirs(foreign_context()));
-    }
+fn both_hooks_pass_everything_change_no_field_and_only_the_egress_hook_counts() {
     let [v4, v6, datagram, draining, ..] = frames().map(|frame| frame.len() as u64);
-    let expected = [
+    let counted = [
         ((Reason::Nothing, Outcome::NoConnection), (3, v4 + v6 + datagram)),
         ((Reason::Nothing, Outcome::Draining), (1, draining)),
     ];
-    assert_eq!(rig.counters(), expected.into());
-    assert_eq!(rig.events(), []);
+    let mut rig = Rig::new();
+    for (hook, counters) in [(FROM, [].into()), (TO, counted.into())] {
+        for frame in frames() {
+            let ran = rig.repeat(hook, &frame, foreign_context(), 1);
+            assert_eq!((ran.action, ran.frame), (PASS, frame), "{hook}");
+            assert_eq!(theirs(ran.context), theirs(foreign_context()), "{hook}");
+        }
+        assert_eq!(rig.counters(), counters, "{hook}");
+        assert_eq!(rig.events(), [], "{hook}");
+    }
 }

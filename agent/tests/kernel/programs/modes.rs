@@ -1,8 +1,8 @@
 //! What switches denials off: modes, the lease, all-zero maps, numbers that no epguard wrote.
 
-use super::frames::{SYN, TCP, frame, packet, tcp};
+use super::frames::TCP;
 use super::rig::Rig;
-use super::world::{DENIED, ENFORCE, FRESH, PORT, REUSED, denial, target};
+use super::world::{self, DENIED, ENFORCE, FRESH, REUSED, target};
 use epguard::shared::clock::boot_ns;
 use epguard_common::Mode::{self, Enforce, Observe, Off};
 use epguard_common::Verdict::{self, Clear, Deny, Pass};
@@ -14,78 +14,41 @@ const WOULD_BE_DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce
 const SWITCHED_OFF: Verdict = Pass(Reason::Reused, Outcome::Off);
 
 fn syn() -> Vec<u8> {
-    frame(&packet(REUSED, TCP, &tcp(PORT, SYN)))
+    world::syn(REUSED)
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn the_lower_of_the_two_modes_is_in_force() {
-    let mut rig = Rig::new();
-    let table = [
-        (Off, Enforce, Clear),
-        (Off, Off, Clear),
-        (Observe, Off, SWITCHED_OFF),
-        (Observe, Observe, WOULD_BE_DENIED),
-        (Observe, Enforce, WOULD_BE_DENIED),
-        (Enforce, Off, SWITCHED_OFF),
-        (Enforce, Observe, WOULD_BE_DENIED),
-        (Enforce, Enforce, DENIED),
-    ];
-    for (mode, reused, verdict) in table {
-        let reasons = ReasonModes { reused, ..ENFORCE.reasons };
-        rig.configure(Config { mode, reasons, ..ENFORCE });
-        rig.expect(&format!("{mode:?}, reused {reused:?}"), &syn(), verdict);
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn each_reason_obeys_its_own_mode() {
-    let only = |reason| {
-        let mode = |own| if own == reason { Enforce } else { Off };
-        ReasonModes::of_each(mode)
-    };
-    let mut rig = Rig::new();
-    for reason in Reason::ALL {
-        rig.deny(&target(REUSED, TCP), denial(reason, UidState::Dead));
-        for on in Reason::ALL {
-            rig.configure(Config { reasons: only(on), ..ENFORCE });
-            let verdict = match reason {
-                Reason::Nothing => Pass(reason, Outcome::Off),
-                _ if reason == on => Verdict::Deny { reason, enforce: true },
-                _ => Pass(reason, Outcome::Off),
-            };
-            rig.expect(&format!("{reason:?} while {on:?} is on"), &syn(), verdict);
-        }
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn past_the_lease_everything_passes() {
+fn the_lower_of_the_two_modes_is_in_force_while_the_lease_lasts_and_empty_maps_deny_nothing() {
     const HOUR_NS: u64 = 3_600_000_000_000;
-    let mut rig = Rig::new();
     let expired = Pass(Reason::Reused, Outcome::LeaseExpired);
-    let table = [(boot_ns() + HOUR_NS, DENIED), (boot_ns(), expired), (1, expired), (0, expired)];
-    for (lease_deadline_ns, verdict) in table {
-        rig.write_view(View { lease_deadline_ns, ..FRESH });
-        rig.expect(&format!("a lease until {lease_deadline_ns}"), &syn(), verdict);
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn empty_maps_deny_nothing() {
+    let modes = |mode, reused| Config { mode, reasons: ReasonModes { reused, ..ENFORCE.reasons }, ..ENFORCE };
+    let leased = |lease_deadline_ns| View { lease_deadline_ns, ..FRESH };
     let mut rig = Rig::new();
-    rig.configure(Config::default());
-    rig.expect("an all-zero CONFIG", &syn(), Clear);
-    rig.configure(ENFORCE);
-    rig.write_view(View::default());
-    rig.expect("an all-zero VIEW", &syn(), Clear);
-    rig.write_view(View { suspects: 0, ..FRESH });
-    rig.expect("no suspects", &syn(), Clear);
-    rig.write_view(FRESH);
-    rig.expect("as it was", &syn(), DENIED);
+    for (name, config, view, verdict) in [
+        ("off, enforce", modes(Off, Enforce), FRESH, Clear),
+        ("off, off", modes(Off, Off), FRESH, Clear),
+        ("observe, off", modes(Observe, Off), FRESH, SWITCHED_OFF),
+        ("observe, observe", modes(Observe, Observe), FRESH, WOULD_BE_DENIED),
+        ("observe, enforce", modes(Observe, Enforce), FRESH, WOULD_BE_DENIED),
+        ("enforce, off", modes(Enforce, Off), FRESH, SWITCHED_OFF),
+        ("enforce, observe", modes(Enforce, Observe), FRESH, WOULD_BE_DENIED),
+        ("enforce, enforce", modes(Enforce, Enforce), FRESH, DENIED),
+        ("a lease of an hour", ENFORCE, leased(boot_ns() + HOUR_NS), DENIED),
+        ("one that ends now", ENFORCE, leased(boot_ns()), expired),
+        ("one that ended", ENFORCE, leased(1), expired),
+        ("none", ENFORCE, leased(0), expired),
+        ("an all-zero CONFIG", Config::default(), FRESH, Clear),
+        ("an all-zero VIEW", ENFORCE, View::default(), Clear),
+        ("no suspects", ENFORCE, View { suspects: 0, ..FRESH }, Clear),
+        ("the log", Config { debug: 1, ..ENFORCE }, FRESH, DENIED),
+        ("the log in observe", Config { debug: 1, mode: Observe, ..ENFORCE }, FRESH, WOULD_BE_DENIED),
+        ("as it was", ENFORCE, FRESH, DENIED),
+    ] {
+        rig.configure(config);
+        rig.write_view(view);
+        rig.expect(name, &syn(), verdict);
+    }
 }
 
 /// Numbers in CONFIG.
@@ -147,14 +110,4 @@ fn numbers_that_are_no_proof_deny_nothing() {
     rig.expect("DENIED all ones", &syn(), Pass(Reason::Nothing, Outcome::NotDenied));
     rig.deny(&target(REUSED, TCP), words(reused, dead));
     rig.expect("a proof", &syn(), DENIED);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn the_datapaths_log_changes_no_verdict() {
-    let mut rig = Rig::new();
-    rig.configure(Config { debug: 1, ..ENFORCE });
-    rig.expect("enforce", &syn(), DENIED);
-    rig.configure(Config { debug: 1, mode: Observe, ..ENFORCE });
-    rig.expect("observe", &syn(), WOULD_BE_DENIED);
 }

@@ -3,8 +3,7 @@
 use super::frames::{ACK, TCP, frame, packet, tcp};
 use super::kernel::ip;
 use super::rig::{BOTH, DROP, PASS, Rig};
-use super::translators::{of, syn};
-use super::world::{ENFORCE, FRESH, PORT, REUSED};
+use super::world::{ENFORCE, FRESH, PORT, REUSED, of, syn};
 use epguard_common::{Config, Mode, Outcome, RawRole, Reason, Role, View};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};

@@ -5,6 +5,7 @@
     reason = "tests and the benchmark use their own parts, and may panic"
 )]
 
+use super::frames::{SRC_V4, SRC_V6, SYN, TCP, frame, packet, tcp};
 use super::rig::Rig;
 use super::tracked::Tracked;
 use super::wire::{self, Ip};
@@ -25,8 +26,6 @@ pub const DRAINING: Addr = Addr::v4([10, 244, 1, 12]);
 pub const MOVED: Addr = Addr::v4([10, 244, 1, 13]);
 /// Of an affected Service, no suspect.
 pub const INNOCENT: Addr = Addr::v4([10, 244, 1, 14]);
-/// In `DENIED`, by a denial that says the pod lives.
-pub const LIVE: Addr = Addr::v4([10, 244, 1, 15]);
 
 pub const SHOP: ServiceNumber = ServiceNumber { number: 1 };
 pub const BANK: ServiceNumber = ServiceNumber { number: 70_000 };
@@ -64,7 +63,7 @@ pub const ENFORCE: Config = Config {
 /// The lease never ends.
 pub const FRESH: View = View {
     lease_deadline_ns: u64::MAX,
-    suspects: 6,
+    suspects: 5,
     terminated: 0,
     flows: 0,
     entry_at: 0,
@@ -97,11 +96,16 @@ pub fn suspect(flags: u32) -> Suspect {
     Suspect { flags, ..Suspect::default() }
 }
 
+/// The frame that opens a connection to an endpoint's port.
+pub fn syn(endpoint: Addr) -> Vec<u8> {
+    frame(&packet(endpoint, TCP, &tcp(PORT, SYN)))
+}
+
 /// Writes the world, in force and fresh.
 pub fn fill(rig: &mut Rig) {
     put_suspects(rig);
     for protocol in [6, 17, 132] {
-        for addr in [REUSED, REUSED_V6, RETIRED, DRAINING, INNOCENT, LIVE] {
+        for addr in [REUSED, REUSED_V6, RETIRED, DRAINING, INNOCENT] {
             rig.affect(&vip(addr, PORT, protocol), SHOP);
             rig.affect(&vip(addr, OTHER_PORT, protocol), SHOP);
         }
@@ -112,8 +116,6 @@ pub fn fill(rig: &mut Rig) {
         }
         let retired = denial(Reason::RetiredBackend, UidState::Retired);
         rig.deny(&target(RETIRED, protocol), retired);
-        let live = denial(Reason::Reused, UidState::Live);
-        rig.deny(&target(LIVE, protocol), live);
     }
     rig.configure(ENFORCE);
     rig.write_view(FRESH);
@@ -126,7 +128,7 @@ pub fn vip(endpoint: Addr, port: u16, protocol: u8) -> Vip {
 
 /// Puts the suspects in with no events sent in this second.
 pub fn put_suspects(rig: &mut Rig) {
-    let denied = [REUSED, REUSED_V6, RETIRED, MOVED, LIVE];
+    let denied = [REUSED, REUSED_V6, RETIRED, MOVED];
     for addr in denied {
         rig.put_keyed("SUSPECTS", &addr, suspect(Suspect::DENIED));
     }
@@ -152,4 +154,15 @@ fn called(ip: &Ip) -> Tracked {
     // Only protocols with ports are translated.
     let vip = if has_ports { virtual_ip(endpoint) } else { endpoint };
     Tracked::translated((client, src), (vip, dst), (endpoint, dst), ip.protocol)
+}
+
+/// From which all packets come.
+pub fn client(pod: Addr) -> Addr {
+    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
+}
+
+/// The entry of the connections to the Service that is denied at the pod.
+pub fn of(pod: Addr, protocol: u8) -> Tracked {
+    let vip = vip(pod, PORT, protocol);
+    Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, PORT), (pod, PORT), protocol)
 }

@@ -1,13 +1,13 @@
 //! What the API holds, and which facts the watches make of a step.
 
-use super::draw::service_port;
-use super::step::{EndpointStep, Kind, PodChange, PodStep, ServiceStep, Shown, SliceStep, Step, Variant};
-use super::step::{changed_node, list, node_name, node_of, part, plain_node, pod_uid, pool, some};
-use super::world::{namespace, pod, uid};
-use epguard_common::{Action, Addr, Mode, Uid, UidState};
+use super::draw::service;
+use super::step::{EndpointStep, Kind, PodChange, Shown, SliceStep, Step, Variant};
+use super::step::{list, node_name, part, plain_node, pod_uid, pool, some};
+use super::world::namespace;
+use epguard_common::{Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Fact, Name, Namespace, Node, OnDenial, Pod, PodName, Presence, Selection, Selector, Service,
-    Slice, SliceEndpoint, Text, Workload,
+    Change, Fact, Name, Namespace, Node, Pod, PodName, Presence, Selection, Selector, Service, Slice,
+    SliceEndpoint, Text, Workload,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -27,14 +27,7 @@ impl Cluster {
     pub fn new() -> Self {
         let steps = [(0, "web", 1), (1, "api", 2), (2, "web", 3), (3, "web", 1)];
         let services = steps.map(|(number, app, vip)| {
-            let service = service(&ServiceStep {
-                number,
-                app: Some(app),
-                vips: vec![Addr::v4([10, 96, 0, vip])],
-                node_port: 0,
-                bound: Mode::Enforce,
-                partial: false,
-            });
+            let service = service(number, Some(app), vec![Addr::v4([10, 96, 0, vip])], 0);
             (service.name.clone(), service)
         });
         Self {
@@ -51,7 +44,7 @@ impl Cluster {
     /// Makes the step happen; returns the facts that the agent receives.
     pub fn take(&mut self, step: &Step) -> Vec<Fact> {
         match step {
-            Step::Pod(step) => self.put_pod(step),
+            Step::Pod(pod, bound) => self.put_pod(pod, *bound),
             Step::Change(number, change) => self.change_pod(*number, change),
             Step::Delete(number, deleting) => self.delete_pod(*number, *deleting),
             Step::Slice(step) => {
@@ -62,18 +55,16 @@ impl Cluster {
             Step::DeleteSlice(number) => {
                 deleted(&mut self.slices, *number).map(Fact::Slice).into_iter().collect()
             }
-            Step::Service(step) => {
-                let service = service(step);
+            Step::Service(service) => {
                 self.services.insert(service.name.clone(), service.clone());
-                vec![Fact::Service(Change::Applied(service))]
+                vec![Fact::Service(Change::Applied(service.clone()))]
             }
             Step::DeleteService(number) => {
                 deleted(&mut self.services, *number).map(Fact::Service).into_iter().collect()
             }
-            Step::Node(step) => {
-                let node = changed_node(step);
+            Step::Node(node) => {
                 self.nodes.insert(node.name.clone(), node.clone());
-                vec![Fact::Node(Change::Applied(node))]
+                vec![Fact::Node(Change::Applied(node.clone()))]
             }
             Step::DeleteNode(number) => {
                 deleted(&mut self.nodes, *number).map(Fact::Node).into_iter().collect()
@@ -101,19 +92,11 @@ impl Cluster {
         }
     }
 
-    fn put_pod(&mut self, step: &PodStep) -> Vec<Fact> {
-        let uid = pod_uid(step.number);
-        let before = self.pods.get(&uid).cloned();
-        let on = node_of(step.number);
-        let bound = step.bound || before.as_ref().is_some_and(|pod| pod.node.is_some());
-        let ips = if bound { ips(on, &step.ips) } else { vec![] };
-        let mut after = Pod {
-            node: bound.then(|| node_name(on).into()),
-            uid,
-            ..pod(step.namespace, &format!("name-{}", step.number / 2), step.app, &ips)
-        };
-        set_sandbox(&mut after, step.sandbox);
-        set_variant(&mut after, step.variant);
+    fn put_pod(&mut self, shown: &Pod, bound: bool) -> Vec<Fact> {
+        let mut after = shown.clone();
+        if !bound && self.pods.get(&shown.uid).is_none_or(|before| before.node.is_none()) {
+            (after.node, after.ips) = (None, ips_of(0, &[]).into());
+        }
         self.show(after)
     }
 
@@ -124,8 +107,8 @@ impl Cluster {
         let mut after = before.clone();
         let on = before.node.as_ref().map(|name| usize::from(name != node_name(0)));
         match (change, on) {
-            (PodChange::Ips(choice), Some(on)) => after.ips = ips(on, choice).into(),
-            (PodChange::StrayIp, Some(on)) => after.ips = ips(1 - on, &[0]).into(),
+            (PodChange::Ips(choice), Some(on)) => after.ips = ips_of(on, choice).into(),
+            (PodChange::StrayIp, Some(on)) => after.ips = ips_of(1 - on, &[0]).into(),
             (PodChange::Ips(_) | PodChange::StrayIp, None) => {}
             (PodChange::State(uid_state), _) => after.uid_state = *uid_state,
             (PodChange::Deleting(deleting), _) => after.deleting = *deleting,
@@ -216,12 +199,12 @@ impl Cluster {
     }
 }
 
-fn set_sandbox(pod: &mut Pod, (sandbox, since, starts): Shown) {
+pub fn set_sandbox(pod: &mut Pod, (sandbox, since, starts): Shown) {
     (pod.sandbox, pod.sandbox_since, pod.starts) = (sandbox, NonZeroU32::new(since), starts);
 }
 
 /// Sets what is rare of a pod, and takes back what was before.
-fn set_variant(pod: &mut Pod, variant: Variant) {
+pub fn set_variant(pod: &mut Pod, variant: Variant) {
     pod.host_network = matches!(variant, Variant::HostNetwork);
     pod.mirror = matches!(variant, Variant::Mirror);
     pod.static_ip = matches!(variant, Variant::StaticIp);
@@ -245,7 +228,7 @@ fn nth<K, T>(objects: &BTreeMap<K, T>, number: usize) -> Option<&T> {
     objects.values().nth(number % objects.len().max(1))
 }
 
-fn ips(node: usize, choice: &[usize]) -> Vec<Addr> {
+pub fn ips_of(node: usize, choice: &[usize]) -> Vec<Addr> {
     choice.iter().map(|position| pool(node)[*position]).collect()
 }
 
@@ -255,25 +238,7 @@ fn selector(pod: &Pod) -> Option<Selector> {
     selectors.into_iter().find(|selector: &Selector| selector.selects(&pod.labels))
 }
 
-fn service_name(number: usize) -> Name {
+pub fn service_name(number: usize) -> Name {
     let namespace = if number == 2 { "other" } else { "shop" };
     (namespace.into(), format!("service-{number}").into())
-}
-
-fn service(step: &ServiceStep) -> Service {
-    Service {
-        name: service_name(step.number),
-        uid: uid(&format!("service-{}", step.number)),
-        selector: step.app.map(|app| [("app", app)].into_iter().collect()),
-        other_proxy: false,
-        partial: step.partial,
-        vips: step.vips.clone(),
-        ports: vec![service_port(step.node_port)],
-        bound: step.bound,
-        on_denial: OnDenial {
-            action: [Action::Unset, Action::Redirect][step.number % 2],
-            local_only: step.node_port != 0,
-            ..OnDenial::default()
-        },
-    }
 }

@@ -1,9 +1,12 @@
 //! Draws what happens, one step after another.
 
+use super::cluster::{ips_of, service_name, set_sandbox, set_variant};
 use super::step::*;
-use super::world::NODE;
-use epguard_common::{Addr, Mode, UidState};
-use epguard_core::facts::{PortName, Protocol, Sandbox, ServicePort, SlicePort};
+use super::world::{NODE, pod, uid, web};
+use epguard_common::{Action, Addr, Mode, UidState};
+use epguard_core::facts::{
+    Node, OnDenial, Pod, PortName, Protocol, Sandbox, Service, ServicePort, SlicePort,
+};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -26,7 +29,7 @@ pub fn any_step() -> impl Strategy<Value = Step> {
 /// What changes in the API.
 fn any_change_of_the_api() -> impl Strategy<Value = Step> {
     prop_oneof![
-        16 => any_pod().prop_map(Step::Pod),
+        16 => any_pod(),
         24 => (0..PODS, any_change()).prop_map(|(pod, change)| Step::Change(pod, change)),
         6 => (0..PODS, prop::bool::weighted(0.8)).prop_map(|(pod, deleting)| Step::Delete(pod, deleting)),
         20 => any_slice().prop_map(Step::Slice),
@@ -56,25 +59,22 @@ pub fn any_node_fact() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn any_pod() -> impl Strategy<Value = PodStep> {
-    (
-        0..PODS,
-        prop_oneof![3 => Just("shop"), 1 => Just("other")],
-        any_app(),
-        prop::bool::weighted(0.95),
-        any_variant(),
-        any_sandbox(),
-        any_ips(),
+fn any_pod() -> impl Strategy<Value = Step> {
+    let namespace = prop_oneof![3 => Just("shop"), 1 => Just("other")];
+    let bound = prop::bool::weighted(0.95);
+    (0..PODS, namespace, any_app(), bound, any_variant(), any_sandbox(), any_ips()).prop_map(
+        |(number, namespace, app, bound, variant, sandbox, ips)| {
+            let on = node_of(number);
+            let mut shown = Pod {
+                node: Some(node_name(on).into()),
+                uid: pod_uid(number),
+                ..pod(namespace, &format!("name-{}", number / 2), app, &ips_of(on, &ips))
+            };
+            set_sandbox(&mut shown, sandbox);
+            set_variant(&mut shown, variant);
+            Step::Pod(shown, bound)
+        },
     )
-        .prop_map(|(number, namespace, app, bound, variant, sandbox, ips)| PodStep {
-            number,
-            namespace,
-            app,
-            bound,
-            variant,
-            sandbox,
-            ips,
-        })
 }
 
 fn any_change() -> impl Strategy<Value = PodChange> {
@@ -121,7 +121,7 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
         })
 }
 
-fn any_service() -> impl Strategy<Value = ServiceStep> {
+fn any_service() -> impl Strategy<Value = Service> {
     let vips = vec![Addr::v4([10, 96, 0, 1]), Addr::v4([10, 96, 0, 2]), Addr::v4([10, 96, 0, 3])];
     (
         0..4_usize,
@@ -132,17 +132,31 @@ fn any_service() -> impl Strategy<Value = ServiceStep> {
         any_bound(),
         prop::bool::weighted(0.03),
     )
-        .prop_map(|(number, app, vips, further, node_port, bound, partial)| ServiceStep {
-            number,
-            app,
-            vips: vips.into_iter().chain(further).collect(),
-            node_port,
+        .prop_map(|(number, app, vips, further, node_port, bound, partial)| Service {
             bound,
             partial,
+            ..service(number, app, vips.into_iter().chain(further).collect(), node_port)
         })
 }
 
-fn any_node() -> impl Strategy<Value = NodeStep> {
+/// No app: no selector. No VIP: headless.
+pub fn service(number: usize, app: Option<&str>, vips: Vec<Addr>, node_port: u16) -> Service {
+    Service {
+        name: service_name(number),
+        uid: uid(&format!("service-{number}")),
+        selector: app.map(|app| [("app", app)].into_iter().collect()),
+        vips,
+        ports: vec![ServicePort { port: 80, node_port, protocol: Protocol::Tcp }],
+        on_denial: OnDenial {
+            action: [Action::Unset, Action::Redirect][number % 2],
+            local_only: node_port != 0,
+            ..OnDenial::default()
+        },
+        ..web()
+    }
+}
+
+fn any_node() -> impl Strategy<Value = Node> {
     (
         0..3_usize,
         prop_oneof![3 => Just(0), 1 => 1..4_u8],
@@ -151,13 +165,17 @@ fn any_node() -> impl Strategy<Value = NodeStep> {
         any::<bool>(),
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(number, range, more_addresses, has_ranges, rebooted, virtual_kubelet)| NodeStep {
-            number,
-            range: if range == 0 { [1, 2, 2][number] } else { range },
-            more_addresses,
-            has_ranges,
-            rebooted,
-            virtual_kubelet,
+        .prop_map(|(number, range, more_addresses, has_ranges, rebooted, virtual_kubelet)| {
+            let mut node = plain_node(number, if range == 0 { [1, 2, 2][number] } else { range });
+            node.addresses.extend(more_addresses);
+            node.virtual_kubelet = virtual_kubelet;
+            if !has_ranges {
+                node.pod_cidrs.clear();
+            }
+            if rebooted {
+                node.boot_id = uid("another boot");
+            }
+            node
         })
 }
 
@@ -211,11 +229,6 @@ fn any_ip() -> impl Strategy<Value = Addr> {
 /// An address of a node is never judged again, so one from the pods' pool costs a sequence much of its worth.
 fn rarely_a_pods(usual: Vec<Addr>) -> impl Strategy<Value = Vec<Addr>> {
     prop_oneof![3 => Just(usual), 1 => any_ip().prop_map(|ip| vec![ip])]
-}
-
-/// The port that all Services have.
-pub fn service_port(node_port: u16) -> ServicePort {
-    ServicePort { port: 80, node_port, protocol: Protocol::Tcp }
 }
 
 fn any_bound() -> impl Strategy<Value = Mode> {

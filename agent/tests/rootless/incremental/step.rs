@@ -1,7 +1,7 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
 use super::world::{X, Y, node, uid};
 use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{Change, Cidr, Node, Part, Sandbox, Selection, SlicePort};
+use epguard_core::facts::{Change, Cidr, Node, Part, Pod, Sandbox, Selection, Service, SlicePort};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -12,16 +12,16 @@ pub const PODS: usize = 8;
 /// One thing that happens. Numbers choose among what exists.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// A pod appears, or its object looks all different.
-    Pod(PodStep),
+    /// A pod appears, or its object looks all different. False: it is not bound, if it was not before.
+    Pod(Pod, bool),
     Change(usize, PodChange),
     /// DELETED, with or without a deletionTimestamp.
     Delete(usize, bool),
     Slice(SliceStep),
     DeleteSlice(usize),
-    Service(ServiceStep),
+    Service(Service),
     DeleteService(usize),
-    Node(NodeStep),
+    Node(Node),
     DeleteNode(usize),
     /// A Namespace is annotated.
     Namespace(&'static str, Mode),
@@ -73,18 +73,6 @@ pub enum Variant {
 pub type Shown = (Sandbox, u32, u32);
 
 #[derive(Debug, Clone)]
-pub struct PodStep {
-    pub number: usize,
-    pub namespace: &'static str,
-    pub app: &'static str,
-    pub bound: bool,
-    pub variant: Variant,
-    pub sandbox: Shown,
-    /// Positions in the node's pool.
-    pub ips: Vec<usize>,
-}
-
-#[derive(Debug, Clone)]
 pub enum PodChange {
     Ips(Vec<usize>),
     /// An IP of another node's range.
@@ -115,28 +103,6 @@ pub enum EndpointStep {
     Stray(Addr, Option<Uid>, usize),
 }
 
-#[derive(Debug, Clone)]
-pub struct ServiceStep {
-    pub number: usize,
-    /// `None`: no selector.
-    pub app: Option<&'static str>,
-    /// Empty: headless.
-    pub vips: Vec<Addr>,
-    pub node_port: u16,
-    pub bound: Mode,
-    pub partial: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct NodeStep {
-    pub number: usize,
-    pub range: u8,
-    pub more_addresses: Vec<Addr>,
-    pub has_ranges: bool,
-    pub rebooted: bool,
-    pub virtual_kubelet: bool,
-}
-
 /// IPs of node `number`'s first ranges, dual stack. The third node has the second one's.
 pub fn pool(number: usize) -> [Addr; 3] {
     let six = |range| Addr::from(std::net::IpAddr::V6(Ipv6Addr::new(0xfd00, range, 0, 0, 0, 0, 0, 10)));
@@ -164,19 +130,6 @@ pub fn plain_node(number: usize, range: u8) -> Node {
     let plain = node(node_name(number), range);
     let six = Cidr::parse(&format!("fd00:{range}::/64"));
     Node { pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(), ..plain }
-}
-
-pub fn changed_node(step: &NodeStep) -> Node {
-    let mut node = plain_node(step.number, step.range);
-    node.addresses.extend(&step.more_addresses);
-    if !step.has_ranges {
-        node.pod_cidrs.clear();
-    }
-    if step.rebooted {
-        node.boot_id = uid("another boot");
-    }
-    node.virtual_kubelet = step.virtual_kubelet;
-    node
 }
 
 pub fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<T> {

@@ -58,8 +58,7 @@ fn on_node_b(pod: Pod) -> Pod {
 fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&on_node_b(pending("shop", "b", "api")));
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), [DeadBackend], "it is labelled later");
+    world.pod(&dead(&a)).denies_as("it is labelled later", &[DeadBackend]);
     denied(&mut world, DeadBackend, a.uid);
     let b = on_node_b(pod("shop", "b", "web", &[X]));
     world.pod(&b);
@@ -95,28 +94,18 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
         if let Some(owner) = owner {
             world.pod(&owner);
         }
-        world.pod(&terminal(&a));
-        assert_eq!(world.reasons(), [reason]);
+        world.pod(&terminal(&a)).denies(&[reason]);
         denied(&mut world, reason, a.uid);
         assert_eq!(findings(&mut world), []);
         world.pod(&a);
         assert_eq!(findings(&mut world), [(reason, Evidence::MeantIsAlive)]);
     }
-}
-
-#[test]
-fn a_wrong_denial_is_found_if_the_packet_is_reported_after_the_pod_was_seen_alive() {
+    // A packet that is reported after the pod was seen alive.
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&terminal(&a));
-    world.pod(&a);
+    world.pod(&terminal(&a)).pod(&a);
     let (_, service) = world.state.numbers().iter().next().unwrap();
-    world.state.denied(&Event {
-        dead_uid: a.uid,
-        dst: X,
-        reason: RetiredBackend as u32,
-        service,
-        ..Event::default()
-    });
+    let reason = RetiredBackend as u32;
+    world.state.denied(&Event { dead_uid: a.uid, dst: X, reason, service, ..Event::default() });
     assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
 }
 

@@ -14,20 +14,10 @@ fn strays() -> [Pod; 2] {
     [pod("other", "outside", "stray", &[OUTSIDE]), elsewhere]
 }
 
-/// A pod is dead, and no slice lists it, so that its IP is an orphan until packets to it stop.
-fn with_an_orphan() -> World {
-    let mut world = World::cluster();
-    let a = pod("other", "a", "a", &[X]);
-    world.pod(&a);
-    world.pod(&dead(&a));
-    assert!(world.is_orphan(X), "the range is believed");
-    world
-}
-
 #[test]
 fn no_ip_is_an_orphan_until_an_hour_after_the_last_pod_that_disproved_the_range() {
     for stray in strays() {
-        let mut world = with_an_orphan();
+        let (mut world, _) = World::with_an_orphan();
         world.pod(&stray);
         assert!(!world.is_orphan(X), "{stray:?}");
         world.later(Duration::from_hours(3));
@@ -43,7 +33,7 @@ fn no_ip_is_an_orphan_until_an_hour_after_the_last_pod_that_disproved_the_range(
 #[test]
 fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_goes_back_in_time() {
     let [stray, _] = strays();
-    let mut world = with_an_orphan();
+    let (mut world, _) = World::with_an_orphan();
     world.pod(&stray);
     world.deleted(&stray);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])));
@@ -69,7 +59,7 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
 
 #[test]
 fn other_ranges_of_this_node_are_compared_with_what_all_pods_show() {
-    let mut world = with_an_orphan();
+    let (mut world, _) = World::with_an_orphan();
     let elsewhere =
         Pod { node: Some("node-b".into()), ..pod("other", "elsewhere", "x", &[Addr::v4([10, 244, 2, 9])]) };
     world.pod(&elsewhere);
@@ -93,8 +83,7 @@ fn a_virtual_kubelet_stays_one_after_changes_of_its_node_object() {
         let mut world = World::cluster();
         world.tell(Fact::Node(Change::Applied(Node { virtual_kubelet: true, ..node("node-a", 1) })));
         let (mut world, a) = world.with_a();
-        world.pod(&dead(&a));
-        assert_eq!(world.reasons(), []);
+        world.pod(&dead(&a)).denies(&[]);
         let told = format!("{change:?}");
         world.tell(change);
         assert_eq!(world.reasons(), [], "{told}");

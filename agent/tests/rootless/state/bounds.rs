@@ -1,8 +1,8 @@
 //! Who may ask to be spared, and what comes of it: annotations, ranges, and IPs that outlive their pods.
 
-use super::world::{World, X, Y, b, dead, namespace, pod, settings, terminal, web};
+use super::world::{World, X, Y, b, dead, namespace, pod, settings, shown_namespace, terminal, web};
 use epguard_common::Mode::{self, Enforce, Observe, Off};
-use epguard_common::{Addr, Reason};
+use epguard_common::Reason;
 use epguard_core::facts::{Change, Cidr, Fact, Pod, Service};
 use epguard_core::state::{Ranges, Settings};
 
@@ -18,8 +18,7 @@ fn bound(world: &World) -> Option<Mode> {
 /// B of another namespace has the IP of A, which is dead; each of the five is bounded.
 fn reused(shop: Mode, service: Mode, meant: Mode, other: Mode, hit: Mode) -> Option<Mode> {
     let (mut world, a) = World::cluster().with_a();
-    world.tell(Fact::Namespace(Change::Applied(namespace("shop", shop))));
-    world.tell(Fact::Namespace(Change::Applied(namespace("other", other))));
+    world.tell(shown_namespace("shop", shop)).tell(shown_namespace("other", other));
     world.tell(Fact::Service(Change::Applied(Service { bound: service, ..web() })));
     world.pod(&Pod { bound: meant, ..dead(&a) });
     world.pod(&Pod { bound: hit, ..pod("other", "b", "b", &[X]) });
@@ -48,23 +47,22 @@ fn an_annotation_counts_as_soon_as_it_is_seen_and_no_longer_than_it_stays() {
     let (mut world, _) = World::where_a_died();
     assert_eq!(bound(&world), Some(Enforce));
     for (mode, expected) in [(Observe, Some(Observe)), (Off, None), (Enforce, Some(Enforce))] {
-        world.tell(Fact::Namespace(Change::Applied(namespace("shop", mode))));
-        assert_eq!(bound(&world), expected);
+        world.tell(shown_namespace("shop", mode));
+        assert_eq!(bound(&world), expected, "{mode:?}");
     }
-}
-
-#[test]
-fn nothing_is_denied_for_an_unknown_or_deleted_namespace() {
-    let (mut world, _) = World::where_a_died();
+    // A pod of an unknown namespace has the IP.
     world.pod(&pod("new", "b", "b", &[X]));
-    assert_eq!(bound(&world), Some(Observe));
-    world.tell(Fact::Namespace(Change::Applied(namespace("new", Enforce))));
-    assert_eq!(bound(&world), Some(Enforce));
-    world.tell(Fact::Namespace(Change::Deleted(namespace("new", Enforce))));
-    assert_eq!(bound(&world), Some(Observe));
-    let listed = vec![namespace("new", Enforce)];
-    world.tell(Fact::Namespace(Change::Reset(listed)));
-    assert_eq!(bound(&world), Some(Observe), "shop is not in the list");
+    let deleted = Fact::Namespace(Change::Deleted(namespace("new", Enforce)));
+    let without_shop = Fact::Namespace(Change::Reset(vec![namespace("new", Enforce)]));
+    for (sentence, fact, expected) in [
+        ("unknown", shown_namespace("other", Enforce), Observe),
+        ("known", shown_namespace("new", Enforce), Enforce),
+        ("deleted", deleted, Observe),
+        ("shop is not in the list", without_shop, Observe),
+    ] {
+        world.tell(fact);
+        assert_eq!(bound(&world), Some(expected), "{sentence}");
+    }
 }
 
 #[test]
@@ -74,9 +72,9 @@ fn the_mode_of_an_orphan_ip_follows_its_dead_pod_and_never_rises() {
         world.state.tables().terminated.get(&X).map(|orphan_ip| (orphan_ip.dead, orphan_ip.mode))
     };
     assert_eq!(listed(&world), Some((a.uid, Enforce)));
-    world.tell(Fact::Namespace(Change::Applied(namespace("shop", Observe))));
+    world.tell(shown_namespace("shop", Observe));
     assert_eq!(listed(&world), Some((a.uid, Observe)));
-    world.tell(Fact::Namespace(Change::Applied(namespace("shop", Enforce))));
+    world.tell(shown_namespace("shop", Enforce));
     assert_eq!(listed(&world), Some((a.uid, Observe)), "a new entry would forget who has just spoken");
     world.pod(&Pod { bound: Off, ..dead(&a) });
     assert_eq!(listed(&world), None);
@@ -106,52 +104,33 @@ fn the_death_of_a_pod_with_a_static_ip_proves_nothing() {
     let fixed = Pod { static_ip: true, ..dead(&a) };
     world.pod(&fixed);
     assert_eq!((world.reasons(), world.state.tables().terminated.len()), (vec![], 0));
-    world.slice(&[]);
-    assert_eq!(world.reasons(), [], "nor once it is listed no more");
+    world.slice(&[]).denies_as("nor once it is listed no more", &[]);
     let (mut world, _) = World::where_a_died();
     world.pod(&Pod { static_ip: true, ..b() });
     assert_eq!(world.reasons(), [Reason::Reused], "a live one is denied for reuse alone");
 }
 
-/// A pod that shows the IP in Multus' annotation only.
-fn attached(namespace: &str, name: &str, app: &str, ip: Addr) -> Pod {
-    Pod { network_ips: [Y, ip].into(), ..pod(namespace, name, app, &[Y]) }
-}
-
 #[test]
-fn an_ip_on_another_network_is_owned_by_its_pod() {
+fn an_ip_on_another_network_is_owned_by_its_pod_and_is_no_conflict_or_proof_against_one_that_may_run() {
+    let owner = |world: &mut World| {
+        let (owners, _) = world.state.take_owners(usize::MAX);
+        owners.get(&X).map(|owner| (owner.uid, owner.flags))
+    };
+    let attached = Pod { network_ips: [Y, X].into(), ..pod("other", "b", "b", &[Y]) };
     let (mut world, _) = World::where_a_died();
-    let b = attached("other", "b", "b", X);
-    world.pod(&b);
-    assert_eq!(world.reasons(), [Reason::Reused]);
-    assert_eq!(world.denials()[0].4, Some(b.uid));
-    assert!(world.state.tables().terminated.is_empty(), "somebody holds it");
-    let (owners, _) = world.state.take_owners(usize::MAX);
-    assert_eq!(owners.get(&X).map(|owner| (owner.uid, owner.flags)), Some((b.uid, 0)));
-    world.tell(Fact::Pod(Change::Deleted(b)));
-    assert_eq!(world.reasons(), [Reason::DeadBackend]);
-}
+    world.pod(&attached).denies(&[Reason::Reused]);
+    assert_eq!(world.denials()[0].4, Some(attached.uid));
+    assert!(!world.is_orphan(X), "it is in use");
+    assert_eq!(owner(&mut world), Some((attached.uid, 0)));
+    world.tell(Fact::Pod(Change::Deleted(attached.clone()))).denies(&[Reason::DeadBackend]);
 
-#[test]
-fn a_claim_on_another_network_is_no_proof_against_a_pod_that_may_still_run() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&terminal(&a));
-    assert_eq!(world.reasons(), [Reason::RetiredBackend]);
-    world.pod(&attached("other", "b", "b", X));
-    assert_eq!(
-        world.reasons(),
-        [Reason::RetiredBackend],
-        "networks may overlap, and the packet is for neither"
-    );
-    world.pod(&pod("other", "b", "b", &[X]));
-    assert_eq!(world.reasons(), [Reason::Reused], "now it is a podIP");
-}
-
-#[test]
-fn overlapping_networks_are_no_conflict() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&attached("other", "b", "b", X));
+    world.pod(&attached);
     assert_eq!(world.state.live_claimants(X).count(), 1);
-    let (owners, _) = world.state.take_owners(usize::MAX);
-    assert_eq!(owners.get(&X).map(|owner| (owner.uid, owner.flags)), Some((a.uid, 0)));
+    assert_eq!(owner(&mut world), Some((a.uid, 0)), "networks may overlap");
+
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a)).denies(&[Reason::RetiredBackend]);
+    world.pod(&attached).denies_as("the packet is for neither", &[Reason::RetiredBackend]);
+    world.pod(&pod("other", "b", "b", &[X])).denies_as("now it is a podIP", &[Reason::Reused]);
 }

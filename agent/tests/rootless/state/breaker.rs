@@ -1,7 +1,7 @@
 //! Pending denials: only one list shows them, or they are too many at once. One story each.
 
 use super::world::{
-    World, X, Y, a, backend, dead, endpoints, list_of, namespace, node, pending, pod, settings, shown,
+    World, X, Y, a, backend, dead, endpoints, gone, list_of, namespace, node, pending, pod, settings, shown,
     terminal, web,
 };
 use epguard_common::Mode;
@@ -30,14 +30,12 @@ fn the_only_replica_is_denied_at_once_if_its_death_is_an_event() {
 fn denials_from_a_list_of_failed_pods_wait_for_a_second_list() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
-        world.list(&all(&pods, change));
-        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        world.list(&all(&pods, change)).denies_and_holds(0, 4);
         assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS, Watched::EndpointSlices]));
         world.list(&all(&pods, change));
         assert_eq!(world.held().len(), 4, "the slices list them: a second list of those too");
         assert_eq!(world.state.wanted_lists(), BTreeSet::from([Watched::EndpointSlices]));
-        world.list_slices(&endpoints(&pods));
-        assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+        world.list_slices(&endpoints(&pods)).denies_and_holds(4, 0);
         let (mut world, pods) = World::cluster().with_backends(4);
         world.slice(&[]);
         world.list(&all(&pods, change));
@@ -53,21 +51,14 @@ fn a_second_list_that_disagrees_drops_pending_denials_and_deaths() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         world.list(&all(&pods, change));
-        world.list(&pods);
-        assert_eq!(world.reasons(), []);
+        world.list(&pods).denies(&[]);
         assert_eq!(world.state.wanted_lists(), BTreeSet::new());
+        world.list(&all(&pods, change)).list(&[]).denies_as("a list without the pods", &[]);
+        world.list(&pods);
         world.list(&all(&pods, change));
         assert_eq!(world.held().len(), 4, "a third one begins anew");
         assert!(world.state.wanted_lists().contains(&PODS));
     }
-}
-
-#[test]
-fn a_second_list_without_the_pods_confirms_no_denial() {
-    let (mut world, pods) = World::cluster().with_backends(4);
-    world.list(&all(&pods, dead));
-    world.list(&[]);
-    assert_eq!(world.reasons(), []);
 }
 
 #[test]
@@ -109,8 +100,7 @@ fn denials_of_more_than_half_at_once_wait_even_after_events() {
     assert_eq!((trip.held, trip.denied, trip.ready_recently, trip.why), (3, 5, 5, Why::Half));
     assert!(trip.is_a_mass());
     world.list(&all(&pods, terminal));
-    world.list_slices(&endpoints(&pods));
-    assert_eq!((world.carried_out().len(), world.held().len()), (5, 0));
+    world.list_slices(&endpoints(&pods)).denies_and_holds(5, 0);
 }
 
 #[test]
@@ -122,8 +112,7 @@ fn endpoints_unready_for_five_minutes_do_not_count_for_the_half() {
     world.pod(&terminal(&pods[3]));
     assert_eq!(world.carried_out().len(), 2);
     world.pod(&terminal(&pods[0]));
-    world.pod(&terminal(&pods[1]));
-    assert_eq!((world.carried_out().len(), world.held().len()), (3, 1));
+    world.pod(&terminal(&pods[1])).denies_and_holds(3, 1);
 }
 
 #[test]
@@ -133,12 +122,11 @@ fn dead_pods_that_no_slice_lists_do_not_count_for_the_half() {
         world.pod(&dead(pod));
     }
     assert_eq!((world.carried_out().len(), world.held().len()), (2, 2));
-    world.slice(&[]);
-    assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+    world.slice(&[]).denies_and_holds(4, 0);
 }
 
 /// Replaces 50 pods one by one; the ends of the old ones are shown by these.
-fn rolling_update(ends: &[fn(&mut World, &Pod)]) -> World {
+fn rolling_update(ends: &[fn(&Pod) -> Fact]) -> World {
     let (mut world, mut pods) = World::cluster().with_backends(50);
     for number in 0..50 {
         let new = backend(100 + number);
@@ -146,7 +134,7 @@ fn rolling_update(ends: &[fn(&mut World, &Pod)]) -> World {
         let old = std::mem::replace(&mut pods[usize::from(number)], new);
         world.slice(&endpoints(&pods));
         for end in ends {
-            end(&mut world, &old);
+            world.tell(end(&old));
             assert_eq!(world.held(), [], "after {number}");
         }
     }
@@ -155,14 +143,12 @@ fn rolling_update(ends: &[fn(&mut World, &Pod)]) -> World {
 
 #[test]
 fn a_rolling_update_never_trips_the_breaker() {
-    let world = rolling_update(&[
-        |world, old| world.pod(&terminal(old)),
-        |world, old| world.pod(&dead(old)),
-        |world, old| world.deleted(&dead(old)),
-    ]);
-    assert_eq!(world.carried_out().len(), 50);
-    let of_an_old_kubelet = rolling_update(&[|world, old| world.deleted(old)]);
-    assert_eq!(of_an_old_kubelet.carried_out().len(), 50);
+    let ends: &[fn(&Pod) -> Fact] =
+        &[|old| shown(terminal(old)), |old| shown(dead(old)), |old| gone(&dead(old))];
+    let of_an_old_kubelet: &[fn(&Pod) -> Fact] = &[gone];
+    for ends in [ends, of_an_old_kubelet] {
+        assert_eq!(rolling_update(ends).carried_out().len(), 50, "{} facts", ends.len());
+    }
 }
 
 #[test]

@@ -42,8 +42,8 @@ fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
 #[test]
 fn a_pod_of_another_node_ends_no_denial() {
     let (mut world, _) = World::where_a_died();
-    world.pod(&running("c", "node-b", FAR));
-    assert_eq!((world.reasons(), world.is_orphan(X)), (vec![Reused], true));
+    world.pod(&running("c", "node-b", FAR)).denies(&[Reused]);
+    assert!(world.is_orphan(X));
 }
 
 #[test]
@@ -73,25 +73,20 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node_but_not_without_one() {
         (running("c", "node-b", FAR), &[]),
         (unbound("c"), &[DeadBackend]),
     ] {
-        let own = Pod { bound: Mode::Enforce, ..pod_of_the_service(own) };
+        let (name, labels) = (("shop".into(), "c".into()), [("app", "web")].into_iter().collect());
+        let own = Pod { bound: Mode::Enforce, name, labels, ..own };
         let (mut world, _) = World::where_a_died();
-        world.pod(&own);
-        assert_eq!(world.reasons(), reasons, "{own:?}");
+        world.pod(&own).denies_as(&format!("{own:?}"), reasons);
     }
-}
-
-fn pod_of_the_service(pod: Pod) -> Pod {
-    Pod { name: ("shop".into(), "c".into()), labels: [("app", "web")].into_iter().collect(), ..pod }
 }
 
 #[test]
 fn an_annotation_ends_no_denial_of_a_retired_pod() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
-    world.pod(&unbound("c"));
-    world.pod(&running("d", "node-b", FAR));
-    world.pod(&running("e", "node-a", Y));
-    assert_eq!(world.reasons(), [RetiredBackend]);
+    for pod in [unbound("c"), running("d", "node-b", FAR), running("e", "node-a", Y)] {
+        world.pod(&pod).denies(&[RetiredBackend]);
+    }
 }
 
 /// A showed the IP, then another one, then the first again; B had it in between.
@@ -101,10 +96,8 @@ fn a_claim_that_came_again_is_later_than_one_that_came_in_between() {
     world.pod(&Pod { ips: [Y].as_slice().into(), ..a.clone() });
     world.pod(&pod("other", "b", "b", &[X]));
     world.pod(&a);
-    world.pod(&terminal(&a));
-    assert_eq!(world.reasons(), []);
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), [Reused]);
+    world.pod(&terminal(&a)).denies(&[]);
+    world.pod(&dead(&a)).denies(&[Reused]);
 }
 
 #[test]

@@ -1,30 +1,21 @@
 //! Small objects that stand for very many endpoints or VIPs: they are left out, and nothing is denied because of that.
 
-use super::world::{World, X, dead, endpoints, pod, slice, uid, web};
+use super::world::{World, X, dead, endpoint, endpoints, shown_slice, slice, tcp, uid, web};
 use epguard_common::{Addr, Reason};
-use epguard_core::facts::{
-    Change, Fact, PortName, Protocol, Service, ServicePort, Slice, SliceEndpoint, SlicePort,
-};
+use epguard_core::facts::{Change, Fact, Protocol, Service, ServicePort, Slice};
 use std::collections::BTreeMap;
 
 const VIP: Addr = Addr::v4([10, 96, 0, 1]);
 
 /// A slice of `shop/web` beside the one of [`slice`], with so many endpoints and ports.
 fn wide(endpoints: u16, ports: u16) -> Slice {
-    let endpoint = |number: u16| SliceEndpoint {
-        ip: Addr::v4([10, 20, (number >> 8).to_le_bytes()[0], number.to_le_bytes()[0]]),
-        target: None,
-        target_name: None,
-        ready: true,
-    };
-    let port = |number: u16| SlicePort {
-        name: PortName::new(&number.to_string()),
-        port: number,
-        protocol: Protocol::Tcp,
+    let at = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        endpoint(Addr::v4([10, 20, high, low]), None)
     };
     Slice {
-        endpoints: (1..=endpoints).map(endpoint).collect(),
-        ports: (1..=ports).map(port).collect(),
+        endpoints: (1..=endpoints).map(at).collect(),
+        ports: (1..=ports).map(|port| tcp(&port.to_string(), port)).collect(),
         ..slice("web-wide", &[])
     }
 }
@@ -49,42 +40,35 @@ fn one(namespace: &str) -> BTreeMap<String, usize> {
 #[test]
 fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
     let (mut world, _) = World::where_a_died();
-    assert_eq!(world.reasons(), [Reason::DeadBackend]);
-    world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
-    assert_eq!(world.state.report().left_out(), one("shop"));
-    assert_eq!(world.reasons(), [], "it may list X for another pod");
-    world.tell(Fact::Slice(Change::Applied(wide(1, 1))));
-    assert_eq!(world.state.report().left_out(), BTreeMap::new());
-    assert_eq!(world.reasons(), [Reason::DeadBackend]);
+    world.denies(&[Reason::DeadBackend]);
     let unreadable = Slice { partial: true, ..wide(1, 1) };
-    world.tell(Fact::Slice(Change::Applied(unreadable)));
-    assert_eq!(world.reasons(), [], "an address that cannot be read may be X");
-    assert_eq!(world.state.report().left_out(), BTreeMap::new(), "it is not too large");
-    assert_eq!(world.state.report().partial(), (1, vec!["EndpointSlice shop/web-wide".to_owned()]));
-    world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
-    world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000))));
-    assert_eq!(world.reasons(), [Reason::DeadBackend]);
+    let named = vec!["EndpointSlice shop/web-wide".to_owned()];
+    for (sentence, slice, left_out, partial) in [
+        ("it may list X for another pod", wide(1_000, 1_000), true, true),
+        ("a small one is read", wide(1, 1), false, false),
+        ("an address that cannot be read may be X", unreadable, false, true),
+    ] {
+        let reasons: &[_] = if partial { &[] } else { &[Reason::DeadBackend] };
+        world.tell(shown_slice(slice)).denies_as(sentence, reasons);
+        let expected = if left_out { one("shop") } else { BTreeMap::new() };
+        assert_eq!(world.state.report().left_out(), expected, "{sentence}");
+    }
+    assert_eq!(world.state.report().partial(), (1, named));
+    world.tell(shown_slice(wide(1_000, 1_000)));
+    world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000)))).denies(&[Reason::DeadBackend]);
     assert_eq!(world.state.report().partial(), (0, vec![]));
 }
 
 #[test]
-fn an_ip_that_an_oversized_slice_lists_is_no_orphan() {
-    let mut world = World::cluster();
-    let a = pod("other", "a", "a", &[X]);
-    world.pod(&a);
-    world.pod(&dead(&a));
-    assert_eq!(world.state.tables().terminated.len(), 1);
+fn an_ip_that_an_oversized_slice_lists_is_no_orphan_and_the_controllers_largest_one_is_indexed() {
+    let (mut world, _) = World::with_an_orphan();
+    world.tell(shown_slice(wide(1_000, 8)));
+    assert_eq!(world.state.report().left_out(), BTreeMap::new());
+    assert!(world.is_orphan(X));
     let mut listing = wide(1_000, 1_000);
     listing.endpoints[0].ip = X;
-    world.tell(Fact::Slice(Change::Applied(listing)));
-    assert_eq!(world.state.tables().terminated.len(), 0);
-}
-
-#[test]
-fn a_slice_of_the_controllers_largest_size_is_indexed() {
-    let (mut world, _) = World::cluster().with_a();
-    world.tell(Fact::Slice(Change::Applied(wide(1_000, 8))));
-    assert_eq!(world.state.report().left_out(), BTreeMap::new());
+    world.tell(shown_slice(listing));
+    assert!(!world.is_orphan(X));
 }
 
 #[test]
@@ -107,9 +91,8 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 #[test]
 fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
     let (mut world, _) = World::where_a_died();
-    for (partial, reasons) in [(true, vec![]), (false, vec![Reason::DeadBackend])] {
-        world.tell(Fact::Service(Change::Applied(Service { partial, ..web() })));
-        assert_eq!(world.reasons(), reasons);
+    for (partial, reasons) in [(true, &[][..]), (false, &[Reason::DeadBackend])] {
+        world.tell(Fact::Service(Change::Applied(Service { partial, ..web() }))).denies(reasons);
         let (count, first) = world.state.report().partial();
         assert_eq!((count, first.concat().contains("Service shop/web")), (usize::from(partial), partial));
     }
@@ -130,8 +113,7 @@ fn every_endpoint_of_a_service_is_restored_once_a_large_slice_is_gone() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
     world.slice(&endpoints(&pods));
-    world.pod(&dead(&pods[0]));
-    assert_eq!(world.reasons(), []);
+    world.pod(&dead(&pods[0])).denies(&[]);
     world.tell(Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
 }

@@ -1,8 +1,8 @@
 //! The index of endpoints finds what a look at every slice finds.
 
-use super::world::uid;
+use super::world::{endpoint, slice, tcp, uid};
 use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Name, PodName, PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+use epguard_core::facts::{Name, PodName, Slice, SliceEndpoint};
 use epguard_core::state::{Endpoint, EndpointIndex, MEMORY, Target};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,10 +64,9 @@ fn pod(number: u8) -> Uid {
 
 fn any_endpoint() -> impl Strategy<Value = SliceEndpoint> {
     (0..NUMBERS, prop::option::of(0..NUMBERS), any::<bool>()).prop_map(|(at, target, ready)| SliceEndpoint {
-        ip: ip(at),
-        target: target.map(pod),
         target_name: target.map(|number| PodName::new("shop", &number.to_string())),
         ready,
+        ..endpoint(ip(at), target.map(pod))
     })
 }
 
@@ -78,12 +77,8 @@ fn any_slice() -> impl Strategy<Value = Slice> {
         name: ("shop".into(), name.to_string().into()),
         service: service.map(|number| ("shop".into(), number.to_string().into())),
         endpoints,
-        ports: (0..ports)
-            .map(|port| SlicePort { name: PortName::new("http"), port: 8080 + port, protocol: Protocol::Tcp })
-            .collect(),
-        partial: false,
-        foreign: false,
-        triggered: None,
+        ports: (0..ports).map(|port| tcp("http", 8080 + port)).collect(),
+        ..slice("web", &[])
     })
 }
 

@@ -8,16 +8,14 @@ use epguard_core::facts::{Change, Fact, Pod};
 #[test]
 fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_again() {
     let (mut world, a) = World::where_a_died();
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.denies(&[DeadBackend]);
     world.state.start_over(world.now);
     assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
     assert_eq!(world.state.owners().count(), 0);
     list_everything(&mut world, std::slice::from_ref(&a));
-    world.slice(&[(X, Some(a.uid))]);
+    world.slice(&[(X, Some(a.uid))]).denies(&[]);
     assert!(world.state.is_synced());
-    assert_eq!(world.reasons(), []);
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&dead(&a)).denies(&[DeadBackend]);
 }
 
 /// Lists everything again, with these pods.
@@ -28,10 +26,8 @@ fn list_everything(world: &mut World, pods: &[Pod]) {
 
 #[test]
 fn an_event_of_a_dead_pod_alive_means_that_the_api_went_back_in_time() {
-    let (mut world, a) = World::cluster().with_a();
-    let other = pod("shop", "other", "web", &[Y]);
-    world.pod(&other);
-    world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let [a, other] = pods.try_into().unwrap();
     world.pod(&dead(&other));
     world.pod(&dead(&a));
     assert_eq!(world.reasons().len(), 2);
@@ -51,8 +47,7 @@ fn after_a_revival_elsewhere() -> (World, Pod, Pod) {
     let c = pod("other", "c", "c", &[Y]);
     world.pod(&dead(&c));
     world.pod(&dead(&a));
-    world.deleted(&dead(&a));
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.deleted(&dead(&a)).denies(&[DeadBackend]);
     world.pod(&c);
     assert_eq!(world.state.take_revived(), Some(c.name.clone()));
     assert_eq!(world.reasons(), []);
@@ -65,22 +60,19 @@ fn a_death_stays_proven_through_a_start_over_if_the_new_lists_lack_the_pod() {
     list_everything(&mut world, &[c]);
     assert_eq!(world.reasons(), [DeadBackend], "the Service listed it not long ago");
     assert!(world.state.tables().terminated.contains_key(&X));
-    world.slice(&[(X, Some(a.uid))]);
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.slice(&[(X, Some(a.uid))]).denies(&[DeadBackend]);
 }
 
 #[test]
 fn a_death_is_void_if_the_pod_was_shown_at_any_time_since_the_start_over() {
     let (mut world, a, c) = after_a_revival_elsewhere();
     list_everything(&mut world, &[c.clone(), a.clone()]);
-    world.slice(&[(X, Some(a.uid))]);
-    assert_eq!(world.reasons(), [], "the new lists show it");
+    world.slice(&[(X, Some(a.uid))]).denies_as("the new lists show it", &[]);
     let (mut world, a, c) = after_a_revival_elsewhere();
     world.pod(&a);
     world.tell(Fact::Pod(Change::Deleted(a.clone())));
     list_everything(&mut world, &[c]);
-    world.slice(&[(X, Some(a.uid))]);
-    assert_eq!(world.reasons(), [], "an event has shown it");
+    world.slice(&[(X, Some(a.uid))]).denies_as("an event has shown it", &[]);
 }
 
 #[test]
@@ -113,8 +105,7 @@ fn a_pod_that_comes_back_during_the_pause_may_hold_the_ip_of_another_dead_one() 
         list_everything(&mut world, &[a.clone(), b.clone()]);
         world.slice(&[(X, Some(a.uid))]);
         world.pod(&dead(&a));
-        world.pod(&dead(&b));
-        assert_eq!(world.reasons(), [DeadBackend]);
+        world.pod(&dead(&b)).denies(&[DeadBackend]);
         world.pod(&again);
         assert_eq!(world.state.take_revived(), None, "within the pause");
         assert_eq!(world.reasons(), [], "{again:?}");
@@ -131,19 +122,15 @@ fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
     assert_eq!(world.state.take_revived(), Some(a.name.clone()));
     assert_eq!(world.reasons(), []);
     list_everything(&mut world, &[again]);
-    world.slice(&[(Y, Some(a.uid))]);
-    assert_eq!(world.reasons(), []);
+    world.slice(&[(Y, Some(a.uid))]).denies(&[]);
 }
 
 /// A list in which the pod that contradicts a denial comes last.
 #[test]
 fn a_list_that_is_applied_in_parts_ends_denials_at_once_and_begins_none_before_its_end() {
-    let (mut world, a) = World::cluster().with_a();
-    let b = pod("shop", "b", "web", &[Y]);
-    world.pod(&b);
-    world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
-    world.pod(&dead(&b));
-    assert_eq!(world.reasons(), [DeadBackend]);
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let [a, b] = pods.try_into().unwrap();
+    world.pod(&dead(&b)).denies(&[DeadBackend]);
     let (y, x) = (pod("shop", "c", "web", &[Y]), pod("shop", "d", "web", &[X]));
     let list = Fact::Pod(Change::Reset(vec![dead(&a), dead(&b), y, x]));
     world.state.begin_fact(world.now, list);
@@ -193,7 +180,9 @@ fn a_denial_that_was_not_judged_while_everything_was_listed_anew_rests_on_one_li
         .enumerate()
         .map(|(number, it)| if number < 900 { dead(it) } else { it.clone() })
         .collect();
-    pods[..900].iter().for_each(|pod| world.pod(pod));
+    for pod in &pods[..900] {
+        world.pod(pod);
+    }
     assert_eq!((world.carried_out().len(), world.held().len()), (900, 0));
     world.state.start_over(world.now);
     // Each list comes while most of the denials wait.

@@ -78,8 +78,7 @@ fn another_reason_is_in_force_once_the_whole_list_is_applied() {
 #[test]
 fn a_claim_that_a_part_of_a_list_shows_first_is_no_newer_than_others() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&terminal(&a));
-    assert_eq!(world.reasons(), [RetiredBackend]);
+    world.pod(&terminal(&a)).denies(&[RetiredBackend]);
     let (b, c) = (pod("other", "b", "b", &[X]), pod("other", "c", "c", &[Y]));
     world.begin(list_of(&[b, terminal(&a), c]), 2);
     assert_eq!(world.in_force(), []);
@@ -92,8 +91,7 @@ fn a_denial_that_rests_on_the_order_of_claims_ends_when_a_list_begins() {
     let (mut world, a) = World::cluster().with_a();
     let b = pod("other", "b", "b", &[X]);
     world.pod(&terminal(&a));
-    world.pod(&b);
-    assert_eq!(world.reasons(), [Reused]);
+    world.pod(&b).denies(&[Reused]);
     world.begin(list_of(&[terminal(&a), b]), 0);
     assert!(world.state.is_half_applied());
     assert_eq!(world.in_force(), []);

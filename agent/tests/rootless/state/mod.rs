@@ -11,6 +11,7 @@ mod half_applied;
 mod lint;
 mod nodes;
 mod not_proven;
+mod objects;
 mod opinions;
 mod orphan_ip;
 mod proof;

@@ -14,8 +14,8 @@ fn on(node: &str, pod: Pod) -> Pod {
     Pod { node: Some(node.into()), ..pod }
 }
 
-fn list(world: &mut World, nodes: &[Node]) {
-    world.tell(Fact::Node(Change::Reset(nodes.to_vec())));
+fn list<'a>(world: &'a mut World, nodes: &[Node]) -> &'a mut World {
+    world.tell(Fact::Node(Change::Reset(nodes.to_vec())))
 }
 
 fn nodes() -> Vec<Node> {
@@ -29,9 +29,7 @@ fn with_c() -> Vec<Node> {
 /// A pod of the Service ran and is dead.
 fn died(world: &mut World, node: &str, ip: Addr) -> Pod {
     let pod = on(node, pod("shop", "gone", "web", &[ip]));
-    world.pod(&pod);
-    world.slice(&[(ip, Some(pod.uid))]);
-    world.pod(&dead(&pod));
+    world.pod(&pod).slice(&[(ip, Some(pod.uid))]).pod(&dead(&pod));
     pod
 }
 
@@ -56,13 +54,10 @@ fn the_end_of_a_pod_proves_nothing_while_its_node_may_be_a_virtual_kubelet() {
     for (c, reasons) in [(node("node-c", 3), &[DeadBackend][..]), (virtual_c, &[])] {
         let mut world = World::cluster();
         died(&mut world, "node-c", ON_C);
-        assert_eq!(world.reasons(), [], "no list has shown node-c");
-        list(&mut world, &[nodes(), vec![c]].concat());
-        assert_eq!(world.reasons(), reasons);
-        list(&mut world, &nodes());
-        assert_eq!(world.reasons(), reasons, "it is known what it was");
-        list(&mut world, &with_c());
-        assert_eq!(world.reasons(), reasons, "its pods outlive the mark");
+        world.denies_as("no list has shown node-c", &[]);
+        list(&mut world, &[nodes(), vec![c]].concat()).denies(reasons);
+        list(&mut world, &nodes()).denies_as("it is known what it was", reasons);
+        list(&mut world, &with_c()).denies_as("its pods outlive the mark", reasons);
     }
 }
 
@@ -72,12 +67,10 @@ fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
     let c = Node { addresses: vec![X], ..node("node-c", 3) };
     list(&mut world, &[nodes(), vec![c]].concat());
     died(&mut world, "node-a", X);
-    world.pod(&pod("bank", "ledger", "ledger", &[X]));
-    assert_eq!(world.reasons(), []);
+    world.pod(&pod("bank", "ledger", "ledger", &[X])).denies(&[]);
     list(&mut world, &nodes());
     assert_eq!(world.state.report().view(X).spared, Some(NotProven::NodeAddress));
-    world.later(TEN_MINUTES);
-    assert_eq!(world.reasons(), [Reused]);
+    world.later(TEN_MINUTES).denies(&[Reused]);
     assert_eq!(world.state.owners().count(), 1);
 }
 
@@ -87,20 +80,14 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
     died(&mut world, "node-a", X);
     assert_eq!(world.reasons(), [DeadBackend]);
     let proxy = Pod { host_network: true, ..on("node-c", pod("kube-system", "proxy", "proxy", &[X])) };
-    world.pod(&proxy);
-    assert_eq!(world.reasons(), []);
+    world.pod(&proxy).denies(&[]);
     assert_eq!(world.state.report().view(X).spared, Some(NotProven::NodeAddress));
-    world.deleted(&proxy);
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.deleted(&proxy).denies(&[DeadBackend]);
 }
 
 #[test]
 fn an_address_of_a_service_is_no_orphan() {
-    let mut world = World::cluster();
-    let a = pod("other", "a", "a", &[X]);
-    world.pod(&a);
-    world.pod(&dead(&a));
-    assert!(world.is_orphan(X));
+    let (mut world, _) = World::with_an_orphan();
     let dns = Service { uid: uid("dns"), name: ("other".into(), "dns".into()), vips: vec![X], ..web() };
     world.tell(Fact::Service(Change::Applied(dns.clone())));
     assert!(!world.is_orphan(X), "at once");

@@ -1,8 +1,10 @@
 //! The first step of the proof that fails, with the pods that it is about.
 
-use super::world::{NODE, World, X, dead, pending, pod, terminal, uid, web};
+use super::world::{
+    NODE, World, X, a, b, dead, gone, list_of, pending, pod, service, shown, sliced, terminal, uid, web,
+};
 use epguard_common::Mode;
-use epguard_core::facts::{Change, Fact, Pod, Service};
+use epguard_core::facts::{Pod, Service};
 use epguard_core::state::{Exemption, NotProven, NotStale};
 
 /// Why Service `shop/web` is not denied at X.
@@ -27,25 +29,62 @@ fn target(why: NotStale, listed: bool) -> NotProven {
     NotProven::Target { why, listed }
 }
 
-fn service(world: &mut World, change: impl FnOnce(Service) -> Service) {
-    world.tell(Fact::Service(Change::Applied(change(web()))));
+#[test]
+fn the_first_step_that_fails_is_named_with_its_pods() {
+    let unknown = |listed| target(NotStale::Unknown(uid("b").to_string()), listed);
+    let deleting = shown(Pod { deleting: true, ..a() });
+    let (listed_b, is_dead) = (sliced(&[(X, Some(uid("b")))]), shown(dead(&a())));
+    let web = |change: fn(&mut Service)| {
+        let mut web = web();
+        change(&mut web);
+        service(web)
+    };
+    let no_vip = web(|web| (web.vips, web.ports) = (vec![], vec![]));
+    let by_hand = web(|web| web.selector = None);
+    let opted_out = shown(Pod { bound: Mode::Off, ..b() });
+    let own = shown(pod("shop", "d", "web", &[X]));
+    let at_once = list_of(&[terminal(&a()), b()]);
+    for (sentence, facts, expected) in [
+        ("the pod lives", vec![], target(NotStale::Live(named("shop/a")), true)),
+        ("it is terminating", vec![deleting], target(NotStale::Terminating(named("shop/a")), true)),
+        ("no pod is listed", vec![sliced(&[(X, None)])], target(NotStale::NoPod, true)),
+        ("an unknown one is", vec![gone(&a()), listed_b.clone()], unknown(true)),
+        ("an unknown one was", vec![gone(&a()), listed_b, sliced(&[])], unknown(false)),
+        ("no VIP", vec![is_dead.clone(), no_vip], NotProven::NoVip),
+        (
+            "another proxy serves it",
+            vec![is_dead.clone(), web(|web| web.other_proxy = true)],
+            NotProven::NoVip,
+        ),
+        ("opted out", vec![is_dead.clone(), web(|web| web.bound = Mode::Off)], NotProven::ServiceOptedOut),
+        ("not listed by hand", vec![is_dead.clone(), by_hand, sliced(&[])], NotProven::NotListed),
+        ("its owner opted out", vec![is_dead.clone(), opted_out], NotProven::OwnerOptedOut(named("other/b"))),
+        (
+            "a possible holder",
+            vec![is_dead.clone(), shown(pending("shop", "d", "web"))],
+            NotProven::PossibleHolder(named("shop/d")),
+        ),
+        ("a pod of the Service", vec![is_dead, own], NotProven::OwnPod(named("shop/d"))),
+        ("not provably later", vec![at_once], NotProven::NotLater(named("other/b"))),
+    ] {
+        let (mut world, _) = World::cluster().with_a();
+        world.tell_all(facts);
+        assert_eq!(why(&world), expected, "{sentence}");
+    }
 }
 
 #[test]
-fn a_slice_that_names_no_known_or_dead_pod_keeps_its_ip_from_being_denied() {
-    let (mut world, a) = World::cluster().with_a();
-    assert_eq!(why(&world), target(NotStale::Live(named("shop/a")), true));
-    let deleting = Pod { deleting: true, ..a.clone() };
-    world.pod(&deleting);
-    assert_eq!(why(&world), target(NotStale::Terminating(named("shop/a")), true));
+fn several_owners_a_nodes_address_and_a_missing_sync_are_named() {
+    let (mut world, _) = with_dead_a();
+    world.pod(&b()).pod(&pod("other", "c", "c", &[X]));
+    let NotProven::SeveralOwners(one, other) = why(&world) else { panic!("{:?}", why(&world)) };
+    assert_eq!([one, other].map(|name| name.starts_with("other/")), [true; 2]);
+    world.slice(&[(NODE, None)]);
+    let view = world.state.report().view(NODE);
+    assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::NodeAddress));
+    world.state.start_over(world.now);
     world.slice(&[(X, None)]);
-    assert_eq!(why(&world), target(NotStale::NoPod, true));
-    let mut world = World::cluster();
-    world.slice(&[(X, Some(uid("b")))]);
-    let unknown = NotStale::Unknown(uid("b").to_string());
-    assert_eq!(why(&world), target(unknown.clone(), true));
-    world.slice(&[]);
-    assert_eq!(why(&world), target(unknown, false));
+    assert_eq!(why(&world), NotProven::NotSynced);
 }
 
 #[test]
@@ -59,49 +98,4 @@ fn a_pod_whose_end_proves_nothing_is_named_with_the_cause() {
         let expected = target(NotStale::Exempt(named("shop/a"), exemption), true);
         assert_eq!(why(&world), expected);
     }
-}
-
-#[test]
-fn a_cause_for_all_ports_of_a_service_is_named() {
-    let (mut world, _) = with_dead_a();
-    service(&mut world, |web| Service { vips: vec![], ports: vec![], ..web });
-    assert_eq!(why(&world), NotProven::NoVip);
-    service(&mut world, |web| Service { other_proxy: true, ..web });
-    assert_eq!(why(&world), NotProven::NoVip, "another proxy serves it");
-    service(&mut world, |web| Service { bound: Mode::Off, ..web });
-    assert_eq!(why(&world), NotProven::ServiceOptedOut);
-    service(&mut world, |web| Service { selector: None, ..web });
-    world.slice(&[]);
-    assert_eq!(why(&world), NotProven::NotListed);
-    world.slice(&[(NODE, None)]);
-    let view = world.state.report().view(NODE);
-    assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::NodeAddress));
-    world.state.start_over(world.now);
-    world.slice(&[(X, None)]);
-    assert_eq!(why(&world), NotProven::NotSynced);
-}
-
-#[test]
-fn owners_and_possible_holders_of_the_ip_are_named() {
-    let (mut world, _) = with_dead_a();
-    let b = pod("other", "b", "b", &[X]);
-    world.pod(&Pod { bound: Mode::Off, ..b.clone() });
-    assert_eq!(why(&world), NotProven::OwnerOptedOut(named("other/b")));
-    world.pod(&b);
-    world.pod(&pod("other", "c", "c", &[X]));
-    let NotProven::SeveralOwners(one, other) = why(&world) else { panic!("{:?}", why(&world)) };
-    assert_eq!([one, other].map(|name| name.starts_with("other/")), [true; 2]);
-
-    let (mut world, _) = with_dead_a();
-    world.pod(&pending("shop", "d", "web"));
-    assert_eq!(why(&world), NotProven::PossibleHolder(named("shop/d")));
-    world.pod(&pod("shop", "d", "web", &[X]));
-    assert_eq!(why(&world), NotProven::OwnPod(named("shop/d")));
-}
-
-#[test]
-fn a_pod_that_did_not_provably_get_the_ip_after_a_retired_one_is_named() {
-    let (mut world, a) = World::cluster().with_a();
-    world.list(&[terminal(&a), pod("other", "b", "b", &[X])]);
-    assert_eq!(why(&world), NotProven::NotLater(named("other/b")));
 }

@@ -2,9 +2,11 @@
 
 mod needs;
 
-use super::world::{World, X, Y, backend, dead, endpoints, node, pod, slice, terminal, web};
+use super::world::{
+    World, X, Y, a, backend, dead, endpoints, list_of, node, pod, shown, slice, terminal, web,
+};
 use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Change, Fact, Name, Node, Part, Pod, Selection, Service, Slice};
+use epguard_core::facts::{Change, Fact, Name, Node, Part, Pod, Selection, Service};
 use epguard_core::state::Opinion;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -50,9 +52,12 @@ fn show(world: &mut World, selection: Selection, pods: &[Pod]) {
     world.tell(Fact::PodsOf(part(selection, pods.to_vec())));
 }
 
+fn slices_again(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
+    Fact::SlicesOf(part(slices_of_web(), vec![slice("web", endpoints)]))
+}
+
 fn show_slices(world: &mut World, endpoints: &[(Addr, Option<Uid>)]) {
-    let slices: Vec<Slice> = vec![slice("web", endpoints)];
-    world.tell(Fact::SlicesOf(part(slices_of_web(), slices)));
+    world.tell(slices_again(endpoints));
 }
 
 /// Three of four pods of the Service have ended, one after another.
@@ -82,8 +87,7 @@ fn a_narrow_list_that_disagrees_drops_pending_denials_and_deaths() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         let ended: Vec<Pod> = pods.iter().map(change).collect();
-        world.list(&ended);
-        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
+        world.list(&ended).denies_and_holds(0, 4);
         show(&mut world, labelled("shop", "web"), &pods);
         assert_eq!(world.reasons(), []);
         assert_eq!(requested(&mut world, Duration::from_mins(10)), []);
@@ -95,63 +99,42 @@ fn two_lists_agree_only_if_none_between_them_shows_the_pods_alive() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.slice(&[]);
     for shown_by_events in [false, true, false] {
-        world.list(&pods.iter().map(dead).collect::<Vec<Pod>>());
-        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4));
-        pods.iter().filter(|_| shown_by_events).for_each(|pod| world.pod(pod));
+        world.list(&pods.iter().map(dead).collect::<Vec<Pod>>()).denies_and_holds(0, 4);
+        for pod in pods.iter().filter(|_| shown_by_events) {
+            world.pod(pod);
+        }
         show(&mut world, on_node_a(), &pods);
         assert_eq!(world.reasons(), []);
     }
 }
 
 #[test]
-fn a_narrow_list_of_other_objects_confirms_nothing() {
-    let (mut world, a) = World::cluster().with_a();
-    world.list(&[dead(&a)]);
-    for selection in [labelled("shop", "api"), labelled("other", "web"), named("a")] {
-        show(&mut world, selection, &[]);
-        assert_eq!(world.held(), [X]);
-        world.list(&[dead(&a)]);
+fn only_narrow_lists_of_the_needed_objects_that_are_sent_and_shown_in_time_settle_a_denial() {
+    let b = pod("shop", "b", "web", &[X]);
+    let of = |selection, pods: &[Pod]| part(selection, pods.to_vec());
+    let of_web = |pods: &[Pod]| of(labelled("shop", "web"), pods);
+    let (listed, slices) = (list_of(&[dead(&a())]), slices_again(&[(X, Some(a().uid))]));
+    let earlier = Fact::PodsOf(Part { sent: Duration::ZERO, ..of_web(&[dead(&a())]) });
+    let lacks_b = Fact::PodsOf(Part { later: BTreeSet::from([b.name.clone()]), ..of_web(&[dead(&a())]) });
+    let other = |selection| vec![listed.clone(), Fact::PodsOf(of(selection, &[])), slices.clone()];
+    let agreed = [listed.clone(), listed.clone(), Fact::PodsOf(of(named("a"), &[]))];
+    let lacking = [shown(dead(&a())), shown(b.clone()), listed.clone()];
+    let shows_b = Fact::PodsOf(of_web(&[dead(&a()), b.clone()]));
+    for (sentence, facts, carried_out, held) in [
+        ("of another label", other(labelled("shop", "api")), 0, 1),
+        ("of another namespace", other(labelled("other", "web")), 0, 1),
+        ("of its name", agreed.to_vec(), 0, 1),
+        ("the whole lists agree", [&agreed[..], &[listed.clone(), slices.clone()]].concat(), 1, 0),
+        ("the first list lacks an owner", lacking.to_vec(), 0, 1),
+        ("the narrow one shows it", [&lacking[..], &[shows_b]].concat(), 0, 0),
+        ("the watch shows an owner later", vec![listed.clone(), shown(b), lacks_b, slices.clone()], 0, 0),
+        ("sent before the denial was pending", vec![listed.clone(), slices.clone(), earlier], 0, 1),
+        ("sent later", vec![listed, slices, Fact::PodsOf(of_web(&[dead(&a())]))], 1, 0),
+    ] {
+        let (mut world, _) = World::cluster().with_a();
+        world.tell_all(facts);
+        assert_eq!((world.carried_out().len(), world.held().len()), (carried_out, held), "{sentence}");
     }
-    show_slices(&mut world, &[(X, Some(a.uid))]);
-    assert_eq!(world.carried_out(), [X], "the whole lists did");
-}
-
-#[test]
-fn a_narrow_list_shows_that_an_owner_was_missing_in_the_first_one() {
-    let (mut world, a) = World::cluster().with_a();
-    let b = pod("shop", "b", "web", &[X]);
-    world.pod(&dead(&a));
-    world.pod(&b);
-    world.list(&[dead(&a)]);
-    assert_eq!(world.held(), [X]);
-    show(&mut world, labelled("shop", "web"), &[dead(&a), b]);
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn an_object_that_the_watch_shows_later_than_the_list_stays_as_the_watch_shows_it() {
-    let (mut world, a) = World::cluster().with_a();
-    let b = pod("shop", "b", "web", &[X]);
-    world.list(&[dead(&a)]);
-    world.pod(&b);
-    let lacks_b = Part { later: BTreeSet::from([b.name]), ..part(labelled("shop", "web"), vec![dead(&a)]) };
-    world.tell(Fact::PodsOf(lacks_b));
-    show_slices(&mut world, &[(X, Some(a.uid))]);
-    assert_eq!(world.reasons(), []);
-}
-
-#[test]
-fn a_narrow_list_that_was_sent_before_the_denial_was_pending_is_no_second_list() {
-    let (mut world, a) = World::cluster().with_a();
-    let earlier = world.now;
-    world.list(&[dead(&a)]);
-    let shown = |sent| Part { sent, ..part(labelled("shop", "web"), vec![dead(&a)]) };
-    show_slices(&mut world, &[(X, Some(a.uid))]);
-    world.tell(Fact::PodsOf(shown(earlier)));
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-    let later = world.now;
-    world.tell(Fact::PodsOf(shown(later)));
-    assert_eq!(world.carried_out(), [X]);
 }
 
 #[test]

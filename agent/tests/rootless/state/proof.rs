@@ -7,7 +7,7 @@ use super::world::{
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused, Terminated};
 use epguard_common::UidState::{Dead, Retired};
 use epguard_common::{Addr, Mode, Owner, Reason};
-use epguard_core::facts::{Change, Fact, Node, Pod, Sandbox, Service};
+use epguard_core::facts::{Change, Fact, Pod, Sandbox, Service};
 use epguard_core::state::{MEMORY, State};
 use std::time::Duration;
 
@@ -130,8 +130,7 @@ fn what_may_be_the_end_of_a_pod_proves_none() {
     judge(&[], rows, &[]);
     let mut world = World::cluster();
     for fact in [shown(b()), shown(a.clone()), sliced(&[(X, Some(a.uid))]), is_terminal()] {
-        world.tell(fact);
-        assert_eq!(world.reasons(), [], "B was there first");
+        world.tell(fact).denies_as("B was there first", &[]);
     }
 }
 
@@ -157,11 +156,7 @@ fn the_end_of_a_mirror_or_host_network_pod_is_never_judged() {
 fn a_late_delete_of_the_old_pod_leaves_the_new_owner_untouched() {
     let (mut world, a) = World::cluster().with_a();
     let b = pod("shop", "b", "web", &[X]);
-    world.pod(&dead(&a));
-    world.slice(&[(X, Some(b.uid))]);
-    world.pod(&b);
-    world.deleted(&dead(&a));
-    assert_eq!(world.reasons(), []);
+    world.pod(&dead(&a)).slice(&[(X, Some(b.uid))]).pod(&b).deleted(&dead(&a)).denies(&[]);
     let (owners, _) = world.state.take_owners(usize::MAX);
     assert_eq!(owners.get(&X).map(|owner| owner.uid), Some(b.uid));
 }
@@ -169,34 +164,20 @@ fn a_late_delete_of_the_old_pod_leaves_the_new_owner_untouched() {
 #[test]
 fn nothing_is_denied_before_every_kind_was_listed() {
     let mut world = World { state: State::new(super::world::settings()), now: Duration::ZERO };
-    world.tell(Fact::Service(Change::Reset(vec![web()])));
-    world.list_slices(&[(X, Some(a().uid))]);
-    world.list(&[dead(&a())]);
-    assert_eq!(world.reasons(), []);
-    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
-    assert_eq!(world.reasons(), []);
-    world.tell(Fact::Namespace(Change::Reset(vec![])));
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.tell(Fact::Service(Change::Reset(vec![web()]))).list_slices(&[(X, Some(a().uid))]);
+    world.list(&[dead(&a())]).denies(&[]);
+    world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)]))).denies(&[]);
+    world.tell(Fact::Namespace(Change::Reset(vec![]))).denies(&[DeadBackend]);
 }
 
 #[test]
 fn two_live_claimants_are_a_conflict_and_pass() {
     let (mut world, _) = World::where_a_died();
     world.pod(&b());
-    world.pod(&pod("other", "c", "c", &[X]));
-    assert_eq!(world.reasons(), []);
+    world.pod(&pod("other", "c", "c", &[X])).denies(&[]);
     assert_eq!(world.state.live_claimants(X).count(), 2);
     let (owners, _) = world.state.take_owners(usize::MAX);
     assert_eq!(owners.get(&X).map(|owner| owner.flags), Some(Owner::CONFLICT));
-}
-
-#[test]
-fn the_status_of_a_virtual_kubelet_proves_nothing() {
-    let mut world = World::cluster();
-    world.tell(Fact::Node(Change::Applied(Node { virtual_kubelet: true, ..node("node-a", 1) })));
-    world.pod(&dead(&a()));
-    world.slice(&[(X, Some(a().uid))]);
-    assert_eq!(world.reasons(), []);
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! One namespace with more denials than a map holds, beside another one with a single denial.
 
-use super::world::{World, X, dead, namespace, pod, uid, web};
+use super::world::{World, X, dead, endpoints, namespace, pod, shown_slice, slice, tcp, uid, web};
 use epguard_common::{Addr, DenialKey, Mode, capacity};
-use epguard_core::facts::{
-    Change, Fact, Namespace, Pod, PortName, Protocol, Service, Slice, SliceEndpoint, SlicePort,
-};
+use epguard_core::facts::{Change, Fact, Namespace, Pod, Service, Slice, SlicePort};
 
 /// More than DENIED holds.
 const PORTS: u16 = 20_000;
@@ -29,29 +27,14 @@ fn flood(world: &mut World) {
             pod("flood", &format!("flood-{number}"), "web", &[ip])
         })
         .collect();
-    let endpoints = pods.iter().map(|pod| SliceEndpoint {
-        ip: pod.ips[0],
-        target: Some(pod.uid),
-        target_name: None,
-        ready: true,
-    });
-    let endpoints: Vec<SliceEndpoint> = endpoints.collect();
-    let ports = (1..=PORTS).map(|port| SlicePort {
-        name: PortName::new(&port.to_string()),
-        port,
-        protocol: Protocol::Tcp,
-    });
-    for (number, ports) in ports.collect::<Vec<_>>().chunks(PORTS_OF_A_SLICE).enumerate() {
-        let slice = Slice {
+    let ports: Vec<SlicePort> = (1..=PORTS).map(|port| tcp(&port.to_string(), port)).collect();
+    for (number, ports) in ports.chunks(PORTS_OF_A_SLICE).enumerate() {
+        world.tell(shown_slice(Slice {
             name: ("flood".into(), format!("web-{number}").into()),
             service: Some(("flood".into(), "web".into())),
-            endpoints: endpoints.clone(),
             ports: ports.to_vec(),
-            partial: false,
-            foreign: false,
-            triggered: None,
-        };
-        world.tell(Fact::Slice(Change::Applied(slice)));
+            ..slice("web", &endpoints(&pods))
+        }));
     }
     // The first half that dies is denied at once, and sorts last.
     for pod in pods.iter().rev() {

@@ -1,8 +1,10 @@
 //! Endpoints to which new flows of a denied endpoint are redirected. One story each.
 
-use super::world::{World, X, Y, a, dead, node, pod, service, shown, slice, sliced, web};
-use epguard_common::{Action, Addr};
-use epguard_core::facts::{Change, Fact, Node, OnDenial, Pod, PortName, Service, Slice, SlicePort};
+use super::world::{
+    World, X, Y, a, dead, node, pod, service, shown, shown_node, shown_slice, slice, sliced, web,
+};
+use epguard_common::{Action, Addr, Uid};
+use epguard_core::facts::{Fact, Node, OnDenial, Pod, PortName, Service, Slice, SlicePort};
 
 const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 
@@ -58,7 +60,7 @@ fn endpoints_of_the_same_node_come_first_and_then_those_of_the_same_zone() {
     let farther =
         Pod { node: Some("node-c".into()), ..pod("shop", "farther", "web", &[Addr::v4([10, 244, 3, 10])]) };
     for (name, number, zone) in [("node-a", 1, "west"), ("node-b", 2, "west"), ("node-c", 3, "east")] {
-        world.tell(Fact::Node(Change::Applied(Node { zone: Some(zone.into()), ..node(name, number) })));
+        world.tell(shown_node(Node { zone: Some(zone.into()), ..node(name, number) }));
     }
     world.pod(&farther);
     list(&mut world, &[&far(), &farther]);
@@ -99,21 +101,28 @@ fn flows_go_to_live_endpoints_that_are_listed_and_alone_have_their_ips_and_are_r
     }
 }
 
+/// A slice of the Service with ports of this number and these names.
+fn named(slice_name: &str, endpoints: &[(Addr, Option<Uid>)], port: u16, names: &[&str]) -> Fact {
+    let slice = slice(slice_name, endpoints);
+    let of_name = |name: &&str| SlicePort { name: PortName::new(name), port, ..slice.ports[0] };
+    shown_slice(Slice { ports: names.iter().map(of_name).collect(), ..slice })
+}
+
 #[test]
-fn a_port_is_known_by_its_number_once_the_services_slices_call_it_otherwise() {
-    let mut world = redirecting(OnDenial::default());
-    let renamed = |endpoints: &[(Addr, Option<epguard_common::Uid>)], names: &[&str]| Slice {
-        ports: names
-            .iter()
-            .map(|name| SlicePort { name: PortName::new(name), ..slice("web", &[]).ports[0] })
-            .collect(),
-        ..slice("web", endpoints)
-    };
-    let near = [(Y, Some(near().uid))];
-    world.tell(Fact::Slice(Change::Applied(renamed(&near, &["web"]))));
-    assert_eq!(offered(&world), (vec![Y], Some(Action::Redirect)));
-    world.tell(Fact::Slice(Change::Applied(renamed(&near, &["web", "admin"]))));
-    assert_eq!(offered(&world), (vec![], Some(Action::Reject)), "the number is of two ports");
+fn ports_are_known_by_name_or_once_the_slices_call_one_otherwise_by_number() {
+    let (near, far) = ([(Y, Some(near().uid))], [(FAR, Some(far().uid))]);
+    let admin = named("admin", &near, 8080, &["admin"]);
+    let elsewhere = named("http", &far, 9090, &["http"]);
+    for (sentence, facts, expected) in [
+        ("of the same name", vec![sliced(&[(X, Some(a().uid))]), admin, elsewhere], Some(FAR)),
+        ("another name of the number", vec![named("web", &near, 8080, &["web"])], Some(Y)),
+        ("two names of the number", vec![named("web", &near, 8080, &["web", "admin"])], None),
+    ] {
+        let mut world = redirecting(OnDenial::default());
+        world.tell_all(facts);
+        let action = if expected.is_some() { Action::Redirect } else { Action::Reject };
+        assert_eq!(offered(&world), (Vec::from_iter(expected), Some(action)), "{sentence}");
+    }
 }
 
 #[test]
@@ -121,7 +130,7 @@ fn no_flow_is_redirected_to_a_pod_of_another_namespace_that_a_slice_names() {
     let mut world = redirecting(OnDenial::default());
     let stranger = pod("other", "stranger", "web", &[Addr::v4([10, 244, 1, 12])]);
     world.pod(&stranger);
-    list(&mut world, &[&pod("shop", "a", "web", &[X]), &far(), &stranger]);
+    list(&mut world, &[&a(), &far(), &stranger]);
     assert_eq!(offered(&world).0, [FAR]);
 }
 
@@ -134,27 +143,13 @@ fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
         let ips = (0..80).map(|last| (Addr::v4([10, 244, 10 + number, last]), Some(a.uid)));
         let listed = slice(&format!("web-{number}"), &ips.collect::<Vec<_>>());
         let ports = (1..=100).map(|port| SlicePort { port, ..listed.ports[0] });
-        world.tell(Fact::Slice(Change::Applied(Slice { ports: ports.collect(), ..listed })));
+        world.tell(shown_slice(Slice { ports: ports.collect(), ..listed }));
     }
     let on_denial = OnDenial { action: Action::Redirect, ..OnDenial::default() };
     world.tell(service(Service { on_denial, ..web() }));
     let denied = &world.state.tables().denied;
     assert_eq!(denied.len(), 4 * 80 * 100);
     assert!(denied.values().all(|denial| denial.action == Action::Reject));
-}
-
-#[test]
-fn only_endpoints_of_the_same_port_name_are_offered() {
-    let mut world = redirecting(OnDenial::default());
-    let listed = |name, port, ip, pod: &Pod| Slice {
-        ports: vec![SlicePort { name: PortName::new(name), port, ..slice(name, &[]).ports[0] }],
-        ..slice(name, &[(ip, Some(pod.uid))])
-    };
-    let a = a();
-    world.slice(&[(X, Some(a.uid))]);
-    world.tell(Fact::Slice(Change::Applied(listed("admin", 8080, Y, &near()))));
-    world.tell(Fact::Slice(Change::Applied(listed("http", 9090, FAR, &far()))));
-    assert_eq!(offered(&world).0, [FAR]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What a new process takes over of what an earlier one proved. One story each.
 
-use super::world::{World, X, Y, dead, pending, pod, settings, slice, terminal, web};
-use epguard_common::Reason::{DeadBackend, Reused};
+use super::world::{World, X, Y, dead, endpoints, pending, pod, settings, slice, terminal, web};
+use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{DenialKey, ServiceNumber, UidState};
-use epguard_core::facts::{Change, Fact, Ips, Pod, Presence, Service, Slice, SliceEndpoint, Workload};
-use epguard_core::state::{Ipam, Numbers, Settings, State, Tables};
+use epguard_core::facts::{Change, Fact, Ips, Pod, Presence, Service, Slice, Workload};
+use epguard_core::state::{Numbers, State, Tables};
 use std::time::Duration;
 
 /// What the earlier process left: A is dead, and was gone from the API before the new process began.
@@ -52,26 +52,55 @@ fn a_next_replica_is_not_denied_for_a_death_of_which_only_the_ip_is_known() {
         ..pod("shop", "b", labels, ips)
     };
     let y = pod("shop", "y", "web", &[Y]);
-    for (others, expected) in [(vec![], vec![]), (vec![y], vec![Reused])] {
+    for (others, expected) in [(vec![], &[][..]), (vec![y], &[Reused])] {
         let endpoints: Vec<_> =
             [(X, Some(a.uid))].into_iter().chain(others.iter().map(|y| (Y, Some(y.uid)))).collect();
         let mut world = restarted(&tables, others, vec![web()], vec![slice("web", &endpoints)]);
         assert_eq!(world.reasons(), [DeadBackend]);
-        world.pod(&replica("api", &[X]));
-        assert_eq!(world.reasons(), expected);
+        world.pod(&replica("api", &[X])).denies(expected);
     }
 }
 
 #[test]
-fn a_restored_death_keeps_its_denial_and_number_without_api_objects() {
+fn a_restored_death_keeps_its_denial_and_number_unless_the_lists_show_who_may_hold_the_ip() {
     let (tables, a) = left_behind();
-    for slices in [vec![], vec![slice("web", &[(X, Some(a.uid))])]] {
-        let world = restarted(&tables, vec![], vec![web()], slices);
-        assert_eq!(world.denials(), [(X, DeadBackend, UidState::Dead, a.uid, None)]);
-        assert_eq!(world.state.tables().denied, tables.denied);
-        assert_eq!(world.state.tables().services, tables.services);
-        assert_eq!(world.state.tables().terminated, tables.terminated);
+    let (b, c) = (pod("other", "b", "b", &[X]), pod("shop", "c", "web", &[X]));
+    let listed = || vec![slice("web", &[(X, Some(a.uid))])];
+    let (dead_backend, reused) = (Some((DeadBackend, None)), Some((Reused, Some(b.uid))));
+    for (sentence, pods, slices, expected) in [
+        ("nothing shows it", vec![], vec![], dead_backend),
+        ("a slice lists it", vec![], listed(), dead_backend),
+        ("it is shown dead, and no slice lists it", vec![dead(&a)], vec![], dead_backend),
+        ("it is shown alive", vec![a.clone()], listed(), None),
+        ("a pod of another namespace has the IP", vec![b], vec![], reused),
+        ("a pod of the Service has the IP", vec![c], vec![], None),
+        ("a pod of the Service may have the IP", vec![pending("shop", "c", "web")], vec![], None),
+        ("a slice lists the IP without a UID", vec![], vec![slice("web", &[(X, None)])], None),
+    ] {
+        let world = restarted(&tables, pods, vec![web()], slices);
+        let denials = expected.map(|(reason, owner)| (X, reason, UidState::Dead, a.uid, owner));
+        assert_eq!(world.denials(), Vec::from_iter(denials), "{sentence}");
+        let now = world.state.tables();
+        if expected == dead_backend {
+            assert_eq!((&now.denied, &now.services), (&tables.denied, &tables.services), "{sentence}");
+            assert_eq!(now.terminated, tables.terminated, "{sentence}");
+        } else if expected == reused {
+            assert!(now.terminated.is_empty(), "{sentence}");
+        }
     }
+}
+
+/// The earlier process had its reasons for the orphan IPs: it knew when each IP was last seen in use.
+#[test]
+fn a_restored_denial_makes_no_orphan_ip_and_a_retired_pod_is_not_restored() {
+    let (mut tables, _) = left_behind();
+    tables.terminated.clear();
+    let mut world = restarted(&tables, vec![], vec![web()], vec![]);
+    world.denies(&[DeadBackend]);
+    assert!(world.state.tables().terminated.is_empty());
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a)).denies(&[RetiredBackend]);
+    restarted(world.state.tables(), vec![], vec![web()], vec![]).denies(&[]);
 }
 
 #[test]
@@ -92,35 +121,6 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
     }
 }
 
-/// The earlier process had its reasons: it knew when the IP was last seen in use.
-#[test]
-fn a_restored_denial_makes_no_orphan_ip() {
-    let (mut tables, _) = left_behind();
-    tables.terminated.clear();
-    let world = restarted(&tables, vec![], vec![web()], vec![]);
-    assert_eq!(world.reasons(), [DeadBackend]);
-    assert!(world.state.tables().terminated.is_empty());
-}
-
-#[test]
-fn owners_and_possible_holders_are_proven_anew_after_a_restore() {
-    let (tables, a) = left_behind();
-    let b = pod("other", "b", "b", &[X]);
-    let world = restarted(&tables, vec![b.clone()], vec![web()], vec![]);
-    assert_eq!(world.denials(), [(X, Reused, UidState::Dead, a.uid, Some(b.uid))]);
-    assert!(world.state.tables().terminated.is_empty());
-    let same_service = [pod("shop", "c", "web", &[X]), pending("shop", "c", "web")];
-    for c in same_service {
-        let world = restarted(&tables, vec![c.clone()], vec![web()], vec![]);
-        assert_eq!(world.reasons(), [], "{c:?}");
-    }
-    let unproven = Slice {
-        endpoints: vec![SliceEndpoint { ip: X, target: None, target_name: None, ready: true }],
-        ..slice("web", &[])
-    };
-    assert_eq!(restarted(&tables, vec![], vec![web()], vec![unproven]).reasons(), []);
-}
-
 #[test]
 fn an_ip_that_an_earlier_process_lifted_is_no_orphan_for_the_next_one() {
     let (mut tables, a) = left_behind();
@@ -138,41 +138,17 @@ fn an_ip_that_an_earlier_process_lifted_is_no_orphan_for_the_next_one() {
 }
 
 #[test]
-fn a_pod_that_the_api_shows_has_the_state_of_the_api() {
-    let (tables, a) = left_behind();
-    let listed = vec![slice("web", &[(X, Some(a.uid))])];
-    let world = restarted(&tables, vec![a], vec![web()], listed);
-    assert_eq!(world.reasons(), []);
-}
-
-/// A process whose maps show two dead pods of one Service; a new one that is shown the first of them alive.
-fn restarted_after_a_revival() -> World {
-    let (mut world, a) = World::cluster().with_a();
-    let other = pod("shop", "other", "web", &[Y]);
-    world.pod(&other);
-    let listed = slice("web", &[(X, Some(a.uid)), (Y, Some(other.uid))]);
-    world.tell(Fact::Slice(Change::Applied(listed.clone())));
+fn of_two_dead_pods_one_that_the_api_shows_alive_again_ends_only_its_own_denial() {
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let listed = slice("web", &endpoints(&pods));
+    let [a, other] = pods.try_into().unwrap();
     world.pod(&dead(&a));
     world.pod(&dead(&other));
     world.list(&[dead(&a), dead(&other)]);
     world.slice(&[]);
     assert_eq!(world.carried_out().len(), 2);
-    let tables = world.state.tables().clone();
-    let mut world =
-        World { state: State::new(Settings { ipam: Ipam::Node, ..settings() }), now: Duration::from_secs(1) };
-    world.state.restore(tables);
-    world.tell(Fact::Presence(Presence::Held(vec![])));
-    world.list_all_but_pods();
-    world.tell(Fact::Slice(Change::Reset(vec![listed])));
-    world.tell(Fact::Pod(Change::Reset(vec![a])));
-    assert!(world.state.is_synced());
-    world
-}
-
-#[test]
-fn a_pod_that_the_api_shows_alive_again_ends_only_its_own_denial() {
-    let world = restarted_after_a_revival();
-    assert_eq!(world.reasons(), [DeadBackend]);
+    let mut world = restarted(world.state.tables(), vec![a], vec![web()], vec![listed]);
+    world.denies(&[DeadBackend]);
     assert_eq!(world.denials()[0].0, Y);
     assert_eq!(world.state.tables().terminated.keys().collect::<Vec<_>>(), [&Y]);
 }
@@ -185,22 +161,6 @@ fn a_restored_death_is_void_once_the_api_shows_the_pod_alive() {
     world.pod(&a);
     assert_eq!(world.state.take_revived(), Some(a.name));
     assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
-}
-
-#[test]
-fn a_dead_pod_that_the_api_still_shows_is_denied_where_no_slice_lists_it_any_more() {
-    let (tables, a) = left_behind();
-    let world = restarted(&tables, vec![dead(&a)], vec![web()], vec![]);
-    assert_eq!(world.denials(), [(X, DeadBackend, UidState::Dead, a.uid, None)]);
-}
-
-#[test]
-fn a_retired_pod_is_not_restored() {
-    let (mut world, a) = World::cluster().with_a();
-    world.pod(&terminal(&a));
-    assert_eq!(world.reasons().len(), 1);
-    let tables = world.state.tables().clone();
-    assert_eq!(restarted(&tables, vec![], vec![web()], vec![]).reasons(), []);
 }
 
 /// Another Service with an endpoint that dies; returns its number.

@@ -9,10 +9,6 @@ use std::time::Duration;
 
 const Z: Addr = Addr::v4([10, 244, 1, 12]);
 
-fn orphan_ip(world: &World) -> Vec<Addr> {
-    world.state.tables().terminated.keys().copied().collect()
-}
-
 /// A pod of `shop/web` on the same node, whose sandbox came up at second `since`.
 fn stuck(since: u32, ips: &[Addr]) -> Pod {
     Pod {
@@ -26,52 +22,49 @@ fn stuck(since: u32, ips: &[Addr]) -> Pod {
 /// A was behind the Service on X, and is dead; another pod of the Service is about to start.
 fn world() -> World {
     let (mut world, _) = World::where_a_died();
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![DeadBackend], vec![X]));
-    world.pod(&pending("shop", "stuck", "web"));
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]));
+    world.denies(&[DeadBackend]);
+    assert!(world.is_orphan(X));
+    world.pod(&pending("shop", "stuck", "web")).denies(&[]);
+    assert!(!world.is_orphan(X));
+    world
+}
+
+/// Shows the pod with a sandbox of these seconds and these IPs, one after the other: whether it then may hold X.
+#[track_caller]
+fn story(rows: &[(&str, u32, &[Addr], bool)]) -> World {
+    let mut world = world();
+    for (sentence, since, ips, may_hold) in rows {
+        let expected: &[_] = if *may_hold { &[] } else { &[DeadBackend] };
+        world.pod(&stuck(*since, ips)).denies_as(sentence, expected);
+        assert_eq!(world.is_orphan(X), !may_hold, "{sentence}");
+    }
     world
 }
 
 #[test]
 fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
-    let mut world = world();
-    world.pod(&stuck(7, &[]));
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]), "it may hold X");
-    world.pod(&stuck(7, &[Y]));
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![DeadBackend], vec![X]));
-    let again = stuck(7, &[Y]);
-    world.pod(&again);
-    assert_eq!(world.reasons(), [DeadBackend], "the next try to pull changes nothing");
-    world.list(&[again]);
+    let mut world = story(&[
+        ("it may hold X", 7, &[], true),
+        ("it shows another IP", 7, &[Y], false),
+        ("the next try to pull changes nothing", 7, &[Y], false),
+    ]);
+    world.list(&[stuck(7, &[Y])]);
     assert!(world.state.report().possible_holders(world.now + Duration::from_hours(1)).is_empty());
-}
-
-#[test]
-fn a_pod_with_a_new_sandbox_may_hold_another_ip_than_the_reported_one() {
-    let mut world = world();
-    world.pod(&stuck(7, &[]));
-    world.pod(&stuck(7, &[Y]));
-    world.pod(&stuck(9, &[Y]));
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]));
-    world.pod(&stuck(9, &[Z]));
-    assert_eq!(
-        (world.reasons(), orphan_ip(&world)),
-        (vec![], vec![]),
-        "it has shown two IPs, and which is the later sandbox's nobody says"
-    );
+    story(&[
+        ("it may hold X", 7, &[], true),
+        ("it shows another IP", 7, &[Y], false),
+        ("a new sandbox may have another IP than the reported one", 9, &[Y], true),
+        ("of two IPs, it is unknown which is the later sandbox's", 9, &[Z], true),
+    ]);
 }
 
 #[test]
 fn a_pods_first_ip_or_one_from_a_list_may_belong_to_an_earlier_sandbox() {
-    let mut world = world();
-    world.pod(&stuck(7, &[Y]));
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]), "no sandbox without an IP was shown");
-
-    let mut world = self::world();
-    world.pod(&stuck(7, &[]));
+    story(&[("no sandbox without an IP was shown", 7, &[Y], true)]);
+    let mut world = story(&[("it may hold X", 7, &[], true)]);
     let a = dead(&pod("shop", "a", "web", &[X]));
-    world.list(&[a, stuck(7, &[Y])]);
-    assert_eq!((world.reasons(), orphan_ip(&world)), (vec![], vec![]), "the watch had a gap");
+    world.list(&[a, stuck(7, &[Y])]).denies_as("the watch had a gap", &[]);
+    assert!(!world.is_orphan(X));
 }
 
 #[test]
@@ -122,8 +115,7 @@ fn a_list_does_not_show_whether_a_container_that_seems_older_than_its_sandbox_is
             ..stuck(since, &[Y])
         };
         if let Some(since) = seen {
-            world.pod(&shown(since));
-            assert_eq!(world.reasons(), [DeadBackend]);
+            world.pod(&shown(since)).denies(&[DeadBackend]);
         }
         world.list(&[dead(&pod("shop", "a", "web", &[X])), shown(9)]);
         assert_eq!(world.reasons(), [], "{seen:?}");

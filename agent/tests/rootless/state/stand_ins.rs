@@ -11,8 +11,7 @@ fn listing_a(selector: Option<Selector>) -> (World, Pod) {
     let a = replica("a", "pg", &[X]);
     world.pod(&a);
     world.slice(&[(X, Some(a.uid))]);
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&dead(&a)).denies(&[DeadBackend]);
     (world, a)
 }
 
@@ -24,19 +23,15 @@ fn replica(name: &str, deployment: &str, ips: &[epguard_common::Addr]) -> Pod {
 fn the_next_replica_is_reached_where_the_services_slices_have_another_writer() {
     let (mut world, _) = listing_a(None);
     let b = replica("b", "pg", &[X]);
-    world.pod(&pending("shop", "b", "pg"));
-    assert_eq!(world.reasons(), [DeadBackend], "its owner is not known yet");
-    world.pod(&replica("b", "pg", &[]));
-    assert_eq!(world.reasons(), [], "it may hold the IP");
-    world.pod(&b);
-    assert_eq!(world.reasons(), []);
-    world.deleted(&b);
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&pending("shop", "b", "pg")).denies_as("its owner is not known yet", &[DeadBackend]);
+    world.pod(&replica("b", "pg", &[])).denies_as("it may hold the IP", &[]);
+    world.pod(&b).denies(&[]);
+    world.deleted(&b).denies(&[DeadBackend]);
 }
 
 #[test]
 fn a_selector_that_picks_a_pod_by_chance_proves_nothing_where_its_slices_have_another_writer() {
-    for (foreign, reasons) in [(false, vec![Reused]), (true, vec![])] {
+    for (foreign, reasons) in [(false, &[Reused][..]), (true, &[])] {
         let mut world = World::cluster();
         let selector = Some([("app", "leader")].into_iter().collect());
         world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
@@ -44,29 +39,22 @@ fn a_selector_that_picks_a_pod_by_chance_proves_nothing_where_its_slices_have_an
         world.pod(&a);
         let listed = Slice { foreign, ..slice("web", &[(X, Some(a.uid))]) };
         world.tell(Fact::Slice(Change::Applied(listed)));
-        world.pod(&dead(&a));
-        assert_eq!(world.reasons(), [DeadBackend]);
-        world.pod(&replica("b", "pg", &[X]));
-        assert_eq!(world.reasons(), reasons);
+        world.pod(&dead(&a)).denies(&[DeadBackend]);
+        world.pod(&replica("b", "pg", &[X])).denies(reasons);
     }
 }
 
 #[test]
 fn a_pod_of_another_workload_or_of_none_is_a_stranger() {
-    let strangers = [
+    let name = ("bank".into(), "b".into());
+    let workload = Some(Workload::new("bank", ("Deployment", "pg")));
+    for stranger in [
         replica("b", "other", &[X]),
         pod("shop", "member-1", "pg", &[X]),
-        Pod {
-            name: ("bank".into(), "b".into()),
-            workload: Some(Workload::new("bank", ("Deployment", "pg"))),
-            ..replica("b", "pg", &[X])
-        },
-    ];
-    for stranger in strangers {
+        Pod { name, workload, ..replica("b", "pg", &[X]) },
+    ] {
         let (mut world, _) = listing_a(None);
-        world.pod(&stranger);
-        let namespace = stranger.name.0.as_str();
-        assert_eq!(world.reasons(), [Reused], "{namespace}/{stranger:?}");
+        world.pod(&stranger).denies_as(&format!("{stranger:?}"), &[Reused]);
     }
 }
 
@@ -75,14 +63,12 @@ fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead
     let (mut world, _) = listing_a(Some([("app", "only-its-controller-knows")].into_iter().collect()));
     let b = replica("b", "pg", &[X]);
     world.pod(&pending("shop", "c", "pg"));
-    world.pod(&b);
-    assert_eq!(world.reasons(), [], "the dead pod shows it");
+    world.pod(&b).denies_as("the dead pod shows it", &[]);
 
     let (mut world, _) = listing_a(Some([("app", "pg")].into_iter().collect()));
     let unselected =
         |name, ip| Pod { labels: [("app", "api")].into_iter().collect(), ..replica(name, "pg", &[ip]) };
-    world.pod(&unselected("b", X));
-    assert_eq!(world.reasons(), [Reused]);
+    world.pod(&unselected("b", X)).denies(&[Reused]);
     let c = unselected("c", Y);
     world.pod(&c);
     for c in [c.clone(), dead(&c)] {
@@ -107,10 +93,8 @@ fn a_death_that_outlives_a_start_over_shows_that_the_selector_proves_nothing() {
     world.list_all_but_pods();
     world.tell(Fact::Service(Change::Applied(Service { selector, ..web() })));
     world.slice(&[(X, Some(a.uid))]);
-    world.list(&[c]);
-    assert_eq!(world.reasons(), [DeadBackend]);
-    world.pod(&replica("b", "pg", &[X]));
-    assert_eq!(world.reasons(), []);
+    world.list(&[c]).denies(&[DeadBackend]);
+    world.pod(&replica("b", "pg", &[X])).denies(&[]);
 }
 
 /// No slice of an honest writer gives a pod so many names; an attacker's makes only passes.
@@ -129,8 +113,6 @@ fn nothing_is_denied_where_slices_give_a_pod_more_names_than_are_kept() {
 fn a_live_pod_that_any_slice_of_the_service_lists_is_its_own() {
     let (mut world, _) = listing_a(Some([("app", "web")].into_iter().collect()));
     let b = pod("shop", "b", "api", &[X, Y]);
-    world.pod(&b);
-    assert_eq!(world.reasons(), [Reused]);
-    world.tell(Fact::Slice(Change::Applied(slice("second", &[(Y, Some(b.uid))]))));
-    assert_eq!(world.reasons(), []);
+    world.pod(&b).denies(&[Reused]);
+    world.tell(Fact::Slice(Change::Applied(slice("second", &[(Y, Some(b.uid))])))).denies(&[]);
 }

@@ -2,7 +2,7 @@
 
 use super::world::{World, X, Y, dead, pending, pod, service, shown, slice, sliced, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice, SliceEndpoint};
+use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice};
 
 /// `shop/web` has no selector, and its slice lists the pod `shop/pg-0` with the UID `first` on X.
 fn patroni() -> (World, Pod) {
@@ -20,25 +20,17 @@ fn incarnation(of: &str, ips: &[epguard_common::Addr]) -> Pod {
 }
 
 fn listing(target: &Pod) -> Slice {
-    Slice {
-        endpoints: vec![SliceEndpoint {
-            ip: X,
-            target: Some(target.uid),
-            target_name: Some(PodName::of_pod(target)),
-            ready: true,
-        }],
-        ..slice("web", &[])
-    }
+    let mut slice = slice("web", &[(X, Some(target.uid))]);
+    slice.endpoints[0].target_name = Some(PodName::of_pod(target));
+    slice
 }
 
 #[test]
 fn a_successor_that_shows_the_ip_is_not_denied() {
     let (mut world, first) = patroni();
-    world.pod(&dead(&first));
-    assert_eq!(world.reasons(), [DeadBackend]);
+    world.pod(&dead(&first)).denies(&[DeadBackend]);
     world.deleted(&dead(&first));
-    world.pod(&incarnation("second", &[X]));
-    assert_eq!(world.reasons(), []);
+    world.pod(&incarnation("second", &[X])).denies(&[]);
 }
 
 #[test]
@@ -52,10 +44,8 @@ fn a_name_that_a_slice_of_another_service_gives_to_a_pod_counts_for_all() {
     world.pod(&first);
     world.tell(Fact::Slice(Change::Applied(unnamed)));
     world.pod(&dead(&first));
-    world.pod(&incarnation("second", &[X]));
-    assert_eq!(world.reasons(), [Reused]);
-    world.tell(Fact::Slice(Change::Applied(named)));
-    assert_eq!(world.reasons(), []);
+    world.pod(&incarnation("second", &[X])).denies(&[Reused]);
+    world.tell(Fact::Slice(Change::Applied(named))).denies(&[]);
 }
 
 #[test]
@@ -95,9 +85,7 @@ fn a_pod_of_the_name_that_a_slice_gives_is_the_services_own_though_it_has_a_sele
     world.tell(Fact::Slice(Change::Applied(listing(&a))));
     world.deleted(&dead(&a));
     let namesake = Pod { uid: uid("b"), ..pod("shop", "a", "another", &[X]) };
-    world.pod(&namesake);
-    assert_eq!(world.reasons(), []);
+    world.pod(&namesake).denies(&[]);
     world.deleted(&namesake);
-    world.pod(&pod("shop", "c", "another", &[X]));
-    assert_eq!(world.reasons(), [Reused]);
+    world.pod(&pod("shop", "c", "another", &[X])).denies(&[Reused]);
 }

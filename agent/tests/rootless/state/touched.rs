@@ -1,9 +1,9 @@
 //! Facts that change more than their own object. One story each; `incremental` searches for more.
 
-use super::world::{World, X, Y, dead, namespace, node, pod};
+use super::world::{World, X, Y, dead, node, pod, shown_namespace, shown_node};
 use epguard_common::Reason::DeadBackend;
 use epguard_common::{Addr, Mode};
-use epguard_core::facts::{Change, Fact, Node, Pod, Protocol};
+use epguard_core::facts::{Node, Pod, Protocol};
 use epguard_core::history::History;
 use epguard_core::state::{Endpoint, MEMORY, View};
 
@@ -12,37 +12,30 @@ fn suspects(world: &World) -> Vec<Addr> {
 }
 
 #[test]
-fn a_draining_pod_that_moves_to_another_ip_is_counted_there() {
+fn a_draining_pod_is_counted_on_its_node_at_the_ip_that_it_has_now() {
     let (mut world, a) = World::cluster().with_a();
     let draining = Pod { deleting: true, ..a };
-    world.pod(&draining);
-    assert_eq!(suspects(&world), [X]);
-    world.pod(&Pod { ips: [Y].into(), ..draining });
-    assert_eq!(suspects(&world), [Y]);
-}
-
-#[test]
-fn a_draining_pod_of_another_node_is_counted_there_alone() {
-    let (mut world, a) = World::cluster().with_a();
-    let elsewhere = Some("node-b".into());
-    world.pod(&Pod { deleting: true, node: elsewhere, ..a });
-    assert_eq!(suspects(&world), []);
+    for (pod, expected) in [
+        (draining.clone(), &[X][..]),
+        (Pod { ips: [Y].into(), ..draining.clone() }, &[Y]),
+        (Pod { node: Some("node-b".into()), ..draining }, &[]),
+    ] {
+        world.pod(&pod);
+        assert_eq!(suspects(&world), expected, "{pod:?}");
+    }
 }
 
 #[test]
 fn an_address_that_a_node_shows_is_judged_no_more() {
     let (mut world, _) = World::where_a_died();
-    assert_eq!(world.reasons(), [DeadBackend]);
-    world.tell(Fact::Node(Change::Applied(Node { addresses: vec![X], ..node("node-b", 2) })));
-    assert_eq!(world.reasons(), []);
+    world.denies(&[DeadBackend]);
+    world.tell(shown_node(Node { addresses: vec![X], ..node("node-b", 2) })).denies(&[]);
 }
 
 #[test]
 fn an_endpoint_that_left_the_index_is_neither_counted_nor_kept() {
-    let (mut world, a) = World::cluster().with_a();
-    let b = pod("shop", "b", "web", &[Y]);
-    world.pod(&b);
-    world.slice(&[(X, Some(a.uid)), (Y, Some(b.uid))]);
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let [a, b] = pods.try_into().unwrap();
     world.pod(&Pod { deleting: true, ..a.clone() });
     world.deleted(&b);
     world.slice(&[]);
@@ -75,28 +68,17 @@ fn a_packet_does_not_change_the_pod_that_was_meant() {
 }
 
 #[test]
-fn a_namespace_that_opts_in_again_has_orphan_ips_of_the_pods_that_died_before() {
-    let (mut world, a) = World::cluster().with_a();
-    let bound = |world: &mut World, bound| {
-        world.tell(Fact::Namespace(Change::Applied(namespace("shop", bound))));
-    };
-    bound(&mut world, Mode::Off);
-    world.pod(&dead(&a));
-    assert!(world.state.tables().terminated.is_empty());
-    bound(&mut world, Mode::Enforce);
-    assert!(world.state.tables().terminated.contains_key(&X));
-}
-
-#[test]
 fn a_namespace_that_opts_out_ends_denials_of_orphan_ips_whose_pods_are_deleted() {
-    let mut world = World::cluster();
-    let gone = pod("other", "gone", "x", &[X]);
-    world.pod(&gone);
-    world.pod(&dead(&gone));
-    world.deleted(&dead(&gone));
-    assert!(world.state.tables().terminated.contains_key(&X));
-    world.tell(Fact::Namespace(Change::Applied(namespace("other", Mode::Off))));
-    assert!(world.state.tables().terminated.is_empty());
+    let (mut world, a) = World::with_an_orphan();
+    world.deleted(&dead(&a));
+    assert!(world.is_orphan(X));
+    world.tell(shown_namespace("other", Mode::Off));
+    assert!(!world.is_orphan(X));
+    let (mut world, a) = World::cluster().with_a();
+    world.tell(shown_namespace("shop", Mode::Off)).pod(&dead(&a));
+    assert!(!world.is_orphan(X));
+    world.tell(shown_namespace("shop", Mode::Enforce));
+    assert!(world.is_orphan(X), "it opted in again");
 }
 
 #[test]

@@ -1,17 +1,11 @@
 //! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
 
+pub use super::objects::*;
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use epguard_core::facts::Watched::{self, EndpointSlices, Namespaces, Nodes, Pods, Services};
-use epguard_core::facts::{
-    Change, Cidr, Fact, Namespace, Node, OnDenial, Pod, PortName, Presence, Protocol, Sandbox, Service,
-    ServicePort, Slice, SliceEndpoint, SlicePort,
-};
+use epguard_core::facts::{Change, Fact, Pod, Presence};
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
-
-pub const X: Addr = Addr::v4([10, 244, 1, 10]);
-pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
-pub const NODE: Addr = Addr::v4([192, 168, 250, 11]);
 
 pub struct World {
     pub state: State,
@@ -53,13 +47,14 @@ impl World {
         self.tell(Fact::Node(Change::Reset(nodes.into())));
     }
 
-    pub fn tell(&mut self, fact: Fact) {
+    pub fn tell(&mut self, fact: Fact) -> &mut Self {
         let lists_namespaces = Watched::listed_by(&fact) == Some(Namespaces);
         self.now += Duration::from_millis(10);
         self.state.apply(self.now, fact);
         if lists_namespaces {
             self.list_others_empty();
         }
+        self
     }
 
     /// The kinds that no story lists.
@@ -78,21 +73,42 @@ impl World {
         }
     }
 
-    pub fn later(&mut self, time: Duration) {
+    pub fn later(&mut self, time: Duration) -> &mut Self {
         self.now += time;
         self.state.tick(self.now);
+        self
     }
 
-    pub fn pod(&mut self, pod: &Pod) {
-        self.tell(shown(pod.clone()));
+    pub fn pod(&mut self, pod: &Pod) -> &mut Self {
+        self.tell(shown(pod.clone()))
     }
 
-    pub fn deleted(&mut self, pod: &Pod) {
-        self.tell(gone(pod));
+    pub fn deleted(&mut self, pod: &Pod) -> &mut Self {
+        self.tell(gone(pod))
     }
 
-    pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
-        self.tell(sliced(endpoints));
+    pub fn slice(&mut self, endpoints: &[(Addr, Option<Uid>)]) -> &mut Self {
+        self.tell(sliced(endpoints))
+    }
+
+    /// Checks the reasons of all denials.
+    #[track_caller]
+    pub fn denies(&mut self, reasons: &[Reason]) -> &mut Self {
+        self.denies_as("", reasons)
+    }
+
+    /// The same, and says why they are as they are.
+    #[track_caller]
+    pub fn denies_as(&mut self, why: &str, reasons: &[Reason]) -> &mut Self {
+        assert_eq!(self.reasons(), reasons, "{why}");
+        self
+    }
+
+    /// Checks how many denials stop packets when enforcing, and how many are only reported.
+    #[track_caller]
+    pub fn denies_and_holds(&mut self, carried_out: usize, held: usize) -> &mut Self {
+        assert_eq!((self.carried_out().len(), self.held().len()), (carried_out, held));
+        self
     }
 
     /// A runs on X behind the Service.
@@ -107,6 +123,14 @@ impl World {
     pub fn where_a_died() -> (Self, Pod) {
         let (mut world, a) = Self::cluster().with_a();
         world.pod(&dead(&a));
+        (world, a)
+    }
+
+    /// A pod of another namespace ran on X, which no slice lists, and is dead.
+    pub fn with_an_orphan() -> (Self, Pod) {
+        let (mut world, a) = (Self::cluster(), pod("other", "a", "a", &[X]));
+        world.pod(&a).pod(&dead(&a));
+        assert!(world.is_orphan(X));
         (world, a)
     }
 
@@ -134,12 +158,12 @@ impl World {
         denied.filter(|(_, denial)| (denial.held != 0) == held).map(|(target, _)| target.addr).collect()
     }
 
-    pub fn list(&mut self, pods: &[Pod]) {
-        self.tell(list_of(pods));
+    pub fn list(&mut self, pods: &[Pod]) -> &mut Self {
+        self.tell(list_of(pods))
     }
 
-    pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) {
-        self.tell(Fact::Slice(Change::Reset(vec![slice("web", endpoints)])));
+    pub fn list_slices(&mut self, endpoints: &[(Addr, Option<Uid>)]) -> &mut Self {
+        self.tell(Fact::Slice(Change::Reset(vec![slice("web", endpoints)])))
     }
 
     /// `count` pods behind the Service, on as many IPs.
@@ -177,134 +201,7 @@ pub fn judge<const N: usize>(before: &[Fact], rows: [(&str, Vec<Fact>); N], reas
     }
 }
 
-pub fn shown(pod: Pod) -> Fact {
-    Fact::Pod(Change::Applied(pod))
-}
-
-/// The pod's object is deleted after it was terminating.
-pub fn gone(pod: &Pod) -> Fact {
-    Fact::Pod(Change::Deleted(Pod { deleting: true, ..pod.clone() }))
-}
-
-pub fn list_of(pods: &[Pod]) -> Fact {
-    Fact::Pod(Change::Reset(pods.to_vec()))
-}
-
-pub fn sliced(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
-    Fact::Slice(Change::Applied(slice("web", endpoints)))
-}
-
-pub fn service(service: Service) -> Fact {
-    Fact::Service(Change::Applied(service))
-}
-
 /// Of an agent on node-a that watches all pods.
 pub fn settings() -> Settings {
     Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() }
-}
-
-pub fn uid(name: &str) -> Uid {
-    Uid::parse(name).unwrap()
-}
-
-pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
-    Pod {
-        uid: uid(name),
-        name: (namespace.into(), name.into()),
-        node: Some("node-a".into()),
-        labels: [("app", app)].into_iter().collect(),
-        workload: None,
-        ips: ips.into(),
-        host_network: false,
-        mirror: false,
-        deleting: false,
-        uid_state: UidState::Live,
-        doubt: None,
-        sandbox: Sandbox::Published,
-        sandbox_since: None,
-        starts: 0,
-        bound: Mode::Enforce,
-        network_ips: [].into(),
-        partial: false,
-        static_ip: false,
-    }
-}
-
-/// The pod on X.
-pub fn a() -> Pod {
-    pod("shop", "a", "web", &[X])
-}
-
-/// A pod of another namespace on X.
-pub fn b() -> Pod {
-    pod("other", "b", "b", &[X])
-}
-
-pub fn namespace(name: &str, bound: Mode) -> Namespace {
-    let name = name.into();
-    Namespace { name, bound }
-}
-
-/// A pod of the Service, the same for the same number.
-pub fn backend(number: u8) -> Pod {
-    let ip = Addr::v4([10, 244, 1, 10 + number]);
-    pod("shop", &format!("backend-{number}"), "web", &[ip])
-}
-
-pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
-    pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect()
-}
-
-pub fn dead(pod: &Pod) -> Pod {
-    Pod { uid_state: UidState::Dead, sandbox: Sandbox::Unsettled, ..pod.clone() }
-}
-
-pub fn terminal(pod: &Pod) -> Pod {
-    Pod { uid_state: UidState::Retired, ..pod.clone() }
-}
-
-/// Bound, no IP yet.
-pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
-    Pod { sandbox: Sandbox::Unsettled, ..pod(namespace, name, app, &[]) }
-}
-
-pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
-    Slice {
-        name: ("shop".into(), name.into()),
-        service: Some(("shop".into(), "web".into())),
-        endpoints: endpoints
-            .iter()
-            .map(|(ip, target)| SliceEndpoint { ip: *ip, target: *target, target_name: None, ready: true })
-            .collect(),
-        ports: vec![SlicePort { name: PortName::new("http"), port: 8080, protocol: Protocol::Tcp }],
-        partial: false,
-        foreign: false,
-        triggered: None,
-    }
-}
-
-pub fn web() -> Service {
-    Service {
-        uid: uid("web"),
-        name: ("shop".into(), "web".into()),
-        selector: Some([("app", "web")].into_iter().collect()),
-        vips: vec![Addr::v4([10, 96, 0, 1])],
-        other_proxy: false,
-        partial: false,
-        ports: vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }],
-        bound: Mode::Enforce,
-        on_denial: OnDenial::default(),
-    }
-}
-
-pub fn node(name: &str, number: u8) -> Node {
-    Node {
-        name: name.into(),
-        addresses: vec![Addr::v4([192, 168, 250, 10 + number])],
-        pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
-        boot_id: uid(&format!("boot-{name}")),
-        virtual_kubelet: false,
-        zone: None,
-        canary: false,
-    }
 }

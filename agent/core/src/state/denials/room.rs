@@ -73,7 +73,7 @@ pub(in crate::state) fn allowance(ready: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::facts::{Protocol, listing};
     use crate::state::denials::pending::Denied;
     use crate::state::index::endpoints::Endpoint;
     use crate::state::proof::Proven;
@@ -111,21 +111,8 @@ mod tests {
     fn cluster(service: &Name) -> ClusterIndex {
         let mut cluster =
             ClusterIndex::new(Settings { node: "node".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
-        let endpoints = (1..=4).map(|last| SliceEndpoint {
-            ip: ip(last),
-            target: None,
-            target_name: None,
-            ready: last > 1,
-        });
-        let slice = Slice {
-            name: service.clone(),
-            service: Some(service.clone()),
-            endpoints: endpoints.collect(),
-            ports: vec![SlicePort { name: PortName::new(""), port: 80, protocol: Protocol::Tcp }],
-            partial: false,
-            foreign: false,
-            triggered: None,
-        };
+        let mut slice = listing(service, (1..=4).map(ip));
+        slice.endpoints[0].ready = false;
         cluster.endpoint_index.show(NOW, slice);
         cluster
     }

@@ -87,27 +87,18 @@ mod tests {
     }
 
     #[test]
-    fn an_ip_that_is_in_use_stays_and_one_that_is_owned_again_takes_no_memory() {
+    fn an_ip_that_is_in_use_stays_and_only_another_owner_counts_and_ends_a_gap() {
         let mut generations = idle();
         generations.expire(MEMORY, |ip| ip == X);
         assert_eq!(generations.last_owner(X), Some(uid("a")));
         assert_eq!(generations.owned(NOW, X, None, uid("a")), 1);
         assert_eq!(generations.idle.len(), 0);
         assert_eq!(generations.gaps, [], "it comes back to the same pod");
-    }
-
-    #[test]
-    fn a_gap_lasts_from_the_release_to_the_next_owner() {
         let mut generations = idle();
         generations.owned(NOW, X, None, uid("b"));
         generations.owned(NOW, X, Some(&owner("b", 2)), uid("c"));
-        assert_eq!(generations.gaps, [NOW, Duration::ZERO]);
-    }
-
-    #[test]
-    fn a_new_owner_counts_and_the_same_one_does_not() {
-        let mut generations = Generations::default();
+        assert_eq!(generations.gaps, [NOW, Duration::ZERO], "from the release to the next owner");
         assert_eq!(generations.owned(NOW, X, Some(&owner("a", 7)), uid("a")), 7);
-        assert_eq!(generations.owned(NOW, X, Some(&owner("a", 7)), uid("b")), 8);
+        assert_eq!(generations.owned(NOW, X, Some(&owner("a", 7)), uid("b")), 8, "another owner");
     }
 }

@@ -94,15 +94,7 @@ mod tests {
     use std::time::Duration;
 
     fn kind(reason: Reason, outcome: Outcome, hit: &str) -> Kind {
-        Kind {
-            service: "shop/web".into(),
-            endpoint: "10.244.1.10:8080".parse().unwrap(),
-            protocol: "TCP".into(),
-            reason: reason.as_str().into(),
-            outcome: outcome.as_str().into(),
-            meant: "shop/a".into(),
-            hit: hit.into(),
-        }
+        Kind { outcome: outcome.as_str().into(), hit: hit.into(), ..Kind::sample(reason) }
     }
 
     fn web() -> Subject {

@@ -155,13 +155,20 @@ mod tests {
         asked.lock().unwrap().clone()
     }
 
-    #[tokio::test]
-    async fn an_event_that_the_server_deleted_is_written_anew() {
-        let entries = vec![entry(1, false), entry(1, true), entry(1, true)];
-        assert_eq!(
-            asked(entries, &[(201, ""), (200, ""), (404, "")]).await,
-            ["POST events", "PATCH web.0000000000000001", "PATCH web.0000000000000001", "POST events"]
-        );
+    #[tokio::test(start_paused = true)]
+    async fn an_event_is_written_anew_after_its_deletion_and_again_after_a_server_error_but_not_after_a_refusal()
+     {
+        const PATCH: &str = "PATCH web.0000000000000001";
+        let series = || vec![entry(1, false), entry(1, true), entry(1, true)];
+        let deleted = asked(series(), &[(201, ""), (200, ""), (404, "")]).await;
+        assert_eq!(deleted, ["POST events", PATCH, PATCH, "POST events"]);
+        let two = series().into_iter().chain([entry(2, false)]).collect();
+        let without_right = asked(two, &[(201, ""), (403, "")]).await;
+        assert_eq!(without_right, ["POST events", PATCH, "POST events"], "no right to patch");
+        let one = || vec![entry(1, false)];
+        assert_eq!(asked(one(), &[(503, ""), (429, "")]).await.len(), 3);
+        assert_eq!(asked(one(), &[(500, ""); 99]).await.len(), 1 + RESTS.len());
+        assert_eq!(asked(one(), &[(422, ""); 99]).await.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -186,22 +193,5 @@ mod tests {
             assert_eq!(asked(entries(), answers).await.len(), 4);
         }
         assert_eq!(begun.elapsed(), Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn without_the_right_to_patch_events_are_still_created() {
-        let entries = vec![entry(1, false), entry(1, true), entry(1, true), entry(2, false)];
-        assert_eq!(
-            asked(entries, &[(201, ""), (403, "")]).await,
-            ["POST events", "PATCH web.0000000000000001", "POST events"]
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_write_is_repeated_after_a_server_error_but_not_after_a_refusal() {
-        let one = || vec![entry(1, false)];
-        assert_eq!(asked(one(), &[(503, ""), (429, "")]).await.len(), 3);
-        assert_eq!(asked(one(), &[(500, ""); 99]).await.len(), 1 + RESTS.len());
-        assert_eq!(asked(one(), &[(422, ""); 99]).await.len(), 1);
     }
 }

@@ -90,19 +90,23 @@ mod tests {
     }
 
     #[test]
-    fn reports_within_the_budget_are_all_taken_in() {
-        let mut budget = Budget::default();
-        let mut events: Vec<Event> = (0..200).map(denied).collect();
-        budget.admit(NOW, &mut events);
-        assert_eq!((events.len(), budget.skipped()), (200, 0));
-    }
-
-    #[test]
-    fn one_turn_takes_in_few_reports_and_the_rest_is_counted() {
-        let mut budget = Budget::default();
-        let mut events = vec![denied(1); 2_000];
-        budget.admit(NOW, &mut events);
-        assert_eq!((events.len(), budget.skipped()), (256, 1_744));
+    fn one_turn_takes_in_few_reports_and_all_lifts_and_the_rest_is_counted() {
+        let lift = Event { outcome: Outcome::Lifted as u32, ..denied(7) };
+        for (sentence, mut events, taken, skipped) in [
+            ("within the budget", (0..200).map(denied).collect(), 200, 0),
+            ("beyond it", vec![denied(1); 2_000], 256, 1_744),
+            ("lifts are never skipped", [vec![denied(1); 1_000], vec![lift; 300]].concat(), 556, 744),
+        ] {
+            let mut budget = Budget::default();
+            let lifts = |events: &[Event]| events.iter().filter(|event| is_lift(event)).count();
+            let before = lifts(&events);
+            budget.admit(NOW, &mut events);
+            assert_eq!(
+                (events.len(), budget.skipped(), lifts(&events)),
+                (taken, skipped, before),
+                "{sentence}"
+            );
+        }
     }
 
     #[test]
@@ -127,16 +131,5 @@ mod tests {
         let seen = suspects(&events);
         assert_eq!(seen[seen.len() - 3..], [2, 3, 2]);
         assert_eq!(seen.len(), 256);
-    }
-
-    #[test]
-    fn lifts_are_never_skipped() {
-        let mut budget = Budget::default();
-        let lift = Event { outcome: Outcome::Lifted as u32, ..denied(7) };
-        let mut events = vec![denied(1); 1_000];
-        events.extend(vec![lift; 300]);
-        budget.admit(NOW, &mut events);
-        let lifts = events.iter().filter(|event| is_lift(event));
-        assert_eq!((lifts.count(), events.len()), (300, 556));
     }
 }

@@ -47,6 +47,14 @@ pub fn rig() -> (Stranger, SocketAddrV4, Rig) {
     (stranger, at, Rig::on(node, at))
 }
 
+/// The same, and the Service's endpoint is dead.
+fn denying(action: Action) -> (Stranger, SocketAddrV4, Rig) {
+    let (stranger, at, mut rig) = rig();
+    rig.act(action);
+    rig.deny(at, UidState::Dead, None);
+    (stranger, at, rig)
+}
+
 /// From Linux 6.1 on a program chooses the error of the call.
 fn refused<T>(result: std::io::Result<T>) -> bool {
     let expected = if series() < (6, 1) { ErrorKind::PermissionDenied } else { ErrorKind::ConnectionRefused };
@@ -73,9 +81,7 @@ fn only_a_call_to_the_denied_service_is_refused() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn a_call_of_ipv6_with_a_v4_mapped_address_is_refused() {
-    let (stranger, at, mut rig) = rig();
-    rig.act(Action::Reject);
-    rig.deny(at, UidState::Dead, None);
+    let (stranger, _, rig) = denying(Action::Reject);
     let mapped = SocketAddrV6::new(Ipv4Addr::to_ipv6_mapped(VIP.ip()), VIP.port(), 0, 0);
     let socket = rig.in_pod(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap());
     assert!(refused(rig.in_pod(|| TcpStream::connect(mapped))));
@@ -86,9 +92,7 @@ fn a_call_of_ipv6_with_a_v4_mapped_address_is_refused() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn a_datagram_to_the_denied_service_is_refused_and_to_another_it_arrives() {
-    let (stranger, at, mut rig) = rig();
-    rig.act(Action::Reject);
-    rig.deny(at, UidState::Dead, None);
+    let (stranger, at, rig) = denying(Action::Reject);
     rig.in_pod(|| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         assert!(refused(socket.send_to(b"x", VIP)));
@@ -117,8 +121,7 @@ fn a_call_goes_to_the_live_endpoint_and_a_datagram_is_refused() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn a_dropped_call_is_refused_where_not_all_interfaces_are_hooked() {
-    let (stranger, at, mut rig) = rig();
-    rig.deny(at, UidState::Dead, None);
+    let (stranger, _, mut rig) = denying(Action::Drop);
     rig.writer.view.judge_by_socket(true, false).unwrap();
     assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
     assert_eq!(stranger.connections(), 0);
@@ -128,8 +131,7 @@ fn a_dropped_call_is_refused_where_not_all_interfaces_are_hooked() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn a_dropped_connect_of_udp_is_refused_also_to_a_v4_mapped_address() {
-    let (stranger, at, mut rig) = rig();
-    rig.deny(at, UidState::Dead, None);
+    let (stranger, _, rig) = denying(Action::Drop);
     let mapped = |vip: SocketAddrV4| SocketAddrV6::new(vip.ip().to_ipv6_mapped(), vip.port(), 0, 0);
     rig.in_pod(|| {
         let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
@@ -150,9 +152,7 @@ fn the_error_of_another_program_stays() {
     if series() < (6, 1) {
         return println!("no program sets an error before Linux 6.1");
     }
-    let (_stranger, at, mut rig) = rig();
-    rig.act(Action::Reject);
-    rig.deny(at, UidState::Dead, None);
+    let (_stranger, _, mut rig) = denying(Action::Reject);
     let failing = Balancer::attach_failing(&rig.root.path);
     follow(&mut rig.datapath);
     let error = rig.in_pod(|| TcpStream::connect(VIP)).unwrap_err();
@@ -164,9 +164,7 @@ fn the_error_of_another_program_stays() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn calls_pass_once_the_lease_has_ended() {
-    let (stranger, at, mut rig) = rig();
-    rig.act(Action::Reject);
-    rig.deny(at, UidState::Dead, None);
+    let (stranger, _, mut rig) = denying(Action::Reject);
     rig.writer.view.renew_lease(1).unwrap();
     assert!(rig.in_pod(|| TcpStream::connect(VIP)).is_ok());
     assert_eq!(stranger.connections(), 1);
@@ -176,9 +174,7 @@ fn calls_pass_once_the_lease_has_ended() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn a_process_of_the_node_is_refused_as_a_pod_is() {
-    let (stranger, at, mut rig) = rig();
-    rig.act(Action::Reject);
-    rig.deny(at, UidState::Dead, None);
+    let (stranger, _, rig) = denying(Action::Reject);
     let (root, pod) = (&rig.root, &rig.pod);
     assert!(refused(super::balancer::inside(root, pod, || TcpStream::connect(VIP))));
     assert_eq!(stranger.connections(), 0);

@@ -15,6 +15,14 @@ fn reads_one(server: &mut TcpStream) {
     assert_eq!(server.read(&mut [0; 1]).unwrap(), 1);
 }
 
+/// The next octet that the client sends ends its connection with a reset.
+fn is_reset(client: &mut TcpStream) {
+    client.write_all(b"x").unwrap();
+    client.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    let error = client.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn a_connection_from_before_the_denial_ends_with_a_reset() {
@@ -25,10 +33,7 @@ fn a_connection_from_before_the_denial_ends_with_a_reset() {
     let mut direct = rig.in_pod(|| TcpStream::connect(at)).unwrap();
     let servers: Vec<_> = (0..3).map(|_| stranger.tcp.accept().unwrap().0).collect();
     rig.deny(at, UidState::Dead, None);
-    denied.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    denied.write_all(b"x").unwrap();
-    let error = denied.read(&mut [0; 1]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    is_reset(&mut denied);
     assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 1);
     for mine in [&mut other, &mut direct] {
         mine.write_all(b"x").unwrap();
@@ -53,10 +58,7 @@ fn connections_from_before_the_hooks_missed_calls_pass_and_new_ones_are_denied()
     old.write_all(b"x").unwrap();
     reads_one(&mut server);
     assert!(rig.count(Reason::Nothing, Outcome::UnknownSocket).packets >= 1);
-    new.write_all(b"x").unwrap();
-    new.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    let error = new.read(&mut [0; 1]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    is_reset(&mut new);
 }
 
 #[test]

@@ -78,78 +78,52 @@ fn back(tags: &[u16], packet: &[u8]) -> Vec<u8> {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn tcp_gets_a_rst_with_the_numbers_of_the_rfc() {
+fn tcp_gets_a_rst_with_the_numbers_of_the_rfc_and_udp_and_sctp_get_port_unreachable_with_the_packet_quoted() {
     let mut rig = rejecting();
+    let padding: &[u8] = &[0, 1, 4, 0, 0, 0, 0];
+    let chain: &[(u8, &[u8])] = &[(0, padding), (60, padding)];
     for pod in [REUSED, REUSED_V6] {
         // tcp() has sequence number 1 and acknowledgement number 2.
-        let payload = [tcp(PORT, SYN), vec![7; 9]].concat();
-        for (name, segment, numbers) in [
+        let segments = [
             ("SYN", tcp(PORT, SYN), (0, 2, RST_ACK)),
-            ("SYN with data", payload, (0, 11, RST_ACK)),
+            ("SYN with data", [tcp(PORT, SYN), vec![7; 9]].concat(), (0, 11, RST_ACK)),
             ("SYN+ACK", tcp(PORT, SYN | ACK), (2, 0, 4)),
             ("established", tcp(PORT, ACK), (2, 0, 4)),
             ("data", [tcp(PORT, ACK), vec![7; 1400]].concat(), (2, 0, 4)),
             ("FIN without ACK", tcp(PORT, FIN), (0, 2, RST_ACK)),
             ("nothing", tcp(PORT, 0), (0, 1, RST_ACK)),
-        ] {
-            let request = frame(&packet(pod, TCP, &segment));
-            let (sequence, acknowledged, flags) = numbers;
-            let expected = back(&[], &reset(pod, sequence, acknowledged, flags));
-            assert_eq!(answer(&mut rig, name, &request), expected, "{name}");
+        ];
+        let resets = segments.map(|(name, segment, (sequence, acknowledged, flags))| {
+            (name, packet(pod, TCP, &segment), reset(pod, sequence, acknowledged, flags))
+        });
+        let others = [
+            ("UDP", packet(pod, UDP, &udp(PORT))),
+            ("UDP, odd", packet(pod, UDP, &[udp(PORT), vec![1; 7]].concat())),
+            ("UDP, long", packet(pod, UDP, &[udp(PORT), vec![9; 1300]].concat())),
+            ("SCTP INIT", packet(pod, SCTP, &sctp(PORT, 1))),
+            ("SCTP DATA", packet(pod, SCTP, &sctp(PORT, 0))),
+        ];
+        // Options and extension headers are quoted, and not repeated.
+        let extended = |fragment, protocol, body: &[u8]| match pod {
+            REUSED => {
+                [1, 4, 10].map(|words| v4_with(pod, &vec![1; words * 4], fragment, protocol, body)).into()
+            }
+            _ => vec![v6_with(pod, chain, protocol, body)],
+        };
+        let syns = extended(0, TCP, &tcp(PORT, SYN));
+        let syns = syns.into_iter().map(|syn| ("SYN with options", syn, reset(pod, 0, 2, RST_ACK)));
+        let datagrams = extended(0x2000, UDP, &udp(PORT)).into_iter().map(|ip| ("UDP with options", ip));
+        let quoted = others.into_iter().chain(datagrams).map(|(name, ip)| {
+            let answer = unreachable(pod, &ip);
+            (name, ip, answer)
+        });
+        for (name, request, expected) in resets.into_iter().chain(syns).chain(quoted) {
+            assert_eq!(answer(&mut rig, name, &frame(&request)), back(&[], &expected), "{name}");
+            let is_plain = matches!(name, "SYN" | "UDP");
+            for tags in [&[0x8100][..], &[0x88a8, 0x8100]].into_iter().filter(|_| is_plain) {
+                let answered = answer(&mut rig, name, &tagged(tags, &request));
+                assert_eq!(answered, back(tags, &expected), "{name} behind {tags:x?}");
+            }
         }
     }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn udp_and_sctp_get_port_unreachable_with_the_packet_quoted() {
-    let mut rig = rejecting();
-    for pod in [REUSED, REUSED_V6] {
-        for (name, protocol, body) in [
-            ("UDP", UDP, udp(PORT)),
-            ("UDP, odd", UDP, [udp(PORT), vec![1; 7]].concat()),
-            ("UDP, long", UDP, [udp(PORT), vec![9; 1300]].concat()),
-            ("SCTP INIT", SCTP, sctp(PORT, 1)),
-            ("SCTP DATA", SCTP, sctp(PORT, 0)),
-        ] {
-            let packet = packet(pod, protocol, &body);
-            let expected = back(&[], &unreachable(pod, &packet));
-            assert_eq!(answer(&mut rig, name, &frame(&packet)), expected, "{name}");
-        }
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn vlan_tags_stay_on_the_answer() {
-    let mut rig = rejecting();
-    for pod in [REUSED, REUSED_V6] {
-        let (syn, datagram) = (packet(pod, TCP, &tcp(PORT, SYN)), packet(pod, UDP, &udp(PORT)));
-        for tags in [&[0x8100][..], &[0x88a8, 0x8100]] {
-            let expected = back(tags, &reset(pod, 0, 2, RST_ACK));
-            assert_eq!(answer(&mut rig, "SYN", &tagged(tags, &syn)), expected, "{tags:?}");
-            let expected = back(tags, &unreachable(pod, &datagram));
-            assert_eq!(answer(&mut rig, "UDP", &tagged(tags, &datagram)), expected, "{tags:?}");
-        }
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn options_and_extension_headers_are_quoted_and_not_repeated() {
-    let mut rig = rejecting();
-    for words in [1, 4, 10] {
-        let options = vec![1; words * 4];
-        let syn = frame(&v4_with(REUSED, &options, 0, TCP, &tcp(PORT, SYN)));
-        assert_eq!(answer(&mut rig, "SYN", &syn), back(&[], &reset(REUSED, 0, 2, RST_ACK)));
-        let datagram = v4_with(REUSED, &options, 0x2000, UDP, &udp(PORT));
-        let expected = back(&[], &unreachable(REUSED, &datagram));
-        assert_eq!(answer(&mut rig, "UDP", &frame(&datagram)), expected);
-    }
-    let chain: &[(u8, &[u8])] = &[(0, &[0, 1, 4, 0, 0, 0, 0]), (60, &[0, 1, 4, 0, 0, 0, 0])];
-    let syn = frame(&v6_with(REUSED_V6, chain, TCP, &tcp(PORT, SYN)));
-    assert_eq!(answer(&mut rig, "SYN", &syn), back(&[], &reset(REUSED_V6, 0, 2, RST_ACK)));
-    let datagram = v6_with(REUSED_V6, chain, UDP, &udp(PORT));
-    let expected = back(&[], &unreachable(REUSED_V6, &datagram));
-    assert_eq!(answer(&mut rig, "UDP", &frame(&datagram)), expected);
 }

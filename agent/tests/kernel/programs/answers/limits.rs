@@ -1,15 +1,10 @@
 //! How many answers there are.
 
 use super::{ANSWERED, REJECTING, rejecting};
-use crate::programs::frames::{SYN, TCP, frame, packet, tcp};
 use crate::programs::rig::{BOTH, DROP, Rig};
-use crate::programs::world::{PORT, REUSED, REUSED_V6, put_suspects};
+use crate::programs::world::{REUSED, REUSED_V6, put_suspects, syn};
 use epguard_common::{Addr, AnswerLimits, Config, Outcome, Reason};
 use std::time::Instant;
-
-fn syn(pod: Addr) -> Vec<u8> {
-    frame(&packet(pod, TCP, &tcp(PORT, SYN)))
-}
 
 /// Answers to so many SYNs, all the others being dropped.
 #[track_caller]

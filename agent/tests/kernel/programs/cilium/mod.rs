@@ -7,23 +7,38 @@ use super::world::{CLIENT_PORT, FRESH, NO_PORT, OTHER_PORT, PORT, REUSED};
 use epguard_common::Role;
 use rig::{
     Beside, DENIED, HASH, IN, LATER, LRU, NO_RECORD, NO_SERVICE, ON_DEMAND, OUT, PER_CPU, REVERSAL, SERVICE,
-    SHAPES, connect, each, globals, number, pin, unpin,
+    SHAPES, Verdicts, connect, each, globals, number, pin, unpin,
 };
 use std::time::{Duration, Instant};
 
 /// Of the client and of the endpoint.
 const PORTS: (u16, u16) = (CLIENT_PORT, PORT);
 
+/// An entry for each connection to the denied Service.
+fn record_all() {
+    for (pod, protocol) in each() {
+        number(pod, REVERSAL, PORT);
+        connect(pod, protocol, PORTS, OUT, REVERSAL);
+    }
+}
+
+impl Beside {
+    /// The same of each connection.
+    #[track_caller]
+    fn expect_each(&mut self, name: &str, verdicts: Verdicts) {
+        for (pod, protocol) in each() {
+            self.expect(name, pod, protocol, verdicts);
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn a_packet_that_cilium_has_translated_is_denied() {
     let mut beside = Beside::new();
-    for (pod, protocol) in each() {
-        number(pod, REVERSAL, PORT);
-        beside.expect("no entry", pod, protocol, NO_RECORD);
-        connect(pod, protocol, PORTS, OUT, REVERSAL);
-        beside.expect("its entry", pod, protocol, DENIED);
-    }
+    beside.expect_each("no entry", NO_RECORD);
+    record_all();
+    beside.expect_each("its entry", DENIED);
     beside.rig.write_view(FRESH);
     beside.expect("Cilium's maps are not read", REUSED, TCP, NO_RECORD);
 }
@@ -33,11 +48,8 @@ fn a_packet_that_cilium_has_translated_is_denied() {
 fn an_entry_that_cilium_made_for_a_client_outside_denies_nothing() {
     let mut beside = Beside::new();
     beside.enter_by(Role::Uplink);
-    for (pod, protocol) in each() {
-        number(pod, REVERSAL, PORT);
-        connect(pod, protocol, PORTS, OUT, REVERSAL);
-        beside.expect("of a call to a node port before", pod, protocol, NO_RECORD);
-    }
+    record_all();
+    beside.expect_each("of a call to a node port before", NO_RECORD);
 }
 
 #[test]
@@ -82,19 +94,12 @@ fn connections_without_a_translation_pass() {
 fn connections_in_a_replaced_map_are_denied_for_a_minute() {
     for replaced in [&SHAPES[..4], &SHAPES[4..6], &SHAPES[..6]] {
         let mut beside = Beside::new();
-        for (pod, protocol) in each() {
-            number(pod, REVERSAL, PORT);
-            connect(pod, protocol, PORTS, OUT, REVERSAL);
-        }
+        record_all();
         replaced.iter().copied().for_each(pin);
         beside.follow(Duration::ZERO);
-        for (pod, protocol) in each() {
-            beside.expect("in the map before", pod, protocol, DENIED);
-        }
+        beside.expect_each("in the map before", DENIED);
         beside.follow(LATER);
-        for (pod, protocol) in each() {
-            beside.expect("forgotten", pod, protocol, NO_RECORD);
-        }
+        beside.expect_each("forgotten", NO_RECORD);
     }
 }
 
@@ -102,10 +107,7 @@ fn connections_in_a_replaced_map_are_denied_for_a_minute() {
 #[ignore = "needs root: loads eBPF programs"]
 fn an_entry_in_the_pinned_map_is_newer_than_one_in_the_map_before() {
     let mut beside = Beside::new();
-    for (pod, protocol) in each() {
-        number(pod, REVERSAL, PORT);
-        connect(pod, protocol, PORTS, OUT, REVERSAL);
-    }
+    record_all();
     SHAPES[..4].iter().copied().for_each(pin);
     beside.follow(Duration::ZERO);
     for (pod, protocol) in each() {
@@ -120,10 +122,7 @@ fn an_entry_in_the_pinned_map_is_newer_than_one_in_the_map_before() {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_number_that_two_maps_give_to_two_services_denies_nothing() {
     let mut beside = Beside::new();
-    for (pod, protocol) in each() {
-        number(pod, REVERSAL, PORT);
-        connect(pod, protocol, PORTS, OUT, REVERSAL);
-    }
+    record_all();
     SHAPES[4..6].iter().copied().for_each(pin);
     beside.follow(Duration::ZERO);
     for (pod, protocol) in each() {
@@ -163,11 +162,8 @@ fn maps_of_each_flag_are_read_that_cilium_has_an_option_for() {
         (name, kind, key, value, flags)
     });
     let mut beside = Beside::with(&other);
-    for (pod, protocol) in each() {
-        number(pod, REVERSAL, PORT);
-        connect(pod, protocol, PORTS, OUT, REVERSAL);
-        beside.expect("other flags", pod, protocol, DENIED);
-    }
+    record_all();
+    beside.expect_each("other flags", DENIED);
     // While epguard runs, they cannot change.
     pin(SHAPES[0]);
     let error = beside.cilium.follow(Instant::now()).unwrap_err();

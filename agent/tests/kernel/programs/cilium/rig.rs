@@ -4,8 +4,7 @@ use super::super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, ud
 use super::super::kernel::{PIN_DIR, fresh_bpffs};
 use super::super::rig::Rig;
 use super::super::tracked::Tracked;
-use super::super::translators::client;
-use super::super::world::{self, CLIENT_PORT, FRESH, PORT, REUSED, REUSED_V6, vip};
+use super::super::world::{self, CLIENT_PORT, FRESH, PORT, REUSED, REUSED_V6, client, vip};
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
 use epguard::kernel::cilium::{Cilium, prepare};

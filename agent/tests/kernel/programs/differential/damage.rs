@@ -1,7 +1,6 @@
 //! Damage to frames: truncation, flipped bits, octets that decide, octets too many or too few.
 
 use super::generate::Generator;
-use crate::programs::damaged::shortest;
 
 impl Generator<'_> {
     /// Frames that run one after the other: different ones, or one at so many lengths.
@@ -58,6 +57,16 @@ fn fit(mut frame: Vec<u8>) -> Vec<u8> {
     frame.resize(frame.len().max(15), 0);
     frame.resize(frame.len().max(shortest(&frame)), 0);
     frame
+}
+
+/// The kernel runs no test on less than an Ethernet header and an octet, nor on less than the IP header that the
+/// `EtherType` promises; behind a VLAN tag it doesn't look.
+fn shortest(frame: &[u8]) -> usize {
+    match frame[12..14] {
+        [0x08, 0x00] => 14 + 20,
+        [0x86, 0xdd] => 14 + 40,
+        _ => 14 + 1,
+    }
 }
 
 /// Octets that the kernel needs to run the frame.

@@ -107,8 +107,7 @@ fn the_pods_of_a_large_service_are_asked_for_by_the_node_that_hands_out_the_ip()
 fn a_denial_that_a_list_of_services_began_waits_for_another_one_which_is_requested() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Service(Change::Deleted(web())));
-    world.pod(&dead(&a));
-    assert_eq!(world.reasons(), []);
+    world.pod(&dead(&a)).denies(&[]);
     let list = || Fact::Service(Change::Reset(vec![web()]));
     world.tell(list());
     assert_eq!(world.held(), [X]);
@@ -156,8 +155,7 @@ fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_al
     of_api.service = Some(("shop".into(), "api".into()));
     world.tell(Fact::Slice(Change::Applied(of_api)));
     assert_eq!(world.held(), [X], "pods of that Service may be missing in the first list");
-    world.list(&[dead(&a)]);
-    assert_eq!((world.carried_out().len(), world.held().len()), (1, 1));
+    world.list(&[dead(&a)]).denies_and_holds(1, 1);
 }
 
 #[test]
@@ -215,8 +213,7 @@ fn a_list_that_shows_the_pod_dead_ends_no_pending_denial_that_a_possible_holder_
     let listed = slice("web", &[(X, Some(a.uid))]);
     world.tell(Fact::Slice(Change::Reset(vec![listed])));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-    world.pod(&holder);
-    assert_eq!(world.reasons(), []);
+    world.pod(&holder).denies(&[]);
     show(&mut world, on_node_a(), &[dead(&a), holder]);
     world.pod(&pod("shop", "c", "web", &[Y]));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));

@@ -252,35 +252,19 @@ impl EndpointIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{PortName, Protocol, Slice, SliceEndpoint, SlicePort};
+    use crate::facts::listing;
     use crate::state::MEMORY;
-
-    fn slice(namespace: &str, name: &str, endpoints: u8) -> Slice {
-        let endpoint = |last| SliceEndpoint {
-            ip: Addr::v4([10, 0, 0, last]),
-            target: None,
-            target_name: None,
-            ready: true,
-        };
-        Slice {
-            name: (namespace.into(), name.into()),
-            service: Some((namespace.into(), name.into())),
-            endpoints: (1..=endpoints).map(endpoint).collect(),
-            ports: vec![SlicePort { name: PortName::new("http"), port: 80, protocol: Protocol::Tcp }],
-            partial: false,
-            foreign: false,
-            triggered: None,
-        }
-    }
 
     #[test]
     fn a_namespace_fills_at_most_half_of_the_index_and_gets_room_that_is_given_back() {
         let mut endpoint_index = EndpointIndex::default();
         endpoint_index.room.take("others".into(), OF_ALL - 8);
         let mut now = Duration::from_secs(1);
-        let mut list = |namespace, name, endpoints| {
-            endpoint_index.show(now, slice(namespace, name, endpoints));
-            endpoint_index.leaves_out(&(namespace.into(), name.into()))
+        let mut list = |namespace: &str, name: &str, endpoints: u8| {
+            let name = (namespace.into(), name.into());
+            let ips = (1..=endpoints).map(|last| Addr::v4([10, 0, 0, last]));
+            endpoint_index.show(now, listing(&name, ips));
+            endpoint_index.leaves_out(&name)
         };
         assert!(list("flood", "a", 9));
         assert!(!list("flood", "a", 4));

@@ -67,16 +67,12 @@ fn missing<'a>(elements: &'a [SliceEndpoint], others: &[SliceEndpoint]) -> Vec<&
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::listing;
     use epguard_common::Addr;
 
     fn endpoints(last: &[u8]) -> Vec<SliceEndpoint> {
-        let endpoint = |last: &u8| SliceEndpoint {
-            ip: Addr::v4([10, 0, 0, *last]),
-            target: None,
-            target_name: None,
-            ready: true,
-        };
-        last.iter().map(endpoint).collect()
+        let ips = last.iter().map(|last| Addr::v4([10, 0, 0, *last]));
+        listing(&("shop".into(), "web".into()), ips).endpoints
     }
 
     #[test]

@@ -1,0 +1,157 @@
+//! Pods, slices, Services and nodes of the small world, and the facts that show them.
+
+use epguard_common::{Addr, Mode, Uid, UidState};
+use epguard_core::facts::{
+    Change, Cidr, Fact, Namespace, Node, OnDenial, Pod, PortName, Protocol, Sandbox, Service, ServicePort,
+    Slice, SliceEndpoint, SlicePort,
+};
+
+pub const X: Addr = Addr::v4([10, 244, 1, 10]);
+pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
+pub const NODE: Addr = Addr::v4([192, 168, 250, 11]);
+
+pub fn shown(pod: Pod) -> Fact {
+    Fact::Pod(Change::Applied(pod))
+}
+
+/// The pod's object is deleted after it was terminating.
+pub fn gone(pod: &Pod) -> Fact {
+    Fact::Pod(Change::Deleted(Pod { deleting: true, ..pod.clone() }))
+}
+
+pub fn list_of(pods: &[Pod]) -> Fact {
+    Fact::Pod(Change::Reset(pods.to_vec()))
+}
+
+pub fn sliced(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
+    Fact::Slice(Change::Applied(slice("web", endpoints)))
+}
+
+pub fn shown_slice(slice: Slice) -> Fact {
+    Fact::Slice(Change::Applied(slice))
+}
+
+pub fn shown_node(node: Node) -> Fact {
+    Fact::Node(Change::Applied(node))
+}
+
+pub fn shown_namespace(name: &str, bound: Mode) -> Fact {
+    Fact::Namespace(Change::Applied(namespace(name, bound)))
+}
+
+pub fn service(service: Service) -> Fact {
+    Fact::Service(Change::Applied(service))
+}
+
+pub fn uid(name: &str) -> Uid {
+    Uid::parse(name).unwrap()
+}
+
+pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
+    Pod {
+        uid: uid(name),
+        name: (namespace.into(), name.into()),
+        node: Some("node-a".into()),
+        labels: [("app", app)].into_iter().collect(),
+        workload: None,
+        ips: ips.into(),
+        host_network: false,
+        mirror: false,
+        deleting: false,
+        uid_state: UidState::Live,
+        doubt: None,
+        sandbox: Sandbox::Published,
+        sandbox_since: None,
+        starts: 0,
+        bound: Mode::Enforce,
+        network_ips: [].into(),
+        partial: false,
+        static_ip: false,
+    }
+}
+
+/// The pod on X.
+pub fn a() -> Pod {
+    pod("shop", "a", "web", &[X])
+}
+
+/// A pod of another namespace on X.
+pub fn b() -> Pod {
+    pod("other", "b", "b", &[X])
+}
+
+pub fn namespace(name: &str, bound: Mode) -> Namespace {
+    let name = name.into();
+    Namespace { name, bound }
+}
+
+/// A pod of the Service, the same for the same number.
+pub fn backend(number: u8) -> Pod {
+    let ip = Addr::v4([10, 244, 1, 10 + number]);
+    pod("shop", &format!("backend-{number}"), "web", &[ip])
+}
+
+pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
+    pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect()
+}
+
+pub fn dead(pod: &Pod) -> Pod {
+    Pod { uid_state: UidState::Dead, sandbox: Sandbox::Unsettled, ..pod.clone() }
+}
+
+pub fn terminal(pod: &Pod) -> Pod {
+    Pod { uid_state: UidState::Retired, ..pod.clone() }
+}
+
+/// Bound, no IP yet.
+pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
+    Pod { sandbox: Sandbox::Unsettled, ..pod(namespace, name, app, &[]) }
+}
+
+pub fn endpoint(ip: Addr, target: Option<Uid>) -> SliceEndpoint {
+    SliceEndpoint { ip, target, target_name: None, ready: true }
+}
+
+/// A port of a slice.
+pub fn tcp(name: &str, port: u16) -> SlicePort {
+    SlicePort { name: PortName::new(name), port, protocol: Protocol::Tcp }
+}
+
+/// Of Service `shop/web`, with port 8080.
+pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
+    Slice {
+        name: ("shop".into(), name.into()),
+        service: Some(("shop".into(), "web".into())),
+        endpoints: endpoints.iter().map(|(ip, target)| endpoint(*ip, *target)).collect(),
+        ports: vec![tcp("http", 8080)],
+        partial: false,
+        foreign: false,
+        triggered: None,
+    }
+}
+
+pub fn web() -> Service {
+    Service {
+        uid: uid("web"),
+        name: ("shop".into(), "web".into()),
+        selector: Some([("app", "web")].into_iter().collect()),
+        vips: vec![Addr::v4([10, 96, 0, 1])],
+        other_proxy: false,
+        partial: false,
+        ports: vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }],
+        bound: Mode::Enforce,
+        on_denial: OnDenial::default(),
+    }
+}
+
+pub fn node(name: &str, number: u8) -> Node {
+    Node {
+        name: name.into(),
+        addresses: vec![Addr::v4([192, 168, 250, 10 + number])],
+        pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
+        boot_id: uid(&format!("boot-{name}")),
+        virtual_kubelet: false,
+        zone: None,
+        canary: false,
+    }
+}

@@ -1,0 +1,157 @@
+//! One packet to one suspect with one denial. Each test changes what it is about.
+
+use crate::{
+    Action, ActionModel, Addr, Backend, Bytes, DenialKey, EgressModel, Intent, Mode, Model, Packet, Proof,
+    Reason, ServiceNumber, Suspect, Transport, Uid, UidState, Verdict,
+};
+
+/// The suspect.
+pub const X: Addr = Addr::v4([10, 244, 1, 10]);
+/// What is denied.
+pub const SHOP: DenialKey = DenialKey::new(X, ServiceNumber { number: 1 }, 8080, 6);
+/// Another endpoint of the Service.
+pub const LIVE: Backend =
+    Backend { addr: Addr::v4([10, 244, 1, 2]), uid: Uid { octets: [0xbb; 16] }, port: 9090, reserved: 0 };
+
+pub const SYN: Packet = Packet {
+    src: Addr::v4([10, 244, 2, 2]),
+    dst: X,
+    src_port: 40_000,
+    dst_port: 8080,
+    protocol: 6,
+    transport: Transport::Opening,
+    network_at: 0,
+    transport_at: 20,
+};
+/// Of a connection that is open.
+pub const ACK: Packet = Packet { transport: Transport::Ports, ..SYN };
+
+pub const DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: true };
+pub const OBSERVED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: false };
+
+/// An IPv4 packet's first 40 octets: IP flags at 6, TCP flags at 33.
+#[derive(Clone, Copy)]
+pub struct Octets {
+    pub fragmentation: u8,
+    pub tcp_flags: u8,
+}
+
+impl Bytes for Octets {
+    fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+        let mut octets = [0; 40];
+        octets[6] = self.fragmentation;
+        octets[33] = self.tcp_flags;
+        let at = usize::try_from(offset).ok()?;
+        octets.get(at..at + N)?.try_into().ok()
+    }
+
+    fn words<const N: usize>(&self, _: u32) -> Option<[u32; N]> {
+        None
+    }
+}
+
+/// What the programs look up of the packet.
+#[derive(Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each condition")]
+pub struct Node {
+    pub flags: u32,
+    pub intent: Intent,
+    pub proof: Option<Proof>,
+    pub mode: Mode,
+    pub of_reason: Mode,
+    pub fresh: bool,
+    pub octets: Octets,
+    pub own: Action,
+    pub configured: Action,
+    pub backend: Option<Backend>,
+    pub live: bool,
+    pub route: bool,
+    pub to_many: bool,
+    pub room: bool,
+    pub redirected: bool,
+    pub copy: bool,
+}
+
+pub const PROOF: Proof =
+    Proof { reason: Reason::Reused, uid_state: UidState::Dead, mode: Mode::Enforce, held: false };
+
+/// The denial is in force, and every action is possible.
+pub const DENYING: Node = Node {
+    flags: Suspect::DENIED,
+    intent: Intent::Endpoint(SHOP),
+    proof: Some(PROOF),
+    mode: Mode::Enforce,
+    of_reason: Mode::Enforce,
+    fresh: true,
+    octets: Octets { fragmentation: 0x40, tcp_flags: 0x02 },
+    own: Action::Reject,
+    configured: Action::Unset,
+    backend: Some(LIVE),
+    live: true,
+    route: true,
+    to_many: false,
+    room: true,
+    redirected: false,
+    copy: false,
+};
+
+impl Model for Node {
+    fn suspect(&self, addr: &Addr) -> Option<u32> {
+        (*addr == X).then_some(self.flags)
+    }
+    fn intent(&self, _: &Packet) -> Intent {
+        self.intent
+    }
+    fn denial(&self, key: &DenialKey) -> Option<Proof> {
+        self.proof.filter(|_| *key == SHOP)
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn mode_of(&self, _: Reason) -> Mode {
+        self.of_reason
+    }
+    fn lease_is_valid(&self) -> bool {
+        self.fresh
+    }
+}
+
+impl ActionModel for Node {
+    type Frame = Octets;
+    type Backend = Backend;
+
+    fn frame(&self) -> &Octets {
+        &self.octets
+    }
+    fn own_action(&self) -> Action {
+        self.own
+    }
+    fn configured_action(&self, reason: Reason) -> Action {
+        assert_eq!(reason, Reason::Reused);
+        self.configured
+    }
+    fn backend(&self, _: &Packet) -> Option<Backend> {
+        self.backend
+    }
+    fn is_live(&self, backend: &Backend) -> bool {
+        self.live && *backend == LIVE
+    }
+    fn has_route(&self, _: &Packet, backend: &Backend) -> bool {
+        self.route && *backend == LIVE
+    }
+    fn is_to_many(&self) -> bool {
+        self.to_many
+    }
+    fn has_room(&self) -> bool {
+        self.room
+    }
+}
+
+impl EgressModel for Node {
+    fn is_redirected(&self, _: &Packet) -> bool {
+        self.redirected
+    }
+    fn is_copy(&self) -> bool {
+        self.copy
+    }
+}
