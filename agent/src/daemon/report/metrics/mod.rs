@@ -1,6 +1,6 @@
 //! `/metrics` in `OpenMetrics` text over HTTP and, at an address of their own, `/healthz` and `/readyz`.
 //!
-//! Nothing is counted here twice: a metric is a figure of the [`Status`](crate::shared::status::Status), asked of the main loop,
+//! Nothing is counted here twice: a metric is a figure of the [`Status`], asked of the main loop,
 //! or a number in the kernel's COUNTERS. Names of pods and Services are in the log and in the status.
 //!
 //! `/readyz`: does the agent do its work? `/healthz` asks only if the main loop answers, since a restart helps against
