@@ -62,7 +62,7 @@ impl Command {
             Self::Breaker(args) => breaker::run(args),
             Self::Audit(args) => return Ok(audit::run(&args)),
             Self::Lint(args) => return Ok(lint::run(args).await),
-            Self::Why(args) => why::run(args),
+            Self::Why(args) => why::run(&args),
             Self::Sysdump(args) => sysdump::run(&args).await,
             Self::Completion(args) => {
                 completion::run(&args, Cli::command());

@@ -18,7 +18,7 @@ pub use owners::Span;
 pub use question::{Moment, Question, Subject};
 pub use verdict::Verdict;
 
-use crate::shared::args::{RunArgs, ServiceArgs};
+use crate::shared::args::RunArgs;
 use crate::shared::output::Output;
 use crate::shared::status::{self, Request};
 use anyhow::{Context as _, Result};
@@ -35,15 +35,9 @@ Examples:
 
 The agent keeps the last 64 changes of an IP, in 8 MiB for all of them, since its start.")]
 pub struct WhyArgs {
-    /// The endpoint's IP, not the Service's
-    #[arg(value_name = "IP[:PORT]")]
-    pub subject: Subject,
-    /// Which Services.
+    /// What is asked.
     #[command(flatten)]
-    pub services: ServiceArgs,
-    /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
-    #[arg(long, value_name = "TIME")]
-    pub at: Option<Moment>,
+    pub question: Question,
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub output: Output,
@@ -53,13 +47,12 @@ pub struct WhyArgs {
 }
 
 /// Asks the agent and prints. Errors: no agent answers, or an older one that keeps no history.
-pub fn run(args: WhyArgs) -> Result<()> {
-    let status = status::ask(&args.run.run_dir, &Request::History(args.subject.ip))?;
+pub fn run(args: &WhyArgs) -> Result<()> {
+    let status = status::ask(&args.run.run_dir, &Request::History(args.question.subject.ip))?;
     let chronicle = status.history.context(
         "the running agent keeps no history: use the epguard binary of this version for the agent, too",
     )?;
-    let question = Question { subject: args.subject, services: args.services, at: args.at };
-    let mut explanation = explain(&chronicle, &question);
+    let mut explanation = explain(&chronicle, &args.question);
     explanation.passing = passing(&explanation, &status.translators);
     println!("{}", args.output.text(&explanation, Explanation::text)?);
     Ok(())

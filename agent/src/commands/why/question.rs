@@ -1,6 +1,7 @@
 //! The question that `epguard why` answers, and times as people write and read them; the agent's clock is `CLOCK_BOOTTIME`.
 
 use crate::shared::args::ServiceArgs;
+use clap::Args;
 use epguard_core::history::Chronicle;
 use jiff::{SignedDuration, Timestamp};
 use std::net::{IpAddr, SocketAddr};
@@ -8,13 +9,16 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// A question about an IP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Question {
-    /// The IP, and the port if only one matters.
+    /// The endpoint's IP, not the Service's
+    #[arg(value_name = "IP[:PORT]")]
     pub subject: Subject,
     /// The Services that matter; the IP itself does if all do.
+    #[command(flatten)]
     pub services: ServiceArgs,
-    /// When; none: now.
+    /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
+    #[arg(long, value_name = "TIME")]
     pub at: Option<Moment>,
 }
 

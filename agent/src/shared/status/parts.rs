@@ -159,12 +159,7 @@ pub enum Cause {
 impl Cause {
     /// As what the packets are counted.
     pub const fn outcome(self) -> Outcome {
-        match self {
-            Self::Unreadable => Outcome::UnreadableConnection,
-            Self::Kernel | Self::NotLoaded | Self::Ipvs | Self::Flowtable | Self::Cilium => {
-                Outcome::NoConnection
-            }
-        }
+        if matches!(self, Self::Unreadable) { Outcome::UnreadableConnection } else { Outcome::NoConnection }
     }
 }
 

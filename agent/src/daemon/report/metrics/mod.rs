@@ -1,6 +1,6 @@
 //! `/metrics` in `OpenMetrics` text over HTTP and, at an address of their own, `/healthz` and `/readyz`.
 //!
-//! Nothing is counted here twice: a metric is a figure of the [`Status`](crate::shared::status::Status), asked of the main loop,
+//! Nothing is counted here twice: a metric is a figure of the [`Status`], asked of the main loop,
 //! or a number in the kernel's COUNTERS. Names of pods and Services are in the log and in the status.
 //!
 //! `/readyz`: does the agent do its work? `/healthz` asks only if the main loop answers, since a restart helps against
@@ -114,11 +114,9 @@ async fn answer(
     pages: &Pages,
     ask: &mpsc::Sender<Question>,
 ) -> hyper::http::Result<Response<Full<Bytes>>> {
-    if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let refused = Response::builder().status(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD");
-        return refused.body(Full::default());
-    }
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let (code, text) = match (pages, request.uri().path()) {
+        _ if !is_read => (StatusCode::METHOD_NOT_ALLOWED, "there is GET and HEAD\n".to_owned()),
         (Pages::Metrics(pin_dir), "/metrics") => {
             asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
         }
@@ -133,7 +131,7 @@ async fn answer(
         (Pages::Metrics(_), StatusCode::OK) => OPEN_METRICS,
         _ => TEXT,
     };
-    Response::builder().status(code).header(CONTENT_TYPE, kind).body(text.into())
+    Response::builder().status(code).header(CONTENT_TYPE, kind).header(ALLOW, "GET, HEAD").body(text.into())
 }
 
 /// Asks the main loop, and shows the status that it answers with.
