@@ -1,9 +1,9 @@
 //! What a new process takes over of what an earlier one proved. One story each.
 
-use super::world::{World, X, Y, dead, endpoints, pending, pod, settings, slice, terminal, web};
+use super::world::{World, X, Y, dead, endpoints, pending, pod, settings, slice, terminal, uid, web};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_common::{DenialKey, ServiceNumber, UidState};
-use epguard_core::facts::{Change, Fact, Ips, Pod, Presence, Service, Slice, Workload};
+use epguard_common::{Addr, Denial, DenialKey, ServiceNumber, UidState, Vip};
+use epguard_core::facts::{Change, Fact, Ips, Pod, Presence, Service, ServicePort, Slice, Workload};
 use epguard_core::state::{Numbers, State, Tables};
 use std::time::Duration;
 
@@ -210,4 +210,26 @@ fn invalid_numbers_in_restored_tables_are_ignored() {
     let before = tables.services.insert(vip, ServiceNumber { number: 3 });
     assert_ne!(before.unwrap().number, 3);
     assert_eq!(restarted(&tables, vec![], vec![web()], vec![]).reasons(), []);
+}
+
+#[test]
+fn more_services_than_idle_numbers_are_kept_for_keep_theirs() {
+    let (mut tables, _) = left_behind();
+    let (target, denial) = tables.denied.iter().map(|(target, denial)| (*target, *denial)).next().unwrap();
+    let vip = *tables.services.keys().next().unwrap();
+    let mut services = vec![web()];
+    for number in 2_u16..1_500 {
+        let [high, low] = number.to_be_bytes();
+        let [ip, addr] = [245, 97].map(|net| Addr::v4([10, net, high, low]));
+        let service = ServiceNumber { number: number.into() };
+        let dead_uid = uid(&format!("a-{number}"));
+        tables.denied.insert(DenialKey { addr: ip, service, ..target }, Denial { dead_uid, ..denial });
+        tables.services.insert(Vip { addr, ..vip }, service);
+        let name = ("shop".into(), format!("web-{number}").into());
+        let ports = vec![ServicePort { node_port: 0, ..web().ports[0] }];
+        services.push(Service { name, vips: vec![addr], ports, ..web() });
+    }
+    let world = restarted(&tables, vec![], services, vec![]);
+    let now = world.state.tables();
+    assert_eq!((now.denied.len(), &now.services), (tables.denied.len(), &tables.services));
 }
