@@ -141,7 +141,7 @@ mod tests {
             (Step::List, 410, End::Expired),
             (Step::Watch(7), 410, End::Expired),
         ] {
-            assert_eq!(refusal(SLICES, step, code).end, end, "{code}");
+            assert_eq!(refusal(SLICES, step, code).end, end, "{step:?} {code}");
         }
     }
 

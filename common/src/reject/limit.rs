@@ -75,12 +75,8 @@ mod tests {
     }
 
     #[test]
-    fn below_the_rate_every_packet_is_answered() {
+    fn below_the_rate_every_packet_is_answered_and_at_a_rate_of_0_none() {
         assert_eq!(admitted(100, 11_000_000), 910);
-    }
-
-    #[test]
-    fn a_rate_of_0_answers_no_packet() {
         assert_eq!(admitted(0, 100_000_000), 0);
     }
 }

@@ -75,22 +75,24 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
     let foreign = "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has a selector, so \
          endpointslice-controller.k8s.io keeps its slices; this one lists endpoints beside them, and is not updated \
          when pods come and go";
-    for (listed, expected) in [
-        (cluster(web(), vec![a.clone(), b.clone()], by_controller(&[&a, &b])), &[][..]),
+    for (name, listed, expected) in [
+        ("a correct cluster", cluster(web(), vec![a.clone(), b.clone()], by_controller(&[&a, &b])), &[][..]),
         (
+            "a finished pod does not count",
             cluster(web(), vec![same.clone(), a.clone(), finished], vec![]),
             &["Pod shop/a duplicate-address 10.244.1.10: shop/a and shop/b have the same address"],
         ),
         (
+            "an address outside of its node's range",
             cluster(web(), vec![stray.clone(), b.clone(), c], by_controller(&[&stray])),
             &[
                 "EndpointSlice shop/web-1 outside-pod-cidr 10.244.2.10: pod shop/stray has it, outside of 10.244.1.0/24 of \
                its node node-a",
             ],
         ),
-        // Ranges are not used.
-        (cluster(web(), vec![stray.clone()], by_controller(&[&stray])), &[]),
+        ("ranges that are not used", cluster(web(), vec![stray.clone()], by_controller(&[&stray])), &[]),
         (
+            "the address of no pod",
             cluster(web(), vec![moved.clone()], by_controller(&[&a])),
             &[
                 "EndpointSlice shop/web-1 nobodys-address 10.244.1.10: no pod has it; pod shop/a, which is meant, has \
@@ -98,43 +100,59 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
             ],
         ),
         (
+            "the address of another pod",
             cluster(web(), vec![moved, same], by_controller(&[&a])),
             &[
                 "EndpointSlice shop/web-1 anothers-address 10.244.1.10: belongs to shop/b; pod shop/a, which is meant, has \
                10.244.1.11",
             ],
         ),
-        (cluster(web(), vec![a.clone()], by(None, &a)), &[foreign]),
-        (cluster(web(), vec![a.clone()], by(Some("me.example"), &a)), &[foreign]),
-        (cluster(selector_less(), vec![a.clone()], by(None, &a)), &[]),
-        (cluster(selector_less(), vec![a.clone()], by(Some("me.example"), &a)), &[]),
+        ("a slice without a controller", cluster(web(), vec![a.clone()], by(None, &a)), &[foreign]),
+        ("another controller", cluster(web(), vec![a.clone()], by(Some("me.example"), &a)), &[foreign]),
+        ("without a selector and a controller", cluster(selector_less(), vec![a.clone()], by(None, &a)), &[]),
         (
+            "without a selector, another controller",
+            cluster(selector_less(), vec![a.clone()], by(Some("me.example"), &a)),
+            &[],
+        ),
+        (
+            "the controller of selectors",
             cluster(selector_less(), vec![a.clone()], by_controller(&[&a])),
             &["EndpointSlice shop/web-1 foreign-controller -: Service shop/web has no selector, so \
                endpointslice-controller.k8s.io does not update this slice any more"],
         ),
         (
+            "a mirrored slice that lists pods",
             cluster(selector_less(), vec![a.clone()], by(Some(MIRRORING), &a)),
             &[
                 "EndpointSlice shop/web-1 mirrored -: lists pods as the Endpoints object shop/web does, which its writer has \
                to keep correct by hand",
             ],
         ),
-        (cluster(selector_less(), vec![a.clone()], of_others), &[]),
+        ("one that lists others", cluster(selector_less(), vec![a.clone()], of_others), &[]),
         (
+            "two controllers",
             cluster(selector_less(), vec![a.clone(), b], two_controllers),
             &[&format!("EndpointSlice shop/web-1 {of_two}"), &format!("EndpointSlice shop/web-2 {of_two}")],
         ),
-        // IPs that outlive their pods.
-        (cluster(web(), vec![source.clone(), target], by_controller(&[&source])), &[]),
-        (cluster(web(), vec![ended, next], by_controller(&[&source])), &[]),
         (
+            "an IP that outlives its pod",
+            cluster(web(), vec![source.clone(), target], by_controller(&[&source])),
+            &[],
+        ),
+        ("one whose pod has ended", cluster(web(), vec![ended, next], by_controller(&[&source])), &[]),
+        (
+            "the address of a Service",
             cluster(with_vip, vec![a], vec![]),
             &["Pod shop/a foreign-address 10.244.1.10: shop/a has the address of Service shop/web"],
         ),
-        (at_node, &["Pod shop/b foreign-address 10.244.1.11: shop/b has the address of Node node-b"]),
+        (
+            "the address of a Node",
+            at_node,
+            &["Pod shop/b foreign-address 10.244.1.11: shop/b has the address of Node node-b"],
+        ),
     ] {
-        assert_eq!(found(&listed), expected);
+        assert_eq!(found(&listed), expected, "{name}");
     }
 }
 

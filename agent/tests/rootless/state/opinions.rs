@@ -226,13 +226,9 @@ fn the_slices_of_many_services_of_a_namespace_are_one_list() {
 }
 
 #[test]
-fn all_agents_of_a_large_cluster_spread_their_lists_over_more_time() {
+fn agents_of_a_large_cluster_spread_their_lists_over_more_time_and_those_of_a_start_over_alike() {
     let seconds = |nodes| epguard_core::state::spread(nodes).as_secs();
     assert_eq!([1, 400, 1_000, 5_000].map(seconds), [2, 2, 5, 25]);
-}
-
-#[test]
-fn the_lists_of_a_start_over_are_spread_as_those_before() {
     let mut world = World::cluster();
     let nodes = (0..5_000).map(|number| Node {
         name: format!("node-{number}").into(),
