@@ -2,6 +2,7 @@
 //!
 //! The agent's integration tests include this file, so it uses nothing of the lab.
 
+use nix::libc;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;

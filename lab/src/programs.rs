@@ -1,5 +1,6 @@
 //! epguard's programs on a node of the lab, with tables written by hand.
 
+use nix::libc;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

@@ -23,8 +23,12 @@ pub(crate) struct Count {
     pub(crate) failed: u32,
 }
 
-/// A command with its heading.
-pub(crate) type Titled = (String, Command);
+/// A command to run as a step.
+pub(crate) struct Planned {
+    pub(crate) title: String,
+    pub(crate) counted: Counted,
+    pub(crate) command: Command,
+}
 
 /// The source of a step's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,18 +59,13 @@ enum Outcome {
 
 impl Ladder {
     /// Runs `command` to its end under the heading `title`; a failure is recorded, and the next step runs all the same.
-    pub(crate) fn run(&mut self, title: &str, counted: Counted, command: Command) {
-        self.run_within(LIMIT, title, counted, command);
-    }
-
-    /// As [`Self::run`], for a step that may take longer than [`LIMIT`].
     pub(crate) fn run_within(&mut self, most: Duration, title: &str, counted: Counted, mut command: Command) {
         self.check(title, || count(&mut command, counted, limit(most), &mut std::io::stdout()));
     }
 
     /// Runs the commands of all queues at the same time, of each queue so many at once, in their order. Each one's output
     /// follows when it has ended.
-    pub(crate) fn run_together(&mut self, queues: impl IntoIterator<Item = (Vec<Titled>, usize)>) {
+    pub(crate) fn run_together(&mut self, queues: impl IntoIterator<Item = (Vec<Planned>, usize)>) {
         let queues = queues.into_iter().map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once));
         let queues: Vec<_> = queues.collect();
         let (ended, results) = mpsc::channel();
@@ -75,10 +74,10 @@ impl Ladder {
                 let ended = ended.clone();
                 scope.spawn(move || {
                     let next = || steps.lock().ok()?.next();
-                    while let Some((title, mut command)) = next() {
+                    while let Some(Planned { title, counted, mut command }) = next() {
                         println!("running: {title}");
                         let (start, mut output) = (Instant::now(), Vec::new());
-                        let count = count(&mut command, Counted::ByOutput, limit(LIMIT), &mut output);
+                        let count = count(&mut command, counted, limit(LIMIT), &mut output);
                         let _ = ended.send((title, count, output, start.elapsed()));
                     }
                 });

@@ -2,55 +2,66 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::ladder::{Count, Counted, Ladder};
+use anyhow::{Context, Result, anyhow};
+
+use crate::ladder::{Count, Counted, Ladder, Planned};
 use crate::linker;
 use crate::pages;
 use crate::process::{cargo, read};
 use crate::release;
 use crate::toolchain::Toolchain;
 
-/// Runs the checks alone, and that of the dependencies.
+/// Runs the checks alone.
 pub(crate) fn run() -> ExitCode {
     let mut ladder = Ladder::default();
-    add_to(&mut ladder);
-    ladder.check("dependencies", || release::check_dependencies().map(|()| Count { passed: 1, failed: 0 }));
+    let checks = plan(&mut ladder);
+    ladder.run_together([(checks, 1)]);
+    dependencies(&mut ladder);
     ladder.finish()
 }
 
-/// Runs those checks as the first steps of `ladder` that need no network.
-pub(crate) fn add_to(ladder: &mut Ladder) {
-    component(ladder, "format", "rustfmt", &["fmt", "--all", "--check"]);
+/// Checks licences and sources of the dependencies; the tool for it is built once.
+pub(crate) fn dependencies(ladder: &mut Ladder) {
+    ladder.check("dependencies", || release::check_dependencies().map(|()| Count { passed: 1, failed: 0 }));
+}
+
+/// The checks that are commands. Those that take no time run at once, and what this machine cannot check is left out.
+pub(crate) fn plan(ladder: &mut Ladder) -> Vec<Planned> {
     ladder.find("pages", pages::check);
-    component(ladder, "clippy, host", "clippy", &["clippy", "--all-targets", "--", "-D", "warnings"]);
-    clippy_ebpf(ladder);
     let mut docs = cargo_with(&["doc", "--no-deps", "--document-private-items"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
-    ladder.run("docs", Counted::ByExit, docs);
+    let checks = [
+        ("format", component("rustfmt", &["fmt", "--all", "--check"])),
+        ("clippy, host", component("clippy", &["clippy", "--all-targets", "--", "-D", "warnings"])),
+        ("clippy, eBPF", clippy_ebpf()),
+        ("docs", Ok(docs)),
+    ];
+    let mut planned = Vec::new();
+    for (title, command) in checks {
+        match command {
+            Ok(command) => planned.push(Planned { title: title.into(), counted: Counted::ByExit, command }),
+            Err(why) => ladder.leave_out(title, &format!("{why:#}")),
+        }
+    }
+    planned
 }
 
 /// A check by a part of the Rust toolchain that a minimal installation lacks.
-fn component(ladder: &mut Ladder, title: &str, component: &str, args: &[&str]) {
-    if read(cargo_with(&args[..1]).arg("--version")).is_ok() {
-        ladder.run(title, Counted::ByExit, cargo_with(args));
-    } else {
-        ladder.leave_out(title, &format!("no {component}; run `rustup component add {component}`"));
-    }
+fn component(component: &str, args: &[&str]) -> Result<Command> {
+    let there = read(cargo_with(&args[..1]).arg("--version"));
+    there.map_err(|_| anyhow!("no {component}; run `rustup component add {component}`"))?;
+    Ok(cargo_with(args))
 }
 
 /// Clippy for the eBPF crates, by itself: one run over host and eBPF crates would unify their features, and `std` with them.
-fn clippy_ebpf(ladder: &mut Ladder) {
-    let title = "clippy, eBPF";
-    let Some(toolchain) = Toolchain::find() else {
-        return ladder.leave_out(title, "no eBPF toolchain; `cargo xtask setup` installs one");
-    };
-    if let Err(error) = toolchain.ensure_clippy() {
-        return ladder.leave_out(title, &format!("{error:#}"));
-    }
+fn clippy_ebpf() -> Result<Command> {
+    let toolchain = Toolchain::find().context("no eBPF toolchain; `cargo xtask setup` installs one")?;
+    toolchain.ensure_clippy()?;
     // Clippy does not link, but the same flags keep one set of artifacts.
     let linker = linker::find(&toolchain).unwrap_or_else(|| "bpf-linker".into());
     let mut clippy = toolchain.cargo(&["clippy", "--release"], &linker);
     clippy.args(["--", "-D", "warnings"]);
-    ladder.run(title, Counted::ByExit, clippy);
+    Ok(clippy)
 }
 
 fn cargo_with(args: &[&str]) -> Command {

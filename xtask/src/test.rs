@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::build;
 use crate::files::list;
 use crate::lab;
-use crate::ladder::{Count, Counted, Ladder, Titled};
+use crate::ladder::{Count, Counted, Ladder, Planned};
 use crate::lint;
 use crate::process::{cargo, command, is_root, root, run as run_command};
 use crate::setup;
@@ -46,8 +46,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         run_command(cargo().args(["test", "--quiet", "--no-run"]))?;
         Ok(Count { passed: 1, failed: 0 })
     });
-    match queues() {
-        Ok([stories, checks, root_tests]) => {
+    lint::dependencies(&mut ladder);
+    let checks = checks(&mut ladder);
+    match stories().and_then(|stories| Ok((stories, on_the_kernel()?))) {
+        Ok((stories, root_tests)) => {
             ladder.run_together([(stories, 1), (checks, 1)]);
             ladder.run_together([(root_tests, 4)]);
         }
@@ -59,31 +61,32 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Only checks and unit tests.
 fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
-    lint::add_to(&mut ladder);
-    ladder.run("unit tests", Counted::ByOutput, unit_tests());
+    let mut steps = lint::plan(&mut ladder);
+    steps.push(unit_tests());
+    ladder.run_together([(steps, 1)]);
     for left_out in ["root tests", "scenario", "replay"] {
         ladder.leave_out(left_out, "--no-root");
     }
     ladder.finish()
 }
 
-fn queues() -> Result<[Vec<Titled>; 3]> {
-    Ok([stories()?, checks(), on_the_kernel()?])
+fn planned(title: impl Into<String>, command: Command) -> Planned {
+    Planned { title: title.into(), counted: Counted::ByOutput, command }
 }
 
 /// Replays every recording, and plays the stories. At sockets and at clsact one variant of each story is enough: the rest of
 /// the agent is the same. At clsact it has all capabilities.
-fn stories() -> Result<Vec<Titled>> {
+fn stories() -> Result<Vec<Planned>> {
     let recordings = list(&root().join("lab/traces"))?;
     let mut replay = lab::lab("replay");
     replay.args(recordings.iter().filter(|recording| recording.is_dir()));
     let story = |title: &str, folder: &str, arguments: &[&str]| {
         let mut scenario = lab::lab("scenario");
         scenario.args(arguments).arg(root().join("lab").join(folder));
-        (title.into(), scenario)
+        planned(title, scenario)
     };
     Ok(vec![
-        ("replay".into(), replay),
+        planned("replay", replay),
         story("scenario", "scenarios", &["--least-privilege"]),
         story("scenario, at sockets", "scenarios-at-sockets", &["--least-privilege"]),
         story("scenario, socket-lb", "scenarios", &["--socket-lb", "--sample", "--least-privilege"]),
@@ -93,35 +96,41 @@ fn stories() -> Result<Vec<Titled>> {
 
 /// What takes the time that the stories leave: most of theirs is spent waiting to see that no packet comes. It yields to them,
 /// since an agent is late with everything if the kernel is late to verify its programs.
-fn checks() -> Vec<Titled> {
-    let yielding = |title: &str, of: &Command| {
-        let mut nice = command("nice");
-        nice.args(["-n", "19"]).arg(of.get_program()).args(of.get_args());
-        (title.into(), nice)
-    };
-    let mut lint = cargo();
-    lint.args(["xtask", "lint"]);
-    vec![yielding("unit tests", &unit_tests()), yielding("lint", &lint)]
+fn checks(ladder: &mut Ladder) -> Vec<Planned> {
+    let mut steps = vec![unit_tests()];
+    steps.extend(lint::plan(ladder));
+    for Planned { command, .. } in &mut steps {
+        let mut nice = self::command("nice");
+        nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            _ = match value {
+                Some(value) => nice.env(name, value),
+                None => nice.env_remove(name),
+            };
+        }
+        *command = nice;
+    }
+    steps
 }
 
-fn unit_tests() -> Command {
+fn unit_tests() -> Planned {
     let mut cargo = cargo();
     cargo.args(["test", "--quiet", "--no-fail-fast"]);
-    cargo
+    planned("unit tests", cargo)
 }
 
 /// Steps that make namespaces and load programs. Most of them wait, for timers of the kernel or to see that no packet comes,
 /// so several run at a time, the longest first.
-fn on_the_kernel() -> Result<Vec<Titled>> {
+fn on_the_kernel() -> Result<Vec<Planned>> {
     let root_tests = |which: &[String]| {
         let mut cargo = cargo();
         cargo.args(["test", "--quiet"]).args(which).args(["--", "--ignored"]);
         cargo
     };
     let groups = groups::all()?;
-    let mut steps: Vec<Titled> =
-        groups.iter().map(|group| (group.title(), root_tests(&group.which()))).collect();
-    steps.push(("root: libraries".into(), root_tests(&["--lib", "--bins"].map(Into::into))));
-    steps.sort_by_key(|(title, _)| LONGEST.iter().position(|long| long == title).unwrap_or(LONGEST.len()));
+    let mut steps: Vec<Planned> =
+        groups.iter().map(|group| planned(group.title(), root_tests(&group.which()))).collect();
+    steps.push(planned("root: libraries", root_tests(&["--lib", "--bins"].map(Into::into))));
+    steps.sort_by_key(|step| LONGEST.iter().position(|long| *long == step.title).unwrap_or(LONGEST.len()));
     Ok(steps)
 }

@@ -32,16 +32,16 @@ impl Op {
         })
     }
 
-    /// Applies the write to the tables that are known to be installed. True if the key had an entry there.
-    pub fn apply(&self, installed: &mut Tables) -> bool {
+    /// Applies the write to the tables that are known to be installed.
+    pub fn apply(&self, installed: &mut Tables) {
         match self {
             Self::Denial(key, value) => put(&mut installed.denied, *key, *value),
             Self::Backends(key, value) => put(&mut installed.backends, *key, value.as_deref().copied()),
             Self::Service(key, value) => put(&mut installed.services, *key, *value),
             Self::Suspect(key, value) => put(&mut installed.suspects, *key, *value),
-            Self::Terminated(key, Some(value)) => installed.terminated.insert(*key, *value).is_some(),
-            Self::Terminated(key, None) => installed.terminated.remove(key).is_some(),
-            Self::Owner(..) => false,
+            Self::Terminated(key, Some(value)) => drop(installed.terminated.insert(*key, *value)),
+            Self::Terminated(key, None) => drop(installed.terminated.remove(key)),
+            Self::Owner(..) => {}
         }
     }
 
@@ -56,10 +56,10 @@ impl Op {
     }
 }
 
-fn put<K: Ord + Clone, V>(table: &mut SortedMap<K, V>, key: K, value: Option<V>) -> bool {
+fn put<K: Ord + Clone, V>(table: &mut SortedMap<K, V>, key: K, value: Option<V>) {
     match value {
-        Some(value) => table.insert(key, value).is_some(),
-        None => table.remove(&key),
+        Some(value) => drop(table.insert(key, value)),
+        None => _ = table.remove(&key),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::kernel::maps::Writer;
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
+use nix::libc;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use waiting::Waiting;

@@ -1,6 +1,6 @@
 //! Returns memory that only the start, or a whole list, needed: of the C library's allocator, and of the executable itself.
 
-use libc::{MADV_DONTNEED, PF_W, PT_LOAD, c_int, c_void, dl_phdr_info, madvise};
+use nix::libc::{self, MADV_DONTNEED, PF_W, PT_LOAD, c_int, c_void, dl_phdr_info, madvise};
 use std::{ptr, slice};
 
 /// Blocks of so many octets have pages of their own, and so much may stay free at the end of the heap.

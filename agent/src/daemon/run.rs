@@ -25,6 +25,7 @@ use epguard_core::facts::Watched;
 use epguard_core::state::{Numbers, Settings, State};
 use inbox::{BACKLOG, Gather, Inbox, Turn};
 use kube::Client;
+use nix::libc;
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};

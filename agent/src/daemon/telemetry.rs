@@ -34,16 +34,15 @@ pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
 
 fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
-    // The watches already report the client's errors, once and with the remedy.
-    let directives = if directives.is_empty() { "info,kube_client=off" } else { directives };
-    let filter = builder.parse(directives).map_err(|e| {
+    let mut filter = builder.parse(directives).map_err(|e| {
         anyhow!("RUST_LOG={directives:?} is not a filter: {e}; write for example RUST_LOG=info,epguard=debug")
     })?;
-    Ok(if datapath {
-        filter.add_directive("epguard_ebpf=trace".parse().context("the datapath's log filter")?)
-    } else {
-        filter
-    })
+    // The watches already report the client's errors, once and with the remedy.
+    let of_client = (!directives.contains("kube_client")).then_some("kube_client=off");
+    for directive in of_client.into_iter().chain(datapath.then_some("epguard_ebpf=trace")) {
+        filter = filter.add_directive(directive.parse().context("a log filter of epguard's own")?);
+    }
+    Ok(filter)
 }
 
 type Subscriber = Box<dyn tracing::Subscriber + Send + Sync>;

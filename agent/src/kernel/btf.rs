@@ -49,7 +49,10 @@ impl Btf {
         self.strings.extend(strings);
         while at < end {
             self.types.push(at);
-            let (kind, count) = self.kind_at(at).context("a type is cut off, or of an unknown kind")?;
+            let (kind, count) = self.kind_at(at).with_context(|| {
+                let kind = word(&self.octets, at + 4).unwrap_or_default() >> 24 & 0x1f;
+                format!("a type is cut off, or of the unknown kind {kind}")
+            })?;
             at += 12 + trailing(kind, count);
         }
         Ok(())

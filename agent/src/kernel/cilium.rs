@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use aya::maps::MapData;
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH};
 use aya_obj::generated::{BPF_F_NO_PREALLOC, bpf_map_type};
+use nix::libc;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -177,7 +177,7 @@ impl Writer {
         self.install_changes(desired, changes)
     }
 
-    /// The same if only these keys may differ, which costs nothing that grows with the tables.
+    /// The same if only these keys may differ. Of the tables it reads all suspects and orphan IPs, for the gate.
     pub fn install_changes(&mut self, desired: &Tables, mut changes: Changes) -> Result<bool> {
         changes.extend(std::mem::take(&mut self.to_retry));
         let ops = plan::tables(&self.installed, desired, &changes);

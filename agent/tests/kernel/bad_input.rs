@@ -2,6 +2,7 @@
 
 use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
+use nix::libc;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

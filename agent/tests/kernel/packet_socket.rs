@@ -1,5 +1,6 @@
 //! A socket that sends frames whose headers do not lie in the linear part of the skb.
 
+use nix::libc;
 use nix::net::if_::if_nametoindex;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};

@@ -2,6 +2,7 @@
 
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
+use nix::libc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};

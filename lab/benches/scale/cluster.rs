@@ -8,6 +8,7 @@ use super::size::{self, BIG, Size};
 use crate::world::World;
 use epguard_core::facts::Watched;
 use epguard_lab::api::{Kind, ObjectRef, Store};
+use nix::libc;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 

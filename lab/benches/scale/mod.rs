@@ -16,6 +16,7 @@ use background::Waits;
 use cluster::{Cluster, Started};
 use epguard_lab::figures::{Row, Table};
 use events::{deaths, die, finish, join, replace, roll};
+use nix::libc;
 use requests::Cost;
 use size::{BIG, LARGE, SMALL, Size};
 use std::env;

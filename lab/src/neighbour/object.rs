@@ -1,5 +1,6 @@
 //! The neighbours' eBPF object, and its programs at their hooks.
 
+use nix::libc;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

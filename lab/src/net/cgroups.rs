@@ -8,6 +8,7 @@
 //! socket. Before Linux 5.15 that was one field: the socket of a process in such a cgroup lost its cgroup of v2, and with it the
 //! programs there.
 
+use nix::libc;
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;

@@ -1,5 +1,6 @@
 //! Named network namespaces: made, entered, and removed on drop.
 
+use nix::libc;
 use std::fs::{self, File};
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};

@@ -1,5 +1,6 @@
 //! The real agent as a process on node-a.
 
+use nix::libc;
 use std::ffi::OsString;
 use std::fs;
 use std::net::IpAddr;

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use libc::{sockaddr, socklen_t};
+use nix::libc::{self, sockaddr, socklen_t};
 use socket2::Socket;
 
 use super::{Answer, Outcome, server};

@@ -1,5 +1,6 @@
 //! One UDP socket for many destinations.
 
+use nix::libc;
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, UdpSocket};

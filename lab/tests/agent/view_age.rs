@@ -6,6 +6,7 @@ use epguard::shared::status::{Status, Watch};
 use epguard_core::facts::Watched;
 use epguard_core::freshness::Proof;
 use epguard_lab::api::{Kind, Request};
+use nix::libc;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
 //! `epguard audit` on a node whose flows are behind the API.
 
+use nix::libc;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;

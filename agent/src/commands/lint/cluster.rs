@@ -42,12 +42,13 @@ impl Listed {
             out.push(NO_PODS.to_owned());
             pods = list_once(client, namespace).await;
         }
+        let pods = take(pods, namespace, out)?;
         let mut nodes = list_once(client, None).await;
         if nodes.as_ref().is_err_and(Failure::is_forbidden) {
             out.push(NO_NODES.to_owned());
             nodes = Ok(<(Vec<Node>, Ignored)>::default());
         }
-        Ok(Self { slices, services, pods: take(pods, namespace, out)?, nodes: take(nodes, namespace, out)? })
+        Ok(Self { slices, services, pods, nodes: take(nodes, namespace, out)? })
     }
 }
 

@@ -131,16 +131,17 @@ impl Agent {
         Ok(())
     }
 
-    /// Errors: the flags or the `ConfigMap` ask for `enforce`, and nothing could be enforced.
+    /// Errors: the mode in force is `enforce`, and nothing could be enforced.
     pub(super) fn insist_on_hooks(&self) -> Result<()> {
         if !self.settled || self.node_modes.in_force().mode != Mode::Enforce {
             return Ok(());
         }
+        self.attachments.require_one()?;
         // `terminated` needs no record.
         if self.writer.config.reasons().get(&Reason::Terminated) != Some(&Mode::Enforce) {
             self.translators.require_one(self.attachments.has_socket_lb())?;
         }
-        self.attachments.require_one()
+        Ok(())
     }
 
     fn connected(&mut self, id: Watched, error: Option<String>) {

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use epguard_common::Uid;
 use epguard_core::facts::{Name, named};
 use epguard_core::state::{Changes, State};
+use nix::libc;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;

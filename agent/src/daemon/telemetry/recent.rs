@@ -1,5 +1,6 @@
 //! The last lines of the log, for `epguard sysdump`, which cannot read the container's own log.
 
+use nix::libc;
 use std::collections::VecDeque;
 use std::io::{self, Stderr, Write};
 use std::os::fd::{AsFd, AsRawFd as _};

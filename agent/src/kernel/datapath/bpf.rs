@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, Result};
 use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_map_type, bpf_prog_info};
+use nix::libc;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::zeroed;

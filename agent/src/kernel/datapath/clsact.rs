@@ -9,6 +9,7 @@ use super::pins::Pins;
 use crate::node::netlink::only;
 use crate::node::netlink::route::ask;
 use anyhow::{Context as _, Result, ensure};
+use nix::libc;
 use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{

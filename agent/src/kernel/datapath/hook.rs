@@ -4,6 +4,7 @@ use super::bpf::{self, is_one_of};
 use super::clsact::{Filter, filters};
 use anyhow::{Context as _, Result};
 use aya_obj::generated::bpf_attach_type;
+use nix::libc;
 
 /// A hook of an interface, seen from the node's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

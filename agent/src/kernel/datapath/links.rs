@@ -5,6 +5,7 @@ use super::hook::Hook;
 use super::pins::{self, Pins};
 use anyhow::{Context as _, Result};
 use aya_obj::generated::{BPF_F_BEFORE, bpf_attach_type};
+use nix::libc;
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;

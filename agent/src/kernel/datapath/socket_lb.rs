@@ -18,6 +18,7 @@ use aya::sys::{BpfHelper, is_helper_supported};
 use aya_obj::generated::bpf_attach_type;
 pub use found::find_cgroup2;
 use found::{Found, children, exclusive_program, find, foreign_at};
+use nix::libc;
 use place::{Place, inode, is_after, is_attached};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 
 use crate::node::netlink::route::ask;
 use crate::node::netlink::{Interface, only};
+use nix::libc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use rtnetlink::packet_core::NLM_F_ACK;
 use rtnetlink::packet_route::RouteNetlinkMessage;

@@ -7,14 +7,13 @@ use aya::maps::{Array, MapData};
 use epguard_common::{Addr, Gate};
 use epguard_core::plan::Op;
 use epguard_core::state::Tables;
-use std::collections::BTreeSet;
 
 /// The table, as it was written last.
 pub(super) struct GateMap {
     map: Array<MapData, Gate>,
     written: Box<Gate>,
-    /// The addresses of flows that may go on. Unknown for those of an earlier process, until all have ended once.
-    flows: Option<BTreeSet<Addr>>,
+    /// The bits of flows that may go on. Unknown for those of an earlier process, until all have ended once.
+    flows: Option<Box<Gate>>,
 }
 
 impl GateMap {
@@ -34,12 +33,11 @@ impl GateMap {
 
     /// What the programs need to see of the tables, and of flows.
     fn of(&self, tables: &Tables) -> Box<Gate> {
-        let mut gate = Box::new(Gate::EMPTY);
+        let mut gate = self.flows.clone().unwrap_or_else(|| Box::new(Gate::EMPTY));
         if self.flows.is_none() {
             gate.valid &= !Gate::SHOWS_FLOWS;
         }
-        let flows = self.flows.iter().flatten().map(|addr| (*addr, Gate::FLOW));
-        entries(tables).chain(flows).for_each(|(addr, bit)| gate.add(addr, bit));
+        entries(tables).for_each(|(addr, bit)| gate.add(addr, bit));
         gate
     }
 
@@ -52,15 +50,19 @@ impl GateMap {
         if let Some(flows) = &mut self.flows {
             for addr in ops.iter().flat_map(flow_ends) {
                 wanted.add(addr, Gate::FLOW);
-                flows.insert(addr);
+                flows.add(addr, Gate::FLOW);
             }
         }
         self.write(wanted)
     }
 
-    /// Removes what belongs to no entry. The tables hold some thousands at most.
+    /// Removes what belongs to no entry. Adds nothing: an entry whose bit is missing was written too early.
     pub fn close(&mut self, installed: &Tables) {
-        if let Err(error) = self.write(self.of(installed)) {
+        let mut wanted = self.of(installed);
+        for (bits, known) in wanted.buckets.iter_mut().zip(self.written.buckets) {
+            *bits &= known;
+        }
+        if let Err(error) = self.write(wanted) {
             // The next change tries again.
             tracing::warn!(
                 error = format!("{error:#}"),
@@ -69,9 +71,10 @@ impl GateMap {
         }
     }
 
-    /// Forgets the addresses of redirected flows, which have all ended: VIEW has none. True if there is something to close.
+    /// Forgets redirected flows, which have all ended: VIEW has none. True if there is something to close.
     pub fn forget_flows(&mut self) -> bool {
-        self.flows.replace(BTreeSet::new()).is_none_or(|ended| !ended.is_empty())
+        let none = Box::new(Gate::EMPTY);
+        self.flows.replace(none.clone()).is_none_or(|ended| ended != none)
     }
 
     fn write(&mut self, wanted: Box<Gate>) -> Result<()> {

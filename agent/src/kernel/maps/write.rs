@@ -6,6 +6,7 @@ use aya::maps::MapError;
 use epguard_common::{Addr, DenialKey, Owner, RawRole, Role};
 use epguard_core::plan::Op;
 use epguard_core::sorted_map::SortedMap;
+use nix::libc;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 

@@ -3,6 +3,7 @@
 //! Each attempt has a socket of its own in the caller's network namespace, so that no answer can be another request's.
 //! A dump that changes spoil is read again: an incomplete one would show existing entries as absent.
 
+use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
 use nix::sys::time::TimeVal;
 use rtnetlink::packet_core::{

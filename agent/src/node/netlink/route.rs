@@ -127,7 +127,7 @@ pub async fn list<T>(
     // On a thread of its own, so that announcements are received meanwhile. A runtime would panic where there is none.
     let (answer, answers) = oneshot::channel();
     let ask = move || answer.send(request.ask(take));
-    let answers = thread::Builder::new().spawn(ask).map(|_| answers);
+    let answers = thread::Builder::new().name("netlink-dump".into()).spawn(ask).map(|_| answers);
     let answers = async { answers?.await.map_err(io::Error::other)? }.await;
     Ok(readable(what, answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?, pick))
 }

@@ -1,6 +1,7 @@
 //! Tests against the kernel: each has a network namespace that ends with its thread.
 
 use super::*;
+use nix::libc;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;

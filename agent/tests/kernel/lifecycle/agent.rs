@@ -6,6 +6,7 @@ use crate::launcher::{AgentProcess, Place};
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard::kernel::datapath::Hook;
 use epguard::shared::status::{self, Attachment, SocketLb, Status};
+use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};

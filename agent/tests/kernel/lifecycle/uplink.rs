@@ -4,6 +4,7 @@ use super::agent::Agent;
 use super::node::{Node, ip, link, run, shown, until};
 use aya::programs::{Xdp as Program, XdpMode};
 use epguard::kernel::datapath::Hooks;
+use nix::libc;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]

@@ -1,6 +1,7 @@
 //! Interfaces that are made again, moved and renamed, also while the kernel announces more changes than the agent's sockets hold.
 
 use epguard_lab::net::{Cni, NetNs};
+use nix::libc;
 
 use super::node::{await_hooks, is_hooked, node, stage};
 

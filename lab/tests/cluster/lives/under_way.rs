@@ -1,6 +1,7 @@
 //! A process of the node has opened connections that are not answered yet when their endpoint is denied: their SYNs are repeated,
 //! and must not reach the IP's next holder.
 
+use nix::libc;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 

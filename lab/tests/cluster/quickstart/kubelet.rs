@@ -5,6 +5,7 @@ use epguard_lab::api::{Kind, ObjectRef, Run, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::cluster::Cluster;
 use k8s_openapi::ByteString;
+use nix::libc;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde_json::{Value, json};

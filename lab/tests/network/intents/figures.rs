@@ -1,5 +1,6 @@
 //! The aims of datagrams and connections, and what became of them.
 
+use nix::libc;
 use std::fmt;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};

@@ -4,6 +4,7 @@
 use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_prog_type};
 use epguard::kernel::datapath::bpf::{bpf, descriptor};
 use epguard::kernel::datapath::find_cgroup2;
+use nix::libc;
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddrV4;
