@@ -64,7 +64,13 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
     let fragment = |offset| [&[6, 0, 0, offset, 0, 0, 0, 9], &TCP_SYN[..]].concat();
     let (opens, goes_on) = (Some((40_000, 8080, true)), Some((40_000, 8080, false)));
     let version_6 = [&[0x65], &syn[1..]].concat();
-    let short_header = [&[0x44], &syn[1..]].concat();
+    for words in 0..5 {
+        assert_eq!(
+            parse(&[&[0x40 | words], &syn[1..]].concat(), IPV4),
+            None,
+            "an IPv4 header of {words} words"
+        );
+    }
     for (name, packet, ether_type, shown) in [
         ("TCP SYN", syn, IPV4, opens),
         ("TCP SYN+ACK", ipv4(&[], 0, 6, &syn_ack), IPV4, goes_on),
@@ -78,7 +84,6 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
         ("an endless chain of them", ipv6(60, &endless), IPV6, None),
         ("the first fragment of IPv4", ipv4(&[], 0x2000, 17, &TCP_SYN), IPV4, goes_on),
         ("the first fragment of IPv6", ipv6(44, &fragment(1)), IPV6, opens),
-        ("an IPv4 header of four words", short_header, IPV4, None),
         ("IPv4 of version 6", version_6, IPV4, None),
         ("ARP", std::vec![0; 64], 0x0806, None),
     ] {
@@ -90,10 +95,13 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
 fn addresses_are_read_and_a_later_fragment_has_no_ports() {
     let packet = parse(&ipv4(&[], 0x4000, 6, &TCP_SYN), IPV4).unwrap();
     assert_eq!((packet.src, packet.dst), (Addr::v4([10, 244, 1, 2]), Addr::v4([10, 96, 0, 10])));
-    let later = [&[6, 0, 0, 9, 0, 0, 0, 9], &TCP_SYN[..]].concat();
-    for (packet, ether_type) in [(ipv4(&[], 0x2001, 17, &TCP_SYN), IPV4), (ipv6(44, &later), IPV6)] {
-        let transport = parse(&packet, ether_type).unwrap().transport;
-        assert_eq!(transport, Transport::Fragment, "{ether_type:#x}");
+    for bit in 0..13 {
+        let [high, low] = (8_u16 << bit | 1).to_be_bytes();
+        let later = ipv6(44, &[&[6, 0, high, low, 0, 0, 0, 9], &TCP_SYN[..]].concat());
+        for (packet, ether_type) in [(ipv4(&[], 0x2000 | 1 << bit, 17, &TCP_SYN), IPV4), (later, IPV6)] {
+            let transport = parse(&packet, ether_type).unwrap().transport;
+            assert_eq!(transport, Transport::Fragment, "{ether_type:#x}, bit {bit}");
+        }
     }
 }
 
@@ -110,7 +118,17 @@ fn an_ipv6_packet_with_a_v4_mapped_address_on_the_wire_is_not_ipv4() {
 
 #[test]
 fn truncated_packets_are_no_packets_at_any_length() {
-    let whole = [(ipv4(&[1; 8], 0, 6, &TCP_SYN), IPV4), (ipv6(6, &TCP_SYN), IPV6)];
+    let tags = [&[0, 5, 0x81, 0, 0, 5, 8, 0], &ipv4(&[], 0, 6, &TCP_SYN)[..]].concat();
+    let fragment = [&[44, 0, 1, 4, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 9], &TCP_SYN[..]].concat();
+    let whole = [
+        (ipv4(&[1; 8], 0, 6, &TCP_SYN), IPV4),
+        (ipv4(&[], 0, 17, &TCP_SYN[..4]), IPV4),
+        (ipv4(&[], 0, 132, &TCP_SYN[..13]), IPV4),
+        (tags, 0x88a8),
+        (ipv6(6, &TCP_SYN), IPV6),
+        (ipv6(17, &TCP_SYN[..4]), IPV6),
+        (ipv6(0, &fragment), IPV6),
+    ];
     for (packet, ether_type) in whole {
         assert!(parse(&packet, ether_type).is_some());
         for length in 0..packet.len() {

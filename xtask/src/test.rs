@@ -15,7 +15,8 @@ use crate::process::{cargo, command, is_root, root, run as run_command};
 use crate::setup;
 
 /// The steps that take longest.
-const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
+const LONGEST: [&str; 5] =
+    ["unit tests", "root: intents", "root: lives", "root: programs", "root: lifecycle"];
 
 /// How much of the ladder to climb.
 #[derive(clap::Args)]
@@ -48,10 +49,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     });
     lint::dependencies(&mut ladder);
     let checks = checks(&mut ladder);
-    match stories().and_then(|stories| Ok((stories, on_the_kernel()?))) {
-        Ok((stories, root_tests)) => {
+    match stories().and_then(|stories| Ok((stories, tests()?))) {
+        Ok((stories, tests)) => {
             ladder.run_together([(stories, 1), (checks, 1)]);
-            ladder.run_together([(root_tests, 4)]);
+            ladder.run_together([(tests, 4)]);
         }
         Err(error) => ladder.check("stories and tests", || Err(error)),
     }
@@ -97,8 +98,7 @@ fn stories() -> Result<Vec<Planned>> {
 /// What takes the time that the stories leave: most of theirs is spent waiting to see that no packet comes. It yields to them,
 /// since an agent is late with everything if the kernel is late to verify its programs.
 fn checks(ladder: &mut Ladder) -> Vec<Planned> {
-    let mut steps = vec![unit_tests()];
-    steps.extend(lint::plan(ladder));
+    let mut steps = lint::plan(ladder);
     for Planned { command, .. } in &mut steps {
         let mut nice = self::command("nice");
         nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
@@ -119,9 +119,9 @@ fn unit_tests() -> Planned {
     planned("unit tests", cargo)
 }
 
-/// Steps that make namespaces and load programs. Most of them wait, for timers of the kernel or to see that no packet comes,
-/// so several run at a time, the longest first.
-fn on_the_kernel() -> Result<Vec<Planned>> {
+/// Unit tests, and those that make namespaces and load programs. Most of these wait, for timers of the kernel or to see that no
+/// packet comes, so several run at a time, the longest first.
+fn tests() -> Result<Vec<Planned>> {
     let root_tests = |which: &[String]| {
         let mut cargo = cargo();
         cargo.args(["test", "--quiet"]).args(which).args(["--", "--ignored"]);
@@ -130,6 +130,7 @@ fn on_the_kernel() -> Result<Vec<Planned>> {
     let groups = groups::all()?;
     let mut steps: Vec<Planned> =
         groups.iter().map(|group| planned(group.title(), root_tests(&group.which()))).collect();
+    steps.push(unit_tests());
     steps.push(planned("root: libraries", root_tests(&["--lib", "--bins"].map(Into::into))));
     steps.sort_by_key(|step| LONGEST.iter().position(|long| *long == step.title).unwrap_or(LONGEST.len()));
     Ok(steps)

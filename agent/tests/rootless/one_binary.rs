@@ -41,6 +41,8 @@ fn after(changes: &[(&str, Value)]) -> (UidState, Option<Doubt>) {
 #[test]
 fn a_pod_that_the_kubelet_has_ended_is_dead_in_k3s_and_microk8s() {
     assert_eq!(after(&[]), (UidState::Dead, None));
+    let undisrupted = failed()["status"]["conditions"].as_array().unwrap()[..2].to_vec();
+    assert_eq!(after(&[("/status/conditions", json!(undisrupted))]), (UidState::Dead, None));
     assert_eq!(after(&[(MANAGER, json!("kubelite"))]), (UidState::Dead, None));
     let succeeded = [("/status/phase", json!("Succeeded")), (CONTAINERS, json!("PodCompleted"))];
     assert_eq!(after(&succeeded), (UidState::Dead, None));

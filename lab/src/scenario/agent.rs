@@ -138,7 +138,7 @@ impl Agent {
     pub fn await_orphan_ip(&self, address: IpAddr) -> Result<()> {
         let terminated = maps::open::<KeyedMap<Addr, Terminated>>(&self.pin_dir, "TERMINATED")?;
         wait::until(Duration::from_millis(5), || {
-            let is_there = terminated.get(&address.into()).is_ok();
+            let is_there = terminated.get(&address.into()).is_ok_and(|entry| entry.lifted_ns == 0);
             Ok((!is_there).then(|| format!("{address} is not in TERMINATED")))
         })
     }

@@ -101,6 +101,7 @@ mod tests {
             (json!({"epguard.io/mode": "off"}), Mode::Off),
             (json!({"epguard.io/mode": "observe"}), Mode::Observe),
             (json!({"epguard.io/mode": "enforce"}), Mode::Enforce),
+            (json!({"epguard.io/mode": "Off"}), Mode::Observe),
             (json!({"other.io/mode": "off"}), Mode::Enforce),
             (Value::Null, Mode::Enforce),
         ] {

@@ -162,6 +162,8 @@ fn a_mode_policy_is_applied_once_until_it_changes_and_canaries_have_their_own_mo
     let modes = node_modes.take_change(false).unwrap();
     let one_reason = ReasonModes { terminated: Mode::Observe, ..default_modes() };
     assert_eq!((modes.mode, modes.reasons), (Mode::Off, one_reason));
+    node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, NONE)));
+    assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
     node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Off, "flags")));
 }

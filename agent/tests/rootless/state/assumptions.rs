@@ -1,8 +1,9 @@
 //! Assumptions of the agent about its cluster: without proof, and not made once they are disproved.
 
-use super::world::{World, X, dead, node, pod};
+use super::world::{World, X, dead, node, pod, settings};
 use epguard_common::Addr;
 use epguard_core::facts::{Change, Fact, Node, Pod};
+use epguard_core::state::{Ipam, Settings};
 use std::time::Duration;
 
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
@@ -27,6 +28,16 @@ fn no_ip_is_an_orphan_until_an_hour_after_the_last_pod_that_disproved_the_range(
         assert!(!world.is_orphan(X), "{stray:?}");
         world.later(Duration::from_mins(1));
         assert!(world.is_orphan(X), "{stray:?}");
+    }
+}
+
+#[test]
+fn whether_nodes_own_their_ranges_is_as_the_operator_says() {
+    for (ipam, is_orphan) in [(Ipam::Auto, false), (Ipam::Node, true), (Ipam::Cluster, false)] {
+        let mut world = World::with(Settings { ipam, ..settings() });
+        let a = pod("other", "a", "a", &[X]);
+        world.pod(&a).pod(&dead(&a)).pod(&strays()[0]);
+        assert_eq!(world.is_orphan(X), is_orphan, "{ipam:?}");
     }
 }
 

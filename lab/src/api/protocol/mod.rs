@@ -109,6 +109,7 @@ impl Api {
             Some("log") => return self.log(&route.target(kind, None)?),
             _ => {}
         }
+        query.flag("watch")?;
         if query.text("dryRun").is_some() {
             return Err(ApiError::bad_request("dryRun is not served here"));
         }

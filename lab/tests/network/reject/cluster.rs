@@ -138,13 +138,13 @@ pub(crate) fn count_entering(world: &World, host: &str, matched: &str) {
     );
 }
 
-/// The number of packets that [`count_entering`] counted; 0 if it was not called.
+/// The number of packets that [`count_entering`] counted.
 pub(crate) fn entered(world: &World, host: &str) -> u64 {
     let mut nft = world.netns(host).command("nft");
     let listed = nft.args(["-j", "list", "counter", "inet", "watch", "entered"]).output().unwrap();
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap_or_default();
-    let mut counters = listed["nftables"].as_array().into_iter().flatten();
-    counters.find_map(|entry| entry["counter"]["packets"].as_u64()).unwrap_or_default()
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut counters = listed["nftables"].as_array().unwrap().iter();
+    counters.find_map(|entry| entry["counter"]["packets"].as_u64()).unwrap()
 }
 
 /// Faults of packets that a host received: wrong checksums, and on `node-a` packets that conntrack could not

@@ -8,7 +8,7 @@ use epguard_common::{Addr, Mode, Outcome as Counted, Uid};
 use epguard_core::state::OrphanIp;
 use epguard_lab::proxy::Protocol;
 
-use super::cluster::{refused, reject, rejected, service};
+use super::cluster::{count_invalid, refused, reject, rejected, service};
 use super::figures::{Denied, Direct};
 use super::world::{PORT, Plan, World, on_both_families};
 
@@ -16,6 +16,7 @@ use super::world::{PORT, Plan, World, on_both_families};
 fn terminated(world: &mut World, ip: Addr) {
     let vacant = OrphanIp { dead: Uid { octets: [0xdd; 16] }, mode: Mode::Enforce, lifted: None };
     world.tables.terminated.insert(ip, vacant);
+    count_invalid(world);
     world.hooks.writer.install(&world.tables).unwrap();
 }
 

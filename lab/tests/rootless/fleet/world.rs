@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// A server with agents. Its kubeconfig goes with it.
 pub struct World {
@@ -76,12 +77,17 @@ impl World {
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
     }
 
-    /// Runs the plugin with these words for a reader that leaves at once.
+    /// Runs the plugin with these words for a reader that leaves at once. Kills it after 20 s.
     pub async fn leave(&self, arguments: &str) -> Output {
         let mut command = self.command(arguments);
         let left = tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             drop(child.stdout.take());
+            let until = Instant::now() + Duration::from_secs(20);
+            while child.try_wait().unwrap().is_none() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = child.kill();
             child.wait_with_output().unwrap()
         });
         left.await.unwrap()
