@@ -63,7 +63,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
     let mut steps = lint::plan(&mut ladder);
-    steps.push(unit_tests());
     ladder.run_together([(steps, 1)]);
     for left_out in ["root tests", "scenario", "replay"] {
         ladder.leave_out(left_out, "--no-root");
@@ -130,8 +129,8 @@ fn tests() -> Result<Vec<Planned>> {
     let groups = groups::all()?;
     let mut steps: Vec<Planned> =
         groups.iter().map(|group| planned(group.title(), root_tests(&group.which()))).collect();
-    steps.push(unit_tests());
     steps.push(planned("root: libraries", root_tests(&["--lib", "--bins"].map(Into::into))));
     steps.sort_by_key(|step| LONGEST.iter().position(|long| *long == step.title).unwrap_or(LONGEST.len()));
+    steps.insert(0, unit_tests());
     Ok(steps)
 }
