@@ -15,8 +15,7 @@ use crate::process::{cargo, command, is_root, root, run as run_command};
 use crate::setup;
 
 /// The steps that take longest.
-const LONGEST: [&str; 5] =
-    ["unit tests", "root: intents", "root: lives", "root: programs", "root: lifecycle"];
+const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
 
 /// How much of the ladder to climb.
 #[derive(clap::Args)]
