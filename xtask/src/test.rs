@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn rootless() -> ExitCode {
     let mut ladder = Ladder::default();
     let mut steps = lint::plan(&mut ladder);
+    steps.push(unit_tests());
     ladder.run_together([(steps, 1)]);
     for left_out in ["root tests", "scenario", "replay"] {
         ladder.leave_out(left_out, "--no-root");
@@ -97,16 +98,16 @@ fn stories() -> Result<Vec<Planned>> {
 /// since an agent is late with everything if the kernel is late to verify its programs.
 fn checks(ladder: &mut Ladder) -> Vec<Planned> {
     let mut steps = lint::plan(ladder);
-    for Planned { command, .. } in &mut steps {
-        let mut nice = self::command("nice");
-        nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
+    for step in &mut steps {
+        let mut nice = command("nice");
+        nice.args(["-n", "19"]).arg(step.command.get_program()).args(step.command.get_args());
+        for (name, value) in step.command.get_envs() {
             _ = match value {
                 Some(value) => nice.env(name, value),
                 None => nice.env_remove(name),
             };
         }
-        *command = nice;
+        step.command = nice;
     }
     steps
 }
