@@ -1,6 +1,6 @@
-//! Handles pending denials: asks for a second list, and raises the breaker's alarm. Puts the reason of a denial that was wrong into
-//! observe.
+//! Handles pending denials: asks for a second list, and raises the breaker's alarm. What is found wrong goes to `demotion`.
 
+use super::demotion::{OnWrongDeny, handle_wrong_denial};
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::kube_events::Subject;
 use crate::kernel::maps::Writer;
@@ -8,23 +8,13 @@ use crate::shared::args;
 use crate::shared::status::PendingDenials;
 use crate::watch::Watches;
 use anyhow::Result;
-use clap::ValueEnum;
 use epguard_core::facts::{Name, named};
-use epguard_core::state::{Evidence, Finding, State, Trip};
+use epguard_core::state::{State, Trip};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Pending denials that are younger raise no alarm: the slice that follows the pod's end settles them.
 const ALARM_AFTER: Duration = Duration::from_secs(1);
-
-/// What to do with a reason after a wrong denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnWrongDeny {
-    /// Only observe it until the mode is set again
-    Observe,
-    /// Only log and count it
-    Ignore,
-}
 
 /// Alarms that are already logged, and the reaction to wrong denials.
 pub struct Confirmation {
@@ -53,7 +43,7 @@ impl Confirmation {
         }
         self.alarm(now, state, report);
         for finding in state.take_findings() {
-            self.wrong(state, writer, report, &finding)?;
+            handle_wrong_denial(self.on_wrong_deny, state, writer, report, &finding)?;
         }
         Ok(())
     }
@@ -95,36 +85,6 @@ impl Confirmation {
             report.announcer.tripped(now, Subject::service(state, name.clone()), &trip);
             self.tripped.insert(name, trip);
         }
-    }
-
-    /// Logs a wrong denial, and demotes its reason to observe if so told, unless no packet was stopped. Errors: CONFIG cannot be written.
-    fn wrong(&self, state: &State, writer: &mut Writer, report: &Report, finding: &Finding) -> Result<()> {
-        let pod = |uid| report.names.text(state, uid);
-        let Finding { case, packets, evidence } = finding;
-        let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !packets.held;
-        let evidence = match evidence {
-            Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
-            Evidence::Sighted => {
-                "packets from the IP arrived at the interface that the node routes it to".to_owned()
-            }
-            Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
-        };
-        tracing::error!(
-            reason = case.reason.as_str(),
-            service = case.service.as_ref().map_or_else(|| "none".to_owned(), named),
-            endpoint = %std::net::SocketAddr::new(case.ip.ip(), case.port),
-            protocol = case.protocol,
-            meant = pod(case.meant),
-            hit = pod(packets.owner),
-            reported = packets.reported,
-            first_ms = packets.first.as_millis(),
-            last_ms = packets.last.as_millis(),
-            held = packets.held,
-            evidence,
-            "wrong deny{}",
-            if demotes { ": this reason is only observed from now on" } else { "" }
-        );
-        if demotes { writer.config.demote(case.reason) } else { Ok(()) }
     }
 }
 

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod args;
 pub mod attachments;
 pub mod confirmation;
+pub mod demotion;
 pub mod lease;
 mod memory;
 pub mod mode_policy;

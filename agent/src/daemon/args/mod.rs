@@ -97,7 +97,7 @@ pub struct AgentArgs {
     pub max_view_age: Duration,
     /// What to do with a reason after a wrong denial
     #[arg(long, default_value = "observe")]
-    pub on_wrong_deny: crate::daemon::confirmation::OnWrongDeny,
+    pub on_wrong_deny: crate::daemon::demotion::OnWrongDeny,
     /// Form of the log
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,

@@ -165,6 +165,7 @@ mod tests {
         assert_eq!(distribution.buckets, [(1_000, 2), (5_000, 0), (10_000, 2)]);
         assert_eq!((distribution.count, distribution.sum_us), (5, 521_000));
     }
+
     #[test]
     fn an_empty_histogram_is_all_zero() {
         assert_eq!(Latency::default().figures(), LatencyFigures::default());
