@@ -49,6 +49,8 @@ struct Step {
     title: String,
     outcome: Outcome,
     took: Duration,
+    /// What a failed command printed, to be shown last: the beginning of a long log may be cut off.
+    failure: Vec<u8>,
 }
 
 enum Outcome {
@@ -64,7 +66,7 @@ impl Ladder {
     }
 
     /// Runs the commands of all queues at the same time, of each queue so many at once, in their order. Each one's output
-    /// follows when it has ended.
+    /// follows when it has ended, that of a failed one once more before the summary.
     pub(crate) fn run_together(&mut self, queues: impl IntoIterator<Item = (Vec<Planned>, usize)>) {
         let queues = queues.into_iter().map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once));
         let queues: Vec<_> = queues.collect();
@@ -90,6 +92,9 @@ impl Ladder {
                 });
                 if let Some(step) = self.done.last_mut() {
                     step.took = took;
+                    if step.has_failed() {
+                        step.failure = output;
+                    }
                 }
             }
         });
@@ -103,7 +108,8 @@ impl Ladder {
             println!("error: {error:#}");
             Count { passed: 0, failed: 1 }
         });
-        self.done.push(Step { title: title.into(), outcome: Outcome::Counted(count), took: start.elapsed() });
+        let (title, outcome) = (title.into(), Outcome::Counted(count));
+        self.done.push(Step { title, outcome, took: start.elapsed(), failure: Vec::new() });
     }
 
     /// Runs a check of this program that passes if it finds nothing. Prints what it finds.
@@ -121,14 +127,17 @@ impl Ladder {
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
         let outcome = Outcome::LeftOut(why.into());
-        self.done.push(Step { title: title.into(), outcome, took: Duration::ZERO });
+        self.done.push(Step { title: title.into(), outcome, took: Duration::ZERO, failure: Vec::new() });
     }
 
     /// Prints the table and, as the last line, `N passed, N failed`.
     pub(crate) fn finish(self) -> ExitCode {
+        for Step { title, failure, .. } in self.done.iter().filter(|step| !step.failure.is_empty()) {
+            println!("\n== {title}, which failed\n{}", String::from_utf8_lossy(failure).trim_end());
+        }
         println!("\n== Summary");
         let mut sum = Count::default();
-        for Step { title, outcome, took } in &self.done {
+        for Step { title, outcome, took, .. } in &self.done {
             match outcome {
                 Outcome::Counted(Count { passed, failed }) => {
                     let verdict = if *failed == 0 { "ok" } else { "FAILED" };
@@ -144,6 +153,12 @@ impl Ladder {
         }
         println!("{} passed, {} failed", sum.passed, sum.failed);
         exit(sum.failed == 0)
+    }
+}
+
+impl Step {
+    fn has_failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Counted(Count { failed: 1.., .. }))
     }
 }
 

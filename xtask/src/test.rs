@@ -82,7 +82,7 @@ fn stories() -> Result<Vec<Planned>> {
     replay.args(recordings.iter().filter(|recording| recording.is_dir()));
     let story = |title: &str, folder: &str, arguments: &[&str]| {
         let mut scenario = lab::lab("scenario");
-        scenario.args(arguments).arg(root().join("lab").join(folder));
+        scenario.arg("--again").args(arguments).arg(root().join("lab").join(folder));
         planned(title, scenario)
     };
     Ok(vec![

@@ -32,6 +32,9 @@ pub struct Args {
     /// Run the stories with callers at a load balancer at sockets, in place of their own callers
     #[arg(long)]
     socket_lb: bool,
+    /// Run what failed beside others once more, alone: on a busy machine an agent may be late. Both results are shown, the second counts
+    #[arg(long)]
+    again: bool,
     #[command(flatten)]
     how: How,
 }
@@ -79,21 +82,39 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let parallel = args.jobs.unwrap_or(4 * processors).max(1);
-    // Runs that passed, and those that failed; locked for each report.
-    let counts = Mutex::new([0, 0]);
+    let run = |job: &Job<'_>| {
+        let start = Instant::now();
+        let told = tell(&mut Silent, job.scenario, job.variant, &args.how).map(drop);
+        (told, start.elapsed())
+    };
+    // How many passed, and those that failed; locked for each report.
+    let results = Mutex::new((0, Vec::new()));
     let work = || {
         loop {
             let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(job) = job else { return };
-            let start = Instant::now();
-            let told = tell(&mut Silent, job.scenario, job.variant, &args.how).map(drop);
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts[usize::from(told.is_err())] += 1;
-            report(&job, &told, start.elapsed());
+            let (told, took) = run(&job);
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            report(&job, &told, took);
+            match told {
+                Ok(()) => results.0 += 1,
+                Err(_) => results.1.push(job),
+            }
         }
     };
     thread::scope(|scope| (0..parallel).for_each(|_| _ = scope.spawn(work)));
-    let [passed, failed] = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut passed, mut failed) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let beside_others = failed.len();
+    if args.again {
+        failed.retain(|job| {
+            let (told, took) = run(job);
+            print!("again, alone: ");
+            report(job, &told, took);
+            told.is_err()
+        });
+        passed += beside_others - failed.len();
+    }
+    let failed = failed.len();
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
