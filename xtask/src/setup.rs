@@ -70,9 +70,9 @@ pub(crate) fn bench_programs() -> Result<()> {
 
 /// Ensures the further programs that tests start.
 pub(crate) fn test_programs() -> Result<()> {
-    if which("promtool").is_none() {
+    if ["prometheus", "promtool"].iter().any(|program| which(program).is_none()) {
         // The installed package would start a Prometheus server.
-        packages::extract("prometheus", "usr/bin/promtool")?;
+        packages::extract("prometheus", &["usr/bin/prometheus", "usr/bin/promtool"])?;
     }
     helm()
 }

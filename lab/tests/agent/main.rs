@@ -4,6 +4,7 @@
 mod absurd_objects;
 mod answered_early;
 mod capabilities;
+mod dashboard;
 mod events;
 mod flooded;
 mod late_module;
