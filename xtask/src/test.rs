@@ -82,7 +82,7 @@ fn stories() -> Result<Vec<Planned>> {
     replay.args(recordings.iter().filter(|recording| recording.is_dir()));
     let story = |title: &str, folder: &str, arguments: &[&str]| {
         let mut scenario = lab::lab("scenario");
-        scenario.arg("--again").args(arguments).arg(root().join("lab").join(folder));
+        scenario.args(["--retries", "1"]).args(arguments).arg(root().join("lab").join(folder));
         planned(title, scenario)
     };
     Ok(vec![

@@ -32,9 +32,10 @@ pub struct Args {
     /// Run the stories with callers at a load balancer at sockets, in place of their own callers
     #[arg(long)]
     socket_lb: bool,
-    /// Run what failed beside others once more, alone: on a busy machine an agent may be late. Both results are shown, the second counts
-    #[arg(long)]
-    again: bool,
+    /// Run what failed beside others so many times more, alone: on a busy machine an agent may be late. All results are shown, the last
+    /// counts
+    #[arg(long, default_value_t = 0)]
+    retries: u32,
     #[command(flatten)]
     how: How,
 }
@@ -105,15 +106,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     thread::scope(|scope| (0..parallel).for_each(|_| _ = scope.spawn(work)));
     let (mut passed, mut failed) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     let beside_others = failed.len();
-    if args.again {
+    for _ in 0..args.retries {
         failed.retain(|job| {
             let (told, took) = run(job);
-            print!("again, alone: ");
+            print!("alone: ");
             report(job, &told, took);
             told.is_err()
         });
-        passed += beside_others - failed.len();
     }
+    passed += beside_others - failed.len();
     let failed = failed.len();
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
