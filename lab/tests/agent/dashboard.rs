@@ -24,7 +24,7 @@ const SERVER: &str = "127.0.0.1:9090";
 async fn every_panel_of_the_dashboard_has_data() {
     let mut world = World::new("dashboard");
     world.start(&["--metrics-listen", "127.0.0.1:9467"]);
-    let prometheus = Prometheus::start(&world);
+    let _prometheus = Prometheus::start(&world);
     world.deny();
     let seconds = env::var("EPGUARD_DASHBOARD_SECONDS").map_or(0, |text| text.parse().unwrap());
     let began = Instant::now();
@@ -32,7 +32,7 @@ async fn every_panel_of_the_dashboard_has_data() {
     let panels = loop {
         live_on(&world, moments.next().unwrap());
         let second = began.elapsed().as_secs();
-        let panels = prometheus.panels(&world, second);
+        let panels = panels(&world, second);
         let empty = panels.iter().filter(|panel| panel["data"].as_array().unwrap().contains(&json!([])));
         let empty: Vec<_> = empty.map(|panel| &panel["title"]).collect();
         if empty.is_empty() && second >= seconds {
@@ -77,35 +77,6 @@ impl Prometheus {
         command.arg(format!("--web.listen-address={SERVER}")).current_dir(&world.dir);
         Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
-
-    /// Each panel with its `data`: for each of its queries, the series of so many seconds that have a value.
-    fn panels(&self, world: &World, seconds: u64) -> Vec<Value> {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/chart/files/dashboard.json");
-        let dashboard: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-        let mut panels = dashboard["panels"].as_array().unwrap().clone();
-        for panel in &mut panels {
-            let queries = panel["targets"].as_array().unwrap().iter();
-            panel["data"] =
-                queries.map(|query| self.series(world, query["expr"].as_str().unwrap(), seconds)).collect();
-        }
-        panels
-    }
-
-    fn series(&self, world: &World, query: &str, seconds: u64) -> Value {
-        let mut query = query.to_owned();
-        for (variable, value) in [("$node", ".*"), ("$__rate_interval", "5s"), ("$__range", "5m")] {
-            query = query.replace(variable, value);
-        }
-        let start = jiff::Timestamp::now().as_second() - i64::try_from(seconds).unwrap();
-        let mut promtool = world.netns.command(program("promtool"));
-        promtool.args(["query", "range", "--format=json", "--step=1s", &format!("--start={start}")]);
-        let output = promtool.args([&format!("http://{SERVER}"), &query]).output().unwrap();
-        let mut series: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| json!([]));
-        let has_value =
-            |series: &Value| series["values"].as_array().unwrap().iter().any(|value| value[1] != "NaN");
-        series.as_array_mut().unwrap().retain(has_value);
-        series
-    }
 }
 
 impl Drop for Prometheus {
@@ -113,6 +84,35 @@ impl Drop for Prometheus {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Each panel with its `data`: for each of its queries, the series of so many seconds that have a value.
+fn panels(world: &World, seconds: u64) -> Vec<Value> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/chart/files/dashboard.json");
+    let dashboard: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let mut panels = dashboard["panels"].as_array().unwrap().clone();
+    for panel in &mut panels {
+        let queries = panel["targets"].as_array().unwrap().iter();
+        panel["data"] =
+            queries.map(|query| series(world, query["expr"].as_str().unwrap(), seconds)).collect();
+    }
+    panels
+}
+
+fn series(world: &World, query: &str, seconds: u64) -> Value {
+    let mut query = query.to_owned();
+    for (variable, value) in [("$node", ".*"), ("$__rate_interval", "5s"), ("$__range", "5m")] {
+        query = query.replace(variable, value);
+    }
+    let start = jiff::Timestamp::now().as_second() - i64::try_from(seconds).unwrap();
+    let mut promtool = world.netns.command(program("promtool"));
+    promtool.args(["query", "range", "--format=json", "--step=1s", &format!("--start={start}")]);
+    let output = promtool.args([&format!("http://{SERVER}"), &query]).output().unwrap();
+    let mut series: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| json!([]));
+    let has_value =
+        |series: &Value| series["values"].as_array().unwrap().iter().any(|value| value[1] != "NaN");
+    series.as_array_mut().unwrap().retain(has_value);
+    series
 }
 
 /// A program of Debian's package `prometheus`, which `cargo xtask setup` unpacks.
