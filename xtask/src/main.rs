@@ -40,6 +40,8 @@ enum Verb {
     Test(test::Args),
     /// Check format, links, clippy (host and eBPF), docs, and the licences and sources of dependencies
     Lint,
+    /// Check the licences and sources of dependencies alone
+    Dependencies,
     /// Show the story of kubernetes #109414: observed, denied, observed again
     Demo(lab::Args),
     /// Run scenario files
@@ -73,7 +75,8 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Setup => setup::run(),
         Verb::Build(args) => build::run(&args),
         Verb::Test(args) => test::run(&args),
-        Verb::Lint => Ok(lint::run()),
+        Verb::Lint => lint::run(),
+        Verb::Dependencies => release::check_dependencies().map(|()| ExitCode::SUCCESS),
         Verb::Demo(args) => lab::run("demo", &args),
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),

@@ -46,10 +46,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         run_command(cargo().args(["test", "--quiet", "--no-run"]))?;
         Ok(Count { passed: 1, failed: 0 })
     });
-    lint::dependencies(&mut ladder);
     let checks = checks(&mut ladder);
-    match stories().and_then(|stories| Ok((stories, tests()?))) {
-        Ok((stories, tests)) => {
+    match stories().and_then(|stories| Ok((stories, checks?, tests()?))) {
+        Ok((stories, checks, tests)) => {
             ladder.run_together([(stories, 1), (checks, 1)]);
             ladder.run_together([(tests, 4)]);
         }
@@ -96,8 +95,9 @@ fn stories() -> Result<Vec<Planned>> {
 
 /// What takes the time that the stories leave: most of theirs is spent waiting to see that no packet comes. It yields to them,
 /// since an agent is late with everything if the kernel is late to verify its programs.
-fn checks(ladder: &mut Ladder) -> Vec<Planned> {
+fn checks(ladder: &mut Ladder) -> Result<Vec<Planned>> {
     let mut steps = lint::plan(ladder);
+    steps.push(lint::dependencies()?);
     for step in &mut steps {
         let mut nice = command("nice");
         nice.args(["-n", "19"]).arg(step.command.get_program()).args(step.command.get_args());
@@ -109,7 +109,7 @@ fn checks(ladder: &mut Ladder) -> Vec<Planned> {
         }
         step.command = nice;
     }
-    steps
+    Ok(steps)
 }
 
 fn unit_tests() -> Planned {
