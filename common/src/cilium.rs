@@ -228,15 +228,30 @@ mod tests {
         // SAFETY: 16 octets without padding.
         let octets: [u8; 16] = unsafe { core::mem::transmute(Socket4::from_cookie(7, &packet)) };
         assert_eq!(octets, [7, 0, 0, 0, 0, 0, 0, 0, 10, 0, 2, 3, 0, 80, 0, 0]);
+
+        let (client, backend) = ([0xfd; 16], [0x20; 16]);
+        let packet = Packet { src: Addr::v6(client), dst: Addr::v6(backend), ..packet };
+        // SAFETY: 38 octets without padding.
+        let octets: [u8; 38] = unsafe { core::mem::transmute(Connection6::from_packet(&packet)) };
+        assert_eq!(octets[..], [&client[..], &backend, &[0, 80, 0x12, 0x34, 6, 0]].concat());
+        // SAFETY: 32 octets without padding.
+        let octets: [u8; 32] = unsafe { core::mem::transmute(Socket6::from_cookie(7, &packet)) };
+        assert_eq!(
+            octets[..],
+            [&[7, 0, 0, 0, 0, 0, 0, 0], &backend[..], &[0, 80, 0, 0, 0, 0, 0, 0]].concat()
+        );
     }
 
     #[test]
     fn a_service_is_read_as_cilium_wrote_it() {
-        // SAFETY: 6 octets without padding, and every bit pattern is a Service4.
-        let service: Service4 = unsafe { core::mem::transmute([10u8, 96, 0, 1, 0, 80]) };
-        assert_eq!(
-            service.vip(6),
-            Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 }
-        );
+        let vip = |addr| Vip { addr, port: 80, protocol: 6, reserved: 0 };
+        // SAFETY: 8 octets without padding, and every bit pattern is a SocketService4.
+        let at_socket: SocketService4 = unsafe { core::mem::transmute([10u8, 96, 0, 1, 0, 80, 3, 0]) };
+        assert_eq!(at_socket.vip(6), vip(Addr::v4([10, 96, 0, 1])));
+        let mut octets = [0xfdu8; 20];
+        octets[16..].copy_from_slice(&[0, 80, 3, 0]);
+        // SAFETY: 20 octets without padding, and every bit pattern is a SocketService6.
+        let at_socket: SocketService6 = unsafe { core::mem::transmute(octets) };
+        assert_eq!(at_socket.vip(6), vip(Addr::v6([0xfd; 16])));
     }
 }
