@@ -85,11 +85,7 @@ fn an_xdp_program_drops_and_rejects_and_leaves_the_rest_to_tc() {
 #[test]
 fn a_denied_packet_is_counted_under_its_action() {
     for (verdict, decision, expected) in [
-        (DENIED, Decision::Drop, Some(Outcome::Dropped)),
         (DENIED, Decision::DropUnanswered, Some(Outcome::Dropped)),
-        (DENIED, Decision::Reject, Some(Outcome::Rejected)),
-        (DENIED, Decision::Redirect, Some(Outcome::Redirected)),
-        (DENIED, Decision::Capture, Some(Outcome::Captured)),
         (OBSERVED, Decision::Pass, Some(Outcome::Observed)),
         (Verdict::Clear, Decision::Pass, None),
     ] {
