@@ -98,6 +98,8 @@ fn the_mode_command_takes_a_mode_and_the_pins_and_shows_the_mode_without_one() {
         let Command::Mode(found) = cli.command else { panic!("{args:?}") };
         assert_eq!((found.mode, found.reason, found.pins.pin_dir), (mode, reason, pins.into()), "{args:?}");
     }
+    let error = Cli::try_parse_from(["epguard", "mode", "maybe"]).unwrap_err().to_string();
+    assert!(error.contains("off, observe, enforce"), "{error}");
 }
 
 #[test]

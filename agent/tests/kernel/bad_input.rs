@@ -4,7 +4,7 @@ use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
 use nix::libc;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -89,34 +89,6 @@ fn epguard(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
     command.args(arguments);
     command
-}
-
-#[test]
-fn a_missing_node_name_or_an_invalid_flag_is_a_usage_error_with_its_remedy() {
-    for (arguments, part) in [
-        (&["agent"][..], "NODE_NAME"),
-        (&["agent", "--node-name", ""], "node"),
-        (&["agent", "--node-name", "n", "--mode", "kill"], "enforce"),
-        (&["agent", "--node-name", "n", "--lease", "0"], "--lease"),
-        (&["mode", "maybe"], "observe"),
-    ] {
-        let output = epguard(arguments).env_remove("NODE_NAME").output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success(), "{arguments:?}");
-        assert_says(&said, &[part]);
-        assert!(!said.contains("panicked"), "{said}");
-    }
-}
-
-#[test]
-fn a_kubeconfig_that_is_missing_or_no_yaml_is_named() {
-    let scratch = Scratch::new("kubeconfig");
-    let broken = scratch.file("broken", "clusters: [}");
-    for (path, part) in [(Path::new("/no/such/config"), "No such file"), (&*broken, "broken")] {
-        let mut command = epguard(&["agent", "--node-name", "n", "--run-dir"]);
-        command.arg(&scratch.0).arg("--kubeconfig").arg(path);
-        assert_says(&complaint(&mut command), &[&path.display().to_string(), part]);
-    }
 }
 
 #[test]

@@ -163,14 +163,6 @@ impl Rig {
         assert_eq!(self.counters(), counted.into_iter().collect(), "counters: {name}");
     }
 
-    /// Runs a table of packets.
-    #[track_caller]
-    pub fn expect_all(&mut self, table: &[(&str, Vec<u8>, Verdict)]) {
-        for (name, frame, verdict) in table {
-            self.expect(name, frame, *verdict);
-        }
-    }
-
     pub fn put<K: Pod, V: Pod>(&mut self, map: &str, key: &K, value: V) {
         self.open(map, key);
         let mut map: HashMap<&mut MapData, K, V> = self.map(map).try_into().unwrap();

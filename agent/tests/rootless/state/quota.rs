@@ -1,6 +1,6 @@
 //! One namespace with more denials than a map holds, beside another one with a single denial.
 
-use super::world::{World, X, dead, endpoints, namespace, pod, shown_slice, slice, tcp, uid, web};
+use super::world::{World, X, dead, endpoints, namespace, pod, service, shown_slice, slice, tcp, uid, web};
 use epguard_common::{Addr, DenialKey, Mode, capacity};
 use epguard_core::facts::{Change, Fact, Namespace, Pod, Service, Slice, SlicePort};
 
@@ -14,13 +14,12 @@ const PORTS_OF_A_SLICE: usize = 2_000;
 fn flood(world: &mut World) {
     let namespaces = ["flood", "shop", "other"].map(|name| namespace(name, Mode::Enforce));
     world.tell(Fact::Namespace(Change::Reset(Vec::<Namespace>::from(namespaces))));
-    let service = Service {
+    world.tell(service(Service {
         uid: uid("flood"),
         name: ("flood".into(), "web".into()),
         vips: vec![Addr::v4([10, 96, 0, 2])],
         ..web()
-    };
-    world.tell(Fact::Service(Change::Applied(service)));
+    }));
     let pods: Vec<Pod> = (0..PODS)
         .map(|number| {
             let ip = Addr::v4([10, 244, 1, 100 + number]);

@@ -71,6 +71,7 @@ fn a_restored_death_keeps_its_denial_and_number_unless_the_lists_show_who_may_ho
         ("nothing shows it", vec![], vec![], dead_backend),
         ("a slice lists it", vec![], listed(), dead_backend),
         ("it is shown dead, and no slice lists it", vec![dead(&a)], vec![], dead_backend),
+        ("it is shown dead, and a slice lists it", vec![dead(&a)], listed(), dead_backend),
         ("it is shown alive", vec![a.clone()], listed(), None),
         ("a pod of another namespace has the IP", vec![b], vec![], reused),
         ("a pod of the Service has the IP", vec![c], vec![], None),
@@ -118,6 +119,7 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
         assert_eq!(world.carried_out(), [X]);
         world.pod(&a);
         assert_eq!(world.state.take_revived(), Some(a.name.clone()), "alive after all");
+        assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
     }
 }
 
@@ -151,16 +153,6 @@ fn of_two_dead_pods_one_that_the_api_shows_alive_again_ends_only_its_own_denial(
     world.denies(&[DeadBackend]);
     assert_eq!(world.denials()[0].0, Y);
     assert_eq!(world.state.tables().terminated.keys().collect::<Vec<_>>(), [&Y]);
-}
-
-#[test]
-fn a_restored_death_is_void_once_the_api_shows_the_pod_alive() {
-    let (tables, a) = left_behind();
-    let mut world = restarted(&tables, vec![], vec![web()], vec![]);
-    assert_eq!(world.reasons(), [DeadBackend]);
-    world.pod(&a);
-    assert_eq!(world.state.take_revived(), Some(a.name));
-    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
 }
 
 /// Another Service with an endpoint that dies; returns its number.
