@@ -2,6 +2,7 @@
 
 use super::kernel;
 use super::world::denial;
+use crate::lifecycle::node;
 use aya::maps::{Array, HashMap};
 use epguard::kernel::maps;
 use epguard_common::{
@@ -10,7 +11,6 @@ use epguard_common::{
 };
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
 
 /// `lifecycle::layouts` has the types, sizes and fields of every map; these two show how `bpftool` prints what the agent writes.
 #[test]
@@ -78,11 +78,5 @@ fn per_reason(number: impl Fn(Reason) -> u32) -> Value {
 /// What `bpftool -j map VERB pinned` prints of a map.
 pub fn bpftool(verb: &str, map: &str) -> Value {
     let pin = maps::directory(Path::new(kernel::PIN_DIR)).join(map);
-    let mut command = Command::new("bpftool");
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    command.args(["-j", "map", verb, "pinned"]).arg(pin);
-    let output = command.output().expect("bpftool, which `cargo xtask setup` installs");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "bpftool map {verb} {map}: {error}");
-    serde_json::from_slice(&output.stdout).expect("JSON from bpftool")
+    node::json("bpftool", &["-j", "map", verb, "pinned", pin.to_str().unwrap()])
 }

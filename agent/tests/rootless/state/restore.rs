@@ -174,16 +174,11 @@ fn number_of_another(world: &mut World) -> u32 {
 }
 
 #[test]
-fn the_number_of_a_deleted_service_is_given_to_no_other() {
+fn new_services_have_greater_numbers_than_any_that_was_written_or_that_a_deleted_one_had() {
     let (tables, _) = left_behind();
     let mut world = restarted(&tables, vec![], vec![], vec![]);
     assert!(world.state.tables().services.is_empty());
     assert_eq!(number_of_another(&mut world), last(&tables) + 1);
-}
-
-#[test]
-fn after_a_restart_new_services_have_greater_numbers_than_any_that_was_written() {
-    let (tables, _) = left_behind();
     let mut world = restarted_after(40, &tables, vec![], vec![web()], vec![]);
     assert_eq!(last(world.state.tables()), last(&tables), "its Service keeps its number");
     assert_eq!(number_of_another(&mut world), 41);

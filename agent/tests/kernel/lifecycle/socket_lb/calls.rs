@@ -1,6 +1,6 @@
 //! Calls that are refused, redirected, or let pass.
 
-use super::balancer::Balancer;
+use super::balancer::{Balancer, inside};
 use super::rig::{OTHER_VIP, Rig, VIP, follow};
 use crate::lifecycle::node::{Node, OWN};
 use crate::series;
@@ -75,8 +75,7 @@ fn only_a_call_to_the_denied_service_is_refused_also_of_the_node_and_until_the_l
     assert!(rig.in_pod(|| TcpStream::connect(OTHER_VIP)).is_ok());
     assert!(rig.in_pod(|| TcpStream::connect(at)).is_ok());
     assert_eq!(stranger.connections(), 2, "its own clients");
-    let (root, pod) = (&rig.root, &rig.pod);
-    assert!(refused(super::balancer::inside(root, pod, || TcpStream::connect(VIP))), "of the node");
+    assert!(refused(inside(&rig.root, || TcpStream::connect(VIP))), "of the node");
     assert_eq!(stranger.connections(), 0);
     rig.writer.view.renew_lease(1).unwrap();
     assert!(rig.in_pod(|| TcpStream::connect(VIP)).is_ok(), "the lease has ended");
