@@ -1,6 +1,7 @@
 //! A node of two interfaces' ends: `pod` here, its peer in another network namespace.
 
 use aya::programs::SchedClassifier;
+use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
 use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hook, Hooks};
 use nix::net::if_::if_nametoindex;
@@ -145,6 +146,11 @@ pub fn foreign(datapath: &mut Datapath) -> &mut SchedClassifier {
     let program: &mut SchedClassifier = program.try_into().unwrap();
     program.load().unwrap();
     program
+}
+
+/// A filter of this priority.
+pub fn filter(priority: u16) -> TcAttachOptions {
+    TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
 }
 
 /// Runs a program that must succeed, and returns its output.
