@@ -124,7 +124,7 @@ impl Stream {
             for event in events {
                 (sent, version) = (event.number, event.version);
                 let change = event.change.unwrap_or("MODIFIED");
-                self.send(format!("{{\"type\":\"{change}\",\"object\":{}}}\n", event.json)).await?;
+                self.send(line(change, &event.json)).await?;
                 let mut store = self.api.store();
                 if self.probe {
                     store.kinds[self.kind].show_elsewhere(event.number);
@@ -148,16 +148,15 @@ impl Stream {
 
     /// All objects, and the bookmark that ends the initial events. Returns the last change of it.
     async fn begin(&mut self) -> Option<u64> {
-        let (objects, version, last) = {
+        let (mut lines, version, last) = {
             let store = self.api.store();
             let kind = &store.kinds[self.kind];
-            let objects: Vec<String> = kind.objects.values().map(|object| object.json.clone()).collect();
-            (objects, store.revision, kind.last())
+            let lines: Vec<String> =
+                kind.objects.values().map(|object| line("ADDED", &object.json)).collect();
+            (lines, store.revision, kind.last())
         };
-        let mut lines: String =
-            objects.iter().map(|object| format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n")).collect();
-        lines += &bookmark(version, &json!({"k8s.io/initial-events-end": "true"}));
-        self.send(lines).await?;
+        lines.push(bookmark(version, &json!({"k8s.io/initial-events-end": "true"})));
+        self.send(lines.concat()).await?;
         self.api.store().kinds[self.kind].deliver(last);
         Some(last)
     }
@@ -206,7 +205,12 @@ impl Stream {
 
 fn bookmark(version: u64, annotations: &Value) -> String {
     let metadata = json!({"resourceVersion": version.to_string(), "annotations": annotations});
-    json!({"type": "BOOKMARK", "object": {"metadata": metadata}}).to_string() + "\n"
+    line("BOOKMARK", &json!({"metadata": metadata}).to_string())
+}
+
+/// A line of a watch.
+fn line(change: &str, object: &str) -> String {
+    format!("{{\"type\":\"{change}\",\"object\":{object}}}\n")
 }
 
 /// Waits until a moment, and lets all other work that is due then go first.

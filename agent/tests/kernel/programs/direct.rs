@@ -6,7 +6,7 @@ mod forged;
 
 use super::frames::{SYN, TCP, arp, of_type, packet, tagged, tcp};
 use super::kernel::ip;
-use super::rig::{DROP, PASS, Rig};
+use super::rig::{DROP, PASS, Rig, XDP_DROP, XDP_PASS};
 use super::world::{DEAD_UID, ENFORCE, FRESH, PORT};
 use epguard_common::{Addr, Config, Mac, Mode, Reason, Terminated, Uid, Verdict, View};
 use nix::sched::{CloneFlags, unshare};
@@ -14,9 +14,6 @@ use nix::sched::{CloneFlags, unshare};
 const X: Addr = Addr::v4([10, 244, 1, 77]);
 const X6: Addr = Addr::v6([0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77]);
 const LOOPBACK: u32 = 1;
-
-const XDP_DROP: u32 = 1;
-const XDP_PASS: u32 = 2;
 
 const VIEW: View = View { terminated: 2, suspects: 0, ..FRESH };
 

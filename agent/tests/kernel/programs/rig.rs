@@ -23,6 +23,9 @@ pub const DROP: i32 = 2;
 /// `TC_ACT_UNSPEC`: the next program decides.
 pub const PASS: i32 = -1;
 
+pub const XDP_DROP: u32 = 1;
+pub const XDP_PASS: u32 = 2;
+
 /// Ingress and egress hook in one, on one packet.
 pub const BOTH: &str = "epguard_selftest";
 

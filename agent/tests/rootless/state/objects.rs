@@ -53,20 +53,10 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         name: (namespace.into(), name.into()),
         node: Some("node-a".into()),
         labels: [("app", app)].into_iter().collect(),
-        workload: None,
         ips: ips.into(),
-        host_network: false,
-        mirror: false,
-        deleting: false,
-        uid_state: UidState::Live,
-        doubt: None,
         sandbox: Sandbox::Published,
-        sandbox_since: None,
-        starts: 0,
         bound: Mode::Enforce,
-        network_ips: [].into(),
-        partial: false,
-        static_ip: false,
+        ..Pod::default()
     }
 }
 
