@@ -8,6 +8,8 @@ use epguard_core::facts::{
 
 pub const X: Addr = Addr::v4([10, 244, 1, 10]);
 pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
+/// Of node-b's range.
+pub const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 pub const NODE: Addr = Addr::v4([192, 168, 250, 11]);
 
 pub fn shown(pod: Pod) -> Fact {
@@ -68,6 +70,16 @@ pub fn a() -> Pod {
 /// A pod of another namespace on X.
 pub fn b() -> Pod {
     pod("other", "b", "b", &[X])
+}
+
+/// The pod on a node.
+pub fn on(node: &str, pod: Pod) -> Pod {
+    Pod { node: Some(node.into()), ..pod }
+}
+
+/// A pod of the Service on node-b.
+pub fn far() -> Pod {
+    on("node-b", pod("shop", "far", "web", &[FAR]))
 }
 
 pub fn namespace(name: &str, bound: Mode) -> Namespace {

@@ -1,6 +1,8 @@
 //! Evidence for orphan IPs of this node, and cases without it. One story each.
 
-use super::world::{World, X, Y, a, b, dead, gone, node, pending, pod, settings, shown, sliced, terminal};
+use super::world::{
+    World, X, Y, a, b, dead, far, gone, node, on, pending, pod, settings, shown, sliced, terminal,
+};
 use epguard_common::{Addr, Mode, Uid};
 use epguard_core::facts::{Change, Cidr, Fact, Node, Pod, Presence, Protocol};
 use epguard_core::state::{Endpoint, IpState, MEMORY, State};
@@ -31,10 +33,6 @@ fn speaks(world: &mut World, ip: Addr) {
 
 const OUTSIDE: Addr = Addr::v4([172, 16, 0, 9]);
 
-fn far() -> Pod {
-    Pod { node: Some("node-b".into()), ..pod("shop", "far", "web", &[Addr::v4([10, 244, 2, 10])]) }
-}
-
 #[test]
 fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it() {
     let ranges = |pod_cidrs: &[Cidr]| {
@@ -43,7 +41,7 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
     };
     let held = |ips: &[Addr]| Fact::Presence(Presence::Held(ips.into()));
     let coming = pending("other", "b", "b");
-    let far = Pod { node: Some("node-b".into()), ..pending("other", "c", "c") };
+    let far = on("node-b", pending("other", "c", "c"));
     for (sentence, facts, expected) in [
         ("nothing else happened", vec![], true),
         ("a slice lists it for the dead pod", vec![sliced(&[(X, Some(a().uid))])], true),
