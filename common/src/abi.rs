@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::{
         BUCKETS, Backend, Backends, Call, Connection, Count, DenialCount, Entry, Event, Flow, Gate, Mac,
-        Mode, Rate, RawConfig, RawDenial, RawRole, Redirected, Return, Terminated, Tuple, View,
+        Rate, RawConfig, RawDenial, RawRole, Redirected, Return, Terminated, Tuple, View,
     };
 
     #[test]
@@ -184,12 +184,5 @@ mod tests {
         assert_eq!(size_of::<Tuple>(), 40);
         assert_eq!(size_of::<Entry>(), 40 + 16 + 40);
         assert_eq!(size_of::<Event>(), 8 + 4 * 16 + 5 * 4 + 2 + 2 + 1 + 3 + 4);
-    }
-
-    #[test]
-    fn an_all_zero_config_is_off() {
-        assert_eq!(RawConfig::default().checked().mode, Mode::Off);
-        assert_eq!(Mode::from_raw(0), Mode::Off);
-        assert_eq!(Mode::from_raw(77), Mode::Off);
     }
 }

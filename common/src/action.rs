@@ -193,13 +193,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_choice_in_a_denial_comes_before_the_one_in_config() {
-        assert_eq!(Action::Drop.or(Action::Reject), Action::Drop);
-        assert_eq!(Action::Unset.or(Action::Reject), Action::Reject);
-        assert_eq!(Action::Unset.or(Action::Unset), Action::Unset);
-    }
-
-    #[test]
     fn numbers_that_are_no_action_choose_nothing() {
         for garbage in [99, u32::MAX] {
             assert_eq!(Action::from_raw(garbage), Action::Unset);

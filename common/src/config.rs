@@ -138,7 +138,7 @@ mod tests {
         };
         assert_eq!(RawConfig::from(config).checked(), config);
         let garbage = RawConfig { mode: 77, ..config.into() };
-        assert_eq!(garbage.checked().mode, Mode::Off);
+        assert_eq!([garbage, RawConfig::default()].map(|raw| raw.checked().mode), [Mode::Off; 2]);
     }
 
     #[test]

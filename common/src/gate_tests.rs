@@ -32,12 +32,6 @@ fn addresses_of_a_cluster_spread_over_the_buckets() {
 }
 
 #[test]
-fn an_ipv4_address_and_its_mapped_form_share_a_bucket() {
-    let mapped = Addr::v6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 244, 1, 7]);
-    assert_eq!(bucket(mapped.words()), bucket(Addr::v4([10, 244, 1, 7]).words()));
-}
-
-#[test]
 fn a_packet_needs_a_verdict_by_its_destination_as_a_sign_of_a_holder_or_in_a_redirected_flow() {
     let with = |src, dst| Glance { src, dst, ..PLAIN };
     for (glance, at_ingress, at_egress) in [

@@ -2,6 +2,7 @@
 
 extern crate std;
 use super::*;
+use crate::reject::testing::{DST_V4, SRC_V4, fragmented, ip};
 use std::vec::Vec;
 
 impl Bytes for Vec<u8> {
@@ -20,24 +21,6 @@ impl Bytes for Vec<u8> {
 
 const TCP_SYN: [u8; 14] = [0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x02];
 
-fn ipv4(options: &[u8], fragment: u16, protocol: u8, body: &[u8]) -> Vec<u8> {
-    let ihl = 5 + u8::try_from(options.len() / 4).unwrap();
-    let [high, low] = fragment.to_be_bytes();
-    let mut packet =
-        std::vec![0x40 | ihl, 0, 0, 0, 0, 0, high, low, 64, protocol, 0, 0, 10, 244, 1, 2, 10, 96, 0, 10];
-    packet.extend_from_slice(options);
-    packet.extend_from_slice(body);
-    packet
-}
-
-fn ipv6(next: u8, body: &[u8]) -> Vec<u8> {
-    let mut packet = std::vec![0x60, 0, 0, 0, 0, 0, next, 64];
-    packet.extend_from_slice(&[0xfd; 16]);
-    packet.extend_from_slice(&[0xfe; 16]);
-    packet.extend_from_slice(body);
-    packet
-}
-
 /// The ports of a packet, and whether it opens a flow.
 type Shown = Option<(u16, u16, bool)>;
 
@@ -49,7 +32,7 @@ fn ports(packet: &Vec<u8>, ether_type: u16) -> Shown {
 
 #[test]
 fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
-    let syn = ipv4(&[], 0x4000, 6, &TCP_SYN);
+    let syn = ip(false, &[], 6, &TCP_SYN);
     let tagged = |ether_type: [u8; 2], inner: &[u8]| [&[0, 5], &ether_type[..], inner].concat();
     let one = tagged([0x08, 0x00], &syn);
     let two = tagged([0x81, 0x00], &one);
@@ -73,17 +56,17 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
     }
     for (name, packet, ether_type, shown) in [
         ("TCP SYN", syn, IPV4, opens),
-        ("TCP SYN+ACK", ipv4(&[], 0, 6, &syn_ack), IPV4, goes_on),
-        ("SCTP INIT", ipv4(&[], 0, 132, &sctp(1)), IPV4, opens),
-        ("SCTP DATA", ipv4(&[], 0, 132, &sctp(0)), IPV4, goes_on),
-        ("UDP", ipv4(&[], 0, 17, &TCP_SYN[..8]), IPV4, goes_on),
-        ("IPv4 options", ipv4(&[1; 40], 0, 6, &TCP_SYN), IPV4, opens),
+        ("TCP SYN+ACK", fragmented(0, 6, &syn_ack), IPV4, goes_on),
+        ("SCTP INIT", ip(false, &[], 132, &sctp(1)), IPV4, opens),
+        ("SCTP DATA", ip(false, &[], 132, &sctp(0)), IPV4, goes_on),
+        ("UDP", ip(false, &[], 17, &TCP_SYN[..8]), IPV4, goes_on),
+        ("IPv4 options", ip(false, &[1; 40], 6, &TCP_SYN), IPV4, opens),
         ("one VLAN tag", one, 0x8100, opens),
         ("two", two, 0x88a8, opens),
-        ("extension headers", ipv6(0, &extended), IPV6, opens),
-        ("an endless chain of them", ipv6(60, &endless), IPV6, None),
-        ("the first fragment of IPv4", ipv4(&[], 0x2000, 17, &TCP_SYN), IPV4, goes_on),
-        ("the first fragment of IPv6", ipv6(44, &fragment(1)), IPV6, opens),
+        ("extension headers", ip(true, &[], 0, &extended), IPV6, opens),
+        ("an endless chain of them", ip(true, &[], 60, &endless), IPV6, None),
+        ("the first fragment of IPv4", fragmented(0x2000, 17, &TCP_SYN), IPV4, goes_on),
+        ("the first fragment of IPv6", ip(true, &[], 44, &fragment(1)), IPV6, opens),
         ("IPv4 of version 6", version_6, IPV4, None),
         ("ARP", std::vec![0; 64], 0x0806, None),
     ] {
@@ -93,12 +76,12 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
 
 #[test]
 fn addresses_are_read_and_a_later_fragment_has_no_ports() {
-    let packet = parse(&ipv4(&[], 0x4000, 6, &TCP_SYN), IPV4).unwrap();
-    assert_eq!((packet.src, packet.dst), (Addr::v4([10, 244, 1, 2]), Addr::v4([10, 96, 0, 10])));
+    let packet = parse(&ip(false, &[], 6, &TCP_SYN), IPV4).unwrap();
+    assert_eq!((packet.src, packet.dst), (Addr::v4(SRC_V4), Addr::v4(DST_V4)));
     for bit in 0..13 {
         let [high, low] = (8_u16 << bit | 1).to_be_bytes();
-        let later = ipv6(44, &[&[6, 0, high, low, 0, 0, 0, 9], &TCP_SYN[..]].concat());
-        for (packet, ether_type) in [(ipv4(&[], 0x2000 | 1 << bit, 17, &TCP_SYN), IPV4), (later, IPV6)] {
+        let later = ip(true, &[], 44, &[&[6, 0, high, low, 0, 0, 0, 9], &TCP_SYN[..]].concat());
+        for (packet, ether_type) in [(fragmented(0x2000 | 1 << bit, 17, &TCP_SYN), IPV4), (later, IPV6)] {
             let transport = parse(&packet, ether_type).unwrap().transport;
             assert_eq!(transport, Transport::Fragment, "{ether_type:#x}, bit {bit}");
         }
@@ -109,7 +92,7 @@ fn addresses_are_read_and_a_later_fragment_has_no_ports() {
 fn an_ipv6_packet_with_a_v4_mapped_address_on_the_wire_is_not_ipv4() {
     let mapped = Addr::v4([10, 244, 1, 10]).octets;
     for at in [8, 24] {
-        let mut packet = ipv6(6, &TCP_SYN);
+        let mut packet = ip(true, &[], 6, &TCP_SYN);
         assert!(parse(&packet, IPV6).is_some());
         packet[at..at + 16].copy_from_slice(&mapped);
         assert_eq!(parse(&packet, IPV6), None);
@@ -118,16 +101,16 @@ fn an_ipv6_packet_with_a_v4_mapped_address_on_the_wire_is_not_ipv4() {
 
 #[test]
 fn truncated_packets_are_no_packets_at_any_length() {
-    let tags = [&[0, 5, 0x81, 0, 0, 5, 8, 0], &ipv4(&[], 0, 6, &TCP_SYN)[..]].concat();
+    let tags = [&[0, 5, 0x81, 0, 0, 5, 8, 0], &ip(false, &[], 6, &TCP_SYN)[..]].concat();
     let fragment = [&[44, 0, 1, 4, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 9], &TCP_SYN[..]].concat();
     let whole = [
-        (ipv4(&[1; 8], 0, 6, &TCP_SYN), IPV4),
-        (ipv4(&[], 0, 17, &TCP_SYN[..4]), IPV4),
-        (ipv4(&[], 0, 132, &TCP_SYN[..13]), IPV4),
+        (ip(false, &[1; 8], 6, &TCP_SYN), IPV4),
+        (ip(false, &[], 17, &TCP_SYN[..4]), IPV4),
+        (ip(false, &[], 132, &TCP_SYN[..13]), IPV4),
         (tags, 0x88a8),
-        (ipv6(6, &TCP_SYN), IPV6),
-        (ipv6(17, &TCP_SYN[..4]), IPV6),
-        (ipv6(0, &fragment), IPV6),
+        (ip(true, &[], 6, &TCP_SYN), IPV6),
+        (ip(true, &[], 17, &TCP_SYN[..4]), IPV6),
+        (ip(true, &[], 0, &fragment), IPV6),
     ];
     for (packet, ether_type) in whole {
         assert!(parse(&packet, ether_type).is_some());

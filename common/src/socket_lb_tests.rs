@@ -1,5 +1,6 @@
 use super::*;
 use crate::PENDING_NS;
+use crate::testing::{DENIED, DENYING, Node, OBSERVED};
 
 const NOW: u64 = 1_000;
 const EPOCH: u32 = 5;
@@ -16,63 +17,35 @@ fn packet(protocol: u8) -> Packet {
     packet_of(&endpoint(7, protocol))
 }
 
-struct Model {
-    own: Action,
-    configured: Action,
-    judged: bool,
-    backend: bool,
-}
-
-impl CallModel for Model {
-    fn own_action(&self) -> Action {
-        self.own
-    }
-    fn configured_action(&self, _: Reason) -> Action {
-        self.configured
-    }
-    fn packets_are_judged(&self) -> bool {
-        self.judged
-    }
-    fn has_backend(&self, _: &Packet) -> bool {
-        self.backend
-    }
-}
-
-const DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: true };
-
 #[test]
 fn only_an_enforced_denial_stops_a_call() {
-    let model = Model { own: Action::Reject, configured: Action::Unset, judged: true, backend: true };
-    let observed = Verdict::Deny { reason: Reason::Reused, enforce: false };
     let off = Verdict::Pass(Reason::Reused, crate::Outcome::Off);
-    for verdict in [Verdict::Clear, observed, off] {
-        assert_eq!(decide_call(&packet(TCP), verdict, &model), CallDecision::Pass);
+    for verdict in [Verdict::Clear, OBSERVED, off] {
+        assert_eq!(decide_call(&packet(TCP), verdict, &DENYING), CallDecision::Pass);
     }
-    assert_eq!(decide_call(&packet(TCP), DENIED, &model), CallDecision::Refuse);
+    assert_eq!(decide_call(&packet(TCP), DENIED, &DENYING), CallDecision::Refuse);
+}
+
+fn decided(protocol: u8, node: Node) -> CallDecision {
+    decide_call(&packet(protocol), DENIED, &node)
 }
 
 #[test]
 fn a_dropped_call_of_tcp_waits_where_its_packets_are_judged_and_others_are_refused() {
-    for action in [Action::Unset, Action::Drop, Action::Capture] {
-        let decide = |judged| {
-            let model = Model { own: Action::Unset, configured: action, judged, backend: true };
-            decide_call(&packet(TCP), DENIED, &model)
-        };
-        assert_eq!([true, false].map(decide), [CallDecision::Wait, CallDecision::RefuseUnseen]);
-        let model = Model { own: Action::Unset, configured: action, judged: true, backend: true };
-        assert_eq!(decide_call(&packet(UDP), DENIED, &model), CallDecision::RefuseUnseen);
+    for configured in [Action::Unset, Action::Drop, Action::Capture] {
+        let node = Node { own: Action::Unset, configured, ..DENYING };
+        assert_eq!(decided(TCP, node), CallDecision::Wait, "{configured}");
+        assert_eq!(decided(TCP, Node { judged: false, ..node }), CallDecision::RefuseUnseen, "{configured}");
+        assert_eq!(decided(UDP, node), CallDecision::RefuseUnseen, "{configured}");
     }
 }
 
 #[test]
 fn only_tcp_with_a_live_endpoint_is_redirected() {
-    let decide = |protocol, backend| {
-        let model = Model { own: Action::Redirect, configured: Action::Drop, judged: true, backend };
-        decide_call(&packet(protocol), DENIED, &model)
-    };
-    assert_eq!(decide(TCP, true), CallDecision::Redirect);
-    assert_eq!(decide(TCP, false), CallDecision::Refuse);
-    assert_eq!(decide(UDP, true), CallDecision::Refuse);
+    let node = Node { own: Action::Redirect, configured: Action::Drop, ..DENYING };
+    assert_eq!(decided(TCP, node), CallDecision::Redirect);
+    assert_eq!(decided(TCP, Node { backend: None, ..node }), CallDecision::Refuse);
+    assert_eq!(decided(UDP, node), CallDecision::Refuse);
 }
 
 #[test]

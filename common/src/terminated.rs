@@ -68,81 +68,31 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
 mod tests {
     use super::*;
     use crate::Transport;
-    use crate::testing::{SYN, X};
-
-    #[derive(Clone, Copy, Debug)]
-    struct World {
-        lifted: Option<bool>,
-        ours: bool,
-        mode: Mode,
-        of_reason: Mode,
-        bound: Mode,
-        fresh: bool,
-        next_hop: NextHop,
-    }
-
-    const GONE: World = World {
-        lifted: Some(false),
-        ours: true,
-        mode: Mode::Enforce,
-        of_reason: Mode::Enforce,
-        bound: Mode::Enforce,
-        fresh: true,
-        next_hop: NextHop::Away,
-    };
-
-    impl TerminatedModel for World {
-        fn lifted(&self, addr: &Addr) -> Option<bool> {
-            self.lifted.filter(|_| *addr == X)
-        }
-        fn is_ours(&self) -> bool {
-            self.ours
-        }
-        fn mode(&self) -> Mode {
-            self.mode
-        }
-        fn mode_of_reason(&self) -> Mode {
-            self.of_reason
-        }
-        fn bound(&self) -> Mode {
-            self.bound
-        }
-        fn lease_is_valid(&self) -> bool {
-            self.fresh
-        }
-        fn next_hop(&self, _: &Packet) -> NextHop {
-            self.next_hop
-        }
-    }
-
-    fn verdict(world: World, transport: Transport) -> Verdict {
-        judge_terminated(&Packet { transport, ..SYN }, &world)
-    }
-
-    const DENIED: Verdict = Verdict::Deny { reason: Reason::Terminated, enforce: true };
+    use crate::testing::{DENYING, Node, SYN};
 
     #[test]
     fn packets_to_an_orphan_ip_are_denied_and_every_doubt_is_a_pass_with_an_outcome_of_its_own() {
+        let deny = |enforce| Verdict::Deny { reason: Reason::Terminated, enforce };
         for transport in [Transport::Opening, Transport::Ports, Transport::Fragment, Transport::Other] {
-            assert_eq!(verdict(GONE, transport), DENIED, "{transport:?}");
+            let verdict = judge_terminated(&Packet { transport, ..SYN }, &DENYING);
+            assert_eq!(verdict, deny(true), "{transport:?}");
         }
-        let observed = Verdict::Deny { reason: Reason::Terminated, enforce: false };
         let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
-        let table = [
-            (World { lifted: None, ..GONE }, Verdict::Clear),
-            (World { ours: false, ..GONE }, Verdict::Clear),
-            (World { lifted: Some(true), ..GONE }, pass(Outcome::Lifted)),
-            (World { next_hop: NextHop::Held, ..GONE }, pass(Outcome::Held)),
-            (World { fresh: false, ..GONE }, pass(Outcome::LeaseExpired)),
-            (World { mode: Mode::Off, ..GONE }, pass(Outcome::Off)),
-            (World { bound: Mode::Off, ..GONE }, pass(Outcome::Off)),
-            (World { of_reason: Mode::Off, ..GONE }, pass(Outcome::Off)),
-            (World { next_hop: NextHop::Bridge, ..GONE }, observed),
-            (World { mode: Mode::Observe, ..GONE }, observed),
-            (World { bound: Mode::Observe, ..GONE }, observed),
-        ];
-        for (world, expected) in table {
-            assert_eq!(verdict(world, Transport::Ports), expected, "{world:?}");
+        for (sentence, node, expected) in [
+            ("no orphan IP", Node { lifted: None, ..DENYING }, Verdict::Clear),
+            ("for another host", Node { ours: false, ..DENYING }, Verdict::Clear),
+            ("lifted", Node { lifted: Some(true), ..DENYING }, pass(Outcome::Lifted)),
+            ("a route to a holder", Node { next_hop: NextHop::Held, ..DENYING }, pass(Outcome::Held)),
+            ("past the lease", Node { fresh: false, ..DENYING }, pass(Outcome::LeaseExpired)),
+            ("off by the operator", Node { mode: Mode::Off, ..DENYING }, pass(Outcome::Off)),
+            ("off by annotation", Node { bound: Mode::Off, ..DENYING }, pass(Outcome::Off)),
+            ("off by reason", Node { of_reason: Mode::Off, ..DENYING }, pass(Outcome::Off)),
+            ("into a bridge", Node { next_hop: NextHop::Bridge, ..DENYING }, deny(false)),
+            ("observe by the operator", Node { mode: Mode::Observe, ..DENYING }, deny(false)),
+            ("observe by annotation", Node { bound: Mode::Observe, ..DENYING }, deny(false)),
+        ] {
+            let ports = Packet { transport: Transport::Ports, ..SYN };
+            assert_eq!(judge_terminated(&ports, &node), expected, "{sentence}");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! One packet to one suspect with one denial. Each test changes what it is about.
 
 use crate::{
-    Action, ActionModel, Addr, Backend, Bytes, DenialKey, EgressModel, Intent, Mode, Model, Packet, Proof,
-    Reason, ServiceNumber, Suspect, Transport, Uid, UidState, Verdict,
+    Action, ActionModel, Addr, Backend, Bytes, CallModel, DenialKey, EgressModel, Intent, Mode, Model,
+    NextHop, Packet, Proof, Reason, ServiceNumber, Suspect, TerminatedModel, Transport, Uid, UidState,
+    Verdict,
 };
 
 /// The suspect.
@@ -70,6 +71,13 @@ pub struct Node {
     pub room: bool,
     pub redirected: bool,
     pub copy: bool,
+    /// Whether the packets of a call are judged.
+    pub judged: bool,
+    /// Whether an orphan IP was lifted, and its bound; whether the frame is for this host, and where it would go.
+    pub lifted: Option<bool>,
+    pub bound: Mode,
+    pub ours: bool,
+    pub next_hop: NextHop,
 }
 
 pub const PROOF: Proof =
@@ -93,6 +101,11 @@ pub const DENYING: Node = Node {
     room: true,
     redirected: false,
     copy: false,
+    judged: true,
+    lifted: Some(false),
+    bound: Mode::Enforce,
+    ours: true,
+    next_hop: NextHop::Away,
 };
 
 impl Model for Node {
@@ -153,5 +166,44 @@ impl EgressModel for Node {
     }
     fn is_copy(&self) -> bool {
         self.copy
+    }
+}
+
+impl CallModel for Node {
+    fn own_action(&self) -> Action {
+        self.own
+    }
+    fn configured_action(&self, _: Reason) -> Action {
+        self.configured
+    }
+    fn packets_are_judged(&self) -> bool {
+        self.judged
+    }
+    fn has_backend(&self, _: &Packet) -> bool {
+        self.backend.is_some()
+    }
+}
+
+impl TerminatedModel for Node {
+    fn lifted(&self, addr: &Addr) -> Option<bool> {
+        self.lifted.filter(|_| *addr == X)
+    }
+    fn is_ours(&self) -> bool {
+        self.ours
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn mode_of_reason(&self) -> Mode {
+        self.of_reason
+    }
+    fn bound(&self) -> Mode {
+        self.bound
+    }
+    fn lease_is_valid(&self) -> bool {
+        self.fresh
+    }
+    fn next_hop(&self, _: &Packet) -> NextHop {
+        self.next_hop
     }
 }

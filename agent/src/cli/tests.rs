@@ -62,15 +62,36 @@ fn interfaces_may_be_given_with_commas_and_repeatedly() {
 }
 
 #[test]
-fn a_wrong_value_names_the_right_ones() {
+fn a_wrong_value_is_refused_in_one_line_with_the_right_form_or_beside_a_list_of_the_right_ones() {
+    let range = &["--protect-cidr <CIDR>", "as in 10.244.0.0/16"][..];
     for (flag, value, parts) in [
         ("--mode", "deny", &["'deny'", "off, observe, enforce"][..]),
         ("--lease", "2", &["3..=300"]),
         ("--hooks", "xdp", &["auto, tcx, clsact"]),
         ("--clsact-delay", "301", &["0..=300"]),
+        ("--api-rate", "0", &["1..=1000"]),
+        ("--api-rate", "1001", &["1..=1000"]),
+        ("--api-rate", "fast", &["invalid digit"]),
+        ("--api-burst", "0", &["1..=10000"]),
+        ("--api-burst", "10001", &["1..=10000"]),
+        ("--events", "some", &["none, breaker, all"]),
+        ("--protect-cidr", "banana", range),
+        ("--protect-cidr", "10.0.0.0", range),
+        ("--protect-cidr", "10.0.0.0/33", range),
+        ("--protect-cidr", "", range),
+        ("--reason-mode", "terminated", &["as in terminated=observe"]),
+        ("--reason-mode", "terminated=on", &["off, observe or enforce"]),
+        ("--reason-mode", "gone=off", &["dead-backend, reused"]),
+        ("--reason-mode", "none=off", &["dead-backend, reused"]),
+        ("--action", "refuse", &["drop, reject or capture=IFACE"]),
+        ("--action", "stale=drop", &["dead-backend, reused"]),
     ] {
         let error = agent(&["--node-name", "n", flag, value]).unwrap_err();
-        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        let mut lines = error.lines();
+        let (first, list) = (lines.next().unwrap(), lines.next().unwrap());
+        let list = list.strip_prefix("  [possible values: ").unwrap_or_default();
+        let is_named = |part: &&str| first.contains(part) || list.contains(part);
+        assert!(parts.iter().all(is_named), "{flag} {value}: {error}");
     }
 }
 
@@ -98,6 +119,8 @@ fn the_mode_command_takes_a_mode_and_the_pins_and_shows_the_mode_without_one() {
         let Command::Mode(found) = cli.command else { panic!("{args:?}") };
         assert_eq!((found.mode, found.reason, found.pins.pin_dir), (mode, reason, pins.into()), "{args:?}");
     }
+    let error = Cli::try_parse_from(["epguard", "mode", "maybe"]).unwrap_err().to_string();
+    assert!(error.contains("off, observe, enforce"), "{error}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::ask::decode;
 use super::scope::Form;
 use super::sysdump::parts;
+use super::sysdump::tests::archive;
 use crate::commands::audit::Report;
 use crate::commands::drops::table;
 use crate::commands::status::{Condition, text};
@@ -13,6 +14,7 @@ use crate::shared::plain::plain;
 use crate::shared::status::Status;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use tar::EntryType;
 
 fn seeds() -> Vec<Vec<u8>> {
     let kind = json!({"service": "shop/web", "endpoint": "10.244.1.10:8080", "protocol": "TCP", "reason": "reused", "outcome": "dropped",
@@ -74,21 +76,11 @@ fn answers_of_nodes() {
 
 #[test]
 fn archives_of_nodes() {
-    let mut archive = tar::Builder::new(Vec::new());
-    for name in ["a.txt", "b.txt"] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(4);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, format!("epguard-sysdump/{name}"), &b"here"[..]).unwrap();
-    }
-    run(
-        "archive",
-        vec![archive.into_inner().unwrap()],
-        &["epguard-sysdump/", "../", "S", "L", "x", "g"],
-        |archive| {
-            let parts = parts(archive).unwrap_or_default();
-            assert!(parts.values().map(|part| part.len()).sum::<usize>() <= archive.len());
-            assert!(parts.keys().all(|name| !name.contains('/') && !name.starts_with('.')));
-        },
-    );
+    let files = ["epguard-sysdump/a.txt", "epguard-sysdump/b.txt"].map(|name| (name, EntryType::Regular));
+    let words = ["epguard-sysdump/", "../", "S", "L", "x", "g"];
+    run("archive", [archive(&files)], &words, |archive| {
+        let parts = parts(archive).unwrap_or_default();
+        assert!(parts.values().map(|part| part.len()).sum::<usize>() <= archive.len());
+        assert!(parts.keys().all(|name| !name.contains('/') && !name.starts_with('.')));
+    });
 }

@@ -147,11 +147,11 @@ fn without_secrets(mut pods: Vec<Pod>) -> Vec<Pod> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use tar::{Builder, EntryType, Header};
 
-    fn archive(entries: &[(&str, EntryType)]) -> Vec<u8> {
+    pub fn archive(entries: &[(&str, EntryType)]) -> Vec<u8> {
         let mut tar = Builder::new(Vec::new());
         for (name, kind) in entries {
             let mut header = Header::new_gnu();

@@ -4,6 +4,8 @@ mod figures;
 pub(crate) mod lenient;
 mod parts;
 mod socket;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use epguard_core::state::{PossibleHolder, UnprovenDeaths};
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill, Latency, LatencyFigures};

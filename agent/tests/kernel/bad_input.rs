@@ -2,11 +2,11 @@
 
 use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
-use nix::libc;
+use crate::lifecycle::node::until;
+use nix::sched::{CloneFlags, unshare};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// A directory of one test's own.
 struct Scratch(PathBuf);
@@ -48,16 +48,16 @@ impl Scratch {
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
         command.args(place.arguments().unwrap()).args(["--metrics-listen", "0.0.0.0:0"]).args(more);
         if alone {
-            // SAFETY: unshare is async-signal-safe and touches only the child.
-            unsafe {
-                command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
-                    0 => Ok(()),
-                    _ => Err(std::io::Error::last_os_error()),
-                });
-            }
+            isolate(&mut command);
         }
         command
     }
+}
+
+/// Gives the command a network namespace of its own.
+fn isolate(command: &mut Command) {
+    // SAFETY: unshare is async-signal-safe and touches only the child.
+    unsafe { command.pre_exec(|| Ok(unshare(CloneFlags::CLONE_NEWNET)?)) };
 }
 
 impl Drop for Scratch {
@@ -89,34 +89,6 @@ fn epguard(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
     command.args(arguments);
     command
-}
-
-#[test]
-fn a_missing_node_name_or_an_invalid_flag_is_a_usage_error_with_its_remedy() {
-    for (arguments, part) in [
-        (&["agent"][..], "NODE_NAME"),
-        (&["agent", "--node-name", ""], "node"),
-        (&["agent", "--node-name", "n", "--mode", "kill"], "enforce"),
-        (&["agent", "--node-name", "n", "--lease", "0"], "--lease"),
-        (&["mode", "maybe"], "observe"),
-    ] {
-        let output = epguard(arguments).env_remove("NODE_NAME").output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success(), "{arguments:?}");
-        assert_says(&said, &[part]);
-        assert!(!said.contains("panicked"), "{said}");
-    }
-}
-
-#[test]
-fn a_kubeconfig_that_is_missing_or_no_yaml_is_named() {
-    let scratch = Scratch::new("kubeconfig");
-    let broken = scratch.file("broken", "clusters: [}");
-    for (path, part) in [(Path::new("/no/such/config"), "No such file"), (&*broken, "broken")] {
-        let mut command = epguard(&["agent", "--node-name", "n", "--run-dir"]);
-        command.arg(&scratch.0).arg("--kubeconfig").arg(path);
-        assert_says(&complaint(&mut command), &[&path.display().to_string(), part]);
-    }
 }
 
 #[test]
@@ -201,25 +173,13 @@ fn an_unreachable_api_is_reported_in_one_line_and_tried_again() {
     command.args(["-c", "ip link set lo up && ip link add va type veth peer name vb && exec \"$@\"", "sh"]);
     let agent = scratch.agent(&[], false);
     command.arg(agent.get_program()).args(agent.get_args());
-    // SAFETY: as in `agent`.
-    unsafe {
-        command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        });
-    }
+    isolate(&mut command);
     let mut agent = AgentProcess::start(command, &scratch.0).unwrap();
-    let deadline = Instant::now() + Duration::from_mins(1);
-    let lost = loop {
-        let log = agent.log();
-        let lost = log.lines().filter(|line| line.contains("watch lost"));
-        let lost: Vec<String> = lost.map(str::to_owned).collect();
-        assert!(agent.ended().unwrap().is_none(), "it goes on trying: {log}");
-        if lost.len() >= 5 {
-            break lost;
-        }
-        assert!(Instant::now() < deadline, "{log}");
-        std::thread::sleep(Duration::from_millis(5));
+    let lost = |agent: &AgentProcess| -> Vec<String> {
+        agent.log().lines().filter(|line| line.contains("watch lost")).map(str::to_owned).collect()
     };
+    until("the agent does not go on trying", || lost(&agent).len() >= 5);
+    let lost = lost(&agent);
     assert!(lost.iter().all(|line| line.contains("cannot watch") && line.contains("retrying")), "{lost:?}");
+    assert!(agent.ended().unwrap().is_none(), "it goes on trying");
 }

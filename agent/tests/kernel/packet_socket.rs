@@ -2,36 +2,24 @@
 
 use nix::libc;
 use nix::net::if_::if_nametoindex;
-use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use std::fs::File;
+use std::io::{self, IoSlice, Write as _};
+use std::os::fd::AsRawFd as _;
 
 /// Frames of at least a page get pages of their own behind the part that the sender calls the headers.
 pub const PAGED: usize = 4_500;
 
 const PACKET_VNET_HDR: libc::c_int = 15;
 
-/// `struct virtio_net_hdr`.
-#[repr(C)]
-#[derive(Default)]
-struct Header {
-    flags: u8,
-    gso_type: u8,
-    linear_length: u16,
-    gso_size: u16,
-    sum_at: u16,
-    sum_offset: u16,
-}
-
 /// A packet socket of an interface.
-pub struct Socket(OwnedFd);
+pub struct Socket(File);
 
 impl Socket {
     pub fn open(device: &str) -> Self {
-        // SAFETY: no pointers.
-        let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        assert!(raw >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: just made, and without another owner.
-        let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None).expect("it needs root");
+        let raw = socket.as_raw_fd();
         // SAFETY: an all-zero sockaddr_ll is a valid one.
         let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         to.sll_family = u16::try_from(libc::AF_PACKET).expect("a family");
@@ -45,38 +33,26 @@ impl Socket {
         let set =
             unsafe { libc::setsockopt(raw, libc::SOL_PACKET, PACKET_VNET_HDR, (&raw const on).cast(), 4) };
         assert_eq!(set, 0, "{}", io::Error::last_os_error());
-        Self(socket)
+        Self(socket.into())
     }
 
     /// Sends a frame with `linear` octets in the linear part.
     pub fn send(&self, frame: &[u8], linear: u16) {
-        let header = Header { linear_length: linear, ..Header::default() };
-        assert!(self.write(&header, frame), "{}", io::Error::last_os_error());
+        assert!(self.write([0; 2], [linear, 0, 0, 0], frame), "{}", io::Error::last_os_error());
     }
 
     /// Sends a frame of UDP or TCP in IPv4 for the device to cut. False: the kernel finds that it is none.
     pub fn send_uncut(&self, frame: &[u8], transport_at: u16, is_tcp: bool) -> bool {
         const NEEDS_SUM: u8 = 1;
-        let header = Header {
-            flags: NEEDS_SUM,
-            gso_type: if is_tcp { 1 } else { 5 },
-            linear_length: transport_at + if is_tcp { 20 } else { 8 },
-            gso_size: 1_000,
-            sum_at: transport_at,
-            sum_offset: if is_tcp { 16 } else { 6 },
-        };
-        self.write(&header, frame)
+        let (kind, length, sum_offset) = if is_tcp { (1, 20, 16) } else { (5, 8, 6) };
+        self.write([NEEDS_SUM, kind], [transport_at + length, 1_000, transport_at, sum_offset], frame)
     }
 
-    fn write(&self, header: &Header, frame: &[u8]) -> bool {
-        let part =
-            |start: *const libc::c_void, length| libc::iovec { iov_base: start.cast_mut(), iov_len: length };
-        let parts = [
-            part((&raw const *header).cast(), size_of::<Header>()),
-            part(frame.as_ptr().cast(), frame.len()),
-        ];
-        // SAFETY: the two parts live until the call returns, which only reads them.
-        let written = unsafe { libc::writev(self.0.as_raw_fd(), parts.as_ptr(), 2) };
-        written > 0
+    /// Sends a frame behind a `struct virtio_net_hdr`: flags and kind of segments; octets of the headers and of a segment, where the
+    /// sum begins, and where it lies from there.
+    fn write(&self, kind: [u8; 2], numbers: [u16; 4], frame: &[u8]) -> bool {
+        let header = [&kind[..], &numbers.map(u16::to_ne_bytes).concat()].concat();
+        let parts = [IoSlice::new(&header), IoSlice::new(frame)];
+        (&self.0).write_vectored(&parts).is_ok_and(|written| written > 0)
     }
 }

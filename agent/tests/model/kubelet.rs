@@ -24,7 +24,7 @@ impl World {
             }
             (None, Some((id, object))) if !cut => {
                 if object.is_terminal() && object.deleting && is_proven_over(&object) {
-                    self.remove(&id, object);
+                    self.drop_object(&id, &object);
                 } else if pod.over {
                     self.publish_end(index, id, object);
                 } else if object.deleting {
@@ -50,7 +50,7 @@ impl World {
         };
         object.deleting = true;
         if object.is_terminal() && is_proven_over(&object) {
-            self.remove(&id, object);
+            self.drop_object(&id, &object);
         } else {
             self.show(id, object);
         }
@@ -69,12 +69,10 @@ impl World {
     /// PodGC gives up a pod whose node is cut off.
     pub fn collect(&mut self, index: usize) {
         let cut = self.cluster.cut[self.cluster.pods[index].node];
-        let Some((id, mut object)) = self.object(index).filter(|_| cut) else {
+        let gives_up = |(_, object): &(Id, PodObject)| cut && !object.is_terminal();
+        let Some((id, mut object)) = self.object(index).filter(gives_up) else {
             return;
         };
-        if object.is_terminal() {
-            return;
-        }
         object.phase = "Failed";
         object.phase_by = if object.kubelet == "k3s" { "k3s" } else { "kube-controller-manager" };
         self.show(id, object);
@@ -131,11 +129,9 @@ impl World {
     }
 
     pub fn relabel(&mut self, index: usize, app: &'static str) {
-        let Some((id, mut object)) = self.object(index) else {
-            return;
-        };
-        object.app = app;
-        self.show(id, object);
+        if let Some((id, object)) = self.object(index) {
+            self.show(id, PodObject { app, ..object });
+        }
     }
 
     fn start(&mut self, index: usize, pick: usize, id: Id, mut object: PodObject) {
@@ -195,11 +191,6 @@ impl World {
         }
         object.sandbox = object.sandbox.map(|_| (false, now));
         self.show_phase(id, object);
-    }
-
-    fn remove(&mut self, id: &Id, mut object: PodObject) {
-        object.deleting = true;
-        self.drop_object(id, &object);
     }
 
     fn drop_object(&mut self, id: &Id, object: &PodObject) {

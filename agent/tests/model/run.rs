@@ -212,10 +212,7 @@ impl Run {
 
     fn note_aims(&mut self) {
         for service in self.world.services {
-            let slices = self.world.objects.slices.iter();
-            let own = slices.filter(|((namespace, _), slice)| {
-                *namespace == service.namespace && slice.service == service.name
-            });
+            let own = self.world.objects.slices_of(&service);
             for endpoint in own.flat_map(|(_, slice)| &slice.endpoints) {
                 let uid = endpoint.target.as_ref().map(|(_, uid)| uid.clone()).unwrap_or_default();
                 let aim = (service, endpoint.ip, uid);

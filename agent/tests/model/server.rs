@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use hyper::{Request, Response, Uri};
 use kube::client::Body;
+use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -55,7 +55,7 @@ impl Api {
         let after = number("resourceVersion").unwrap_or(0);
         let compacted = self.store().compacted;
         if !initial && after < compacted {
-            return Some(text(410, &status(410, "Expired")));
+            return Some(text(410, r#"{"kind":"Status","status":"Failure","code":410,"reason":"Expired"}"#));
         }
         let (sender, body) = Channel::<Bytes, Infallible>::new(64);
         let stream = Stream {
@@ -124,7 +124,7 @@ impl Stream {
             for event in events {
                 (sent, version) = (event.number, event.version);
                 let change = event.change.unwrap_or("MODIFIED");
-                self.send(format!("{{\"type\":\"{change}\",\"object\":{}}}\n", event.json)).await?;
+                self.send(line(change, &event.json)).await?;
                 let mut store = self.api.store();
                 if self.probe {
                     store.kinds[self.kind].show_elsewhere(event.number);
@@ -148,21 +148,15 @@ impl Stream {
 
     /// All objects, and the bookmark that ends the initial events. Returns the last change of it.
     async fn begin(&mut self) -> Option<u64> {
-        let (objects, version, last) = {
+        let (mut lines, version, last) = {
             let store = self.api.store();
             let kind = &store.kinds[self.kind];
-            let objects: Vec<String> = kind.objects.values().map(|object| object.json.clone()).collect();
-            (objects, store.revision, kind.last())
+            let lines: Vec<String> =
+                kind.objects.values().map(|object| line("ADDED", &object.json)).collect();
+            (lines, store.revision, kind.last())
         };
-        let mut lines = String::new();
-        for object in objects {
-            let _ = writeln!(lines, "{{\"type\":\"ADDED\",\"object\":{object}}}");
-        }
-        let _ = writeln!(
-            lines,
-            "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\",\"annotations\":{{\"k8s.io/initial-events-end\":\"true\"}}}}}}}}"
-        );
-        self.send(lines).await?;
+        lines.push(bookmark(version, &json!({"k8s.io/initial-events-end": "true"})));
+        self.send(lines.concat()).await?;
         self.api.store().kinds[self.kind].deliver(last);
         Some(last)
     }
@@ -186,18 +180,14 @@ impl Stream {
     }
 
     async fn bookmark(&mut self, sent: u64, after: u64) -> Option<()> {
-        let (version, complete) = {
+        let (version, shows) = {
             let store = self.api.store();
             let kind = &store.kinds[self.kind];
             let late = |event: &Event| event.number > sent && event.version > after && event.change.is_some();
-            (store.revision, !kind.log.iter().any(late))
+            (store.revision, (self.probe || !kind.stalled) && !kind.log.iter().any(late))
         };
-        let shows = self.probe || !self.api.store().kinds[self.kind].stalled;
-        if complete && version >= after && shows {
-            self.send(format!(
-                "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\"}}}}}}\n"
-            ))
-            .await?;
+        if version >= after && shows {
+            self.send(bookmark(version, &Value::Null)).await?;
         }
         Some(())
     }
@@ -211,6 +201,16 @@ impl Stream {
     async fn send(&mut self, lines: String) -> Option<()> {
         self.sender.send_data(Bytes::from(lines)).await.ok()
     }
+}
+
+fn bookmark(version: u64, annotations: &Value) -> String {
+    let metadata = json!({"resourceVersion": version.to_string(), "annotations": annotations});
+    line("BOOKMARK", &json!({"metadata": metadata}).to_string())
+}
+
+/// A line of a watch.
+fn line(change: &str, object: &str) -> String {
+    format!("{{\"type\":\"{change}\",\"object\":{object}}}\n")
 }
 
 /// Waits until a moment, and lets all other work that is due then go first.
@@ -228,10 +228,4 @@ fn text(code: u16, body: &str) -> Answer {
     let mut answer = Response::new(channel);
     *answer.status_mut() = hyper::StatusCode::from_u16(code).unwrap_or_default();
     answer
-}
-
-fn status(code: u16, reason: &str) -> String {
-    format!(
-        r#"{{"kind":"Status","status":"Failure","code":{code},"reason":"{reason}","message":"{reason}"}}"#
-    )
 }

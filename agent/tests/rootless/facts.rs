@@ -32,15 +32,21 @@ fn pod(object: &Value) -> Pod {
     Pod::parse(object.to_string().as_bytes()).unwrap()
 }
 
+/// The pod after these values were changed.
+pub fn changed(mut object: Value, changes: &[(&str, Value)]) -> Pod {
+    for (pointer, value) in changes {
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        match object.pointer_mut(parent).unwrap() {
+            Value::Array(items) => items[field.parse::<usize>().unwrap()] = value.clone(),
+            fields => fields[field] = value.clone(),
+        }
+    }
+    pod(&object)
+}
+
 /// The state of the UID after one change to the failed pod.
 fn uid_state(pointer: &str, value: Value) -> UidState {
-    let mut object = failed();
-    let (parent, field) = pointer.rsplit_once('/').unwrap();
-    match object.pointer_mut(parent).unwrap() {
-        Value::Array(items) => items[field.parse::<usize>().unwrap()] = value,
-        fields => fields[field] = value,
-    }
-    let pod = pod(&object);
+    let pod = changed(failed(), &[(pointer, value)]);
     assert_eq!(pod.mirror, pointer == "/metadata/annotations");
     pod.uid_state
 }
@@ -193,20 +199,16 @@ fn a_service_is_known_by_all_its_addresses_unless_it_is_headless() {
 
 #[test]
 fn a_virtual_kubelet_is_recognized_by_its_label_or_its_taint() {
-    let node = |extra: Value| {
-        let mut node = json!({"metadata": {"name": "n"}, "spec": {"podCIDR": "10.244.1.0/24", "podCIDRs": ["10.244.1.0/24"]}});
-        json_merge(&mut node, extra);
-        Node::parse(node.to_string().as_bytes()).unwrap()
-    };
-    assert!(!node(json!({})).virtual_kubelet);
-    assert_eq!(node(json!({})).pod_cidrs.len(), 1);
-    assert!(node(json!({"metadata": {"name": "n", "labels": {"type": "virtual-kubelet"}}})).virtual_kubelet);
-    assert!(node(json!({"spec": {"taints": [{"key": "virtual-kubelet.io/provider"}]}})).virtual_kubelet);
-}
-
-fn json_merge(object: &mut Value, extra: Value) {
-    if let (Some(object), Value::Object(extra)) = (object.as_object_mut(), extra) {
-        object.extend(extra);
+    let range = "10.244.1.0/24";
+    for (kind, taint, expected) in
+        [("", "", false), ("virtual-kubelet", "", true), ("", "virtual-kubelet.io/provider", true)]
+    {
+        let node = json!({
+            "metadata": {"name": "n", "labels": {"type": kind}},
+            "spec": {"podCIDR": range, "podCIDRs": [range], "taints": [{"key": taint}]},
+        });
+        let node = Node::parse(node.to_string().as_bytes()).unwrap();
+        assert_eq!((node.virtual_kubelet, node.pod_cidrs.len()), (expected, 1), "{kind} {taint}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which deaths are proven where kubelet and controllers write under one manager's name, as in k3s.
 
 use epguard_common::UidState;
-use epguard_core::facts::{Doubt, Object as _, Pod};
+use epguard_core::facts::Doubt;
 use serde_json::{Value, json};
 
 /// A pod that the kubelet in k3s has reported as failed.
@@ -30,11 +30,7 @@ fn disrupted(reason: &str) -> (&'static str, Value) {
 
 /// The state of the UID after these values were changed.
 fn after(changes: &[(&str, Value)]) -> (UidState, Option<Doubt>) {
-    let mut object = failed();
-    for (pointer, value) in changes {
-        *object.pointer_mut(pointer).unwrap() = value.clone();
-    }
-    let pod = Pod::parse(object.to_string().as_bytes()).unwrap();
+    let pod = super::facts::changed(failed(), changes);
     (pod.uid_state, pod.doubt.map(|doubt| *doubt))
 }
 

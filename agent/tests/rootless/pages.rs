@@ -103,23 +103,14 @@ fn a_page_shows_each_verb() {
     }
 }
 
-/// The cells of each row of the table with this heading.
-fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
-    let text = repository(page);
-    let from = text.find(heading).unwrap_or_else(|| panic!("{page} has no table {heading}"));
-    let rows = text[from..].lines().skip(2).take_while(|line| line.starts_with('|'));
-    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
-    rows.map(cells).collect()
-}
-
 fn code(name: impl std::fmt::Display) -> String {
     format!("`{name}`")
 }
 
 #[test]
 fn the_pages_list_every_reason_with_its_packets_and_its_default() {
-    let verdicts = rows("docs/verdicts.md", "| reason | packets | by default, in `enforce` |");
-    let readme = rows("README.md", "| reason | the packet goes to a Service's endpoint whose pod |");
+    let verdicts = table_under("docs/verdicts.md", "Reasons", "reason");
+    let readme = table_under("README.md", "What is denied", "reason");
     assert_eq!((verdicts.len(), readme.len()), (Reason::TO_DENY.len(), Reason::TO_DENY.len()));
     for ((reason, row), short) in Reason::TO_DENY.into_iter().zip(&verdicts).zip(&readme) {
         let terms = reason.terms();
@@ -136,7 +127,7 @@ fn the_pages_list_every_reason_with_its_packets_and_its_default() {
 
 #[test]
 fn the_page_lists_every_action_with_its_outcome() {
-    let found: Vec<(String, String)> = rows("docs/actions.md", "| action | what becomes of the packet |")
+    let found: Vec<(String, String)> = table_under("docs/actions.md", "Actions and opt-out", "action")
         .into_iter()
         .map(|row| {
             let word = |cell: &str| cell.split('`').nth(1).unwrap().to_owned();
@@ -158,7 +149,7 @@ fn the_page_lists_every_action_with_its_outcome() {
 
 #[test]
 fn the_page_lists_every_other_outcome() {
-    let found = rows("docs/verdicts.md", "| outcome | packet | meaning |");
+    let found = table_under("docs/verdicts.md", "Outcomes", "outcome");
     let mut found: Vec<String> = found.into_iter().map(|row| row[0].clone()).collect();
     let mut known: Vec<String> = Outcome::ALL
         .into_iter()

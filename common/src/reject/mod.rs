@@ -83,7 +83,7 @@ pub fn answer<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

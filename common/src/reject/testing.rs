@@ -103,6 +103,13 @@ pub fn ip(v6: bool, options: &[u8], protocol: u8, body: &[u8]) -> Vec<u8> {
     packet
 }
 
+/// An IPv4 packet with these flags and this offset of a fragment.
+pub fn fragmented(bits: u16, protocol: u8, body: &[u8]) -> Vec<u8> {
+    let mut packet = ip(false, &[], protocol, body);
+    packet[6..8].copy_from_slice(&bits.to_be_bytes());
+    packet
+}
+
 /// Destination options that are padding, followed by a header of `next`.
 pub fn extension(next: u8) -> [u8; 8] {
     [next, 0, 1, 4, 0, 0, 0, 0]

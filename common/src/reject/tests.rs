@@ -127,11 +127,6 @@ fn rst_icmp_and_later_fragments_are_never_rejected() {
         packet[12..16].copy_from_slice(&src);
         packet
     };
-    let fragment = |offset: u8| {
-        let mut packet = ip(false, &[], UDP, &udp(&[]));
-        packet[6..8].copy_from_slice(&[0x20, offset]);
-        packet
-    };
     for (name, packet, answered) in [
         ("SYN", ip(false, &[], TCP, &tcp(0, 0, SYN, &[])), true),
         ("RST", ip(false, &[], TCP, &tcp(0, 0, RST, &[])), false),
@@ -143,8 +138,8 @@ fn rst_icmp_and_later_fragments_are_never_rejected() {
         ("ICMP echo", ip(false, &[], 1, &[8; 8]), false),
         ("ICMP error", ip(false, &[], 1, &[3; 36]), false),
         ("ICMPv6 error", ip(true, &[], 58, &[1; 56]), false),
-        ("first fragment", fragment(0), true),
-        ("second fragment", fragment(1), false),
+        ("first fragment", fragmented(0x2000, UDP, &udp(&[])), true),
+        ("second fragment", fragmented(0x2001, UDP, &udp(&[])), false),
         ("from nowhere", from([0; 4]), false),
         ("from loopback", from([127, 0, 0, 1]), false),
         ("from multicast", from([224, 0, 0, 5]), false),

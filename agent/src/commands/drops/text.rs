@@ -65,18 +65,11 @@ pub fn ago(ms: u64) -> String {
 mod tests {
     use super::super::Kind;
     use super::*;
+    use epguard_common::Reason;
 
     fn dropped() -> Dropped {
         Dropped {
-            kind: Kind {
-                service: "shop/web".into(),
-                endpoint: "10.244.1.10:8080".parse().unwrap(),
-                protocol: "TCP".into(),
-                reason: "reused".into(),
-                outcome: "dropped".into(),
-                meant: "shop/a".into(),
-                hit: "other/b".into(),
-            },
+            kind: Kind { hit: "other/b".into(), ..Kind::sample(Reason::Reused) },
             packets: 7,
             bytes: 420,
             openings: 3,

@@ -136,24 +136,16 @@ fn protocol(number: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_common::UidState;
+    use epguard_common::{RawDenial, UidState};
 
     #[test]
     fn an_ip_is_pending_only_if_all_of_its_denials_are() {
         let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
         let entry = |addr, port, held| {
             let target = DenialKey::new(addr, ServiceNumber { number: 1 }, port, 6);
-            let denial = Denial {
-                dead_uid: Uid::NONE,
-                owner_uid: Uid::NONE,
-                boot_id: Uid::NONE,
-                reason: Reason::Reused,
-                uid_state: UidState::Dead,
-                mode: Mode::Enforce,
-                held,
-                action: Action::Unset,
-            };
-            (target, denial)
+            let (reason, uid_state) = (Reason::Reused as u32, UidState::Dead as u32);
+            let denial = RawDenial { reason, uid_state, held, ..RawDenial::default() };
+            (target, denial.checked().unwrap())
         };
         let denials = [entry(x, 80, 1), entry(x, 443, 1), entry(y, 80, 1), entry(y, 443, 0)];
         assert_eq!(only_held(&denials), BTreeSet::from([x]));

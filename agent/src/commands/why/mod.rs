@@ -24,6 +24,21 @@ use crate::shared::status::{self, Request};
 use anyhow::{Context as _, Result};
 use clap::Args;
 
+/// Five seconds of an IP, of which nothing but this view is known.
+#[cfg(test)]
+fn chronicle(ip: &str, view: epguard_core::state::View) -> epguard_core::history::Chronicle {
+    epguard_core::history::Chronicle {
+        ip: ip.parse().unwrap(),
+        steps: vec![],
+        view,
+        began_ms: 0,
+        now_ms: 5_000,
+        wall_ms: 1_000_000,
+        truncated: true,
+        mode: "observe".into(),
+    }
+}
+
 /// Options of `epguard why`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

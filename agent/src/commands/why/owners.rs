@@ -88,16 +88,8 @@ mod tests {
             present: true,
             ..PodView::default()
         };
-        let chronicle = Chronicle {
-            ip: "fd00::5".parse().unwrap(),
-            steps: vec![],
-            view: View { synced: true, pods: vec![owner], ..View::default() },
-            began_ms: 0,
-            now_ms: 5_000,
-            wall_ms: 1_000_000,
-            truncated: true,
-            mode: "observe".into(),
-        };
+        let view = View { synced: true, pods: vec![owner], ..View::default() };
+        let chronicle = super::super::chronicle("fd00::5", view);
         let spans = owners(&chronicle, 5_000);
         let shown: Vec<_> =
             spans.iter().map(|span| (&*span.pod, span.node.as_deref(), span.or_earlier)).collect();

@@ -131,16 +131,7 @@ mod tests {
 
     #[test]
     fn wall_time_and_boot_time_translate_both_ways() {
-        let chronicle = Chronicle {
-            ip: "10.0.0.1".parse().unwrap(),
-            steps: vec![],
-            view: epguard_core::state::View::default(),
-            began_ms: 0,
-            now_ms: 5_000,
-            wall_ms: 1_000_000,
-            truncated: false,
-            mode: "observe".into(),
-        };
+        let chronicle = super::super::chronicle("10.0.0.1", epguard_core::state::View::default());
         assert_eq!(wall(&chronicle, 4_500), "1970-01-01T00:16:39.500Z");
         let moment: Moment = "1970-01-01T00:16:39.500Z".parse().unwrap();
         assert_eq!(moment.on(&chronicle), 4_500);

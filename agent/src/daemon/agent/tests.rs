@@ -8,7 +8,6 @@ use crate::daemon::report::kube_events::{Announce, Announcer};
 use crate::fuzz::harness::corpus;
 use crate::kernel::datapath::Hooks;
 use crate::kernel::maps::open;
-use crate::shared::client;
 use crate::shared::clock::boot;
 use crate::shared::status::Cause;
 use crate::watch;
@@ -17,6 +16,8 @@ use clap::Parser as _;
 use epguard_common::{Config, Owner};
 use epguard_core::facts::{Change, Object as _, Pod};
 use epguard_core::state::Settings;
+use hyper::{Request, Response};
+use kube::client::Body;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -43,15 +44,14 @@ impl Drop for Bpffs {
 }
 
 /// An agent without a reachable API server and without hooks.
-async fn agent(folder: &Path) -> Agent {
-    let kubeconfig = std::env::temp_dir().join(format!("epguard-agent-{}.yaml", std::process::id()));
-    std::fs::write(&kubeconfig, NOBODY).unwrap();
+fn agent(folder: &Path) -> Agent {
     let pins = folder.join("epguard");
     let arguments = ["epguard", "agent", "--node-name", "node-a", "--pin-dir"];
     let cli = Cli::parse_from(arguments.into_iter().chain(pins.to_str()));
     let Verb::Agent(args) = cli.command else { panic!("another verb") };
     let pace = Pace::new(1, 1);
-    let client = pace.client(client::client(Some(&kubeconfig), None).await.unwrap());
+    let refused = tower::service_fn(async |_: Request<Body>| Err::<Response<Body>, _>("connection refused"));
+    let client = pace.client(kube::Client::new(refused, "default"));
     let mut datapath = Datapath::load(&pins, Hooks::Auto, 0).unwrap();
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer.config.lock_in(&pins);
@@ -79,7 +79,7 @@ fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
 #[ignore = "needs root: loads eBPF programs"]
 async fn facts_reach_the_maps_without_a_tick() {
     let bpffs = Bpffs::mount("facts");
-    let mut agent = agent(&bpffs.0).await;
+    let mut agent = agent(&bpffs.0);
     agent.on_messages(said([Fact::Presence(Presence::Held(vec![]))])).unwrap();
     sync(&mut agent);
     let owners = || {
@@ -106,7 +106,7 @@ fn sync(agent: &mut Agent) {
 #[ignore = "needs root: loads eBPF programs"]
 async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
     let bpffs = Bpffs::mount("reports");
-    let mut agent = agent(&bpffs.0).await;
+    let mut agent = agent(&bpffs.0);
     sync(&mut agent);
     let ips = vec![Addr::v4([10, 244, 1, 10])];
     let reports = [
@@ -128,14 +128,8 @@ async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
 #[ignore = "needs root: loads eBPF programs"]
 async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service() {
     let bpffs = Bpffs::mount("causes");
-    let agent = agent(&bpffs.0).await;
+    let agent = agent(&bpffs.0);
     let answer = agent.history_of(std::net::Ipv4Addr::new(10, 244, 1, 10).into());
     let causes: Vec<Cause> = answer.translators.gaps.iter().map(|gap| gap.cause).collect();
     assert_eq!(causes, [Cause::NotLoaded], "the agent has not looked for conntrack yet");
 }
-
-/// A cluster at a port of loopback where no server listens.
-const NOBODY: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-  "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-  "users": [{"name": "c", "user": {}}],
-  "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}"#;

@@ -152,27 +152,6 @@ mod tests {
         assert!(ranges.protect.is_empty());
     }
 
-    #[test]
-    fn a_wrong_value_is_refused_in_one_line_with_the_correct_form() {
-        let range = &["--protect-cidr <CIDR>", "as in 10.244.0.0/16"][..];
-        for (flag, bad, remedy) in [
-            ("--protect-cidr", "banana", range),
-            ("--protect-cidr", "10.0.0.0", range),
-            ("--protect-cidr", "10.0.0.0/33", range),
-            ("--protect-cidr", "", range),
-            ("--reason-mode", "terminated", &["as in terminated=observe"]),
-            ("--reason-mode", "terminated=on", &["off, observe or enforce"]),
-            ("--reason-mode", "gone=off", &["dead-backend, reused"]),
-            ("--reason-mode", "none=off", &["dead-backend, reused"]),
-            ("--action", "refuse", &["drop, reject or capture=IFACE"]),
-            ("--action", "stale=drop", &["dead-backend, reused"]),
-        ] {
-            let error = parsed(&[flag, bad]).unwrap_err();
-            let line = error.lines().next().unwrap();
-            assert!(remedy.iter().all(|part| line.contains(part)), "{flag} {bad}: {error}");
-        }
-    }
-
     fn modes(args: &[&str]) -> Result<ReasonModes, String> {
         Ok(parsed(args)?.reasons.modes())
     }

@@ -2,8 +2,6 @@ use super::*;
 use crate::kernel::maps::default_modes;
 use epguard_core::facts::WantedModes;
 
-const NONE: [(Reason, Mode); 0] = [];
-
 fn map<const N: usize>(
     mode: Option<Mode>,
     canary_mode: Option<Mode>,
@@ -64,7 +62,7 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
         modes.refuse();
     };
     let broken: fn(&mut NodeModes) = |modes| {
-        let map = with_error(map(Some(Mode::Enforce), None, NONE));
+        let map = with_error(map(Some(Mode::Enforce), None, []));
         modes.apply(Change::Reset(vec![map]));
     };
     for refuse in [refused, broken] {
@@ -88,7 +86,7 @@ fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot
         if is_refused {
             (0..2).for_each(|_| node_modes.refuse());
         } else {
-            let broken = with_error(map(Some(Mode::Observe), Some(Mode::Enforce), NONE));
+            let broken = with_error(map(Some(Mode::Observe), Some(Mode::Enforce), []));
             node_modes.apply(Change::Reset(vec![broken]));
         }
         let modes = node_modes.take_change(false).map(|modes| modes.mode);
@@ -114,7 +112,7 @@ fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go
 #[test]
 fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
     let mut node_modes = node_modes(Mode::Observe, None);
-    node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, NONE)]));
+    node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, [])]));
     assert!(node_modes.take_change(false).is_some());
     let as_wanted = earlier(Mode::Enforce, true);
     let lowered = ReasonModes { terminated: Mode::Off, ..default_modes() };
@@ -128,33 +126,33 @@ fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
 #[test]
 fn a_config_map_with_an_error_can_only_lower_modes() {
     let mut node_modes = node_modes(Mode::Observe, None);
-    node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, NONE)));
+    node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
     let reasons = [(Reason::Terminated, Mode::Off), (Reason::RetiredBackend, Mode::Enforce)];
     node_modes.apply(Change::Applied(with_error(map(None, None, reasons))));
     let modes = node_modes.take_change(false).unwrap();
     let lowered = ReasonModes { terminated: Mode::Off, ..default_modes() };
     assert_eq!((modes.mode, modes.reasons), (Mode::Enforce, lowered));
-    node_modes.apply(Change::Applied(with_error(map(Some(Mode::Observe), None, NONE))));
+    node_modes.apply(Change::Applied(with_error(map(Some(Mode::Observe), None, []))));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
-    node_modes.apply(Change::Applied(with_error(map(Some(Mode::Enforce), None, NONE))));
+    node_modes.apply(Change::Applied(with_error(map(Some(Mode::Enforce), None, []))));
     assert_eq!(change(&mut node_modes, false), None, "it would raise the mode");
     let problem = "ConfigMap epguard/modes: canary is no key; only its keys that lower a mode are applied";
     assert_eq!(node_modes.problem(None).as_deref(), Some(problem));
     let mut lowered = self::node_modes(Mode::Enforce, Some(Mode::Enforce));
-    lowered.apply(Change::Reset(vec![with_error(map(Some(Mode::Observe), None, NONE))]));
+    lowered.apply(Change::Reset(vec![with_error(map(Some(Mode::Observe), None, []))]));
     assert_eq!(change(&mut lowered, false), Some((Mode::Observe, "configmap")), "of an earlier agent");
 }
 
 #[test]
 fn a_mode_policy_is_applied_once_until_it_changes_and_canaries_have_their_own_mode() {
     let mut node_modes = node_modes(Mode::Off, None);
-    let both = map(Some(Mode::Observe), Some(Mode::Enforce), NONE);
+    let both = map(Some(Mode::Observe), Some(Mode::Enforce), []);
     node_modes.apply(Change::Applied(both));
     assert_eq!(change(&mut node_modes, true), Some((Mode::Enforce, "configmap, canary")));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
     assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None), "once");
-    node_modes.apply(Change::Applied(map(Some(Mode::Observe), None, NONE)));
+    node_modes.apply(Change::Applied(map(Some(Mode::Observe), None, [])));
     assert_eq!(change(&mut node_modes, true), None, "the same for all");
     node_modes.refuse();
     assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None), "a late refusal");
@@ -162,7 +160,7 @@ fn a_mode_policy_is_applied_once_until_it_changes_and_canaries_have_their_own_mo
     let modes = node_modes.take_change(false).unwrap();
     let one_reason = ReasonModes { terminated: Mode::Observe, ..default_modes() };
     assert_eq!((modes.mode, modes.reasons), (Mode::Off, one_reason));
-    node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, NONE)));
+    node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
     node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Off, "flags")));

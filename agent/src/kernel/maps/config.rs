@@ -216,16 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn setting_a_reason_or_the_mode_restores_a_demoted_reason() {
+    fn setting_a_reason_or_the_mode_restores_a_demoted_reason_and_one_that_is_off_is_not_demoted() {
         let config = without(without(config(), Reused), Terminated);
         assert_eq!(demoted(config), [Reused, Terminated]);
         assert_eq!(demoted(switched(config, Enforce, Some(Reused))), [Terminated]);
         assert_eq!(demoted(switched(config, Observe, None)), []);
-    }
-
-    #[test]
-    fn demotion_leaves_a_reason_that_is_off_unchanged() {
-        let config = without(switched(config(), Off, Some(Reused)), Reused);
-        assert_eq!((config.reasons.reused, demoted(config)), (Off, vec![]));
+        let off = without(switched(self::config(), Off, Some(Reused)), Reused);
+        assert_eq!((off.reasons.reused, demoted(off)), (Off, vec![]));
     }
 }

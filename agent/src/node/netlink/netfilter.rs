@@ -74,6 +74,9 @@ mod tests {
         assert_eq!(number(&octets, &[2, 3]), Some(0x0708));
         assert_eq!(at(&octets, &[3]), None);
         assert_eq!(at(&octets[..15], &[2]), None, "what is broken off is not there");
+        for malformed in [&[0, 0, 9, 0, 0, 0][..], &[200, 0, 1, 0]] {
+            assert_eq!(at(malformed, &[1]), None, "{malformed:?}");
+        }
     }
 
     #[test]
@@ -82,12 +85,6 @@ mod tests {
             let text = attribute(2, &[name.as_bytes(), &[0]].concat());
             assert_eq!(string(&text, &[2]).as_deref(), Some(name));
         }
-    }
-
-    #[test]
-    fn malformed_attributes_end_the_search() {
-        assert_eq!(at(&[0, 0, 9, 0, 0, 0], &[1]), None);
-        assert_eq!(at(&[200, 0, 1, 0], &[1]), None);
     }
 
     proptest! {

@@ -152,13 +152,11 @@ async fn answer(mut stream: UnixStream, ask: &mpsc::Sender<Question>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        Attachment, Cause, Conflict, Gap, LatencyFigures, ModeSource, Ranges, Translators, Watch,
-    };
+    use super::super::testing::ailing;
+    use super::super::{Cause, Gap, LatencyFigures, ModeSource, Ranges, Translators, Watch};
     use super::*;
     use epguard_common::{Mode, Reason};
     use epguard_core::facts::Watched;
-    use epguard_core::freshness::Proof;
 
     /// A directory of one test, removed with it.
     struct Directory(PathBuf);
@@ -177,28 +175,14 @@ mod tests {
     }
 
     fn status() -> Status {
-        Status {
+        let mut status = Status {
             version: "0.1.0".into(),
             node: "n".into(),
             mode_source: ModeSource::Flags,
-            config_map: None,
             reasons: [(Reason::Reused, Mode::Observe)].into(),
             synced: true,
             mode: Some(Mode::Observe),
             ranges: Ranges { protect: vec!["10.244.0.0/16".into()], exclude: vec!["10.244.9.0/24".into()] },
-            watches: [(
-                Watched::Pods,
-                Watch {
-                    up: true,
-                    rv: 7,
-                    error: Some("slow".into()),
-                    age_ms: Some(7),
-                    proven_by: Some(Proof::Confirmation),
-                    skipped: 1,
-                    restarts: 2,
-                },
-            )]
-            .into(),
             applied: [(Watched::Pods, 6)].into(),
             lease_ms: -5,
             view_age_ms: Some(7),
@@ -209,28 +193,11 @@ mod tests {
                 cilium: vec!["cilium_ct4_global".into()],
                 gaps: vec![Gap { cause: Cause::Flowtable, detail: "filter/fast".into() }],
             },
-            interfaces: vec![Attachment {
-                ifindex: 4,
-                name: "eth0".into(),
-                role: "uplink".into(),
-                attached: true,
-                error: None,
-                waiting: true,
-                kernel_path: "tcx".into(),
-                position: 2,
-                before: vec!["from: tcx other".into()],
-                xdp: Some("driver".into()),
-                xdp_error: None,
-            }],
             latency: LatencyFigures { count: 1, last_us: 2, p50_us: 2, p99_us: 2, max_us: 2 },
-            conflicts: vec![Conflict { ip: "10.0.0.1".into(), pods: vec!["a/b".into(), "a/c".into()] }],
-            refused: 9,
-            refused_by_namespace: [("a".into(), 9)].into(),
-            breaker: vec![],
-            wrong_denies: [(Reason::Reused, 1)].into(),
-            demoted: vec![Reason::Reused],
-            ..Status::default()
-        }
+            ..ailing()
+        };
+        status.watches.insert(Watched::Nodes, Watch { up: true, ..Watch::default() });
+        status
     }
 
     async fn read_aside(run_dir: &Path) -> anyhow::Result<Status> {
@@ -326,7 +293,7 @@ mod tests {
         assert_eq!(document["leaseMs"], -5);
         assert_eq!(document["watches"]["pods"]["provenBy"], "confirmation");
         assert_eq!(document["latency"]["p99Us"], 2);
-        assert_eq!(document["watches"]["pods"]["error"], "slow");
-        assert_eq!(document["interfaces"][0]["attached"], true);
+        assert_eq!(document["watches"]["pods"]["error"], "403 Forbidden");
+        assert_eq!(document["interfaces"][1]["attached"], true);
     }
 }

@@ -73,7 +73,10 @@ fn a_probe_that_shows_too_little_proves_only_older_answers() {
 
 #[test]
 fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
-    assert_eq!(proven(&mut asked(whole(12, 9)).0, shown(12, 9)), Some(SENT));
+    let mut same = asked(whole(12, 9)).0;
+    assert_eq!(same.complete_up_to(shown(12, 9)), 12);
+    assert_eq!(proven(&mut same, shown(12, 9)), Some(SENT));
+    assert_eq!(same.complete_up_to(shown(13, 8)), 20, "up to the list's own version");
     assert_eq!(proven(&mut asked(whole(12, 8)).0, shown(12, 9)), None, "a deletion");
     assert_eq!(proven(&mut asked(whole(13, 9)).0, shown(12, 9)), None, "a change");
     let unsure = Shown { version: 12, objects: None };
@@ -81,7 +84,7 @@ fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
 }
 
 #[test]
-fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up() {
+fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up_and_no_more_if_it_lacks_later_ones() {
     let (mut confirmations, at) = asked(whole(13, 9));
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Wait(Some(at + LATE)));
@@ -89,10 +92,7 @@ fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up() {
     assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Wait(Some(at + CATCH_UP)), "once");
     assert_eq!(confirmations.judge(shown(12, 9), at + CATCH_UP), Verdict::Behind(13));
     assert_eq!(confirmations.judge(shown(13, 9), at + CATCH_UP), Verdict::Wait(None));
-}
-
-#[test]
-fn later_objects_give_a_stream_that_is_behind_no_more_time() {
+    // Later objects give it no more time.
     let (mut confirmations, at) = asked(whole(13, 9));
     confirmations.answered(whole(14, 9), at + LATE / 2);
     assert!(confirmations.lacks(shown(13, 9)));
@@ -131,14 +131,6 @@ fn more_answers_than_are_kept_leave_the_newest_to_be_proven() {
     }
     assert_eq!(proven(&mut confirmations, shown(98, 9)), Some(SENT));
     assert_eq!(confirmations.judge(shown(98, 9), at + MARKER), Verdict::Probe);
-}
-
-#[test]
-fn a_list_of_everything_proves_the_stream_up_to_its_own_version() {
-    let mut confirmations = asked(whole(12, 9)).0;
-    assert_eq!(confirmations.complete_up_to(shown(12, 9)), 12);
-    assert_eq!(proven(&mut confirmations, shown(12, 9)), Some(SENT));
-    assert_eq!(confirmations.complete_up_to(shown(13, 8)), 20);
 }
 
 #[test]

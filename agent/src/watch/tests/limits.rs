@@ -1,7 +1,7 @@
 //! Narrow lists that are worth nothing, or would take too much.
 
 use super::mock::{Rig, pod};
-use super::narrow::{asked, order};
+use super::narrow::{asked, order, ordered};
 use epguard_core::facts::Selection;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -49,8 +49,7 @@ async fn only_the_pods_of_a_node_may_take_many_octets() {
     of_web.page(7, "", &large).await;
     let error = rig.message().await;
     assert!(error.contains("an answer of more than 16777216 octets"), "{error}");
-    order(&rig, Selection::OnNode("n".into()));
-    rig.server.call().await.page(7, "", &large).await;
+    ordered(&mut rig, Selection::OnNode("n".into())).await.page(7, "", &large).await;
     assert!(rig.message().await.starts_with("part aaa"));
 }
 
@@ -77,8 +76,7 @@ async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn two_narrow_lists_of_a_watch_are_under_way_at_a_time() {
     let (mut rig, _stream, of_web) = asked().await;
-    order(&rig, Selection::OnNode("n".into()));
-    let on_node = rig.server.call().await;
+    let on_node = ordered(&mut rig, Selection::OnNode("n".into())).await;
     order(&rig, Selection::OnNode("m".into()));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0);

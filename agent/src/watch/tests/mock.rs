@@ -70,9 +70,7 @@ impl Rig {
     /// A watch that has listed pod `a` at version 7 and is up.
     pub async fn streaming() -> (Self, Stream) {
         let mut rig = Self::new();
-        let mut stream = rig.server.call().await.stream();
-        stream.event("ADDED", &pod("a", 3)).await;
-        stream.bookmark(7, true).await;
+        let stream = rig.listed(&[("a", 3)], 7).await;
         rig.says(&["reset a @7", "up"]).await;
         (rig, stream)
     }
@@ -95,6 +93,23 @@ impl Rig {
     pub async fn confirming(&mut self) -> Call {
         self.watches.confirm(Watched::Pods, Duration::ZERO);
         self.server.call().await
+    }
+
+    /// Answers the next request for a streamed list with these pods, each of a version, at this one.
+    pub async fn listed(&mut self, pods: &[(&str, u64)], version: u64) -> Stream {
+        let mut stream = self.called("stream").await.stream();
+        for (name, version) in pods {
+            stream.event("ADDED", &pod(name, *version)).await;
+        }
+        stream.bookmark(version, true).await;
+        stream
+    }
+
+    /// The stream shows an event of a pod, which is sent at once.
+    pub async fn relays(&mut self, stream: &mut Stream, kind: &str, name: &str, version: u64) {
+        stream.event(kind, &pod(name, version)).await;
+        let verb = if kind == "DELETED" { "deleted" } else { "applied" };
+        assert_eq!(self.message().await, format!("{verb} {name} @{version}"));
     }
 
     /// Checks the next messages that aren't proofs, in short form.

@@ -18,13 +18,17 @@ fn web() -> Selection {
 /// A watch with a narrow list that is asked for beside it.
 pub(super) async fn asked() -> (Rig, Stream, Call) {
     let (mut rig, stream) = Rig::fresh().await;
-    order(&rig, web());
-    let call = rig.server.call().await;
+    let call = ordered(&mut rig, web()).await;
     (rig, stream, call)
 }
 
 pub(super) fn order(rig: &Rig, selection: Selection) {
-    within(rig, selection, Duration::ZERO);
+    rig.watches.list(Pods, Some(selection), Duration::ZERO);
+}
+
+pub(super) async fn ordered(rig: &mut Rig, selection: Selection) -> Call {
+    order(rig, selection);
+    rig.server.call().await
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,12 +42,9 @@ async fn a_narrow_list_asks_for_the_selected_objects_and_for_a_consistent_answer
 #[tokio::test(start_paused = true)]
 async fn events_during_a_narrow_list_are_applied_at_once_and_the_list_leaves_them() {
     let (mut rig, mut stream, call) = asked().await;
-    stream.event("MODIFIED", &pod("a", 8)).await;
-    rig.says(&["applied a @8"]).await;
-    stream.event("ADDED", &pod("b", 9)).await;
-    rig.says(&["applied b @9"]).await;
-    stream.event("DELETED", &pod("a", 11)).await;
-    rig.says(&["deleted a @11"]).await;
+    rig.relays(&mut stream, "MODIFIED", "a", 8).await;
+    rig.relays(&mut stream, "ADDED", "b", 9).await;
+    rig.relays(&mut stream, "DELETED", "a", 11).await;
     call.page(10, "", &[pod("a", 8), pod("b", 9)]).await;
     rig.says(&["part b, but a later @10"]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
@@ -54,10 +55,8 @@ async fn a_narrow_list_newer_than_the_stream_waits_for_the_events_that_it_covers
     let (mut rig, mut stream, call) = asked().await;
     call.page(10, "", &[pod("b", 9)]).await;
     assert_eq!(rig.told_meanwhile().await, None);
-    stream.event("DELETED", &pod("a", 8)).await;
-    rig.says(&["deleted a @8"]).await;
-    stream.event("ADDED", &pod("b", 9)).await;
-    rig.says(&["applied b @9"]).await;
+    rig.relays(&mut stream, "DELETED", "a", 8).await;
+    rig.relays(&mut stream, "ADDED", "b", 9).await;
     assert_eq!(rig.told_meanwhile().await, None, "an event between 9 and 10 may come");
     stream.bookmark(10, false).await;
     rig.says(&["progress @10", "part b, but  later @10"]).await;
@@ -78,12 +77,10 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
         let (mut rig, mut stream, call) = asked().await;
         call.refuse(code, "overloaded").await;
         assert!(rig.message().await.starts_with("unconfirmed: cannot list pods: "));
-        stream.event("MODIFIED", &pod("a", 8)).await;
-        rig.says(&["applied a @8"]).await;
+        rig.relays(&mut stream, "MODIFIED", "a", 8).await;
         sleep(Duration::from_mins(1)).await;
         assert_eq!(rig.server.waiting(), 0, "the main loop asks again, not the watch");
-        order(&rig, web());
-        rig.server.call().await.page(8, "", &[pod("a", 8)]).await;
+        ordered(&mut rig, web()).await.page(8, "", &[pod("a", 8)]).await;
         rig.says(&["part a, but  later @8"]).await;
     }
 }
@@ -91,8 +88,7 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn two_narrow_lists_come_one_by_one() {
     let (mut rig, _stream, of_web) = asked().await;
-    order(&rig, Selection::OnNode("n".into()));
-    let on_node = rig.server.call().await;
+    let on_node = ordered(&mut rig, Selection::OnNode("n".into())).await;
     assert_eq!(on_node.param("fieldSelector"), Some("spec.nodeName%3Dn"));
     on_node.page(7, "", &[]).await;
     rig.says(&["part , but  later @7"]).await;
@@ -103,8 +99,7 @@ async fn two_narrow_lists_come_one_by_one() {
 /// Two narrow lists, of which the one that is sent first shows a later version than the other.
 async fn crossed() -> (Rig, Stream) {
     let (mut rig, stream, first) = asked().await;
-    order(&rig, Selection::OnNode("n".into()));
-    let second = rig.server.call().await;
+    let second = ordered(&mut rig, Selection::OnNode("n".into())).await;
     second.page(100, "", &[pod("a", 3)]).await;
     first.page(105, "", &[]).await;
     assert_eq!(rig.told_meanwhile().await, None);
@@ -117,8 +112,7 @@ async fn of_two_narrow_lists_only_the_one_that_the_stream_has_reached_is_applied
     stream.bookmark(100, false).await;
     rig.says(&["progress @100", "part a, but  later @100"]).await;
     assert_eq!(rig.told_meanwhile().await, None, "101 to 105 may come");
-    stream.event("DELETED", &pod("a", 103)).await;
-    rig.says(&["deleted a @103"]).await;
+    rig.relays(&mut stream, "DELETED", "a", 103).await;
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(105, false).await;
     rig.says(&["progress @105", "part , but  later @105"]).await;
@@ -170,11 +164,8 @@ async fn a_narrow_list_whose_stream_ends_first_is_requested_beside_the_next_one(
 #[tokio::test(start_paused = true)]
 async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     let mut rig = Rig::new();
-    let mut stream = rig.server.call().await.stream();
-    for name in 'a'..='k' {
-        stream.event("ADDED", &pod(&name.to_string(), 3)).await;
-    }
-    stream.bookmark(7, true).await;
+    let pods = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"].map(|name| (name, 3));
+    let mut stream = rig.listed(&pods, 7).await;
     rig.says(&["reset a b c d e f g h i j k @7", "up"]).await;
     let call = rig.confirming().await;
     assert_eq!(
@@ -188,10 +179,6 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
-fn within(rig: &Rig, selection: Selection, within: Duration) {
-    rig.watches.list(Pods, Some(selection), within);
-}
-
 #[tokio::test(start_paused = true)]
 async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up() {
     let (mut rig, stream) = Rig::streaming().await;
@@ -199,7 +186,7 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
     let next = rig.server.call().await;
     for number in 0..30 {
         let name = ("ns".into(), number.to_string().as_str().into());
-        within(&rig, Selection::Named(name), Duration::from_secs(10));
+        rig.watches.list(Pods, Some(Selection::Named(name)), Duration::from_secs(10));
     }
     sleep(Duration::from_secs(20)).await;
     assert_eq!(rig.server.waiting(), 0);
@@ -222,8 +209,7 @@ async fn a_list_of_everything_satisfies_narrow_lists_ordered_before() {
     stream.error(410, "too old resource version").await;
     assert!(rig.message().await.starts_with("down: "));
     order(&rig, web());
-    let mut stream = rig.called("stream").await.stream();
-    stream.bookmark(9, true).await;
+    let _stream = rig.listed(&[], 9).await;
     rig.says(&["reset  @9", "up"]).await;
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);
@@ -237,8 +223,7 @@ async fn a_narrow_list_under_way_is_not_requested_twice() {
     assert_eq!(rig.server.waiting(), 0);
     call.page(7, "", &[pod("a", 3)]).await;
     rig.says(&["part a, but  later @7"]).await;
-    order(&rig, web());
-    let _call = rig.server.call().await;
+    let _call = ordered(&mut rig, web()).await;
     sleep(Duration::from_secs(30)).await;
     assert!(rig.message().await.starts_with("unconfirmed: cannot list pods: "));
 }

@@ -26,8 +26,7 @@ async fn narrow() -> (Rig, Stream) {
 #[tokio::test(start_paused = true)]
 async fn of_a_large_collection_one_object_is_watched_and_confirmed() {
     let (mut rig, mut stream) = narrow().await;
-    stream.event("MODIFIED", &pod("b", 9)).await;
-    rig.says(&["applied b @9"]).await;
+    rig.relays(&mut stream, "MODIFIED", "b", 9).await;
     let call = rig.confirming().await;
     assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));
     call.page(20, "", &[pod("b", 9)]).await;
@@ -62,26 +61,18 @@ async fn a_large_collection_is_listed_again_after_an_hour_or_so() {
 #[tokio::test(start_paused = true)]
 async fn a_small_collection_is_watched_whole() {
     let mut rig = Rig::narrowed("b", 2);
-    let mut stream = rig.server.call().await.stream();
-    stream.event("ADDED", &pod("a", 3)).await;
-    stream.event("ADDED", &pod("b", 4)).await;
-    stream.bookmark(7, true).await;
+    let mut stream = rig.listed(&[("a", 3), ("b", 4)], 7).await;
     rig.says(&["reset a b @7", "up"]).await;
-    stream.event("MODIFIED", &pod("a", 8)).await;
-    rig.says(&["applied a @8"]).await;
+    rig.relays(&mut stream, "MODIFIED", "a", 8).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
     let mut rig = Rig::narrowed("b", 1);
-    let mut stream = rig.server.call().await.stream();
-    stream.event("ADDED", &pod("b", 3)).await;
-    stream.bookmark(7, true).await;
+    let mut stream = rig.listed(&[("b", 3)], 7).await;
     rig.says(&["reset b @7", "up"]).await;
-    stream.event("MODIFIED", &pod("b", 8)).await;
-    rig.says(&["applied b @8"]).await;
-    stream.event("ADDED", &pod("a", 9)).await;
-    rig.says(&["applied a @9"]).await;
+    rig.relays(&mut stream, "MODIFIED", "b", 8).await;
+    rig.relays(&mut stream, "ADDED", "a", 9).await;
     let call = rig.server.call().await;
     assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("watch 9", Some("metadata.name%3Db")));
     let _stream = call.stream();
@@ -94,9 +85,7 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
 #[tokio::test(start_paused = true)]
 async fn the_watch_of_one_object_is_confirmed_by_that_object_alone() {
     let mut rig = Rig::watching(&("ns".into(), "a".into()));
-    let mut stream = rig.server.call().await.stream();
-    stream.event("ADDED", &pod("a", 3)).await;
-    stream.bookmark(7, true).await;
+    let mut stream = rig.listed(&[("a", 3)], 7).await;
     rig.says(&["reset a @7", "up"]).await;
     stream.event("MODIFIED", "3").await;
     assert!(rig.message().await.starts_with("skipped "));

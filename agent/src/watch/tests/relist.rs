@@ -15,8 +15,7 @@ async fn an_ordered_list_is_streamed_and_its_stream_continues() {
     assert_eq!(rig.told_meanwhile().await, None);
     stream.bookmark(10, true).await;
     rig.says(&["reset b @10"]).await;
-    stream.event("MODIFIED", &pod("b", 11)).await;
-    rig.says(&["applied b @11"]).await;
+    rig.relays(&mut stream, "MODIFIED", "b", 11).await;
     assert_eq!(rig.proven().await, [List]);
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -43,8 +42,7 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
 async fn an_ordered_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream) = Rig::streaming().await;
     rig.watches.list(Pods, None, Duration::ZERO);
-    let mut stream = rig.server.call().await.stream();
-    stream.bookmark(5, true).await;
+    let _stream = rig.listed(&[], 5).await;
     rig.says(&["rewound: the API went back in time, from resourceVersion 7 to 5: was etcd restored? Everything is listed again", "reset  @5"]).await;
 }
 
@@ -56,8 +54,7 @@ async fn an_ordered_list_that_fails_is_repeated() {
         rig.called("stream").await.refuse(code, "overloaded").await;
         assert!(rig.message().await.starts_with("down: cannot watch pods: "));
     }
-    let mut stream = rig.server.call().await.stream();
-    stream.bookmark(9, true).await;
+    let _stream = rig.listed(&[], 9).await;
     rig.says(&["reset  @9"]).await;
 }
 
@@ -67,8 +64,7 @@ async fn a_list_that_comes_anyway_satisfies_an_earlier_order() {
     stream.error(410, "too old resource version").await;
     assert!(rig.message().await.starts_with("down: "));
     rig.watches.list(Pods, None, Duration::ZERO);
-    let mut stream = rig.called("stream").await.stream();
-    stream.bookmark(12, true).await;
+    let _stream = rig.listed(&[], 12).await;
     rig.says(&["reset  @12", "up"]).await;
     sleep(Duration::from_secs(10)).await;
     assert_eq!(rig.server.waiting(), 0);

@@ -1,6 +1,6 @@
 //! The whole process: how it ends, and what the next one finds.
 
-use super::node::{Node, ifindex, link, run};
+use super::node::{Node, ifindex, link, run, until};
 use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
 use aya::programs::{SchedClassifier, TcAttachType};
@@ -9,7 +9,7 @@ use epguard::shared::status::{self, Attachment, SocketLb, Status};
 use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -54,14 +54,9 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     run("ip", &["link", "del", "pod7"]);
     run("ip", &["link", "add", "pod7", "type", "veth", "peer", "name", "x"]);
     let made = Instant::now();
-    while !agent.is_attached("pod7", ifindex("pod7")) {
-        assert!(made.elapsed() < Duration::from_mins(1), "not hooked again");
-    }
+    until("not hooked again", || agent.is_attached("pod7", ifindex("pod7")));
     println!("hooked {:?} after `ip link add` ended", made.elapsed());
-    let gone = Instant::now() + Duration::from_mins(1);
-    while pin.exists() {
-        assert!(Instant::now() < gone, "the pin of an interface that is gone stays");
-    }
+    until("the pin of an interface that is gone stays", || !pin.exists());
 }
 
 #[test]
@@ -77,11 +72,7 @@ fn a_running_agent_attaches_again_after_a_foreign_detach() {
         listed.unwrap().1.len()
     };
     assert_eq!(programs(), 0);
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while programs() == 0 {
-        assert!(Instant::now() < deadline, "not attached again");
-        std::thread::yield_now();
-    }
+    until("not attached again", || programs() > 0);
 }
 
 /// An agent that no API server talks to: hooks come without one. Dropped in this order.

@@ -1,7 +1,7 @@
 //! `epguard detach`: ours and nothing else.
 
-use super::node::{Node, foreign, link, output, run, tc};
-use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
+use super::node::{Node, filter, foreign, link, output, run, tc};
+use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use epguard::kernel::datapath::{Hook, Hooks};
 use std::os::unix::process::CommandExt as _;
@@ -20,7 +20,7 @@ fn detach_removes_links_maps_and_directories_and_reports_it_once() {
     assert!(said.contains(&format!("removed link {}\n", pin.display())), "{said}");
     assert!(said.contains("v3/OWNERS\n"), "{said}");
     assert!(!node.pins().exists());
-    assert_eq!(programs("pod"), [0, 0]);
+    assert_eq!(programs(), [[0; 0]; 2]);
     assert!(!output("bpftool", &["link", "show", "id", &id.to_string()]).status.success());
     assert_eq!(detach(&node), "nothing to remove\n");
 }
@@ -36,7 +36,7 @@ fn detach_leaves_programs_filters_and_qdiscs_of_others_as_they_are() {
     for side in [TcAttachType::Ingress, TcAttachType::Egress] {
         let order = TcAttachOptions::TcxOrder(LinkOrder::first());
         program.attach_with_options("pod", side, order).unwrap();
-        program.attach_with_options("pod", side, filter()).unwrap();
+        program.attach_with_options("pod", side, filter(7)).unwrap();
     }
     let before = everything();
     for hooks in [Hooks::Tcx, Hooks::Clsact] {
@@ -44,7 +44,7 @@ fn detach_leaves_programs_filters_and_qdiscs_of_others_as_they_are() {
         assert_ne!(everything(), before);
         detach(&node);
         assert_eq!(everything(), before, "{hooks:?}");
-        assert_eq!(programs("pod"), [1, 1], "{hooks:?}");
+        assert_eq!(programs().map(|side| side.len()), [1, 1], "{hooks:?}");
     }
 }
 
@@ -60,7 +60,7 @@ fn a_qdisc_that_we_made_goes_unless_others_have_put_filters_on_it() {
 
     node.hooked(Hooks::Clsact);
     let mut other = node.load(Hooks::Clsact);
-    foreign(&mut other).attach_with_options("pod", TcAttachType::Egress, filter()).unwrap();
+    foreign(&mut other).attach_with_options("pod", TcAttachType::Egress, filter(7)).unwrap();
     detach(&node);
     assert!(tc("qdisc show dev pod").contains("clsact"));
     assert!(tc("filter show dev pod egress").contains("epguard_selftest"));
@@ -110,26 +110,20 @@ fn detach_without_privileges_or_bpffs_names_the_remedy() {
 }
 
 /// `epguard detach`.
-fn detach(node: &Node) -> String {
+pub fn detach(node: &Node) -> String {
     run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()])
 }
 
-fn filter() -> TcAttachOptions {
-    TcAttachOptions::Netlink(NlOptions { priority: 7, handle: TcHandle::new(0, 1), classid: None })
-}
-
-/// TCX programs at ingress and egress.
-fn programs(interface: &str) -> [usize; 2] {
-    [TcAttachType::Ingress, TcAttachType::Egress]
-        .map(|side| SchedClassifier::query_tcx(interface, side).unwrap().1.len())
+/// Ids of the TCX programs at ingress and egress.
+fn programs() -> [Vec<u32>; 2] {
+    [TcAttachType::Ingress, TcAttachType::Egress].map(|side| {
+        let (_, programs) = SchedClassifier::query_tcx("pod", side).unwrap();
+        programs.iter().map(aya::programs::ProgramInfo::id).collect()
+    })
 }
 
 /// Ids of the TCX programs, qdiscs and filters of the interface.
 fn everything() -> String {
-    let tcx = [TcAttachType::Ingress, TcAttachType::Egress].map(|side| {
-        let (_, programs) = SchedClassifier::query_tcx("pod", side).unwrap();
-        programs.iter().map(aya::programs::ProgramInfo::id).collect::<Vec<_>>()
-    });
     let shown = ["qdisc show dev pod", "filter show dev pod ingress", "filter show dev pod egress"];
-    format!("{tcx:?}\n{}", shown.map(tc).concat())
+    format!("{:?}\n{}", programs(), shown.map(tc).concat())
 }

@@ -1,8 +1,8 @@
 //! Who else is at the hooks, interfaces that cannot be hooked, and those that are left to the CNI for a while.
 
 use super::agent::Agent;
-use super::node::{Node, foreign, ifindex, run, tc};
-use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
+use super::node::{Node, filter, foreign, ifindex, run, tc};
+use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, TcAttachType};
 use epguard::kernel::datapath::{Chain, Hooks};
 use std::time::{Duration, Instant};
@@ -96,9 +96,6 @@ fn foreign_filters_run_after_tcx_and_tcx_programs_before_our_filters() {
     let node = Node::new();
     tc("qdisc add dev pod clsact");
     let mut other = node.load(Hooks::Tcx);
-    let filter = |priority| {
-        TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
-    };
     let program = foreign(&mut other);
     program.attach_with_options("pod", TcAttachType::Ingress, filter(1)).unwrap();
     let order = TcAttachOptions::TcxOrder(LinkOrder::last());

@@ -1,6 +1,6 @@
 //! The layouts of pinned maps: frozen, because an agent of another release finds them.
 
-use super::node::{Node, run};
+use super::node::{Node, json, run};
 use epguard::kernel::datapath::Hooks;
 use std::fmt::Write as _;
 use std::fs;
@@ -34,8 +34,7 @@ fn layout(pins: &Path) -> String {
     let mut layout = String::new();
     for map in maps {
         let path = map.to_str().unwrap();
-        let shown: serde_json::Value =
-            serde_json::from_str(&run("bpftool", &["-j", "map", "show", "pinned", path])).unwrap();
+        let shown = json("bpftool", &["-j", "map", "show", "pinned", path]);
         write!(layout, "{}:", map.file_name().unwrap().display()).unwrap();
         for field in ["type", "flags", "bytes_key", "bytes_value", "max_entries"] {
             write!(layout, " {field} {}", shown[field]).unwrap();

@@ -100,13 +100,7 @@ fn a_denial_with_invalid_numbers_is_removed() {
 fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
-    let pin = node.pins().join("v3/SUSPECTS");
-    std::fs::remove_file(&pin).unwrap();
-    let pin = pin.to_str().unwrap();
-    let shape = "type hash key 16 value 8 entries 4 name SUSPECTS";
-    let mut create = vec!["map", "create", pin];
-    create.extend(shape.split(' '));
-    run("bpftool", &create);
+    replace(&node, "SUSPECTS", "type hash key 16 value 8 entries 4");
     write(&node, |writer| {
         assert!(writer.restored().suspects.is_empty());
         assert_eq!(writer.restored().denied, denying().denied);
@@ -191,10 +185,7 @@ fn no_earlier_denial_stands_once_the_modes_of_its_agent_are_unknown() {
         assert!(writer.install(&denying()).unwrap());
         writer.view.renew_lease(u64::MAX).unwrap();
     });
-    let config = node.pins().join("v3/CONFIG");
-    std::fs::remove_file(&config).unwrap();
-    let other = ["type", "array", "key", "4", "value", "72", "entries", "1", "name", "CONFIG"];
-    run("bpftool", &[&["map", "create", config.to_str().unwrap()], &other[..]].concat());
+    replace(&node, "CONFIG", "type array key 4 value 72 entries 1");
     write(&node, |writer| assert_eq!(writer.view.written().lease_deadline_ns, 0));
 }
 
@@ -213,6 +204,14 @@ fn other_abi_versions_are_removed_once_this_one_is_attached() {
     assert!(!old.exists() && own.exists(), "{removed:?}");
     let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
     assert_eq!((chain.position, chain.before.len()), (1, 0));
+}
+
+/// Pins a map of another layout in place of ours.
+fn replace(node: &Node, map: &str, layout: &str) {
+    let pin = node.pins().join("v3").join(map);
+    std::fs::remove_file(&pin).unwrap();
+    let create = format!("map create {} {layout} name {map}", pin.display());
+    run("bpftool", &create.split(' ').collect::<Vec<_>>());
 }
 
 pub fn view(node: &Node) -> Array<MapData, View> {

@@ -7,7 +7,7 @@ mod hooks;
 mod layouts;
 mod lifts;
 mod maps;
-mod node;
+pub(crate) mod node;
 mod orphan_ip;
 mod socket_lb;
 mod switch;

@@ -1,6 +1,7 @@
 //! A node of two interfaces' ends: `pod` here, its peer in another network namespace.
 
 use aya::programs::SchedClassifier;
+use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
 use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hook, Hooks};
 use nix::net::if_::if_nametoindex;
@@ -8,6 +9,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::gettid;
 use std::fs::{self, File};
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,6 +67,11 @@ impl Node {
         std::thread::scope(|scope| scope.spawn(enter).join()).unwrap()
     }
 
+    /// The path of the peer's network namespace.
+    pub fn peer_netns(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.peer_netns.as_raw_fd())
+    }
+
     /// As an agent that starts here.
     pub fn load(&self, hooks: Hooks) -> Datapath {
         Datapath::load(&self.pins(), hooks, nfct_at().unwrap()).expect("run `cargo xtask build` first")
@@ -114,9 +121,7 @@ pub fn ip(commands: &[String]) {
 
 /// Link-layer address of an interface of the calling thread's network namespace.
 pub fn mac(name: &str) -> String {
-    let said = run("ip", &["-j", "link", "show", "dev", name]);
-    let links: serde_json::Value = serde_json::from_str(&said).unwrap();
-    links[0]["address"].as_str().unwrap().to_owned()
+    json("ip", &["-j", "link", "show", "dev", name])[0]["address"].as_str().unwrap().to_owned()
 }
 
 /// Number of an interface of the calling thread's network namespace.
@@ -126,8 +131,7 @@ pub fn ifindex(name: &str) -> u32 {
 
 /// Ids of a pinned link and of the program in it.
 pub fn link(pin: &Path) -> (u64, u64) {
-    let said = run("bpftool", &["-j", "link", "show", "pinned", pin.to_str().unwrap()]);
-    let link: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let link = json("bpftool", &["-j", "link", "show", "pinned", pin.to_str().unwrap()]);
     (link["id"].as_u64().unwrap(), link["prog_id"].as_u64().unwrap())
 }
 
@@ -144,12 +148,22 @@ pub fn foreign(datapath: &mut Datapath) -> &mut SchedClassifier {
     program
 }
 
+/// A filter of this priority.
+pub fn filter(priority: u16) -> TcAttachOptions {
+    TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
+}
+
 /// Runs a program that must succeed, and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = output(program, arguments);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {said}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The same of one whose output is JSON.
+pub fn json(program: &str, arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&run(program, arguments)).unwrap()
 }
 
 /// Runs a program, and returns its output and exit status.

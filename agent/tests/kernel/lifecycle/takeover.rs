@@ -1,6 +1,6 @@
 //! Links: pinned, taken over, left behind. `agent` has those that are severed, and interfaces that are renamed.
 
-use super::node::{Node, ifindex, link, run, tc, until};
+use super::node::{Node, ifindex, ip, link, tc, until};
 use aya::programs::links::PinnedLink;
 use epguard::kernel::datapath::{Hook, Hooks};
 use std::fs;
@@ -57,36 +57,20 @@ fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_interface_made_again_with_the_same_number_is_hooked_anew() {
-    let node = Node::new();
-    let index = ifindex("pod");
-    node.hooked(Hooks::Tcx);
-    let (before, _) = link(&node.pin(Hook::Egress));
-    run("ip", &["link", "del", "pod"]);
-    let number = index.to_string();
-    run("ip", &["link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other"]);
-    let mut datapath = node.load(Hooks::Tcx);
-    datapath.hook(index, "pod").unwrap();
-    assert!(datapath.find(index).unwrap().is_some());
-    assert_ne!(link(&node.pin(Hook::Egress)).0, before);
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn the_link_of_an_interface_that_left_the_namespace_is_not_reused() {
-    let node = Node::new();
-    let index = ifindex("pod");
-    node.hooked(Hooks::Tcx);
-    let elsewhere = format!("epguard-life-{}", std::process::id());
-    run("ip", &["netns", "add", &elsewhere]);
-    run("ip", &["link", "set", "pod", "netns", &elsewhere]);
-    let number = index.to_string();
-    run("ip", &["link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other"]);
-    let mut datapath = node.load(Hooks::Tcx);
-    let hooked = datapath.hook(index, "pod");
-    run("ip", &["netns", "del", &elsewhere]);
-    assert_eq!(hooked.unwrap().position, 1);
-    assert!(datapath.find(index).unwrap().is_some());
+fn an_interface_made_again_with_the_number_of_one_that_is_gone_or_left_the_namespace_is_hooked_anew() {
+    for is_gone in [true, false] {
+        let node = Node::new();
+        let index = ifindex("pod");
+        node.hooked(Hooks::Tcx);
+        let (before, _) = link(&node.pin(Hook::Egress));
+        let leaves =
+            if is_gone { "link del pod".into() } else { format!("link set pod netns {}", node.peer_netns()) };
+        ip(&[leaves, format!("link add pod index {index} type veth peer name other")]);
+        let mut datapath = node.load(Hooks::Tcx);
+        assert_eq!(datapath.hook(index, "pod").unwrap().position, 1);
+        assert!(datapath.find(index).unwrap().is_some());
+        assert_ne!(link(&node.pin(Hook::Egress)).0, before, "{is_gone}");
+    }
 }
 
 #[test]

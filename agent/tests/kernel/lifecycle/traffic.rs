@@ -15,14 +15,8 @@ const TAKEOVERS: usize = 10;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn no_packet_is_lost_or_judged_twice_while_tcx_programs_are_replaced() {
-    replace_under_traffic(Hooks::Tcx);
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn no_packet_is_lost_or_judged_twice_while_clsact_filters_are_replaced() {
-    replace_under_traffic(Hooks::Clsact);
+fn no_packet_is_lost_or_judged_twice_while_programs_and_filters_are_replaced() {
+    [Hooks::Tcx, Hooks::Clsact].into_iter().for_each(replace_under_traffic);
 }
 
 /// The peer is an address that drains: what To counts there is how often it has seen a packet.

@@ -4,8 +4,10 @@ use super::maps::{view, write};
 use super::node::{Node, OWN, PEER, ifindex, ip, mac};
 use super::orphan_ip::{X, denied_of, denied_while, vacate};
 use crate::packet_socket::Socket;
+use crate::programs::frames::{UDP, packet, tagged, udp};
 use epguard::kernel::datapath::{Hooks, Xdp};
-use epguard_common::Role;
+use epguard_common::{Addr, Role};
+use std::net::Ipv4Addr;
 
 /// Octets of the header.
 const ETHERNET: u16 = 14;
@@ -57,24 +59,24 @@ fn frames_of_a_vlan_are_not_judged_at_the_interface_below_it() {
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
     let _writer = vacate(&node, &mut datapath);
     let socket = node.in_peer(|| Socket::open("eth0"));
-    let send = |tag: &[u8]| {
-        let frame = frame(tag);
+    let send = |tags: &[u16]| {
+        let frame = frame(tags);
         denied_while(&node, 50, || socket.send(&frame, ETHERNET))
     };
-    let (untagged, tagged) = (&[][..], &[0x81, 0, 0, 5][..]);
+    let (untagged, tagged) = (&[][..], &[0x8100][..]);
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert_eq!((send(untagged), send(tagged)), (50, 0), "TC");
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
     assert_eq!((send(untagged), send(tagged)), (50, 0), "XDP, then TC");
 }
 
-/// A datagram to X, by way of the node.
-fn frame(tag: &[u8]) -> Vec<u8> {
-    let to: Vec<u8> = mac("pod").split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
-    let mut frame = [&to, &[2, 0, 0, 0, 0, 9][..], tag, &[8, 0]].concat();
-    frame.extend([0x45, 0, 0, 36, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 9, 0, 2]);
-    frame.extend(X.octets());
-    frame.extend([0x80, 0, 0, 9, 0, 16, 0, 0]);
-    frame.extend(b"datagram");
+/// A datagram from the peer to X, by way of the node.
+fn frame(tags: &[u16]) -> Vec<u8> {
+    let mut datagram = packet(Addr::v4(X.octets()), UDP, &udp(9));
+    datagram[12..16].copy_from_slice(&PEER.parse::<Ipv4Addr>().unwrap().octets());
+    let mut frame = tagged(tags, &datagram);
+    for (octet, text) in frame.iter_mut().zip(mac("pod").split(':')) {
+        *octet = u8::from_str_radix(text, 16).unwrap();
+    }
     frame
 }

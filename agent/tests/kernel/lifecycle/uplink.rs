@@ -54,23 +54,16 @@ fn where_xdp_is_required_a_foreign_program_ends_the_agent_with_the_reason() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn where_xdp_is_optional_the_status_has_the_reason_why_it_is_missing() {
+fn where_xdp_is_optional_the_status_has_the_reason_why_it_is_missing_and_by_default_it_is_not_missing() {
     let node = uplink();
-    let mut agent = Agent::start(&node, &["--mode", "enforce", "--xdp", "auto"]);
-    let shown = agent.wait_for("pod", |at| at.xdp_error.is_some());
-    assert!(shown.xdp_error.unwrap().contains("gains little on a veth"));
-    assert_eq!((shown.attached, shown.xdp), (true, None));
-    assert!(!attached());
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn by_default_no_uplink_has_xdp_and_none_is_reported_missing() {
-    let node = uplink();
-    let mut agent = Agent::start(&node, &["--mode", "enforce"]);
-    let shown = agent.wait_for("pod", |at| at.attached && at.role == "uplink");
-    assert_eq!((shown.xdp, shown.xdp_error), (None, None));
-    assert!(!attached());
+    for (options, reason) in [(&["--xdp", "auto"][..], "gains little on a veth"), (&[], "")] {
+        let mut agent = Agent::start(&node, &[&["--mode", "enforce"], options].concat());
+        let shown = agent.wait_for("pod", |at| {
+            at.attached && at.role == "uplink" && at.xdp_error.is_none() == reason.is_empty()
+        });
+        assert!(shown.xdp_error.unwrap_or_default().contains(reason), "{options:?}");
+        assert!(shown.xdp.is_none() && !attached(), "{options:?}");
+    }
 }
 
 fn uplink() -> Node {

@@ -1,11 +1,10 @@
 //! XDP at an uplink: attached, taken over, refused, removed.
 
+use super::detach::detach;
 use super::node::{Node, ifindex, link, run, shown};
 use super::orphan_ip::{denied_of, vacate};
 use aya::programs::{Xdp as Program, XdpMode as Mode};
 use epguard::kernel::datapath::{Datapath, Hooks, Xdp, XdpMode};
-
-const EPGUARD: &str = env!("CARGO_BIN_EXE_epguard");
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -68,7 +67,7 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
         assert!(!node.xdp_pin().exists());
         assert_eq!(shown(), before);
         // What only detaches leaves it alone as well.
-        run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
+        detach(&node);
         assert_eq!(shown(), before);
         foreign(&mut other).detach(id).unwrap();
         assert!(attach(&node, wanted).unhook_xdp(ifindex("pod")).unwrap());
@@ -143,7 +142,7 @@ fn detach_removes_the_xdp_link_after_a_crash() {
     let node = Node::new();
     drop(attach(&node, Xdp::Driver));
     assert!(shown().contains("xdp"));
-    let said = run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
+    let said = detach(&node);
     assert!(said.contains(&format!("removed link {}\n", node.xdp_pin().display())), "{said}");
     assert!(!shown().contains("xdp"));
     assert!(!node.pins().exists());

@@ -4,9 +4,9 @@
 mod answered_early;
 mod forged;
 
-use super::frames::{SYN, TCP, of_type, packet, tagged, tcp};
+use super::frames::{SYN, TCP, arp, of_type, packet, tagged, tcp};
 use super::kernel::ip;
-use super::rig::{DROP, PASS, Rig};
+use super::rig::{DROP, PASS, Rig, XDP_DROP, XDP_PASS};
 use super::world::{DEAD_UID, ENFORCE, FRESH, PORT};
 use epguard_common::{Addr, Config, Mac, Mode, Reason, Terminated, Uid, Verdict, View};
 use nix::sched::{CloneFlags, unshare};
@@ -14,9 +14,6 @@ use nix::sched::{CloneFlags, unshare};
 const X: Addr = Addr::v4([10, 244, 1, 77]);
 const X6: Addr = Addr::v6([0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77]);
 const LOOPBACK: u32 = 1;
-
-const XDP_DROP: u32 = 1;
-const XDP_PASS: u32 = 2;
 
 const VIEW: View = View { terminated: 2, suspects: 0, ..FRESH };
 
@@ -85,13 +82,7 @@ fn xdp_denies_nothing_at_an_interface_without_a_known_mac() {
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn a_packet_from_the_ip_lifts_its_denial_for_every_destination_mac() {
-    let arp = |tags: &[u16]| {
-        let mut body = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 9];
-        body.extend(&X.octets[12..]);
-        body.extend([0; 6]);
-        body.extend([10, 244, 1, 1]);
-        to([0xff; 6], of_type(tags, 0x0806, &body))
-    };
+    let arp = |tags: &[u16]| to([0xff; 6], of_type(tags, 0x0806, &arp(1, X, Addr::v4([10, 244, 1, 1]))));
     let mut rig = rig();
     let frame = to(OWN, tagged(&[], &syn(X)));
     for tags in [&[][..], &[0x8100]] {

@@ -104,6 +104,15 @@ pub fn tagged(tags: &[u16], packet: &[u8]) -> Vec<u8> {
     of_type(tags, ether_type, packet)
 }
 
+/// An ARP message: 1 asks, 2 answers.
+pub fn arp(operation: u8, sender: Addr, target: Addr) -> Vec<u8> {
+    let mut message = vec![0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 9];
+    message.extend(&sender.octets[12..]);
+    message.extend([0; 6]);
+    message.extend(&target.octets[12..]);
+    message
+}
+
 /// A frame of anything.
 pub fn of_type(tags: &[u16], ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];

@@ -2,15 +2,15 @@
 
 use super::kernel;
 use super::world::denial;
-use aya::maps::{Array, HashMap, PerCpuArray, PerCpuValues};
+use crate::lifecycle::node;
+use aya::maps::{Array, HashMap};
 use epguard::kernel::maps;
 use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Count, Denial, DenialKey, Keyed, Mode, Outcome, PER_REASON,
-    PerReason, RawConfig, RawDenial, Reason, ServiceNumber, Uid, UidState, capacity, counter,
+    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Keyed, Mode, PER_REASON, PerReason, RawConfig,
+    RawDenial, Reason, ServiceNumber, Uid, UidState,
 };
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
 
 /// `lifecycle::layouts` has the types, sizes and fields of every map; these two show how `bpftool` prints what the agent writes.
 #[test]
@@ -75,32 +75,8 @@ fn per_reason(number: impl Fn(Reason) -> u32) -> Value {
     named.into_iter().chain([("reserved".to_owned(), reserved)]).collect()
 }
 
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn the_index_of_a_counter_is_32_times_its_reason_plus_its_outcome() {
-    let mut datapath = kernel::load();
-    let cpus = aya::util::nr_cpus().unwrap();
-    let map = datapath.ebpf.map_mut("COUNTERS").unwrap();
-    let mut counters: PerCpuArray<_, Count> = map.try_into().unwrap();
-    let count = Count { packets: 3, bytes: 180, openings: 2 };
-    let counts = PerCpuValues::try_from(vec![count; cpus]).unwrap();
-    let index = counter(Reason::Reused, Outcome::Observed);
-    counters.set(index, counts, 0).unwrap();
-    let value = json!({"packets": 3, "bytes": 180, "openings": 2});
-    let values: Vec<Value> = (0..cpus).map(|cpu| json!({"cpu": cpu, "value": value})).collect();
-    let dumped = dumped("COUNTERS");
-    assert_eq!(dumped[2 * 32 + 1], json!({"key": 65, "values": values}));
-    assert_eq!(dumped.len(), capacity::COUNTERS);
-}
-
 /// What `bpftool -j map VERB pinned` prints of a map.
 pub fn bpftool(verb: &str, map: &str) -> Value {
     let pin = maps::directory(Path::new(kernel::PIN_DIR)).join(map);
-    let mut command = Command::new("bpftool");
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    command.args(["-j", "map", verb, "pinned"]).arg(pin);
-    let output = command.output().expect("bpftool, which `cargo xtask setup` installs");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "bpftool map {verb} {map}: {error}");
-    serde_json::from_slice(&output.stdout).expect("JSON from bpftool")
+    node::json("bpftool", &["-j", "map", verb, "pinned", pin.to_str().unwrap()])
 }

@@ -1,14 +1,12 @@
-//! What switches denials off: modes, the lease, all-zero maps, numbers that no epguard wrote.
+//! What switches denials off: the lease, all-zero maps, numbers that no epguard wrote. `differential` has the modes.
 
 use super::frames::TCP;
 use super::rig::Rig;
 use super::world::{self, DENIED, ENFORCE, FRESH, REUSED, target};
 use epguard::shared::clock::boot_ns;
-use epguard_common::Mode::{self, Enforce, Observe, Off};
+use epguard_common::Mode::{self, Observe};
 use epguard_common::Verdict::{self, Clear, Deny, Pass};
-use epguard_common::{
-    Config, DenialKey, Keyed, Outcome, RawConfig, RawDenial, Reason, ReasonModes, UidState, View,
-};
+use epguard_common::{Config, DenialKey, Keyed, Outcome, RawConfig, RawDenial, Reason, UidState, View};
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: false };
 const SWITCHED_OFF: Verdict = Pass(Reason::Reused, Outcome::Off);
@@ -19,28 +17,18 @@ fn syn() -> Vec<u8> {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn the_lower_of_the_two_modes_is_in_force_while_the_lease_lasts_and_empty_maps_deny_nothing() {
+fn denials_are_in_force_while_the_lease_lasts_and_empty_maps_deny_nothing() {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let expired = Pass(Reason::Reused, Outcome::LeaseExpired);
-    let modes = |mode, reused| Config { mode, reasons: ReasonModes { reused, ..ENFORCE.reasons }, ..ENFORCE };
     let leased = |lease_deadline_ns| View { lease_deadline_ns, ..FRESH };
     let mut rig = Rig::new();
     for (name, config, view, verdict) in [
-        ("off, enforce", modes(Off, Enforce), FRESH, Clear),
-        ("off, off", modes(Off, Off), FRESH, Clear),
-        ("observe, off", modes(Observe, Off), FRESH, SWITCHED_OFF),
-        ("observe, observe", modes(Observe, Observe), FRESH, WOULD_BE_DENIED),
-        ("observe, enforce", modes(Observe, Enforce), FRESH, WOULD_BE_DENIED),
-        ("enforce, off", modes(Enforce, Off), FRESH, SWITCHED_OFF),
-        ("enforce, observe", modes(Enforce, Observe), FRESH, WOULD_BE_DENIED),
-        ("enforce, enforce", modes(Enforce, Enforce), FRESH, DENIED),
         ("a lease of an hour", ENFORCE, leased(boot_ns() + HOUR_NS), DENIED),
         ("one that ends now", ENFORCE, leased(boot_ns()), expired),
         ("one that ended", ENFORCE, leased(1), expired),
         ("none", ENFORCE, leased(0), expired),
         ("an all-zero CONFIG", Config::default(), FRESH, Clear),
         ("an all-zero VIEW", ENFORCE, View::default(), Clear),
-        ("no suspects", ENFORCE, View { suspects: 0, ..FRESH }, Clear),
         ("the log", Config { debug: 1, ..ENFORCE }, FRESH, DENIED),
         ("the log in observe", Config { debug: 1, mode: Observe, ..ENFORCE }, FRESH, WOULD_BE_DENIED),
         ("as it was", ENFORCE, FRESH, DENIED),

@@ -44,21 +44,22 @@ fn is_redirected(rig: &mut Rig, ip: &[u8]) -> bool {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn no_packet_of_a_flow_whose_addresses_are_taken_is_redirected() {
-    let mut rig = rig(Redirected::TAKEN);
-    assert!(!is_redirected(&mut rig, &packet(REUSED, UDP, &udp(PORT))));
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn a_redirected_flow_stays_redirected_while_its_endpoint_holds_its_ip() {
-    let mut rig = rig(0);
-    for ip in [packet(REUSED, TCP, &tcp(PORT, ACK)), packet(REUSED, UDP, &udp(PORT))] {
-        assert!(is_redirected(&mut rig, &ip), "{ip:02x?}");
+fn a_flow_stays_redirected_while_its_endpoint_holds_its_ip_and_its_addresses_are_not_taken() {
+    const MORE_FRAGMENTS: u16 = 0x2000;
+    let (ack, datagram) = (packet(REUSED, TCP, &tcp(PORT, ACK)), packet(REUSED, UDP, &udp(PORT)));
+    let first = v4_with(REUSED, &[], MORE_FRAGMENTS, UDP, &udp(PORT));
+    for (name, flags, ip, expected) in [
+        ("TCP", 0, &ack, true),
+        ("UDP", 0, &datagram, true),
+        ("a first fragment", 0, &first, false),
+        ("the addresses are taken", Redirected::TAKEN, &datagram, false),
+    ] {
+        assert_eq!(is_redirected(&mut rig(flags), ip), expected, "{name}");
     }
+    let mut rig = rig(0);
     let successor = Owner { uid: DEAD_UID, ..Owner::default() };
     rig.put("OWNERS", &LIVE.addr, successor);
-    assert!(!is_redirected(&mut rig, &packet(REUSED, TCP, &tcp(PORT, ACK))));
+    assert!(!is_redirected(&mut rig, &ack), "the IP has another owner");
 }
 
 #[test]
@@ -69,15 +70,6 @@ fn a_new_flow_from_the_port_of_a_closed_one_is_not_redirected_with_it() {
     assert!(is_redirected(&mut rig, &ack), "the last flow is not yet over");
     assert!(!is_redirected(&mut rig, &syn));
     assert!(!is_redirected(&mut rig, &ack), "of the new flow");
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn a_first_fragment_is_never_redirected() {
-    const MORE_FRAGMENTS: u16 = 0x2000;
-    let mut rig = rig(0);
-    let first = v4_with(REUSED, &[], MORE_FRAGMENTS, UDP, &udp(PORT));
-    assert!(!is_redirected(&mut rig, &first));
 }
 
 #[test]

@@ -23,6 +23,9 @@ pub const DROP: i32 = 2;
 /// `TC_ACT_UNSPEC`: the next program decides.
 pub const PASS: i32 = -1;
 
+pub const XDP_DROP: u32 = 1;
+pub const XDP_PASS: u32 = 2;
+
 /// Ingress and egress hook in one, on one packet.
 pub const BOTH: &str = "epguard_selftest";
 
@@ -161,14 +164,6 @@ impl Rig {
         assert_eq!(ran.frame, frame, "a program changed the frame: {name}");
         let counted = verdict.counted().map(|pair| (pair, (1, frame.len() as u64)));
         assert_eq!(self.counters(), counted.into_iter().collect(), "counters: {name}");
-    }
-
-    /// Runs a table of packets.
-    #[track_caller]
-    pub fn expect_all(&mut self, table: &[(&str, Vec<u8>, Verdict)]) {
-        for (name, frame, verdict) in table {
-            self.expect(name, frame, *verdict);
-        }
     }
 
     pub fn put<K: Pod, V: Pod>(&mut self, map: &str, key: &K, value: V) {

@@ -1,13 +1,13 @@
 //! What the API holds, and which facts the watches make of a step.
 
 use super::draw::service;
-use super::step::{EndpointStep, Kind, PodChange, Shown, SliceStep, Step, Variant};
+use super::step::{EndpointStep, PodChange, Shown, SliceStep, Step, Variant};
 use super::step::{list, node_name, part, plain_node, pod_uid, pool, some};
 use super::world::namespace;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
     Change, Fact, Name, Namespace, Node, Pod, PodName, Presence, Selection, Selector, Service, Slice,
-    SliceEndpoint, Text, Workload,
+    SliceEndpoint, Text, Watched, Workload,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -168,8 +168,8 @@ impl Cluster {
     }
 
     /// A list of what the n-th pod stands for, or of the n-th Service's slices.
-    fn part(&mut self, kind: Kind, number: usize, gone: u8) -> Option<Fact> {
-        if let Kind::Slices = kind {
+    fn part(&mut self, kind: Watched, number: usize, gone: u8) -> Option<Fact> {
+        if kind == Watched::EndpointSlices {
             let selection = Selection::slices_of(&service_name(number % 4));
             let objects = some(&mut self.slices, |slice| selection.has_slice(slice), gone);
             return Some(Fact::SlicesOf(part(selection, objects)));
@@ -188,13 +188,14 @@ impl Cluster {
         Some(Fact::PodsOf(part(selection, objects)))
     }
 
-    fn relist(&mut self, kind: Kind, gone: u8) -> Fact {
+    fn relist(&mut self, kind: Watched, gone: u8) -> Fact {
         match kind {
-            Kind::Pods => Fact::Pod(list(&mut self.pods, gone)),
-            Kind::Slices => Fact::Slice(list(&mut self.slices, gone)),
-            Kind::Services => Fact::Service(list(&mut self.services, gone)),
-            Kind::Nodes => Fact::Node(list(&mut self.nodes, gone)),
-            Kind::Namespaces => Fact::Namespace(list(&mut self.namespaces, gone)),
+            Watched::Pods => Fact::Pod(list(&mut self.pods, gone)),
+            Watched::EndpointSlices => Fact::Slice(list(&mut self.slices, gone)),
+            Watched::Services => Fact::Service(list(&mut self.services, gone)),
+            Watched::Nodes => Fact::Node(list(&mut self.nodes, gone)),
+            Watched::Namespaces => Fact::Namespace(list(&mut self.namespaces, gone)),
+            Watched::ModePolicy => unreachable!("no denial rests on it"),
         }
     }
 }

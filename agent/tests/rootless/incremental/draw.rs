@@ -5,7 +5,7 @@ use super::step::*;
 use super::world::{NODE, pod, uid, web};
 use epguard_common::{Action, Addr, Mode, UidState};
 use epguard_core::facts::{
-    Node, OnDenial, Pod, PortName, Protocol, Sandbox, Service, ServicePort, SlicePort,
+    Node, OnDenial, Pod, PortName, Protocol, Sandbox, Service, ServicePort, SlicePort, Watched,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -16,7 +16,7 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         5 => any_node_fact(),
         4 => (any_kind(), prop_oneof![2 => Just(0), 2 => (0..8_u32).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()])
             .prop_map(|(kind, gone)| Step::Relist(kind, gone)),
-        4 => (select(vec![Kind::Pods, Kind::Slices]), 0..24_usize, prop_oneof![2 => Just(0), 1 => any::<u8>()])
+        4 => (select(vec![Watched::Pods, Watched::EndpointSlices]), 0..24_usize, prop_oneof![2 => Just(0), 1 => any::<u8>()])
             .prop_map(|(kind, number, gone)| Step::Part(kind, number, gone)),
         6 => select(vec![1, 61, 301, 601]).prop_map(Step::Wait),
         6 => (0..8_usize).prop_map(Step::Hit),
@@ -44,9 +44,7 @@ fn any_change_of_the_api() -> impl Strategy<Value = Step> {
 
 /// A list of each kind; with the last one the state is synced.
 pub fn lists() -> Vec<Step> {
-    [Kind::Pods, Kind::Slices, Kind::Services, Kind::Nodes, Kind::Namespaces]
-        .map(|kind| Step::Relist(kind, 0))
-        .into()
+    Watched::ALWAYS.map(|kind| Step::Relist(kind, 0)).into()
 }
 
 /// What the node reports, at any time.
@@ -179,14 +177,8 @@ fn any_node() -> impl Strategy<Value = Node> {
         })
 }
 
-fn any_kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![
-        2 => Just(Kind::Pods),
-        1 => Just(Kind::Slices),
-        1 => Just(Kind::Services),
-        1 => Just(Kind::Nodes),
-        1 => Just(Kind::Namespaces),
-    ]
+fn any_kind() -> impl Strategy<Value = Watched> {
+    select([&Watched::ALWAYS[..], &[Watched::Pods]].concat())
 }
 
 fn any_app() -> impl Strategy<Value = &'static str> {

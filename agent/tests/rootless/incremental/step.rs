@@ -1,7 +1,7 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
 use super::world::{X, Y, node, uid};
 use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{Change, Cidr, Node, Part, Pod, Sandbox, Selection, Service, SlicePort};
+use epguard_core::facts::{Change, Cidr, Node, Part, Pod, Sandbox, Selection, Service, SlicePort, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -33,9 +33,9 @@ pub enum Step {
     /// A packet from the IP is seen.
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
-    Relist(Kind, u8),
+    Relist(Watched, u8),
     /// A list of some pods, or of a Service's slices, beside the watch; objects whose bit is set are gone.
-    Part(Kind, usize, u8),
+    Part(Watched, usize, u8),
     Wait(u64),
     /// A packet was aimed at a denied endpoint.
     Hit(usize),
@@ -43,15 +43,6 @@ pub enum Step {
     Gap(Vec<Step>, Vec<Step>),
     /// Another process takes over the maps, and lists everything in this order.
     Restart(Vec<Step>),
-}
-
-#[derive(Debug, Clone, Copy)]
-pub enum Kind {
-    Pods,
-    Slices,
-    Services,
-    Nodes,
-    Namespaces,
 }
 
 /// What is rare of a pod.

@@ -2,7 +2,7 @@
 
 mod orphan_ip;
 
-use super::state::world::{World, X, Y, a, dead, gone, pending, pod, shown, terminal};
+use super::state::world::{World, X, Y, a, dead, gone, on, pending, pod, shown, terminal};
 use epguard_common::Reason::{self, DeadBackend, RetiredBackend, Reused, Terminated};
 use epguard_common::{Addr, Event, ServiceNumber, Uid};
 use epguard_core::facts::{Fact, Pod, Presence, Protocol};
@@ -50,17 +50,13 @@ fn looked(world: &mut World) {
     world.state.tick(world.now);
 }
 
-fn on_node_b(pod: Pod) -> Pod {
-    Pod { node: Some("node-b".into()), ..pod }
-}
-
 #[test]
 fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
     let (mut world, a) = World::cluster().with_a();
-    world.pod(&on_node_b(pending("shop", "b", "api")));
+    world.pod(&on("node-b", pending("shop", "b", "api")));
     world.pod(&dead(&a)).denies_as("it is labelled later", &[DeadBackend]);
     denied(&mut world, DeadBackend, a.uid);
-    let b = on_node_b(pod("shop", "b", "web", &[X]));
+    let b = on("node-b", pod("shop", "b", "web", &[X]));
     world.pod(&b);
     let wrong = [(DeadBackend, Evidence::HeldUnpublished(b.uid))];
     assert_eq!(findings(&mut world), wrong);
@@ -72,9 +68,9 @@ fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
 #[test]
 fn a_pod_that_came_later_or_of_no_service_or_with_another_ip_proves_no_denial_wrong() {
     for (before, after) in [
-        (None, on_node_b(pod("shop", "b", "web", &[X]))),
-        (Some(on_node_b(pending("other", "b", "b"))), on_node_b(pod("other", "b", "b", &[X]))),
-        (Some(on_node_b(pending("shop", "b", "api"))), on_node_b(pod("shop", "b", "web", &[Y]))),
+        (None, on("node-b", pod("shop", "b", "web", &[X]))),
+        (Some(on("node-b", pending("other", "b", "b"))), on("node-b", pod("other", "b", "b", &[X]))),
+        (Some(on("node-b", pending("shop", "b", "api"))), on("node-b", pod("shop", "b", "web", &[Y]))),
     ] {
         let (mut world, a) = World::cluster().with_a();
         if let Some(before) = before {

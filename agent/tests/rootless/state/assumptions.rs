@@ -1,6 +1,6 @@
 //! Assumptions of the agent about its cluster: without proof, and not made once they are disproved.
 
-use super::world::{World, X, dead, node, pod, settings};
+use super::world::{FAR, World, X, dead, node, on, pod, settings};
 use epguard_common::Addr;
 use epguard_core::facts::{Change, Fact, Node, Pod};
 use epguard_core::state::{Ipam, Settings};
@@ -11,7 +11,7 @@ const INSIDE: Addr = Addr::v4([10, 244, 1, 77]);
 
 /// What shows that the ranges of nodes are not theirs alone: a pod of this node outside of its range, and one of another inside.
 fn strays() -> [Pod; 2] {
-    let elsewhere = Pod { node: Some("node-b".into()), ..pod("other", "inside", "stray", &[INSIDE]) };
+    let elsewhere = on("node-b", pod("other", "inside", "stray", &[INSIDE]));
     [pod("other", "outside", "stray", &[OUTSIDE]), elsewhere]
 }
 
@@ -71,8 +71,7 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
 #[test]
 fn other_ranges_of_this_node_are_compared_with_what_all_pods_show() {
     let (mut world, _) = World::with_an_orphan();
-    let elsewhere =
-        Pod { node: Some("node-b".into()), ..pod("other", "elsewhere", "x", &[Addr::v4([10, 244, 2, 9])]) };
+    let elsewhere = on("node-b", pod("other", "elsewhere", "x", &[FAR]));
     world.pod(&elsewhere);
     assert!(world.is_orphan(X));
     let wider = Node {

@@ -180,16 +180,3 @@ fn an_operator_can_confirm_pending_denials() {
     assert_eq!(world.state.release_breaker(None), 4);
     assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
 }
-
-#[test]
-fn denials_of_an_earlier_agent_are_not_pending_after_the_first_list() {
-    let (mut world, a) = World::where_a_died();
-    let found = world.state.tables().clone();
-    world.state = State::new(settings());
-    world.state.restore(found);
-    world.list_namespaces_and_nodes();
-    world.tell(Fact::Service(Change::Reset(vec![web()])));
-    world.list_slices(&[(X, Some(a.uid))]);
-    world.list(&[dead(&a)]);
-    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
-}

@@ -1,6 +1,8 @@
 //! Lists that are applied in parts: between two parts, denials that a part concerns are not in force, and all others stay.
 
-use super::world::{World, X, Y, dead, endpoints, list_of, pod, settings, slice, terminal, uid, web};
+use super::world::{
+    World, X, Y, dead, endpoints, list_of, pod, service, settings, slice, terminal, uid, web,
+};
 use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
 use epguard_common::{Addr, Mode};
 use epguard_core::facts::{Change, Fact, Pod, Presence, Service, ServicePort};
@@ -39,8 +41,7 @@ fn without_node_port(port: ServicePort) -> ServicePort {
 #[test]
 fn an_annotation_that_allows_more_does_so_once_the_whole_list_is_applied() {
     let (mut world, a) = World::cluster().with_a();
-    let bounded = Service { bound: Mode::Observe, ..web() };
-    world.tell(Fact::Service(Change::Applied(bounded)));
+    world.tell(service(Service { bound: Mode::Observe, ..web() }));
     world.pod(&dead(&a));
     assert_eq!(world.modes(), [Mode::Observe]);
     world.begin(Fact::Service(Change::Reset(vec![web()])), 1);

@@ -1,6 +1,6 @@
 //! Nodes that the agent has not seen yet, or that are gone, and addresses that are no pod's: absence proves nothing.
 
-use super::world::{World, X, Y, dead, node, pending, pod, uid, web};
+use super::world::{World, X, Y, dead, node, on, pending, pod, uid, web};
 use epguard_common::Addr;
 use epguard_common::Reason::{DeadBackend, Reused};
 use epguard_core::facts::{Change, Fact, Node, Pod, Service};
@@ -9,10 +9,6 @@ use std::time::Duration;
 
 const ON_C: Addr = Addr::v4([10, 244, 3, 10]);
 const TEN_MINUTES: Duration = Duration::from_mins(10);
-
-fn on(node: &str, pod: Pod) -> Pod {
-    Pod { node: Some(node.into()), ..pod }
-}
 
 fn list<'a>(world: &'a mut World, nodes: &[Node]) -> &'a mut World {
     world.tell(Fact::Node(Change::Reset(nodes.to_vec())))

@@ -8,6 +8,8 @@ use epguard_core::facts::{
 
 pub const X: Addr = Addr::v4([10, 244, 1, 10]);
 pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
+/// Of node-b's range.
+pub const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 pub const NODE: Addr = Addr::v4([192, 168, 250, 11]);
 
 pub fn shown(pod: Pod) -> Fact {
@@ -53,20 +55,10 @@ pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
         name: (namespace.into(), name.into()),
         node: Some("node-a".into()),
         labels: [("app", app)].into_iter().collect(),
-        workload: None,
         ips: ips.into(),
-        host_network: false,
-        mirror: false,
-        deleting: false,
-        uid_state: UidState::Live,
-        doubt: None,
         sandbox: Sandbox::Published,
-        sandbox_since: None,
-        starts: 0,
         bound: Mode::Enforce,
-        network_ips: [].into(),
-        partial: false,
-        static_ip: false,
+        ..Pod::default()
     }
 }
 
@@ -78,6 +70,16 @@ pub fn a() -> Pod {
 /// A pod of another namespace on X.
 pub fn b() -> Pod {
     pod("other", "b", "b", &[X])
+}
+
+/// The pod on a node.
+pub fn on(node: &str, pod: Pod) -> Pod {
+    Pod { node: Some(node.into()), ..pod }
+}
+
+/// A pod of the Service on node-b.
+pub fn far() -> Pod {
+    on("node-b", pod("shop", "far", "web", &[FAR]))
 }
 
 pub fn namespace(name: &str, bound: Mode) -> Namespace {

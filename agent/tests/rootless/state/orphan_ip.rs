@@ -1,6 +1,8 @@
 //! Evidence for orphan IPs of this node, and cases without it. One story each.
 
-use super::world::{World, X, Y, a, b, dead, gone, node, pending, pod, settings, shown, sliced, terminal};
+use super::world::{
+    World, X, Y, a, b, dead, far, gone, node, on, pending, pod, settings, shown, sliced, terminal,
+};
 use epguard_common::{Addr, Mode, Uid};
 use epguard_core::facts::{Change, Cidr, Fact, Node, Pod, Presence, Protocol};
 use epguard_core::state::{Endpoint, IpState, MEMORY, State};
@@ -29,19 +31,7 @@ fn speaks(world: &mut World, ip: Addr) {
     world.tell(Fact::Presence(Presence::Spoke(ip, world.now)));
 }
 
-/// A ran on X, and is dead.
-fn with_dead_a() -> (World, Pod) {
-    let mut world = World::cluster();
-    world.pod(&a());
-    world.pod(&dead(&a()));
-    (world, a())
-}
-
 const OUTSIDE: Addr = Addr::v4([172, 16, 0, 9]);
-
-fn far() -> Pod {
-    Pod { node: Some("node-b".into()), ..pod("shop", "far", "web", &[Addr::v4([10, 244, 2, 10])]) }
-}
 
 #[test]
 fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it() {
@@ -51,7 +41,7 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
     };
     let held = |ips: &[Addr]| Fact::Presence(Presence::Held(ips.into()));
     let coming = pending("other", "b", "b");
-    let far = Pod { node: Some("node-b".into()), ..pending("other", "c", "c") };
+    let far = on("node-b", pending("other", "c", "c"));
     for (sentence, facts, expected) in [
         ("nothing else happened", vec![], true),
         ("a slice lists it for the dead pod", vec![sliced(&[(X, Some(a().uid))])], true),
@@ -66,7 +56,7 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
         ("routes and neighbours cannot be listed", vec![Fact::Presence(Presence::Unknown)], false),
         ("the node has no ranges of its own", vec![ranges(&[])], false),
     ] {
-        let (mut world, a) = with_dead_a();
+        let (mut world, a) = World::with_an_orphan();
         world.tell_all(facts);
         let orphan: &[_] = if expected { &[(X, a.uid)] } else { &[] };
         assert_eq!(orphan_ip(&world), orphan, "{sentence}");
@@ -112,7 +102,7 @@ fn pods_that_may_run_that_opted_out_or_whose_ips_are_not_the_nodes_leave_no_orph
 
 #[test]
 fn an_ip_stays_an_orphan_for_a_while_after_its_pod_object_and_while_clients_send() {
-    let (mut world, a) = with_dead_a();
+    let (mut world, a) = World::with_an_orphan();
     world.deleted(&dead(&a));
     world.later(MEMORY / 10 * 9);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
@@ -144,7 +134,7 @@ fn a_node_reads_its_holders_only_while_it_has_a_dead_pod() {
 
 #[test]
 fn a_packet_from_an_orphan_ip_lifts_its_denial_until_another_pod_dies_there() {
-    let (mut world, a) = with_dead_a();
+    let (mut world, a) = World::with_an_orphan();
     assert_eq!(terminated(&world), 1);
     speaks(&mut world, X);
     assert_eq!((orphan_ip(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
@@ -163,12 +153,12 @@ fn a_packet_from_an_orphan_ip_lifts_its_denial_until_another_pod_dies_there() {
 
 #[test]
 fn a_late_report_of_a_packet_lifts_only_earlier_denials() {
-    let (mut world, _) = with_dead_a();
+    let (mut world, _) = World::with_an_orphan();
     let at = world.now;
     world.pod(&b()).pod(&dead(&b())).tell(Fact::Presence(Presence::Spoke(X, at)));
     assert_eq!(orphan_ip(&world), [(X, b().uid)]);
     // A death that only a list shows may be older than the packet.
-    let (mut world, _) = with_dead_a();
+    let (mut world, _) = World::with_an_orphan();
     speaks(&mut world, X);
     world.list(&[dead(&b())]).list(&[dead(&b())]);
     assert_eq!((orphan_ip(&world), lifted(&world)), (vec![], vec![(X, b().uid)]));
@@ -176,7 +166,7 @@ fn a_late_report_of_a_packet_lifts_only_earlier_denials() {
 
 #[test]
 fn the_entry_of_a_lifted_ip_stays_except_while_a_live_pod_shows_the_ip() {
-    let (mut world, a) = with_dead_a();
+    let (mut world, a) = World::with_an_orphan();
     speaks(&mut world, X);
     world.tell(Fact::Presence(Presence::Held(vec![X])));
     world.pod(&pending("other", "b", "b"));
@@ -190,7 +180,7 @@ fn the_entry_of_a_lifted_ip_stays_except_while_a_live_pod_shows_the_ip() {
 
 #[test]
 fn lifts_survive_an_api_that_goes_back_in_time() {
-    let (mut world, a) = with_dead_a();
+    let (mut world, a) = World::with_an_orphan();
     speaks(&mut world, X);
     world.state.start_over(world.now);
     world.later(MEMORY * 2);

@@ -1,6 +1,6 @@
 //! One namespace with more denials than a map holds, beside another one with a single denial.
 
-use super::world::{World, X, dead, endpoints, namespace, pod, shown_slice, slice, tcp, uid, web};
+use super::world::{World, X, dead, endpoints, namespace, pod, service, shown_slice, slice, tcp, uid, web};
 use epguard_common::{Addr, DenialKey, Mode, capacity};
 use epguard_core::facts::{Change, Fact, Namespace, Pod, Service, Slice, SlicePort};
 
@@ -14,13 +14,12 @@ const PORTS_OF_A_SLICE: usize = 2_000;
 fn flood(world: &mut World) {
     let namespaces = ["flood", "shop", "other"].map(|name| namespace(name, Mode::Enforce));
     world.tell(Fact::Namespace(Change::Reset(Vec::<Namespace>::from(namespaces))));
-    let service = Service {
+    world.tell(service(Service {
         uid: uid("flood"),
         name: ("flood".into(), "web".into()),
         vips: vec![Addr::v4([10, 96, 0, 2])],
         ..web()
-    };
-    world.tell(Fact::Service(Change::Applied(service)));
+    }));
     let pods: Vec<Pod> = (0..PODS)
         .map(|number| {
             let ip = Addr::v4([10, 244, 1, 100 + number]);
@@ -53,6 +52,8 @@ fn denied(world: &World) -> (usize, bool) {
 fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
     let mut world = World::cluster();
     flood(&mut world);
+    let denied_at_once = (world.carried_out().len(), world.held().len());
+    assert_eq!(denied_at_once, (capacity::DENIED / 2, 0), "pending ones get room last");
     let (mut world, a) = world.with_a();
     world.pod(&dead(&a));
     assert_eq!(world.carried_out().iter().filter(|ip| **ip == X).count(), 1);
@@ -63,12 +64,4 @@ fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
     assert!(flooded.abs_diff(capacity::DENIED / 2) <= 1, "{flooded}");
     let refused = usize::from(PORTS) * usize::from(PODS) - flooded;
     assert_eq!(world.state.tables().refused, [("flood".to_owned(), refused)].into());
-}
-
-#[test]
-fn denials_in_force_take_room_before_pending_ones() {
-    let mut world = World::cluster();
-    flood(&mut world);
-    let denied = (world.carried_out().len(), world.held().len());
-    assert_eq!(denied, (capacity::DENIED / 2, 0));
 }

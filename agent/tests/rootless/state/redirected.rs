@@ -1,12 +1,10 @@
 //! Endpoints to which new flows of a denied endpoint are redirected. One story each.
 
 use super::world::{
-    World, X, Y, a, dead, node, pod, service, shown, shown_node, shown_slice, slice, sliced, web,
+    FAR, World, X, Y, a, dead, far, node, pod, service, shown, shown_node, shown_slice, slice, sliced, web,
 };
 use epguard_common::{Action, Addr, Uid};
 use epguard_core::facts::{Fact, Node, OnDenial, Pod, PortName, Service, Slice, SlicePort};
-
-const FAR: Addr = Addr::v4([10, 244, 2, 10]);
 
 /// The Service asks for redirect, A is dead, Y and FAR are ready.
 fn redirecting(on_denial: OnDenial) -> World {
@@ -24,10 +22,6 @@ fn redirecting(on_denial: OnDenial) -> World {
 
 fn near() -> Pod {
     pod("shop", "near", "web", &[Y])
-}
-
-fn far() -> Pod {
-    Pod { node: Some("node-b".into()), ..pod("shop", "far", "web", &[FAR]) }
 }
 
 fn list(world: &mut World, pods: &[&Pod]) {

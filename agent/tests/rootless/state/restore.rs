@@ -71,6 +71,7 @@ fn a_restored_death_keeps_its_denial_and_number_unless_the_lists_show_who_may_ho
         ("nothing shows it", vec![], vec![], dead_backend),
         ("a slice lists it", vec![], listed(), dead_backend),
         ("it is shown dead, and no slice lists it", vec![dead(&a)], vec![], dead_backend),
+        ("it is shown dead, and a slice lists it", vec![dead(&a)], listed(), dead_backend),
         ("it is shown alive", vec![a.clone()], listed(), None),
         ("a pod of another namespace has the IP", vec![b], vec![], reused),
         ("a pod of the Service has the IP", vec![c], vec![], None),
@@ -118,6 +119,7 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
         assert_eq!(world.carried_out(), [X]);
         world.pod(&a);
         assert_eq!(world.state.take_revived(), Some(a.name.clone()), "alive after all");
+        assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
     }
 }
 
@@ -153,16 +155,6 @@ fn of_two_dead_pods_one_that_the_api_shows_alive_again_ends_only_its_own_denial(
     assert_eq!(world.state.tables().terminated.keys().collect::<Vec<_>>(), [&Y]);
 }
 
-#[test]
-fn a_restored_death_is_void_once_the_api_shows_the_pod_alive() {
-    let (tables, a) = left_behind();
-    let mut world = restarted(&tables, vec![], vec![web()], vec![]);
-    assert_eq!(world.reasons(), [DeadBackend]);
-    world.pod(&a);
-    assert_eq!(world.state.take_revived(), Some(a.name));
-    assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
-}
-
 /// Another Service with an endpoint that dies; returns its number.
 fn number_of_another(world: &mut World) -> u32 {
     let name = ("other".into(), "web".into());
@@ -182,16 +174,11 @@ fn number_of_another(world: &mut World) -> u32 {
 }
 
 #[test]
-fn the_number_of_a_deleted_service_is_given_to_no_other() {
+fn new_services_have_greater_numbers_than_any_that_was_written_or_that_a_deleted_one_had() {
     let (tables, _) = left_behind();
     let mut world = restarted(&tables, vec![], vec![], vec![]);
     assert!(world.state.tables().services.is_empty());
     assert_eq!(number_of_another(&mut world), last(&tables) + 1);
-}
-
-#[test]
-fn after_a_restart_new_services_have_greater_numbers_than_any_that_was_written() {
-    let (tables, _) = left_behind();
     let mut world = restarted_after(40, &tables, vec![], vec![web()], vec![]);
     assert_eq!(last(world.state.tables()), last(&tables), "its Service keeps its number");
     assert_eq!(number_of_another(&mut world), 41);

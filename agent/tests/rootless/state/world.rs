@@ -2,7 +2,6 @@
 
 pub use super::objects::*;
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
-use epguard_core::facts::Watched::{self, EndpointSlices, Namespaces, Nodes, Pods, Services};
 use epguard_core::facts::{Change, Fact, Pod, Presence};
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
@@ -48,23 +47,9 @@ impl World {
     }
 
     pub fn tell(&mut self, fact: Fact) -> &mut Self {
-        let lists_namespaces = Watched::listed_by(&fact) == Some(Namespaces);
         self.now += Duration::from_millis(10);
         self.state.apply(self.now, fact);
-        if lists_namespaces {
-            self.list_others_empty();
-        }
         self
-    }
-
-    /// The kinds that no story lists.
-    fn list_others_empty(&mut self) {
-        let listed = [Namespaces, Nodes, Services, EndpointSlices, Pods];
-        for other in Watched::ALWAYS {
-            if !listed.contains(&other) {
-                self.tell(other.empty());
-            }
-        }
     }
 
     pub fn tell_all(&mut self, facts: Vec<Fact>) {

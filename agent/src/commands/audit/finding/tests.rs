@@ -1,7 +1,7 @@
 //! What is a finding, and which of them are one line.
 
 use super::*;
-use epguard_common::{Action, Mode};
+use epguard_common::{Mode, RawDenial};
 
 const WEB: ServiceNumber = ServiceNumber { number: 7 };
 const DEAD: &str = "145c3e45-83c2-43e7-82af-16a616c6f5e0";
@@ -11,16 +11,9 @@ fn address(text: &str) -> SocketAddr {
 }
 
 fn denial(reason: Reason, uid_state: UidState) -> Denial {
-    Denial {
-        dead_uid: Uid::parse(DEAD).unwrap(),
-        owner_uid: Uid::NONE,
-        boot_id: Uid::NONE,
-        reason,
-        uid_state,
-        mode: Mode::Enforce,
-        held: 0,
-        action: Action::Unset,
-    }
+    let dead_uid = Uid::parse(DEAD).unwrap();
+    let (reason, uid_state, mode) = (reason as u32, uid_state as u32, Mode::Enforce as u32);
+    RawDenial { dead_uid, reason, uid_state, mode, ..RawDenial::default() }.checked().unwrap()
 }
 
 fn of(denial: &Denial, status: &Status) -> Finding {

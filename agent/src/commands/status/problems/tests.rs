@@ -1,9 +1,10 @@
 //! Each condition of the table, and what it finds.
 
 use super::*;
-use crate::shared::status::{Attachment, Conflict, Fill, PendingDenials, PossibleHolder, SocketLb, Watch};
+use crate::shared::status::testing::ailing;
+use crate::shared::status::{Attachment, SocketLb, Watch};
 use epguard_core::facts::Watched;
-use epguard_core::state::{IpState, Why};
+use epguard_core::state::IpState;
 use strum::VariantArray as _;
 
 fn well() -> Status {
@@ -22,11 +23,6 @@ fn whats(status: &Status) -> Vec<String> {
 }
 
 #[test]
-fn a_healthy_agent_has_no_problems() {
-    assert_eq!(problems(&well()), []);
-}
-
-#[test]
 fn a_lease_that_ended_matters_only_while_something_is_denied() {
     let mut status = well();
     status.lease_ms = -1;
@@ -34,49 +30,6 @@ fn a_lease_that_ended_matters_only_while_something_is_denied() {
     status.figures.ips.insert(IpState::Denied, 1);
     status.view_age_ms = Some(31_000);
     assert_eq!(whats(&status), ["the lease has ended (age of the view: 31 s), so denied packets pass"]);
-}
-
-/// An agent with every kind of problem that is not beside a load balancer.
-fn ill() -> Status {
-    let bare = |name: &str| Attachment { name: name.into(), role: "pod".into(), ..Attachment::default() };
-    let behind = Attachment { attached: true, before: vec!["cil_from_netdev".into()], ..bare("eth0") };
-    let watch = Watch { error: Some("403 Forbidden".into()), skipped: 2, ..Watch::default() };
-    let deaths = |manager: Option<&str>| UnprovenDeaths {
-        manager: manager.map(str::to_owned),
-        nodes: (1..=4).map(|number| format!("n{number}")).collect(),
-        pods: 7,
-    };
-    let mut status = Status {
-        config_map: Some("ConfigMap epguard/epguard was not read yet".into()),
-        watches: [(Watched::Pods, watch)].into(),
-        interfaces: vec![bare("veth1"), behind],
-        refused: 3,
-        refused_by_namespace: [("flood".into(), 2), ("shop".into(), 1)].into(),
-        demoted: vec![Reason::Reused],
-        wrong_denies: [(Reason::Reused, 1)].into(),
-        breaker: vec![PendingDenials {
-            service: "shop/web".into(),
-            held: 4,
-            ready_recently: 6,
-            since_ms: 2500,
-            why: Why::Half,
-        }],
-        conflicts: vec![Conflict { ip: "10.0.0.7".into(), pods: vec!["a/b".into(), "c/d".into()] }],
-        left_out: [("flood".into(), 2), ("shop".into(), 1)].into(),
-        partial: Partial { count: 4, first: vec!["Pod shop/a".into(), "EndpointSlice shop/web-1".into()] },
-        rivals: (1..=4).map(|number| (format!("shop/web-{number}"), "flood/all".to_owned())).collect(),
-        unproven: vec![deaths(Some("microshift")), deaths(None)],
-        possible_holders: vec![PossibleHolder {
-            pod: "shop/stuck".into(),
-            node: "n1".into(),
-            since_ms: 90_000,
-            blocks_terminated: true,
-            blocks_services: vec!["shop/web".into()],
-        }],
-        ..Status::default()
-    };
-    status.figures.maps.insert("DENIED".into(), Fill { entries: 81, capacity: 100 });
-    status
 }
 
 #[test]
@@ -104,8 +57,8 @@ fn all_problems_are_listed_the_worst_first() {
         "shop/stuck on n1 may hold an IP that it has not shown for 90 s, so nothing is denied as terminated on this node, \
          dead-backend of shop/web",
     ];
-    assert_eq!(whats(&ill()), expected);
-    assert!(problems(&ill()).iter().all(|problem| !problem.remedy.is_empty()));
+    assert_eq!(whats(&ailing()), expected);
+    assert!(problems(&ailing()).iter().all(|problem| !problem.remedy.is_empty()));
 }
 
 #[test]

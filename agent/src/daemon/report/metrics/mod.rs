@@ -207,16 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_denies_nothing_is_ready_without_a_lease() {
-        assert_eq!(lines(&ready()), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
-    }
-
-    #[test]
-    fn an_agent_is_ready_while_an_interface_waits_for_the_cni() {
+    fn an_agent_is_ready_without_a_lease_if_it_denies_nothing_and_while_an_interface_waits_for_the_cni() {
         let mut status = ready();
-        let waiting = Attachment { waiting: true, ..Attachment::default() };
-        status.interfaces.push(waiting);
-        assert_eq!(lines(&status)[1], "[+]hooks ok");
+        status.interfaces.push(Attachment { waiting: true, ..Attachment::default() });
+        for status in [ready(), status] {
+            assert_eq!(lines(&status), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
+        }
     }
 
     #[test]

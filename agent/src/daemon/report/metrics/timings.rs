@@ -79,19 +79,12 @@ impl Timings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_core::facts::Slice;
+    use epguard_core::facts::{Object as _, Slice};
     use std::time::Duration;
 
     fn slice(triggered: Option<SystemTime>) -> Slice {
-        Slice {
-            name: ("shop".into(), "web-1".into()),
-            service: None,
-            partial: false,
-            foreign: false,
-            endpoints: vec![],
-            ports: vec![],
-            triggered,
-        }
+        let slice = Slice::parse(br#"{"metadata": {"namespace": "shop", "name": "web-1"}}"#);
+        Slice { triggered, ..slice.unwrap() }
     }
 
     #[test]

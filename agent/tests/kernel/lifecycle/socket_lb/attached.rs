@@ -3,14 +3,13 @@
 use super::balancer::{Balancer, Root};
 use super::rig::{OTHER_VIP, Rig, VIP, follow};
 use crate::lifecycle::agent::Agent;
-use crate::lifecycle::node::Node;
+use crate::lifecycle::node::{Node, link, output};
 use aya_obj::generated::{BPF_F_QUERY_EFFECTIVE, bpf_attach_type};
 use epguard::kernel::datapath::Hooks;
 use epguard::kernel::datapath::bpf::{Target, query};
 use std::fs;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const HOOKS: [bpf_attach_type; 4] = [
     bpf_attach_type::BPF_CGROUP_INET4_CONNECT,
@@ -42,7 +41,7 @@ fn order(cgroup: &Path, node: &Node, hook: bpf_attach_type) -> String {
         .iter()
         .map(|pin| {
             let name = pin.file_name().unwrap().to_str().unwrap();
-            (crate::lifecycle::node::link(pin).1, name.contains("before"))
+            (link(pin).1, name.contains("before"))
         })
         .collect();
     effective(cgroup, hook)
@@ -57,9 +56,7 @@ fn order(cgroup: &Path, node: &Node, hook: bpf_attach_type) -> String {
 
 /// A program of another test may be gone by now.
 fn is_foreign(id: u32) -> bool {
-    let mut bpftool = Command::new("bpftool");
-    bpftool.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    let shown = bpftool.args(["-j", "prog", "show", "id", &id.to_string()]).output().unwrap();
+    let shown = output("bpftool", &["prog", "show", "id", &id.to_string()]);
     String::from_utf8_lossy(&shown.stdout).contains("cil_sock")
 }
 
@@ -67,11 +64,10 @@ fn is_foreign(id: u32) -> bool {
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn without_a_load_balancer_nothing_is_attached() {
     let (node, root) = (Node::new(), Root::new());
-    let child = root.child("kubepods");
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
-    let before: Vec<_> = HOOKS.map(|hook| effective(&child, hook)).into();
+    let before: Vec<_> = HOOKS.map(|hook| effective(&root.pod, hook)).into();
     assert!(!datapath.follow_socket_lb().unwrap());
-    assert_eq!(HOOKS.map(|hook| effective(&child, hook)).to_vec(), before);
+    assert_eq!(HOOKS.map(|hook| effective(&root.pod, hook)).to_vec(), before);
     assert_eq!(links(&node), Vec::<PathBuf>::new());
     let shown = datapath.socket_lb();
     assert!(shown.programs.is_empty() && !shown.in_force && shown.problem.is_none());
@@ -83,7 +79,7 @@ fn ours_run_before_and_after_the_load_balancer_in_cgroups_old_and_new() {
     let mut rig = Rig::new(VIP);
     let late = rig.root.child("late");
     assert!(rig.datapath.follow_socket_lb().unwrap());
-    for cgroup in [&rig.pod, &late] {
+    for cgroup in [&rig.root.pod, &late] {
         for hook in HOOKS {
             assert_eq!(order(cgroup, &rig.node, hook), "bLLa", "{hook:?}");
         }
@@ -98,12 +94,12 @@ fn ours_run_before_and_after_the_load_balancer_in_cgroups_old_and_new() {
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
     let mut rig = Rig::new(VIP);
-    rig.balancers()[0].again();
+    rig.balancers[0].again();
     let connect = HOOKS[0];
-    assert_eq!(order(&rig.pod, &rig.node, connect), "bLaL");
+    assert_eq!(order(&rig.root.pod, &rig.node, connect), "bLaL");
     let looks = [(); 3].map(|()| {
         let in_force = rig.datapath.follow_socket_lb().unwrap();
-        (in_force, order(&rig.pod, &rig.node, connect))
+        (in_force, order(&rig.root.pod, &rig.node, connect))
     });
     let expected = [(false, "bLaL"), (false, "bLLa"), (true, "bLLa")];
     assert_eq!(looks, expected.map(|(in_force, order)| (in_force, order.to_owned())));
@@ -113,11 +109,10 @@ fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn hooks_that_the_load_balancer_does_not_use_stay_empty() {
     let (node, root) = (Node::new(), Root::new());
-    let child = root.child("kubepods");
     let balancer = Balancer::attach_v4(&root.path, VIP, OTHER_VIP);
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     follow(&mut datapath);
-    let orders = HOOKS.map(|hook| order(&child, &node, hook));
+    let orders = HOOKS.map(|hook| order(&root.pod, &node, hook));
     assert_eq!(orders, ["bLa", "", "bLa", ""]);
     drop(balancer);
 }
@@ -126,14 +121,13 @@ fn hooks_that_the_load_balancer_does_not_use_stay_empty() {
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn a_hook_that_the_load_balancer_leaves_ends_what_was_known_of_connections() {
     let (node, root) = (Node::new(), Root::new());
-    let child = root.child("kubepods");
     let mut balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     follow(&mut datapath);
     balancer.leave_v4();
     let in_force = [(); 2].map(|()| datapath.follow_socket_lb().unwrap());
     assert_eq!(in_force, [false, true]);
-    assert_eq!(HOOKS.map(|hook| order(&child, &node, hook)), ["", "bLa", "", "bLa"]);
+    assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), ["", "bLa", "", "bLa"]);
 }
 
 #[test]
@@ -141,7 +135,7 @@ fn a_hook_that_the_load_balancer_leaves_ends_what_was_known_of_connections() {
 fn the_hooks_go_with_the_load_balancer() {
     let mut rig = Rig::new(VIP);
     assert!(!links(&rig.node).is_empty());
-    rig.remove_balancers();
+    rig.balancers.clear();
     assert!(!rig.datapath.follow_socket_lb().unwrap());
     assert_eq!(links(&rig.node), Vec::<PathBuf>::new());
     let balancer = Balancer::attach(&rig.root.path, OTHER_VIP, VIP);
@@ -155,7 +149,7 @@ fn the_next_process_takes_the_links_over() {
     let rig = Rig::new(VIP);
     let ids = |node: &Node| -> Vec<_> {
         let shown = links(node);
-        shown.iter().map(|pin| crate::lifecycle::node::link(pin)).collect()
+        shown.iter().map(|pin| link(pin)).collect()
     };
     let first = ids(&rig.node);
     let mut successor = rig.node.load(Hooks::Auto).with_cgroup(Some(rig.root.path.clone()));
@@ -171,12 +165,11 @@ fn the_next_process_takes_the_links_over() {
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn a_load_balancer_that_runs_only_alone_is_left_alone_and_named() {
     let (node, root) = (Node::new(), Root::new());
-    let child = root.child("kubepods");
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     balancer.alone();
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     assert!(!datapath.follow_socket_lb().unwrap());
-    assert_eq!(order(&child, &node, HOOKS[0]), "L");
+    assert_eq!(order(&root.pod, &node, HOOKS[0]), "L");
     let problem = datapath.socket_lb().problem.unwrap();
     assert!(problem.contains("BPF_F_ALLOW_MULTI"), "{problem}");
     drop(balancer);
@@ -186,7 +179,6 @@ fn a_load_balancer_that_runs_only_alone_is_left_alone_and_named() {
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn an_agent_follows_a_load_balancer_that_comes_and_goes() {
     let (node, root) = (Node::new(), Root::new());
-    root.child("kubepods");
     let mut agent = Agent::start(&node, &["--cgroup", root.path.to_str().unwrap()]);
     agent.wait_for_lb(|lb| lb.programs.is_empty() && !lb.in_force);
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
@@ -201,7 +193,6 @@ fn an_agent_follows_a_load_balancer_that_comes_and_goes() {
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn an_agent_that_enforces_works_on_beside_a_load_balancer_that_runs_only_alone() {
     let (node, root) = (Node::new(), Root::new());
-    root.child("kubepods");
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     balancer.alone();
     let path = root.path.to_str().unwrap();

@@ -97,15 +97,15 @@ impl Drop for Balancer {
     }
 }
 
-/// Lets the calling thread make sockets in the cgroup while it acts. The directories become threaded: then a thread alone can be
-/// in one of them.
-pub fn inside<T>(root: &Root, cgroup: &Path, act: impl FnOnce() -> T) -> T {
+/// Lets the calling thread make sockets in the pod's cgroup while it acts. The directories become threaded: then a thread alone
+/// can be in one of them.
+pub fn inside<T>(root: &Root, act: impl FnOnce() -> T) -> T {
     let above = root.path.parent().unwrap();
-    for directory in [above, &root.path, cgroup] {
+    for directory in [above, &root.path, &root.pod] {
         fs::write(directory.join("cgroup.type"), "threaded").unwrap();
     }
     let thread = nix::unistd::gettid().to_string();
-    fs::write(cgroup.join("cgroup.threads"), &thread).unwrap();
+    fs::write(root.pod.join("cgroup.threads"), &thread).unwrap();
     let result = act();
     fs::write(above.parent().unwrap().join("cgroup.threads"), &thread).unwrap();
     result
@@ -190,6 +190,8 @@ const fn instruction(operation: u8, registers: u8, offset: u16, number: u32) -> 
 /// A directory that stands for the root of the mount, two levels below it: agents of other tests hook the level between.
 pub struct Root {
     pub path: PathBuf,
+    /// The cgroup of a pod in it.
+    pub pod: PathBuf,
 }
 
 impl Root {
@@ -198,8 +200,9 @@ impl Root {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let above = format!("epguard-life-{}-{serial}", std::process::id());
         let path = find_cgroup2(None).unwrap().join(above).join("root");
-        fs::create_dir_all(&path).unwrap();
-        Self { path }
+        let pod = path.join("kubepods");
+        fs::create_dir_all(&pod).unwrap();
+        Self { path, pod }
     }
 
     pub fn child(&self, name: &str) -> PathBuf {

@@ -1,6 +1,6 @@
 //! Calls that are refused, redirected, or let pass.
 
-use super::balancer::Balancer;
+use super::balancer::{Balancer, inside};
 use super::rig::{OTHER_VIP, Rig, VIP, follow};
 use crate::lifecycle::node::{Node, OWN};
 use crate::series;
@@ -63,7 +63,7 @@ fn refused<T>(result: std::io::Result<T>) -> bool {
 
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn only_a_call_to_the_denied_service_is_refused() {
+fn only_a_call_to_the_denied_service_is_refused_also_of_the_node_and_until_the_lease_has_ended() {
     let (stranger, at, mut rig) = rig();
     rig.act(Action::Reject);
     let before = rig.in_pod(|| TcpStream::connect(VIP));
@@ -75,32 +75,34 @@ fn only_a_call_to_the_denied_service_is_refused() {
     assert!(rig.in_pod(|| TcpStream::connect(OTHER_VIP)).is_ok());
     assert!(rig.in_pod(|| TcpStream::connect(at)).is_ok());
     assert_eq!(stranger.connections(), 2, "its own clients");
+    assert!(refused(inside(&rig.root, || TcpStream::connect(VIP))), "of the node");
+    assert_eq!(stranger.connections(), 0);
+    rig.writer.view.renew_lease(1).unwrap();
+    assert!(rig.in_pod(|| TcpStream::connect(VIP)).is_ok(), "the lease has ended");
+    assert_eq!(stranger.connections(), 1);
+    assert!(rig.count(Reason::Reused, Outcome::LeaseExpired).packets > 0);
     drop(before);
 }
 
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn a_call_of_ipv6_with_a_v4_mapped_address_is_refused() {
-    let (stranger, _, rig) = denying(Action::Reject);
-    let mapped = SocketAddrV6::new(Ipv4Addr::to_ipv6_mapped(VIP.ip()), VIP.port(), 0, 0);
-    let socket = rig.in_pod(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap());
-    assert!(refused(rig.in_pod(|| TcpStream::connect(mapped))));
-    assert!(refused(socket.send_to(b"x", mapped)));
-    assert_eq!((stranger.connections(), stranger.datagrams()), (0, 0));
-}
-
-#[test]
-#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn a_datagram_to_the_denied_service_is_refused_and_to_another_it_arrives() {
+fn datagrams_and_calls_with_a_v4_mapped_address_are_refused_and_datagrams_to_another_service_arrive() {
     let (stranger, at, rig) = denying(Action::Reject);
     rig.in_pod(|| {
+        let mapped = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
+        assert!(refused(TcpStream::connect(mapped_of(VIP))));
+        assert!(refused(mapped.send_to(b"x", mapped_of(VIP))));
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         assert!(refused(socket.send_to(b"x", VIP)));
         socket.send_to(b"x", OTHER_VIP).unwrap();
         socket.send_to(b"x", at).unwrap();
         assert!(refused(socket.connect(VIP)));
     });
-    assert_eq!(stranger.datagrams(), 2);
+    assert_eq!((stranger.connections(), stranger.datagrams()), (0, 2));
+}
+
+fn mapped_of(vip: SocketAddrV4) -> SocketAddrV6 {
+    SocketAddrV6::new(vip.ip().to_ipv6_mapped(), vip.port(), 0, 0)
 }
 
 #[test]
@@ -132,11 +134,10 @@ fn a_dropped_call_is_refused_where_not_all_interfaces_are_hooked() {
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn a_dropped_connect_of_udp_is_refused_also_to_a_v4_mapped_address() {
     let (stranger, _, rig) = denying(Action::Drop);
-    let mapped = |vip: SocketAddrV4| SocketAddrV6::new(vip.ip().to_ipv6_mapped(), vip.port(), 0, 0);
     rig.in_pod(|| {
         let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
-        assert!(refused(socket.connect(mapped(VIP))));
-        socket.connect(mapped(OTHER_VIP)).unwrap();
+        assert!(refused(socket.connect(mapped_of(VIP))));
+        socket.connect(mapped_of(OTHER_VIP)).unwrap();
         socket.send(b"x").unwrap();
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         assert!(refused(socket.connect(VIP)));
@@ -159,23 +160,4 @@ fn the_error_of_another_program_stays() {
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 0);
     drop(failing);
-}
-
-#[test]
-#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn calls_pass_once_the_lease_has_ended() {
-    let (stranger, _, mut rig) = denying(Action::Reject);
-    rig.writer.view.renew_lease(1).unwrap();
-    assert!(rig.in_pod(|| TcpStream::connect(VIP)).is_ok());
-    assert_eq!(stranger.connections(), 1);
-    assert!(rig.count(Reason::Reused, Outcome::LeaseExpired).packets > 0);
-}
-
-#[test]
-#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn a_process_of_the_node_is_refused_as_a_pod_is() {
-    let (stranger, _, rig) = denying(Action::Reject);
-    let (root, pod) = (&rig.root, &rig.pod);
-    assert!(refused(super::balancer::inside(root, pod, || TcpStream::connect(VIP))));
-    assert_eq!(stranger.connections(), 0);
 }

@@ -1,7 +1,7 @@
 //! A pod's network namespace, a load balancer that sends it to a stranger, and the programs beside it.
 
 use super::balancer::{Balancer, Root, inside};
-use crate::lifecycle::node::{Node, OWN, ifindex};
+use crate::lifecycle::node::{Node, OWN, ifindex, run};
 use crate::programs::world::denial;
 use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{self, Writer};
@@ -23,11 +23,10 @@ pub const OTHER_VIP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 96, 0, 8
 
 /// What the tests share. Load balancers are dropped first: then the cgroups can go.
 pub struct Rig {
-    balancers: Vec<Balancer>,
+    pub balancers: Vec<Balancer>,
     pub datapath: Datapath,
     pub writer: Writer,
     pub node: Node,
-    pub pod: PathBuf,
     pub root: Root,
 }
 
@@ -40,7 +39,6 @@ impl Rig {
     /// The same on a node that is there.
     pub fn on(node: Node, endpoint: SocketAddrV4) -> Self {
         let root = Root::new();
-        let pod = root.child("kubepods");
         let balancers = [VIP, OTHER_VIP].map(|vip| Balancer::attach(&root.path, vip, endpoint));
         let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
         datapath.hook(ifindex("pod"), "pod").unwrap();
@@ -49,7 +47,7 @@ impl Rig {
         writer.config.configure(Mode::Enforce, ALL, false).unwrap();
         writer.view.renew_lease(u64::MAX).unwrap();
         writer.view.judge_by_socket(true, true).unwrap();
-        let mut rig = Self { balancers: balancers.into(), datapath, writer, node, pod, root };
+        let mut rig = Self { balancers: balancers.into(), datapath, writer, node, root };
         rig.act(Action::Drop);
         rig
     }
@@ -90,10 +88,10 @@ impl Rig {
 
     /// In the pod: in its network namespace and its cgroup.
     pub fn in_pod<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
-        let (root, pod) = (&self.root, &self.pod);
+        let root = &self.root;
         self.node.in_peer(|| {
-            crate::lifecycle::node::run("ip", &["route", "replace", "default", "via", OWN]);
-            inside(root, pod, act)
+            run("ip", &["route", "replace", "default", "via", OWN]);
+            inside(root, act)
         })
     }
 
@@ -102,21 +100,13 @@ impl Rig {
         maps::counters(&self.node.pins()).unwrap()[&(reason, outcome)]
     }
 
-    pub fn balancers(&self) -> &[Balancer] {
-        &self.balancers
-    }
-
     /// Another process detaches a program of ours.
     pub fn sever(&self, program: &str) {
         let links = std::fs::read_dir(self.node.pins().join("v3/links")).unwrap();
         let mut pins = links.map(|entry| entry.unwrap().path());
         let is_it = |pin: &PathBuf| pin.to_str().unwrap().ends_with(program);
         let pin = pins.find(is_it).unwrap();
-        crate::lifecycle::node::run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
-    }
-
-    pub fn remove_balancers(&mut self) {
-        self.balancers.clear();
+        run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
     }
 }
 

@@ -147,39 +147,30 @@ pub(super) fn entry(reversal: u16) -> [u8; 56] {
 
 /// Writes what Cilium keeps of a connection: its addresses are reversed, its ports are not.
 pub(super) fn connect(pod: Addr, protocol: u8, ports: (u16, u16), flags: u8, reversal: u16) {
-    let mut end = [0; 6];
-    end[..2].copy_from_slice(&ports.1.to_be_bytes());
-    end[2..4].copy_from_slice(&ports.0.to_be_bytes());
-    end[4..].copy_from_slice(&[protocol, flags]);
+    let (from, to) = (ports.0.to_be_bytes(), ports.1.to_be_bytes());
+    let end: [u8; 6] = joined(&[&to, &from, &[protocol, flags]]);
     let kind = if protocol == TCP { "" } else { "_any" };
     if pod.is_v4() {
-        let mut key = [0; 14];
-        key[..4].copy_from_slice(&SRC_V4);
-        key[4..8].copy_from_slice(&pod.octets[12..]);
-        key[8..].copy_from_slice(&end);
+        let key: [u8; 14] = joined(&[&SRC_V4, &pod.octets[12..], &end]);
         put(&format!("cilium_ct{kind}4_global"), key, entry(reversal));
     } else {
-        let mut key = [0; 38];
-        key[..16].copy_from_slice(&SRC_V6);
-        key[16..32].copy_from_slice(&pod.octets);
-        key[32..].copy_from_slice(&end);
+        let key: [u8; 38] = joined(&[&SRC_V6, &pod.octets, &end]);
         put(&format!("cilium_ct{kind}6_global"), key, entry(reversal));
     }
+}
+
+fn joined<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    parts.concat().try_into().unwrap()
 }
 
 /// Writes the address of the pod's Service under this number.
 pub(super) fn number(pod: Addr, reversal: u16, port: u16) {
     let addr = vip(pod, port, TCP).addr;
+    let (number, port) = (reversal.to_be_bytes(), port.to_be_bytes());
     if pod.is_v4() {
-        let mut service = [0; 6];
-        service[..4].copy_from_slice(&addr.octets[12..]);
-        service[4..].copy_from_slice(&port.to_be_bytes());
-        put("cilium_lb4_reverse_nat", reversal.to_be_bytes(), service);
+        put("cilium_lb4_reverse_nat", number, joined::<6>(&[&addr.octets[12..], &port]));
     } else {
-        let mut service = [0; 18];
-        service[..16].copy_from_slice(&addr.octets);
-        service[16..].copy_from_slice(&port.to_be_bytes());
-        put("cilium_lb6_reverse_nat", reversal.to_be_bytes(), service);
+        put("cilium_lb6_reverse_nat", number, joined::<18>(&[&addr.octets, &port]));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::node::HOSTS;
 use super::tables::{PORTS, TRANSPORTS, Tables};
+use crate::programs::frames;
 use epguard_common::Addr;
 use fastrand::Rng;
 
@@ -44,47 +45,39 @@ impl Generator<'_> {
             1 => (self.pick(&[0x88cc, 0x8847, 0x8863, 0x002e, 0x05dc, 0x9100]), self.octets(60)),
             _ => self.packet(DEPTH),
         };
-        let mut frame = self.link(kind, body);
+        let mut frame = self.link(kind, &body);
         if self.random.u8(..10) == 0 {
             frame.extend(self.octets(20));
         }
         frame
     }
 
-    fn link(&mut self, kind: u16, body: Vec<u8>) -> Vec<u8> {
-        let mut frame = match self.random.u8(..20) {
-            0 => vec![0xff; 6],
-            1 => vec![1, 0, 0x5e, 0, 0, 5],
-            2 => vec![2, 0, 0, 0, 0, 1],
+    fn link(&mut self, kind: u16, body: &[u8]) -> Vec<u8> {
+        let receiver = match self.random.u8(..20) {
+            0 => [0xff; 6],
+            1 => [1, 0, 0x5e, 0, 0, 5],
+            2 => [2, 0, 0, 0, 0, 1],
             // Like the first octets of an IP header.
-            3 => {
-                self.pick(&[[0x45, 0, 0, 40, 0, 0], [0x46, 0, 0, 0x20, 0, 0], [0x62, 0, 0, 0, 0, 4]]).to_vec()
-            }
-            4 => self.octets(6),
-            _ => vec![0; 6],
+            3 | 4 => self.pick(&[
+                [0x45, 0, 0, 40, 0, 0],
+                [0x46, 0, 0, 0x20, 0, 0],
+                [0x4e, 0, 0xff, 0xff, 0xff, 0xff],
+                [0x62, 0, 0, 0, 0, 4],
+            ]),
+            5 => std::array::from_fn(|_| self.random.u8(..)),
+            _ => [0; 6],
         };
-        frame.resize(6, 0);
-        frame.extend([2, 0, 0, 0, 0, 2]);
         let tags = self.pick(&[0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3]);
-        for _ in 0..tags {
-            let tag = self.pick(&[0x8100_u16, 0x8100, 0x88a8, 0x9100]);
-            frame.extend(tag.to_be_bytes());
-            frame.extend([0, 5]);
-        }
-        frame.extend(kind.to_be_bytes());
-        frame.extend(body);
+        let tags: Vec<u16> = (0..tags).map(|_| self.pick(&[0x8100, 0x8100, 0x88a8, 0x9100])).collect();
+        let mut frame = frames::of_type(&tags, kind, body);
+        frame[..6].copy_from_slice(&receiver);
         frame
     }
 
     fn arp(&mut self) -> Vec<u8> {
-        let address = |host: Addr| host.octets[12..].to_vec();
-        let (sender, target) = (address(self.host()), address(self.host()));
-        let sender = if self.random.u8(..4) == 0 { vec![0; 4] } else { sender };
-        let mut message = vec![0, 1, 8, 0, 6, 4, 0, self.random.u8(1..3), 2, 0, 0, 0, 0, 9];
-        message.extend(sender);
-        message.extend([0; 6]);
-        message.extend(target);
-        message
+        let (sender, target) = (self.host(), self.host());
+        let sender = if self.random.u8(..4) == 0 { Addr::v4([0; 4]) } else { sender };
+        frames::arp(self.random.u8(1..3), sender, target)
     }
 
     /// With its `EtherType`.
@@ -136,16 +129,9 @@ impl Generator<'_> {
         let words = if self.random.u8(..4) == 0 { self.random.u8(0..=10) } else { 0 };
         let fragment: u16 =
             self.pick(&[0, 0, 0, 0, 0, 0x4000, 0x4000, 0x4000, 0x2000, 0x2001, 1, 0x1fff, 0x8000, 0x0100]);
-        let length = 20 + 4 * usize::from(words) + body.len();
-        let mut packet = vec![0x45 + words, 0];
-        packet.extend(u16::try_from(length).unwrap_or(0).to_be_bytes());
-        packet.extend([0, 1]);
-        packet.extend(fragment.to_be_bytes());
-        packet.extend([64, aim.protocol, 0, 0]);
-        packet.extend(&aim.src.octets[12..]);
-        packet.extend(&aim.dst.octets[12..]);
-        packet.extend(vec![1; 4 * usize::from(words)]);
-        packet.extend(body);
+        let options = vec![1; 4 * usize::from(words)];
+        let mut packet = frames::v4_with(aim.dst, &options, fragment, aim.protocol, body);
+        packet[12..16].copy_from_slice(&aim.src.octets[12..]);
         packet
     }
 
@@ -157,12 +143,8 @@ impl Generator<'_> {
             header.append(&mut body);
             (next, body) = (kind, header);
         }
-        let mut packet = vec![0x60, 0, 0, 0];
-        packet.extend(u16::try_from(body.len()).unwrap_or(0).to_be_bytes());
-        packet.extend([next, 64]);
-        packet.extend(aim.src.octets);
-        packet.extend(aim.dst.octets);
-        packet.extend(body);
+        let mut packet = frames::packet(aim.dst, next, &body);
+        packet[8..24].copy_from_slice(&aim.src.octets);
         packet
     }
 
@@ -200,7 +182,7 @@ impl Generator<'_> {
                 if aim.port == 4789 && depth > 0 {
                     let (kind, inner) = self.packet(depth - 1);
                     body.extend([8, 0, 0, 0, 0, 0, 7, 0]);
-                    body.extend(self.link(kind, inner));
+                    body.extend(self.link(kind, &inner));
                 }
             }
             132 => {

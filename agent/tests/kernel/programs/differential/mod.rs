@@ -1,5 +1,6 @@
 //! Frames of all kinds run through the loaded programs and through an oracle that shares no code with them, on the same random
-//! tables. Both have to stop the same frames and to count the same.
+//! tables. Both have to stop the same frames and to count the same. A frame that passes keeps its octets and
+//! what other programs keep in it.
 //!
 //! `FRAMES=50000000 SEED=7` runs longer. A difference is printed with `SEED` and `BATCH`, from which it comes again.
 

@@ -4,15 +4,16 @@ use super::damage::least;
 use super::node;
 use super::oracle::{Counts, Oracle, Program};
 use super::tables::Tables;
-use crate::programs::rig::{BOTH, DROP, PASS, Rig};
+use crate::programs::rig::{BOTH, Context, DROP, PASS, Rig, XDP_DROP, XDP_PASS};
 use epguard_common::{Addr, Count, Outcome, Terminated};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 const PROGRAMS: [Program; 4] = [Program::Xdp, Program::Ingress, Program::Egress, Program::Both];
 
-const XDP_DROP: u32 = 1;
-const XDP_PASS: u32 = 2;
+/// Where `struct __sk_buff` has what other programs keep in a packet: mark, priority, cb.
+const KEPT: [Range<usize>; 3] = [8..12, 32..36, 48..68];
 
 /// Counted beside denials, by the time.
 const BY_TIME: [Outcome; 2] = [Outcome::EventLost, Outcome::EventSuppressed];
@@ -98,11 +99,16 @@ impl Trial {
             Program::Egress => "epguard_to",
             Program::Both => BOTH,
         };
-        let ran = self.rig.run(name, frame);
+        let mut context: Context = [0; 192];
+        for place in KEPT {
+            context[place].fill(0xa5);
+        }
+        let ran = self.rig.repeat(name, frame, context, 1);
+        let is_kept = KEPT.into_iter().all(|place| ran.context[place.clone()] == context[place]);
         match ran.action {
             DROP if ran.frame == frame => Ok(true),
-            PASS if ran.frame == frame => Ok(false),
-            action => Err(format!("action {action}, frame {:02x?}", ran.frame)),
+            PASS if ran.frame == frame && is_kept => Ok(false),
+            action => Err(format!("action {action}, context {:02x?}, frame {:02x?}", ran.context, ran.frame)),
         }
     }
 

@@ -1,8 +1,8 @@
 //! XDP answers where the device sends for it, as TC would have; the rest it leaves to TC.
 
-use super::{LOOPBACK, OWN, X, X6, XDP_DROP, XDP_PASS, rig, to};
+use super::{LOOPBACK, OWN, X, X6, rig, to};
 use crate::programs::frames::{ACK, SYN, TCP, UDP, packet, tagged, tcp, udp, v4_with};
-use crate::programs::rig::{BOTH, Rig};
+use crate::programs::rig::{BOTH, Rig, XDP_DROP, XDP_PASS};
 use crate::programs::world::{ENFORCE, PORT};
 use epguard_common::{Action, AnswerLimits, Config, Mac, Outcome, Reason, ReasonActions};
 

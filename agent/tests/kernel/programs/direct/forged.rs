@@ -1,7 +1,7 @@
 //! Packets from an orphan IP: each ends the denial, few prove it wrong.
 
 use super::{OWN, VIEW, X, nobody, rig, to};
-use crate::programs::frames::{SYN, TCP, of_type, packet, tagged, tcp};
+use crate::programs::frames::{SYN, TCP, arp, of_type, packet, tagged, tcp};
 use crate::programs::kernel::ip;
 use crate::programs::rig::{PASS, Rig};
 use crate::programs::world::PORT;
@@ -33,6 +33,7 @@ fn two_packets_from_where_the_node_routes_the_ip_confirm_a_holder_and_a_burst_do
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
+    let proxied = to(OWN, of_type(&[], 0x0806, &arp(2, HELD, Addr::v4([10, 244, 1, 1]))));
     let table = [
         ("from another pod's interface", Some(Role::Pod), FROM, from(X, &[]), X),
         ("tagged", Some(Role::Pod), FROM, from(HELD, &[0x8100]), HELD),
@@ -40,7 +41,7 @@ fn a_packet_that_a_pod_or_the_node_can_forge_lifts_and_shows_no_holder() {
         ("from an uplink", Some(Role::Uplink), FROM, from(HELD, &[]), HELD),
         ("from a bridge", Some(Role::Bridge), FROM, from(HELD, &[]), HELD),
         ("from an unknown interface", None, FROM, from(HELD, &[]), HELD),
-        ("ARP, as the node proxies it", Some(Role::Pod), FROM, arp(HELD), HELD),
+        ("ARP, as the node proxies it", Some(Role::Pod), FROM, proxied, HELD),
         ("a RST that the node made", Some(Role::Pod), TO, from(HELD, &[]), HELD),
     ];
     for (name, role, program, frame, ip) in table {
@@ -74,12 +75,4 @@ fn from(ip: Addr, tags: &[u16]) -> Vec<u8> {
     let mut syn = packet(Addr::v4([10, 244, 2, 9]), TCP, &tcp(PORT, SYN));
     syn[12..16].copy_from_slice(&ip.octets[12..]);
     to(OWN, tagged(tags, &syn))
-}
-
-fn arp(ip: Addr) -> Vec<u8> {
-    let mut body = vec![0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 9];
-    body.extend(&ip.octets[12..]);
-    body.extend([0; 6]);
-    body.extend([10, 244, 1, 1]);
-    to(OWN, of_type(&[], 0x0806, &body))
 }

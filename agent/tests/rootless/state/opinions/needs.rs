@@ -1,6 +1,6 @@
 //! Which lists a pending denial waits for.
 
-use super::super::world::{pending, settings};
+use super::super::world::{pending, service, settings, shown_slice};
 use super::*;
 use epguard_core::facts::{Sandbox, Selector, Watched, Workload};
 use epguard_core::state::{Ipam, Settings};
@@ -44,8 +44,7 @@ fn all_pods_that_slices_name_at_the_endpoint_are_asked_for() {
 #[test]
 fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
     let (mut world, a) = World::cluster().with_a();
-    let by_hand = Service { selector: None, ..web() };
-    world.tell(Fact::Service(Change::Applied(by_hand)));
+    world.tell(service(Service { selector: None, ..web() }));
     world.list(&[dead(&a)]);
     assert_eq!(first(&mut world), [named("a"), on_node_a(), slices_of_web()]);
     show(&mut world, named("a"), &[dead(&a)]);
@@ -63,8 +62,7 @@ fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespa
     let unselective = || Some([("app", "only-its-controller-knows")].into_iter().collect());
     for (selector, starts) in [(None, true), (None, false), (unselective(), true), (unselective(), false)] {
         let mut world = World::cluster();
-        let by_hand = Service { selector, ..web() };
-        world.tell(Fact::Service(Change::Applied(by_hand)));
+        world.tell(service(Service { selector, ..web() }));
         let (a, b) = (replica("a", &[X]), replica("b", &[Y]));
         world.pod(&a);
         world.pod(&b);
@@ -136,8 +134,7 @@ fn a_denial_that_needs_fewer_lists_than_before_is_released_once_these_agree() {
     show(&mut world, named("c"), &[dead(&c)]);
     show_slices(&mut world, &[(Y, Some(c.uid))]);
     assert_eq!(world.held(), [Y], "the pods of the Service are to agree too");
-    let by_hand = Service { selector: None, ..web() };
-    world.tell(Fact::Service(Change::Applied(by_hand)));
+    world.tell(service(Service { selector: None, ..web() }));
     assert_eq!(world.carried_out(), [Y]);
 }
 
@@ -146,14 +143,14 @@ fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_al
     let (mut world, a) = World::cluster().with_a();
     let mut api = Service { vips: vec![Addr::v4([10, 96, 0, 2])], ..web() };
     api.name.1 = "api".into();
-    world.tell(Fact::Service(Change::Applied(api)));
+    world.tell(service(api));
     world.list(&[dead(&a)]);
     show(&mut world, labelled("shop", "web"), &[dead(&a)]);
     show_slices(&mut world, &[(X, Some(a.uid))]);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
     let mut of_api = slice("api", &[(X, Some(a.uid))]);
     of_api.service = Some(("shop".into(), "api".into()));
-    world.tell(Fact::Slice(Change::Applied(of_api)));
+    world.tell(shown_slice(of_api));
     assert_eq!(world.held(), [X], "pods of that Service may be missing in the first list");
     world.list(&[dead(&a)]).denies_and_holds(1, 1);
 }
