@@ -7,8 +7,8 @@ pub use death::Doubt;
 pub use sandbox::Sandbox;
 
 use super::{
-    Fact, Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, Part, RawObject, RawText, Text,
-    Unreadable, Workload, addr, shared,
+    Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, RawObject, RawText, Text, Unreadable,
+    Workload, addr, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
@@ -74,10 +74,6 @@ impl Object for Pod {
     const PATH: &'static str = "/api/v1/pods";
 
     type Raw<'a> = RawPod<'a>;
-
-    fn part(part: Part<Self>) -> Option<Fact> {
-        Some(Fact::PodsOf(part))
-    }
 
     fn from_named(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;

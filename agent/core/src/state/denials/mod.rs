@@ -19,8 +19,7 @@ use crate::facts::Name;
 use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::proof::Proven;
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Denial, Uid};
 use needs::Needs;
 use opinions::{ReceivedList, Wanted};
 use pending::{Denied, Pending, is_plain, rests_on_one_list};
@@ -96,7 +95,7 @@ impl Denials {
         now: Duration,
         service: &Name,
         ips: &[Addr],
-        proven: &BTreeMap<Endpoint, Proven>,
+        proven: &BTreeMap<Endpoint, Denial>,
         list: Option<&ReceivedList>,
     ) -> BTreeSet<Addr> {
         let mut known = self.of_services.remove(service).unwrap_or_default();
@@ -106,7 +105,7 @@ impl Denials {
             let endpoints: Vec<Endpoint> = known.all_at(*ip).map(|(endpoint, _)| *endpoint).collect();
             for endpoint in endpoints {
                 let proof = proven.get(&endpoint);
-                let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
+                let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.dead_uid));
                 let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
                 let carried_out = known.denied.get_mut(&endpoint).and_then(|denied| {
                     let stays = denied.update(list, proof, (&needs, *ip));
@@ -124,8 +123,8 @@ impl Denials {
             if known.denied.get(endpoint).is_some_and(|denied| !denied.is_outgrown_by(proven)) {
                 continue;
             }
-            let plain = is_plain(cluster, service, endpoint, proven.meant);
-            let restored = self.restored.contains(&(endpoint.ip, proven.meant));
+            let plain = is_plain(cluster, service, endpoint, proven.dead_uid);
+            let restored = self.restored.contains(&(endpoint.ip, proven.dead_uid));
             let doubted = if !restored && (list.is_some() || rests_on_one_list(cluster, proven)) {
                 Some(Why::OneList)
             } else {
@@ -242,7 +241,7 @@ impl Denials {
         let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
         for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
             let pending = known.proven().filter(|(_, denied)| denied.pending.is_some());
-            let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.meant));
+            let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.dead_uid));
             for (endpoint, meant) in pending.collect::<Vec<_>>() {
                 released.entry(name.clone()).or_default().push(endpoint);
                 known.set_room(&endpoint, !is_plain(cluster, name, &endpoint, meant));
@@ -287,7 +286,7 @@ impl OfService {
     }
 
     /// What the tables show of the denials at an IP.
-    fn shown(&self, ip: Addr) -> Vec<(Endpoint, Proven, bool)> {
+    fn shown(&self, ip: Addr) -> Vec<(Endpoint, Denial, bool)> {
         let shown = self.at(ip);
         shown.map(|(endpoint, denied)| (*endpoint, denied.proven, denied.pending.is_some())).collect()
     }

@@ -76,9 +76,8 @@ mod tests {
     use crate::facts::{Protocol, listing};
     use crate::state::denials::pending::Denied;
     use crate::state::index::endpoints::Endpoint;
-    use crate::state::proof::Proven;
     use crate::state::{Ipam, Ranges, Settings};
-    use epguard_common::{Mode, Reason, Uid, UidState};
+    use epguard_common::{Action, Denial, Mode, Reason, Uid, UidState};
 
     const NOW: Duration = Duration::from_secs(1);
 
@@ -92,13 +91,15 @@ mod tests {
 
     fn taking(endpoints: &[Endpoint]) -> OfService {
         let mut known = OfService::default();
-        let proven = Proven {
+        let proven = Denial {
             reason: Reason::DeadBackend,
-            state: UidState::Dead,
+            uid_state: UidState::Dead,
             mode: Mode::Enforce,
-            meant: Uid::NONE,
-            owner: None,
+            dead_uid: Uid::NONE,
+            owner_uid: Uid::NONE,
             boot_id: Uid::NONE,
+            held: 0,
+            action: Action::Unset,
         };
         for endpoint in endpoints {
             known.denied.insert(*endpoint, Denied::new(&proven, None));
@@ -113,7 +114,7 @@ mod tests {
             ClusterIndex::new(Settings { node: "node".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
         let mut slice = listing(service, (1..=4).map(ip));
         slice.endpoints[0].ready = false;
-        cluster.endpoint_index.show(NOW, slice);
+        cluster.endpoint_index.set(NOW, service, Some(slice));
         cluster
     }
 

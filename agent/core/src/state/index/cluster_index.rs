@@ -3,12 +3,11 @@
 use super::Settings;
 use super::addresses::Addresses;
 use super::endpoints::{EndpointIndex, MEMORY};
-use super::namespaces::Namespaces;
 use super::pods::PodIndex;
 use super::quota::RETRIED;
 use super::stale_index::StaleIndex;
 use super::vips::Vips;
-use crate::facts::{Name, Node, Pod, Service, Text};
+use crate::facts::{Change, Name, Namespace, Node, Pod, Selection, Service, Slice, Text};
 use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,8 +22,8 @@ pub struct ClusterIndex {
     pub pods: PodIndex,
     /// All endpoints.
     pub endpoint_index: EndpointIndex,
-    /// All Namespaces.
-    pub namespaces: Namespaces,
+    /// What the annotations of all Namespaces allow at most.
+    pub namespaces: HashMap<Text, Mode>,
     /// The endpoints that may be denied.
     pub stale: StaleIndex,
     services: BTreeMap<Name, Service>,
@@ -85,6 +84,32 @@ impl ClusterIndex {
     /// All Services.
     pub fn services(&self) -> impl Iterator<Item = (&Name, &Service)> {
         self.services.iter()
+    }
+
+    /// The Services of a change, by name.
+    pub(in crate::state) fn services_by_name(&self, change: Change<Service>) -> Vec<(Name, Option<Service>)> {
+        change.by_name(|service| service.name.clone(), |_| self.services.keys().cloned().collect())
+    }
+
+    /// The slices of a change, by name.
+    pub(in crate::state) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(Name, Option<Slice>)> {
+        let known = |part: Option<(&Selection, &BTreeSet<Name>)>| {
+            let is_part = |slice: &&Slice| {
+                part.is_none_or(|(of, later)| of.has_slice(slice) && !later.contains(&slice.name))
+            };
+            let known = self.endpoint_index.slices.values().map(Box::as_ref).filter(is_part);
+            known.map(|slice| slice.name.clone()).collect()
+        };
+        change.by_name(|slice| slice.name.clone(), known)
+    }
+
+    /// Adds or replaces a Namespace; removes it with `None`. True if it allows something else now.
+    pub(in crate::state) fn set_namespace(&mut self, name: &Text, shown: Option<&Namespace>) -> bool {
+        let before = match shown {
+            Some(shown) => self.namespaces.insert(name.clone(), shown.bound),
+            None => self.namespaces.remove(name),
+        };
+        before != shown.map(|shown| shown.bound)
     }
 
     /// Adds or replaces a Service; removes it with `None`.
@@ -173,6 +198,16 @@ impl ClusterIndex {
         self.node_addresses.contains(ip) || self.local.contains(&ip) || self.pods.is_of_host_network(ip)
     }
 
+    /// True if a terminating endpoint of this node has the IP: packets to it are only counted. The nodes of others count those.
+    pub(in crate::state) fn is_draining(&self, ip: Addr) -> bool {
+        let mut publishing = self.pods.claimants(ip).take_while(|record| record.pod.ips.contains(&ip));
+        let is_draining = publishing.any(|record| {
+            let pod = &record.pod;
+            record.is_live() && pod.deleting && self.is_own(pod) && self.endpoint_index.knows(pod.uid)
+        });
+        is_draining && !self.is_infrastructure(ip)
+    }
+
     /// True if something else than a pod has the IP, so that it has no owner, and is no orphan.
     pub(in crate::state) fn is_no_pods(&self, ip: Addr) -> bool {
         self.is_infrastructure(ip) || self.service_addresses.contains(ip)
@@ -217,12 +252,17 @@ impl ClusterIndex {
         if inherited {
             return pod.bound;
         }
-        pod.bound.lower(self.namespaces.bound(&pod.name.0))
+        pod.bound.lower(self.bound_of_namespace(&pod.name.0))
     }
 
     /// Highest mode for packets to a Service.
     pub(in crate::state) fn bound_of_service(&self, service: &Service) -> Mode {
-        service.bound.lower(self.namespaces.bound(&service.name.0))
+        service.bound.lower(self.bound_of_namespace(&service.name.0))
+    }
+
+    /// Most that a Namespace allows: `observe` while it is unknown.
+    fn bound_of_namespace(&self, name: &str) -> Mode {
+        self.namespaces.get(name).copied().unwrap_or(Mode::Observe)
     }
 
     /// True if the selector of the Service does not tell which pods are its own.

@@ -34,8 +34,12 @@ impl ClusterIndex {
     /// True if the pod may hold an IP that it shows. A client that may annotate a pod can write any address: an IP that only this node
     /// hands out is not another node's.
     pub(in crate::state) fn may_hold(&self, record: &Record, ip: Addr) -> bool {
-        let is_own = record.pod.node.as_deref() == Some(&*self.settings.node);
-        record.pod.ips.contains(&ip) || is_own || !self.is_exclusive(ip)
+        record.pod.ips.contains(&ip) || self.is_own(&record.pod) || !self.is_exclusive(ip)
+    }
+
+    /// True for a pod of this node.
+    pub(in crate::state) fn is_own(&self, pod: &Pod) -> bool {
+        pod.node.as_deref() == Some(&*self.settings.node)
     }
 
     /// True if the IP is in a range of this node.
@@ -83,7 +87,7 @@ impl ClusterIndex {
     }
 
     fn is_stray(&self, pod: &Pod) -> bool {
-        let is_own = pod.node.as_deref() == Some(&*self.settings.node);
+        let is_own = self.is_own(pod);
         let mut ips = pod.ips.iter().filter(|_| pod.node.is_some() && !pod.host_network);
         !self.own_ranges().is_empty() && ips.any(|ip| self.is_in_own_range(*ip) != is_own)
     }

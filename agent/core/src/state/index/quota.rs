@@ -40,20 +40,13 @@ impl<const CAPACITY: usize> Quota<CAPACITY> {
 pub(in crate::state) const RETRIED: usize = 256;
 
 /// What had no room, and is tried again in turn, with the keys of two kinds that it may concern.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::state) struct LeftOut<K, L> {
     pub all: BTreeSet<Name>,
     /// The one that was tried last.
     last: Name,
     pub keys: Counts<K>,
     pub others: Counts<L>,
-}
-
-impl<K, L> Default for LeftOut<K, L> {
-    fn default() -> Self {
-        let (all, last, keys, others) = Default::default();
-        Self { all, last, keys, others }
-    }
 }
 
 impl<K: Ord, L: Ord> LeftOut<K, L> {

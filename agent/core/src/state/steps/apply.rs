@@ -7,11 +7,10 @@ use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::index::endpoints::Endpoint;
-use crate::state::proof::Proven;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
 use crate::state::tables::{Changes, Tables, restore};
-use epguard_common::{Event, Reason, ServiceNumber, Uid, UidState};
+use epguard_common::{Denial, Event, Reason, ServiceNumber, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -174,11 +173,9 @@ impl State {
     pub fn judged_afresh(&self, now: Duration) -> Self {
         let mut fresh = self.clone();
         fresh.denials.forget_proofs();
-        fresh.draining.clear();
         for (ip, owner) in std::mem::take(&mut fresh.owners).iter() {
             fresh.generations.idle(*ip, owner, now);
         }
-        fresh.flagged_owners = [0; 2];
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
         fresh.task = None;
@@ -277,7 +274,7 @@ impl State {
         let shown = match fact {
             Fact::Pod(Change::Reset(pods)) => pods.as_mut_slice(),
             Fact::Pod(Change::Applied(pod) | Change::Deleted(pod)) => std::slice::from_mut(pod),
-            Fact::PodsOf(part) => part.objects.as_mut_slice(),
+            Fact::Pod(Change::Part(part)) => part.objects.as_mut_slice(),
             _ => return,
         };
         if self.revivals.notice(&mut self.cluster, now, shown) {
@@ -292,12 +289,8 @@ impl State {
         (self.listed, self.is_judged) = (BTreeSet::new(), false);
         self.restored = None;
         self.task = None;
-        let mut dirty = Dirty {
-            orphan_ips: true,
-            ips: self.owners.keys().copied().collect(),
-            pods: self.draining.keys().copied().collect(),
-            ..Dirty::default()
-        };
+        let mut dirty =
+            Dirty { orphan_ips: true, ips: self.owners.keys().copied().collect(), ..Dirty::default() };
         dirty.pairs(self.denials.iter().map(|(service, endpoint, _)| (service, endpoint.ip)));
         self.apply_consequences(now, dirty);
     }
@@ -307,7 +300,8 @@ impl State {
         if order == self.cluster.pods.listed {
             return;
         }
-        let rests_on_order = |proven: &Proven| proven.state == UidState::Retired && proven.owner.is_some();
+        let rests_on_order =
+            |proven: &Denial| proven.uid_state == UidState::Retired && proven.owner_uid != Uid::NONE;
         let ordered = self.denials.iter().filter(|(.., denied)| rests_on_order(&denied.proven));
         dirty.pairs(ordered.map(|(service, endpoint, _)| (service, endpoint.ip)));
         dirty.ips.extend(self.cluster.pods.shared_ips());

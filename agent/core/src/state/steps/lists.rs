@@ -24,13 +24,13 @@ pub(in crate::state) enum Task {
     Judge(ReceivedList, BTreeSet<Name>),
 }
 
-/// The objects of a list that are still to be applied, and the names of those that are gone. Pods that are gone come first: until then
-/// they would seem to share IPs with new ones.
+/// The objects of a list that are still to be applied; none for those that are gone. Pods that are gone come first: until then they
+/// would seem to share IPs with new ones.
 #[derive(Debug, Clone)]
 pub(in crate::state) enum Objects {
     Pods(IntoIter<Uid>, IntoIter<Pod>),
-    Slices(IntoIter<Slice>, IntoIter<Name>),
-    Services(IntoIter<Service>, IntoIter<Name>),
+    Slices(IntoIter<(Name, Option<Slice>)>),
+    Services(IntoIter<(Name, Option<Service>)>),
 }
 
 impl Objects {
@@ -45,15 +45,9 @@ impl Objects {
                 cluster.pods.level_claims();
                 Self::Pods(gone.into_iter(), pods.into_iter())
             }
-            Fact::Slice(Change::Reset(slices)) => {
-                let listed = slices.iter().map(|slice| &slice.name);
-                let gone = missing(cluster.endpoint_index.slices.keys(), listed);
-                Self::Slices(slices.into_iter(), gone)
-            }
-            Fact::Service(Change::Reset(services)) => {
-                let known = cluster.services().map(|(name, _)| name);
-                let gone = missing(known, services.iter().map(|service| &service.name));
-                Self::Services(services.into_iter(), gone)
+            Fact::Slice(list @ Change::Reset(_)) => Self::Slices(cluster.slices_by_name(list).into_iter()),
+            Fact::Service(list @ Change::Reset(_)) => {
+                Self::Services(cluster.services_by_name(list).into_iter())
             }
             other => return Err(other),
         })
@@ -94,28 +88,16 @@ impl Objects {
                 };
                 dirty.changed_pod(touched, cluster, now);
             }
-            Self::Slices(listed, gone) => {
-                let touched = if let Some(slice) = listed.next() {
-                    cost += slice.endpoints.len() * slice.ports.len();
-                    cluster.endpoint_index.show(now, slice)
-                } else {
-                    cluster.endpoint_index.delete(now, &gone.next()?)
-                };
-                dirty.changed_endpoints(touched, cluster);
+            Self::Slices(rest) => {
+                let (name, slice) = rest.next()?;
+                cost += slice.as_ref().map_or(0, |slice| slice.endpoints.len() * slice.ports.len());
+                dirty.changed_slice(cluster, now, &name, slice);
             }
-            Self::Services(listed, gone) => match listed.next() {
-                Some(service) => dirty.changed_service(cluster, now, &service.name.clone(), Some(service)),
-                None => dirty.changed_service(cluster, now, &gone.next()?, None),
-            },
+            Self::Services(rest) => {
+                let (name, service) = rest.next()?;
+                dirty.changed_service(cluster, now, &name, service);
+            }
         }
         Some(cost)
     }
-}
-
-fn missing<'a>(
-    known: impl Iterator<Item = &'a Name>,
-    listed: impl Iterator<Item = &'a Name>,
-) -> IntoIter<Name> {
-    let listed: HashSet<&Name> = listed.collect();
-    known.filter(|name| !listed.contains(name)).cloned().collect::<Vec<_>>().into_iter()
 }
