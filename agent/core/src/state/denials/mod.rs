@@ -6,8 +6,8 @@
 //! ```
 
 mod needs;
-pub(in crate::state) mod opinions;
-pub(in crate::state) mod pending;
+pub mod opinions;
+pub mod pending;
 mod room;
 
 pub(in crate::state) use opinions::Opinions;
@@ -33,7 +33,7 @@ const TURN: usize = 64;
 
 /// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Denials {
+pub struct Denials {
     of_services: BTreeMap<Name, OfService>,
     /// Denials that an earlier process carried out: until the first lists are judged, a list that shows them again is no new proof.
     pub restored: BTreeSet<(Addr, Uid)>,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::state) struct Denied {
+pub struct Denied {
     /// What was proven last.
     pub proven: Denial,
     /// Whether it is proven now. A pending denial stays known until a list disagrees: its proof may come back with an
@@ -28,7 +28,7 @@ pub(in crate::state) struct Denied {
 
 /// Why and since when a denial is pending, that is, only reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::state) struct Pending {
+pub struct Pending {
     pub why: Why,
     pub since: Moment,
     /// The collections of which lists have to agree.
@@ -38,7 +38,7 @@ pub(in crate::state) struct Pending {
 }
 
 /// Collections, each once.
-pub(in crate::state) type Waits = [Option<Watched>; 3];
+pub type Waits = [Option<Watched>; 3];
 
 /// Why a denial is pending.
 #[derive(
@@ -128,18 +128,13 @@ impl Pending {
 
 /// True if one list of everything and nothing else shows the end of the pod that was meant. A narrow list may confirm the
 /// end, but not that other pods are missing.
-pub(in crate::state) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Denial) -> bool {
+pub fn rests_on_one_list(cluster: &ClusterIndex, proven: &Denial) -> bool {
     let meant = cluster.pods.get(proven.dead_uid);
     meant.is_some_and(|record| record.unconfirmed || record.narrowly)
 }
 
 /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
-pub(in crate::state) fn is_plain(
-    cluster: &ClusterIndex,
-    service: &Name,
-    endpoint: &Endpoint,
-    meant: Uid,
-) -> bool {
+pub fn is_plain(cluster: &ClusterIndex, service: &Name, endpoint: &Endpoint, meant: Uid) -> bool {
     let record = cluster.pods.get(meant);
     let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
     dead && !cluster.endpoint_index.lists(service, endpoint.ip, meant)

@@ -7,7 +7,7 @@ use epguard_common::Addr;
 use std::time::Duration;
 
 /// The room of one Service.
-pub(in crate::state) struct Room<'a> {
+pub struct Room<'a> {
     cluster: &'a ClusterIndex,
     now: Duration,
     service: &'a Name,
@@ -21,12 +21,12 @@ pub(in crate::state) struct Room<'a> {
 
 impl<'a> Room<'a> {
     /// The room of a Service before anything takes it.
-    pub(in crate::state) const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
+    pub const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
         Self { cluster, now, service, denied: None, looked_at: (None, false), ready: (0, None) }
     }
 
     /// True if an endpoint may be denied beside those that are. An endpoint that was not ready recently takes no place.
-    pub(in crate::state) fn fits(&mut self, ip: Addr, taken: &OfService) -> bool {
+    pub fn fits(&mut self, ip: Addr, taken: &OfService) -> bool {
         if self.looked_at.0 != Some(ip) {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
@@ -66,7 +66,7 @@ impl<'a> Room<'a> {
 }
 
 /// Half of the endpoints, at least one.
-pub(in crate::state) fn allowance(ready: usize) -> usize {
+pub fn allowance(ready: usize) -> usize {
     (ready / 2).max(1)
 }
 

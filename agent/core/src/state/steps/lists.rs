@@ -17,7 +17,7 @@ use std::vec::IntoIter;
 
 /// What is left to do of a list.
 #[derive(Debug, Clone)]
-pub(in crate::state) enum Task {
+pub enum Task {
     /// Objects to apply.
     Apply(Objects),
     /// Services whose endpoints are to be judged, on the list that has just come.
@@ -27,7 +27,7 @@ pub(in crate::state) enum Task {
 /// The objects of a list that are still to be applied; none for those that are gone. Pods that are gone come first: until then they
 /// would seem to share IPs with new ones.
 #[derive(Debug, Clone)]
-pub(in crate::state) enum Objects {
+pub enum Objects {
     Pods(IntoIter<Uid>, IntoIter<Pod>),
     Slices(IntoIter<(Name, Option<Slice>)>),
     Services(IntoIter<(Name, Option<Service>)>),
@@ -36,7 +36,7 @@ pub(in crate::state) enum Objects {
 impl Objects {
     /// The objects of a fact, if it is a list of many.
     #[allow(clippy::result_large_err, reason = "the error is the fact itself, which goes on")]
-    pub(in crate::state) fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
+    pub fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
@@ -53,7 +53,7 @@ impl Objects {
         })
     }
 
-    pub(in crate::state) const fn watched(&self) -> Watched {
+    pub const fn watched(&self) -> Watched {
         match self {
             Self::Pods(..) => Watched::Pods,
             Self::Slices(..) => Watched::EndpointSlices,
@@ -62,7 +62,7 @@ impl Objects {
     }
 
     /// Applies about so many objects and endpoints. False if none is left.
-    pub(in crate::state) fn apply(
+    pub fn apply(
         &mut self,
         cluster: &mut ClusterIndex,
         now: Duration,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The tables, and what each Service has in them.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Layout {
+pub struct Layout {
     pub tables: Tables,
     /// Keys of the tables that may have changed.
     pub changes: Changes,
@@ -32,17 +32,17 @@ pub(in crate::state) struct Layout {
 
 impl Layout {
     /// Empty tables, with these numbers of Services.
-    pub(in crate::state) fn new(numbers: Numbers) -> Self {
+    pub fn new(numbers: Numbers) -> Self {
         Self { numbers, ..Self::default() }
     }
 
     /// True if packets to the Service are judged.
-    pub(in crate::state) fn has_vips(&self, name: &Name) -> bool {
+    pub fn has_vips(&self, name: &Name) -> bool {
         self.vips.contains_key(name)
     }
 
     /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has to follow.
-    pub(in crate::state) fn endpoints(&mut self, denials: &Denials, name: &Name, ip: Addr) {
+    pub fn endpoints(&mut self, denials: &Denials, name: &Name, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
         let before = self.refused.extract_if(range, |_| true).count();
@@ -108,12 +108,7 @@ impl Layout {
 
     /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
     /// of it is to come.
-    pub(in crate::state) fn service(
-        &mut self,
-        (cluster, denials): (&ClusterIndex, &Denials),
-        name: &Name,
-        queue: &Queue,
-    ) {
+    pub fn service(&mut self, (cluster, denials): (&ClusterIndex, &Denials), name: &Name, queue: &Queue) {
         let is_denied = denials.of_service(name).next().is_some();
         let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
@@ -181,7 +176,7 @@ impl Layout {
     }
 
     /// Lays out whether an IP has denials, and whether it is a terminating endpoint's.
-    pub(in crate::state) fn suspect(&mut self, cluster: &ClusterIndex, denials: &Denials, ip: Addr) {
+    pub fn suspect(&mut self, cluster: &ClusterIndex, denials: &Denials, ip: Addr) {
         let services = cluster.endpoint_index.services_at(ip);
         let denials =
             services.flat_map(|name| denials.at(name, ip).map(move |(at, denied)| (name, at, denied)));
@@ -214,7 +209,7 @@ impl Layout {
     }
 
     /// What had no room and may have some now: denials, and Services without VIPs.
-    pub(in crate::state) fn retriable(&mut self) -> BTreeMap<Name, BTreeSet<Addr>> {
+    pub fn retriable(&mut self) -> BTreeMap<Name, BTreeSet<Addr>> {
         let mut found: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
         let may_fit = |(name, endpoint): &&(Name, Endpoint)| self.has_room(&name.0, endpoint.ip);
         for (name, endpoint) in self.refused.iter().filter(may_fit).take(RETRIED) {

@@ -2,11 +2,11 @@
 
 mod alternatives;
 mod generations;
-pub(in crate::state) mod layout;
+pub mod layout;
 mod numbers;
-pub(in crate::state) mod restore;
+pub mod restore;
 
-pub(in crate::state) use generations::Generations;
+pub use generations::Generations;
 pub use numbers::Numbers;
 
 use crate::sorted_map::SortedMap;

@@ -5,7 +5,7 @@ use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid};
 
 /// All endpoints of a Service, each with the pods that were named behind it.
-pub(in crate::state) type Endpoints = SortedMap<(Endpoint, Target), Listing>;
+pub type Endpoints = SortedMap<(Endpoint, Target), Listing>;
 
 /// The pods that were named behind one endpoint.
 #[derive(Debug, Clone, Copy)]
