@@ -5,7 +5,6 @@
 //! object around it, because an object left out could be the one that shows an IP alive.
 
 mod annotations;
-mod labels;
 mod mode_policy;
 mod networks;
 mod node;
@@ -20,11 +19,10 @@ mod workload;
 mod watched;
 
 pub use annotations::{Namespace, cut};
-pub use labels::Labels;
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use node::{Cidr, Node, WATCHED_NODES};
 pub use pod::{Doubt, Ips, Pod, Sandbox};
-pub use selection::{Part, Selection, Selector};
+pub use selection::{Labels, Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
 #[cfg(test)]
 pub use slice::listing;

@@ -1,8 +1,8 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
+use super::endpoint::Endpoints;
 use super::places::Places;
-use super::service_endpoints::Endpoints;
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
 use crate::counts::{Groups, ungroup};
