@@ -141,7 +141,7 @@ impl Dirty {
     /// Adds every Service and every IP.
     pub fn of_all(cluster: &ClusterIndex) -> Self {
         let mut dirty = Self { orphan_ips: true, ..Self::default() };
-        for (name, _) in cluster.services() {
+        for (name, _) in cluster.services.iter() {
             dirty.service(name);
         }
         for record in cluster.pods.iter() {
@@ -175,7 +175,7 @@ impl Dirty {
     /// Adds the IPs that this node alone may hand out.
     pub fn own_range(&mut self, cluster: &ClusterIndex) {
         self.orphan_ips = true;
-        self.ips.extend(cluster.claimed_in_own_range());
+        self.ips.extend(cluster.claims_in_own_range().map(|(ip, _)| ip));
     }
 
     /// Adds IPs that may have another owner, or that are judged from now on, or no longer.
@@ -315,7 +315,7 @@ impl Dirty {
     /// Adds or replaces a node, or removes it with `None`, and adds what that concerns: its addresses, its own pods, and
     /// this node's range. True if it changed.
     fn node(&mut self, cluster: &mut ClusterIndex, now: Duration, name: &str, node: Option<Node>) -> bool {
-        let before = cluster.node(name).cloned();
+        let before = cluster.nodes.get(name).cloned();
         if before == node {
             return false;
         }

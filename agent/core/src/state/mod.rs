@@ -158,12 +158,6 @@ impl State {
         self.denials.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
     }
 
-    /// Services with pending denials.
-    #[must_use]
-    pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
-        self.denials.trips(&self.cluster, now)
-    }
-
     /// Denials that were found to be wrong since the last call.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.review.findings)

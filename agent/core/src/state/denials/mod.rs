@@ -17,6 +17,7 @@ pub use pending::Why;
 use crate::counts::{Counts, uncount};
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
+use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use epguard_common::{Addr, Denial, Uid};
@@ -214,23 +215,6 @@ impl Denials {
         wanted
     }
 
-    /// Services with pending denials.
-    pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
-        let tripped = self.of_services.iter().filter_map(|(service, known)| {
-            let holds: Vec<(Addr, &Pending)> = known.pending().collect();
-            let since = holds.iter().map(|(_, pending)| pending.since).min()?.into();
-            let trip = Trip {
-                held: distinct(holds.iter().map(|(ip, _)| *ip)),
-                denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
-                ready_recently: cluster.endpoint_index.ready_after(now, service, None).count(),
-                since,
-                why: holds.iter().map(|(_, pending)| pending.why).max()?,
-            };
-            Some((service, trip))
-        });
-        tripped.collect()
-    }
-
     /// Confirms the pending denials of a Service, or of all. Returns those that are carried out from now on.
     pub fn release(
         &mut self,
@@ -251,6 +235,26 @@ impl Denials {
             }
         }
         released
+    }
+}
+
+impl State {
+    /// Services with pending denials.
+    #[must_use]
+    pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
+        let tripped = self.denials.of_services.iter().filter_map(|(service, known)| {
+            let holds: Vec<(Addr, &Pending)> = known.pending().collect();
+            let since = holds.iter().map(|(_, pending)| pending.since).min()?.into();
+            let trip = Trip {
+                held: distinct(holds.iter().map(|(ip, _)| *ip)),
+                denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
+                ready_recently: self.cluster.endpoint_index.ready_after(now, service, None).count(),
+                since,
+                why: holds.iter().map(|(_, pending)| pending.why).max()?,
+            };
+            Some((service, trip))
+        });
+        tripped.collect()
     }
 }
 

@@ -27,7 +27,7 @@ impl ClusterIndex {
     /// True if the IP is in a range of the node, and no pod contradicts the ranges of this one.
     pub(in crate::state) fn hands_out(&self, node: &str, ip: Addr) -> bool {
         let is_believed = self.settings.ipam != Ipam::Cluster && self.strayed.is_none();
-        let mut ranges = self.node(node).into_iter().flat_map(|node| &node.pod_cidrs);
+        let mut ranges = self.nodes.get(node).into_iter().flat_map(|node| &node.pod_cidrs);
         is_believed && ranges.any(|range| range.contains(ip))
     }
 
@@ -69,12 +69,8 @@ impl ClusterIndex {
         is_old && self.strayed.is_none()
     }
 
-    /// The IPs of this node's ranges that pods show.
-    pub(in crate::state) fn claimed_in_own_range(&self) -> Vec<Addr> {
-        self.claims_in_own_range().map(|(ip, _)| ip).collect()
-    }
-
-    fn claims_in_own_range(&self) -> impl Iterator<Item = (Addr, &Record)> {
+    /// The IPs of this node's ranges that pods show, with these pods.
+    pub(in crate::state) fn claims_in_own_range(&self) -> impl Iterator<Item = (Addr, &Record)> {
         let ranges = self.own_ranges().iter();
         ranges.flat_map(|range| self.pods.claimants_between((range.first, range.last)))
     }
@@ -93,6 +89,6 @@ impl ClusterIndex {
     }
 
     fn own_ranges(&self) -> &[Cidr] {
-        self.node(&self.settings.node).map_or(&[], |node| &node.pod_cidrs)
+        self.nodes.get(self.settings.node.as_str()).map_or(&[], |node| &node.pod_cidrs)
     }
 }

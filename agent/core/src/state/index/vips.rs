@@ -4,6 +4,7 @@ use super::quota::{LeftOut, Quota};
 use crate::facts::{Name, Service};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Vip, capacity};
+use std::collections::BTreeSet;
 
 /// VIPs of one Service: SERVICES has no room for more of one namespace.
 const OF_ONE: usize = capacity::SERVICES / 2;
@@ -15,7 +16,7 @@ const OF_ALL: usize = 16 * capacity::SERVICES;
 #[derive(Debug, Clone, Default)]
 pub struct Vips {
     /// Addresses on which this node answers NodePorts.
-    own: Vec<Addr>,
+    pub own: BTreeSet<Addr>,
     owners: SortedMap<(Vip, Name), ()>,
     room: Quota<OF_ALL>,
     /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their NodePorts, is ambiguous.
@@ -23,11 +24,6 @@ pub struct Vips {
 }
 
 impl Vips {
-    /// None of any Service, for a node with these addresses.
-    pub fn new(own: Vec<Addr>) -> Self {
-        Self { own, ..Self::default() }
-    }
-
     /// Adds the VIPs of a Service, all or none.
     pub fn add(&mut self, service: &Service) {
         let (namespace, count) = (&service.name.0, self.count(service));
@@ -99,7 +95,7 @@ impl Vips {
     }
 }
 
-fn vips_of<'a>(own: &'a [Addr], service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
+fn vips_of<'a>(own: &'a BTreeSet<Addr>, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
     service.ports.iter().flat_map(move |port| {
         let vip = move |addr: &Addr, number| Vip {
             addr: *addr,

@@ -123,7 +123,7 @@ impl State {
         let pods = self.cluster.pods.possible_holders().filter(|record| record.pod.partial);
         let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
         let slices = self.slices_left_out(true).map(|slice| format!("EndpointSlice {}", named(&slice.name)));
-        let services = self.cluster.services().filter(|(_, service)| service.partial);
+        let services = self.cluster.services.iter().filter(|(_, service)| service.partial);
         let services = services.map(|(name, _)| format!("Service {}", named(name)));
         let mut all = pods.chain(slices).chain(services);
         let first: Vec<String> = all.by_ref().take(NAMED).collect();

@@ -9,7 +9,7 @@ use crate::state::dirty::{self, Dirty};
 use crate::state::index::endpoints::Endpoint;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
-use crate::state::tables::{Changes, Tables, restore};
+use crate::state::tables::{Changes, Tables};
 use epguard_common::{Denial, Event, Reason, ServiceNumber, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,8 +32,8 @@ impl State {
         self.start_over_if_revived(now, &mut fact);
         let levelled = self.cluster.pods.listed;
         match Objects::from_list(&mut self.cluster, fact) {
-            Ok(objects) => {
-                self.task = Some(Task::Apply(objects));
+            Ok((watched, objects)) => {
+                self.task = Some(Task::Apply(watched, objects));
                 let mut dirty = Dirty::default();
                 self.add_levelled(levelled, &mut dirty);
                 self.process_changes(now, dirty);
@@ -135,7 +135,7 @@ impl State {
     /// that a part concerns have no VIPs until the list is applied.
     #[must_use]
     pub const fn is_half_applied(&self) -> bool {
-        matches!(self.task, Some(Task::Apply(_)))
+        matches!(self.task, Some(Task::Apply(..)))
     }
 
     /// True if something is left to do or to write.
@@ -148,11 +148,10 @@ impl State {
     /// do.
     pub fn run_step(&mut self, now: Duration, most: usize) -> bool {
         match self.task.take() {
-            Some(Task::Apply(mut objects)) => {
+            Some(Task::Apply(watched, mut objects)) => {
                 let mut dirty = Dirty::default();
                 let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
-                let watched = objects.watched();
-                self.task = Some(Task::Apply(objects));
+                self.task = Some(Task::Apply(watched, objects));
                 self.process_changes(now, dirty);
                 if !more {
                     self.task = None;
@@ -179,7 +178,7 @@ impl State {
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
         fresh.task = None;
-        let services: Vec<Name> = fresh.cluster.services().map(|(name, _)| name.clone()).collect();
+        let services: Vec<Name> = fresh.cluster.services.iter().map(|(name, _)| name.clone()).collect();
         for name in &services {
             fresh.cluster.note_unselective(name);
         }
@@ -258,16 +257,6 @@ impl State {
         }
         self.process_changes(now, dirty);
         self.forget_unneeded(restored);
-    }
-
-    /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
-    fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
-        restore::restore(tables, &mut self.cluster, &mut self.layout.numbers, &mut self.orphan_ips, now);
-        let carried_out = restore::carried_out(tables);
-        self.denials.restored.extend(carried_out.map(|(key, denial)| (key.addr, denial.dead_uid)));
-        let denied = tables.denied.values().map(|denial| denial.dead_uid);
-        let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
-        denied.chain(terminated).collect()
     }
 
     fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {

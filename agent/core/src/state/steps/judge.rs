@@ -76,7 +76,7 @@ impl State {
             BTreeMap::new()
         };
         let before = std::mem::take(&mut self.layout.tables.terminated);
-        if matches!(self.task, Some(Task::Apply(_))) {
+        if matches!(self.task, Some(Task::Apply(..))) {
             let was_proven = |ip: &Addr, orphan_ip: &OrphanIp| {
                 let before = before.get(ip).filter(|before| before.dead == orphan_ip.dead);
                 before.is_some_and(|before| before.lifted.is_none() || orphan_ip.lifted.is_some())

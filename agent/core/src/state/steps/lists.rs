@@ -19,7 +19,7 @@ use std::vec::IntoIter;
 #[derive(Debug, Clone)]
 pub enum Task {
     /// Objects to apply.
-    Apply(Objects),
+    Apply(Watched, Objects),
     /// Services whose endpoints are to be judged, on the list that has just come.
     Judge(ReceivedList, BTreeSet<Name>),
 }
@@ -36,29 +36,23 @@ pub enum Objects {
 impl Objects {
     /// The objects of a fact, if it is a list of many.
     #[allow(clippy::result_large_err, reason = "the error is the fact itself, which goes on")]
-    pub fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
+    pub fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<(Watched, Self), Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
                 let gone = cluster.pods.begin_list(&listed);
                 // No claim that the list shows first is newer than others: not at its end, and not in between.
                 cluster.pods.level_claims();
-                Self::Pods(gone.into_iter(), pods.into_iter())
+                (Watched::Pods, Self::Pods(gone.into_iter(), pods.into_iter()))
             }
-            Fact::Slice(list @ Change::Reset(_)) => Self::Slices(cluster.slices_by_name(list).into_iter()),
+            Fact::Slice(list @ Change::Reset(_)) => {
+                (Watched::EndpointSlices, Self::Slices(cluster.slices_by_name(list).into_iter()))
+            }
             Fact::Service(list @ Change::Reset(_)) => {
-                Self::Services(cluster.services_by_name(list).into_iter())
+                (Watched::Services, Self::Services(cluster.services_by_name(list).into_iter()))
             }
             other => return Err(other),
         })
-    }
-
-    pub const fn watched(&self) -> Watched {
-        match self {
-            Self::Pods(..) => Watched::Pods,
-            Self::Slices(..) => Watched::EndpointSlices,
-            Self::Services(..) => Watched::Services,
-        }
     }
 
     /// Applies about so many objects and endpoints. False if none is left.

@@ -122,7 +122,7 @@ fn holder<'a>(
 }
 
 fn distance(cluster: &ClusterIndex, record: &Record) -> Distance {
-    let zone = |node: &str| cluster.node(node).and_then(|node| node.zone.as_deref());
+    let zone = |node: &str| cluster.nodes.get(node).and_then(|node| node.zone.as_deref());
     match record.pod.node.as_deref() {
         Some(node) if node == cluster.settings.node => Distance::SameNode,
         Some(node) if zone(node).is_some() && zone(node) == zone(&cluster.settings.node) => {

@@ -2,6 +2,7 @@
 
 use super::alternatives::Alternatives;
 use super::{Changes, Numbers, Tables};
+use crate::counts::uncount;
 use crate::facts::{Name, Service, Text};
 use crate::state::denials::Denials;
 use crate::state::index::ClusterIndex;
@@ -45,15 +46,15 @@ impl Layout {
     pub fn endpoints(&mut self, denials: &Denials, name: &Name, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
-        let before = self.refused.extract_if(range, |_| true).count();
-        let mut refused = 0;
+        let refused = self.refused.extract_if(range, |_| true).count();
+        uncount(&mut self.tables.refused, name.0.as_str(), refused);
         let mut gone = self.laid_out(name, &first, &last);
         for (endpoint, denied) in denials.at(name, ip) {
             let Some(number) = self.numbers.take(name) else { continue };
             let key = key(endpoint, number);
             if !(gone.remove(&key) || self.takes(&name.0, ip)) {
                 self.refused.insert((name.clone(), *endpoint));
-                refused += 1;
+                *self.tables.refused.entry(name.0.to_string()).or_default() += 1;
                 continue;
             }
             let asked = denied.proven.action;
@@ -70,11 +71,6 @@ impl Layout {
             self.tables.denied.remove(&key);
             self.changes.denied.insert(key);
             self.put_backends(&name.0, key, &Backends::default());
-        }
-        if refused != before {
-            let count = self.tables.refused.entry(name.0.to_string()).or_default();
-            *count = *count + refused - before;
-            self.tables.refused.retain(|_, count| *count > 0);
         }
     }
 

@@ -4,11 +4,12 @@ mod alternatives;
 mod generations;
 pub mod layout;
 mod numbers;
-pub mod restore;
+mod restore;
 
 pub use generations::Generations;
 pub use numbers::Numbers;
 
+use crate::counts::Counts;
 use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
@@ -31,7 +32,7 @@ pub struct Tables {
     /// TERMINATED.
     pub terminated: BTreeMap<Addr, OrphanIp>,
     /// Denials that found no room in a table, by the Service's namespace; those packets pass.
-    pub refused: BTreeMap<String, usize>,
+    pub refused: Counts<String>,
 }
 
 /// Keys whose entries may differ between two tables.
