@@ -239,13 +239,8 @@ impl ClusterIndex {
         pod.bound.lower(self.bound_of_namespace(&pod.name.0))
     }
 
-    /// Highest mode for packets to a Service.
-    pub(in crate::state) fn bound_of_service(&self, service: &Service) -> Mode {
-        service.bound.lower(self.bound_of_namespace(&service.name.0))
-    }
-
     /// Most that a Namespace allows: `observe` while it is unknown.
-    fn bound_of_namespace(&self, name: &str) -> Mode {
+    pub(in crate::state) fn bound_of_namespace(&self, name: &str) -> Mode {
         self.namespaces.get(name).copied().unwrap_or(Mode::Observe)
     }
 

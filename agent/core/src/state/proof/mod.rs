@@ -96,7 +96,7 @@ impl<'a> Case<'a> {
         if let (Some(one), Some(other)) = (owner, certain.next()) {
             return Err(NotProven::SeveralOwners(naming(one.pod.uid), naming(other.pod.uid)));
         }
-        let bound = cluster.bound_of_service(service);
+        let bound = service.bound.lower(cluster.bound_of_namespace(&service.name.0));
         if bound == Mode::Off {
             return Err(NotProven::ServiceOptedOut);
         }

@@ -76,14 +76,13 @@ impl State {
             count(owners.filter(|owner| owner.flags & flag != 0))
         };
         let leaving = self.cluster.pods.leaving().flat_map(|record| record.pod.addresses());
-        let shared = self.cluster.pods.shared_ips();
         let suspects = self.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
         let orphan_ip = self.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
             (IpState::Owned, number(self.owners.len())),
             (IpState::Draining, flagged(leaving.collect(), Owner::DRAINING)),
-            (IpState::Conflict, flagged(shared.collect(), Owner::CONFLICT)),
+            (IpState::Conflict, flagged(self.cluster.pods.shared_ips().collect(), Owner::CONFLICT)),
             (IpState::Denied, count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0))),
             (IpState::Terminated, count(orphan_ip)),
         ];
