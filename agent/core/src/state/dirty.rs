@@ -141,7 +141,7 @@ impl Dirty {
     /// Adds every Service and every IP.
     pub fn of_all(cluster: &ClusterIndex) -> Self {
         let mut dirty = Self { orphan_ips: true, ..Self::default() };
-        for (name, _) in cluster.services.iter() {
+        for name in cluster.services.keys() {
             dirty.service(name);
         }
         for record in cluster.pods.iter() {

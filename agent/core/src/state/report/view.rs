@@ -127,6 +127,7 @@ impl View {
 
 impl State {
     /// True if nothing is denied, draining or finished at an IP.
+    #[must_use]
     pub fn is_quiet(&self, ip: Addr) -> bool {
         let tables = &self.layout.tables;
         let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
@@ -134,6 +135,7 @@ impl State {
     }
 
     /// All facts about an IP.
+    #[must_use]
     pub fn view(&self, ip: Addr) -> View {
         let cluster = &self.cluster;
         let services: Vec<ServiceView> =

@@ -178,7 +178,7 @@ impl State {
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
         fresh.task = None;
-        let services: Vec<Name> = fresh.cluster.services.iter().map(|(name, _)| name.clone()).collect();
+        let services: Vec<Name> = fresh.cluster.services.keys().cloned().collect();
         for name in &services {
             fresh.cluster.note_unselective(name);
         }

@@ -5,7 +5,7 @@ use crate::facts::{Pod, Sandbox};
 
 impl Record {
     /// True for a possible holder: bound and live, but it may hold another IP than it shows, or shows none.
-    pub fn is_possible_holder(&self) -> bool {
+    pub(in crate::state) fn is_possible_holder(&self) -> bool {
         let unpublished = self.pod.ips.is_empty() || self.pod.partial || !self.settled;
         self.is_live() && !self.pod.host_network && self.pod.node.is_some() && unpublished
     }
