@@ -120,11 +120,11 @@ impl History {
         self.began.get_or_insert(now);
         let (touched, mass) = state.take_touched(AT_ONCE, MASS);
         for ip in touched {
-            if mass && !self.ips.contains_key(&ip) && state.report().is_quiet(ip) {
+            if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
                 self.forgot = true;
                 continue;
             }
-            self.step(now, rv, ip, &state.report().view(ip));
+            self.step(now, rv, ip, &state.view(ip));
             self.make_room(BUDGET);
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::shared::status::ModeSource;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
-use epguard_core::facts::{self, Change, Name, named};
+use epguard_core::facts::{self, Change, Name, Part, named};
 
 /// The mode policy of this node.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl NodeModes {
     /// Takes in the content of the `ConfigMap`, or its deletion.
     pub fn apply(&mut self, change: Change<facts::ModePolicy>) {
         let content = match change {
-            Change::Reset(all) => all.into_iter().next(),
+            Change::Reset(all) | Change::Part(Part { objects: all, .. }) => all.into_iter().next(),
             Change::Applied(policy) => Some(policy),
             Change::Deleted(_) => None,
         };

@@ -13,7 +13,7 @@ use super::protocol::{End, Step};
 use super::stream::probe;
 use super::{Event, Lists, session::Session};
 use anyhow::{Result, anyhow};
-use epguard_core::facts::{Name, Object, Part, Selection};
+use epguard_core::facts::{Change, Name, Object, Part, Selection};
 use futures::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{collections::HashMap, mem::take, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
@@ -229,15 +229,13 @@ impl<O: Object> Session<O> {
                     objects.extend(self.object(entry).await);
                 }
             }
-            let part = O::part(Part {
+            let part = Part {
                 selection: beside.selection,
                 sent: listed.sent,
                 objects,
                 later: beside.changed.into_keys().collect(),
-            });
-            if let Some(fact) = part {
-                self.send_fact(listed.version, fact).await;
-            }
+            };
+            self.send_fact(listed.version, (self.fact)(Change::Part(part))).await;
         }
     }
 }

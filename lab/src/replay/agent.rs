@@ -8,7 +8,7 @@ use super::{
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
 use epguard_core::facts::{self, Fact, Namespace, Watched};
-use epguard_core::state::{Endpoint, Ipam, Proven, Ranges, Settings, State};
+use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Adapter for `epguard_core::state::State`.
@@ -70,7 +70,7 @@ impl Agent {
     pub fn denials(&self) -> Vec<Denial> {
         let all = self.state.denials();
         all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint))
-            .map(|(service, endpoint, proven)| self.denial(service, endpoint, proven))
+            .map(|(service, endpoint, denial)| self.denial(service, endpoint, denial))
             .collect()
     }
 
@@ -100,7 +100,12 @@ impl Agent {
         Ok(())
     }
 
-    fn denial(&self, (namespace, name): &facts::Name, endpoint: &Endpoint, proven: &Proven) -> Denial {
+    fn denial(
+        &self,
+        (namespace, name): &facts::Name,
+        endpoint: &Endpoint,
+        proven: &epguard_common::Denial,
+    ) -> Denial {
         Denial {
             key: Key {
                 service: format!("{namespace}/{name}"),
@@ -108,9 +113,9 @@ impl Agent {
                 port: endpoint.port,
                 protocol: endpoint.protocol,
             },
-            shape: Shape { reason: proven.reason, openers_only: proven.state != UidState::Dead },
-            meant: self.uid(proven.meant),
-            owner: proven.owner.map(|uid| self.uid(uid)),
+            shape: Shape { reason: proven.reason, openers_only: proven.uid_state != UidState::Dead },
+            meant: self.uid(proven.dead_uid),
+            owner: (proven.owner_uid != Uid::NONE).then(|| self.uid(proven.owner_uid)),
         }
     }
 

@@ -77,11 +77,7 @@ pub(super) fn brief(value: &str) -> String {
 /// At most so many octets of a text, whole characters only.
 #[must_use]
 pub fn cut(text: &str, octets: usize) -> &str {
-    let mut end = octets.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(octets)]
 }
 
 #[cfg(test)]

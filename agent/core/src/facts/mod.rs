@@ -5,7 +5,6 @@
 //! object around it, because an object left out could be the one that shows an IP alive.
 
 mod annotations;
-mod labels;
 mod mode_policy;
 mod networks;
 mod node;
@@ -20,11 +19,10 @@ mod workload;
 mod watched;
 
 pub use annotations::{Namespace, cut};
-pub use labels::Labels;
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use node::{Cidr, Node, WATCHED_NODES};
 pub use pod::{Doubt, Ips, Pod, Sandbox};
-pub use selection::{Part, Selection, Selector};
+pub use selection::{Labels, Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
 #[cfg(test)]
 pub use slice::listing;
@@ -36,7 +34,7 @@ pub use workload::Workload;
 
 use epguard_common::{Addr, Uid};
 use serde::{Deserialize, Deserializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::num::NonZeroU64;
@@ -69,10 +67,6 @@ watched! {
         ModePolicy = ModePolicy(ModePolicy), "configmaps(fleet)", false;
     }
     other {
-        /// Some pods.
-        PodsOf(Part<Pod>),
-        /// Some slices.
-        SlicesOf(Part<Slice>),
         /// All addresses of this node's own interfaces, from netlink.
         LocalAddresses(Vec<Addr>),
         /// Holders of IPs, as this node and its datapath see them.
@@ -103,10 +97,35 @@ pub enum Presence {
 pub enum Change<T> {
     /// A consistent list of all objects. An absent object vanished in a gap, which proves nothing.
     Reset(Vec<T>),
+    /// A consistent list of some pods or slices.
+    Part(Part<T>),
     /// ADDED or MODIFIED in a continuous watch.
     Applied(T),
     /// DELETED in a continuous watch, with the last state.
     Deleted(T),
+}
+
+impl<T> Change<T> {
+    /// Its objects by name, then, without an object, those that a list shows to be gone: of the known ones that it would have
+    /// shown, those that it lacks. `known` gets what a list of some selects, and the names of which it proves nothing.
+    pub fn by_name<N: Eq + Hash>(
+        self,
+        name: impl Fn(&T) -> N,
+        known: impl FnOnce(Option<(&Selection, &BTreeSet<Name>)>) -> Vec<N>,
+    ) -> Vec<(N, Option<T>)> {
+        let (objects, known) = match self {
+            Self::Applied(object) => return vec![(name(&object), Some(object))],
+            Self::Deleted(object) => return vec![(name(&object), None)],
+            Self::Reset(objects) => (objects, known(None)),
+            Self::Part(Part { selection, objects, later, .. }) => {
+                (objects, known(Some((&selection, &later))))
+            }
+        };
+        let listed: HashSet<N> = objects.iter().map(&name).collect();
+        let gone = known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None));
+        let gone: Vec<_> = gone.collect();
+        objects.into_iter().map(|object| (name(&object), Some(object))).chain(gone).collect()
+    }
 }
 
 /// An object of the API that can be watched.
@@ -139,12 +158,6 @@ pub trait Object: Clone + Send + 'static {
     /// Fails as [`Object::from_raw`] does, and if it isn't of the API's shape at all.
     fn read(json: &[u8], ignored: &mut Ignored) -> Result<Self, Unreadable> {
         Self::from_raw(serde_json::from_slice(json)?, ignored)
-    }
-
-    /// The fact that a narrow list shows; none for a kind of which none is asked for.
-    #[must_use]
-    fn part(_: Part<Self>) -> Option<Fact> {
-        None
     }
 
     /// Reads one object and drops the list of unreadable annotations.

@@ -1,8 +1,8 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
 use super::{
-    Fact, Ignored, Meta, Name, Object, OrDefault, Part, Pod, Protocol, RawText, Unreadable, addr, hash,
-    nonzero_hash, shared,
+    Ignored, Meta, Name, Object, OrDefault, Pod, Protocol, RawText, Unreadable, addr, hash, nonzero_hash,
+    shared,
 };
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
@@ -121,10 +121,6 @@ impl Object for Slice {
     const PATH: &'static str = "/apis/discovery.k8s.io/v1/endpointslices";
 
     type Raw<'a> = RawSlice<'a>;
-
-    fn part(part: Part<Self>) -> Option<Fact> {
-        Some(Fact::SlicesOf(part))
-    }
 
     fn from_named(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let namespace = &raw.metadata.namespace;

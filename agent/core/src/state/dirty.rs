@@ -1,12 +1,10 @@
 //! The verdicts that a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
-mod node;
-
 use super::index::ClusterIndex;
 use super::index::endpoints::Touched;
 use super::index::pods::{self, Record};
 use super::queue::{Scope, Scopes};
-use crate::facts::{Change, Fact, Name, Pod, PodName, Service, Text};
+use crate::facts::{Change, Fact, Name, Node, Pod, PodName, Service, Slice, Text};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,13 +35,12 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
         Fact::Pod(Change::Deleted(pod)) => {
             dirty.changed_pod(cluster.pods.delete(now, pod), cluster, now);
         }
-        Fact::Slice(Change::Applied(slice)) => {
-            dirty.changed_endpoints(cluster.endpoint_index.show(now, slice), cluster);
+        Fact::Slice(change) => {
+            for (name, slice) in cluster.slices_by_name(change) {
+                dirty.changed_slice(cluster, now, &name, slice);
+            }
         }
-        Fact::Slice(Change::Deleted(slice)) => {
-            dirty.changed_endpoints(cluster.endpoint_index.delete(now, &slice.name), cluster);
-        }
-        Fact::PodsOf(part) => {
+        Fact::Pod(Change::Part(part)) => {
             // One at a time: two possible holders that come together would each seem not to be the first.
             for uid in cluster.pods.begin_part(&part) {
                 dirty.changed_pod(cluster.pods.vanish(uid), cluster, now);
@@ -52,22 +49,26 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
                 dirty.changed_pod(cluster.pods.list_in_part(now, pod), cluster, now);
             }
         }
-        Fact::SlicesOf(part) => {
-            dirty.changed_endpoints(cluster.endpoint_index.apply_part(now, part), cluster);
+        Fact::Service(change) => {
+            for (name, service) in cluster.services_by_name(change) {
+                dirty.changed_service(cluster, now, &name, service);
+            }
         }
-        Fact::Service(Change::Applied(service)) => {
-            let name = service.name.clone();
-            dirty.changed_service(cluster, now, &name, Some(service));
+        Fact::Node(change) => {
+            let mut nodes =
+                change.by_name(|node| node.name.clone(), |_| cluster.nodes.keys().cloned().collect());
+            nodes.retain_mut(|(name, node)| dirty.node(cluster, now, name, node.take()));
+            dirty.ended_on(cluster, &nodes.into_iter().map(|(name, _)| name).collect());
         }
-        Fact::Service(Change::Deleted(service)) => dirty.changed_service(cluster, now, &service.name, None),
-        Fact::Node(change) => dirty = node::update_index(cluster, now, change),
         Fact::Namespace(change) => {
-            let names = cluster.namespaces.apply(change);
-            dirty.namespaces(cluster, &names);
+            let known = &cluster.namespaces;
+            let mut namespaces =
+                change.by_name(|shown| shown.name.clone(), |_| known.keys().cloned().collect());
+            namespaces.retain(|(name, shown)| cluster.set_namespace(name, shown.as_ref()));
+            dirty.namespaces(cluster, &namespaces.into_iter().map(|(name, _)| name).collect());
         }
-        Fact::Presence(_) | Fact::ModePolicy(_)
-        // `Objects` applies lists.
-        | Fact::Pod(Change::Reset(_)) | Fact::Slice(Change::Reset(_)) | Fact::Service(Change::Reset(_)) => {}
+        // `Objects` applies a list of pods.
+        Fact::Pod(Change::Reset(_)) | Fact::Presence(_) | Fact::ModePolicy(_) => {}
         Fact::LocalAddresses(addresses) => {
             let changed = cluster.set_local(addresses);
             if !changed.is_empty() {
@@ -107,6 +108,18 @@ impl Dirty {
         }
     }
 
+    /// Adds or replaces a slice, or removes it with `None`, and adds what that concerns.
+    pub fn changed_slice(
+        &mut self,
+        cluster: &mut ClusterIndex,
+        now: Duration,
+        name: &Name,
+        slice: Option<Slice>,
+    ) {
+        let touched = cluster.endpoint_index.set(now, name, slice);
+        self.changed_endpoints(touched, cluster);
+    }
+
     /// Adds what a change of the endpoints of Services concerns.
     pub fn changed_endpoints(&mut self, touched: Touched, cluster: &mut ClusterIndex) {
         let mut unselected = touched.foreign;
@@ -128,7 +141,7 @@ impl Dirty {
     /// Adds every Service and every IP.
     pub fn of_all(cluster: &ClusterIndex) -> Self {
         let mut dirty = Self { orphan_ips: true, ..Self::default() };
-        for (name, _) in cluster.services() {
+        for name in cluster.services.keys() {
             dirty.service(name);
         }
         for record in cluster.pods.iter() {
@@ -162,7 +175,7 @@ impl Dirty {
     /// Adds the IPs that this node alone may hand out.
     pub fn own_range(&mut self, cluster: &ClusterIndex) {
         self.orphan_ips = true;
-        self.ips.extend(cluster.claimed_in_own_range());
+        self.ips.extend(cluster.claims_in_own_range().map(|(ip, _)| ip));
     }
 
     /// Adds IPs that may have another owner, or that are judged from now on, or no longer.
@@ -297,6 +310,44 @@ impl Dirty {
         }
         cluster.note_unselective(name);
         self.service(name);
+    }
+
+    /// Adds or replaces a node, or removes it with `None`, and adds what that concerns: its addresses, its own pods, and
+    /// this node's range. True if it changed.
+    fn node(&mut self, cluster: &mut ClusterIndex, now: Duration, name: &str, node: Option<Node>) -> bool {
+        let before = cluster.nodes.get(name).cloned();
+        if before == node {
+            return false;
+        }
+        let zone = |node: &Option<Node>| node.as_ref().and_then(|node| node.zone.clone());
+        if zone(&before) != zone(&node) {
+            let redirects = |name: &&Name| cluster.service(name).is_some_and(Service::redirects);
+            self.vips(cluster.stale.services().filter(redirects));
+        }
+        if name == cluster.settings.node {
+            self.own_range(cluster);
+        }
+        let both = before.iter().chain(&node);
+        let addresses: Vec<_> = both.flat_map(|node| node.addresses.iter().copied()).collect();
+        cluster.set_node(now, name, node);
+        self.addresses(cluster, addresses);
+        if name == cluster.settings.node {
+            // It answers NodePorts on its addresses.
+            self.vips(cluster.stale.services());
+            cluster.note_strays(now);
+            self.own_range(cluster);
+            // Their deaths prove something from now on.
+            let dead = cluster.pods.dead_on(name).map(|record| record.pod.uid);
+            self.pods.extend(dead);
+        }
+        true
+    }
+
+    /// Adds the pairs that name an ended pod of one of the nodes.
+    pub fn ended_on(&mut self, cluster: &ClusterIndex, nodes: &BTreeSet<Text>) {
+        if !nodes.is_empty() {
+            self.pairs(cluster.stale_of_nodes(nodes));
+        }
     }
 
     /// Adds Services whose VIPs, or the places where their flows are redirected, may have changed.

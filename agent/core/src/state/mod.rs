@@ -23,7 +23,7 @@ pub use index::pods::Record;
 pub use index::{ClusterIndex, Ipam, Ranges, Settings};
 pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
-pub use proof::{Own, Proven};
+pub use proof::Own;
 pub use report::{
     DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
     UnprovenDeaths, View,
@@ -34,16 +34,15 @@ pub use tables::{Changes, Numbers, Tables};
 use crate::facts::{Name, Watched};
 use crate::sorted_map::SortedMap;
 use denials::{Denials, Opinions};
-use epguard_common::{Addr, Owner, Uid};
+use epguard_common::{Addr, Denial, Owner, Uid};
 use orphan_ip::OrphanIps;
 use queue::{Queue, Touched};
-use report::Report;
 use review::Review;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{Revivals, Task};
+use tables::Generations;
 use tables::layout::Layout;
-use tables::{Draining, Generations};
 
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +54,6 @@ pub struct State {
     is_judged: bool,
     denials: Denials,
     review: Review,
-    draining: Draining,
     orphan_ips: OrphanIps,
     /// Tables of an earlier process, until everything has been listed once.
     restored: Option<Tables>,
@@ -65,8 +63,6 @@ pub struct State {
     layout: Layout,
     /// What OWNERS should hold.
     owners: SortedMap<Addr, Owner>,
-    /// How many owners are draining, and how many in conflict.
-    flagged_owners: [u64; 2],
     /// IPs whose entry in OWNERS is wrong, and after them those that have none yet.
     changed_owners: SortedMap<(bool, Addr), ()>,
     generations: Generations,
@@ -151,8 +147,8 @@ impl State {
         self.owners.values().map(|owner| owner.uid)
     }
 
-    /// All denials with their evidence.
-    pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Proven)> {
+    /// All denials, as they are proven: `held` is 0 for pending ones, too.
+    pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Denial)> {
         self.denials.iter().map(|(service, endpoint, denied)| (service, endpoint, &denied.proven))
     }
 
@@ -160,12 +156,6 @@ impl State {
     #[must_use]
     pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
         self.denials.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
-    }
-
-    /// Services with pending denials.
-    #[must_use]
-    pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
-        self.denials.trips(&self.cluster, now)
     }
 
     /// Denials that were found to be wrong since the last call.
@@ -183,12 +173,6 @@ impl State {
     #[must_use]
     pub const fn numbers(&self) -> &Numbers {
         &self.layout.numbers
-    }
-
-    /// What it holds, for those who look at it.
-    #[must_use]
-    pub const fn report(&self) -> Report<'_> {
-        Report(self)
     }
 
     /// Takes over the names of pods that an earlier process knew.

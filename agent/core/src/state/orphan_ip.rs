@@ -89,10 +89,9 @@ impl OrphanIps {
     /// Stores the dead pods at their IPs. Returns the pods that they replace, to which no entry refers any more.
     pub fn record_dead(&mut self, cluster: &ClusterIndex, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
         let mut displaced = Vec::new();
-        let own = Some(cluster.settings.node.as_str());
         for record in pods.iter().filter_map(|uid| cluster.pods.get(*uid)) {
             if record.uid_state != UidState::Dead
-                || record.pod.node.as_deref() != own
+                || !cluster.is_own(&record.pod)
                 || cluster.exempt(&record.pod).is_some()
             {
                 continue;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// What of a Service has to be judged again. Its VIPs always are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::state) struct Scope {
+pub struct Scope {
     /// The endpoints at these IPs.
     pub ips: BTreeSet<Addr>,
     /// Besides, all endpoints that may be denied.
@@ -19,27 +19,27 @@ pub(in crate::state) struct Scope {
 }
 
 /// Services with what has to be judged again.
-pub(in crate::state) type Scopes = BTreeMap<Name, Scope>;
+pub type Scopes = BTreeMap<Name, Scope>;
 
 /// The Services that wait.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Queue {
+pub struct Queue {
     order: VecDeque<Name>,
     scopes: HashMap<Name, Scope>,
 }
 
 impl Queue {
-    pub(in crate::state) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// True if the Service waits.
-    pub(in crate::state) fn waits(&self, service: &Name) -> bool {
+    pub fn waits(&self, service: &Name) -> bool {
         self.scopes.contains_key(service)
     }
 
     /// Adds a Service, or more of one that waits already and keeps its turn.
-    pub(in crate::state) fn push(&mut self, service: Name, mut scope: Scope) {
+    pub fn push(&mut self, service: Name, mut scope: Scope) {
         if let Some(known) = self.scopes.get_mut(&service) {
             known.ips.append(&mut scope.ips);
             known.all |= scope.all;
@@ -51,20 +51,20 @@ impl Queue {
     }
 
     /// Takes out the first Service.
-    pub(in crate::state) fn pop(&mut self) -> Option<(Name, Scope)> {
+    pub fn pop(&mut self) -> Option<(Name, Scope)> {
         let service = self.order.pop_front()?;
         let scope = self.scopes.remove(&service)?;
         Some((service, scope))
     }
 
     /// Marks a Service that waits. True if it was not marked.
-    pub(in crate::state) fn suspend(&mut self, service: &Name) -> bool {
+    pub fn suspend(&mut self, service: &Name) -> bool {
         let scope = self.scopes.get_mut(service);
         scope.is_some_and(|scope| !std::mem::replace(&mut scope.suspended, true))
     }
 
     /// True if the Service has no VIPs until it is judged.
-    pub(in crate::state) fn suspends(&self, service: &Name) -> bool {
+    pub fn suspends(&self, service: &Name) -> bool {
         self.scopes.get(service).is_some_and(|scope| scope.suspended)
     }
 }

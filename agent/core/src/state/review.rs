@@ -149,7 +149,7 @@ impl Review {
         let Some(record) = cluster.pods.get(uid).filter(|record| record.is_live()) else {
             return;
         };
-        let own = record.pod.node.as_deref() == Some(cluster.settings.node.as_str());
+        let own = cluster.is_own(&record.pod);
         self.convict(Evidence::HeldUnpublished(uid), |case, packets| {
             let rightful = match &case.service {
                 Some(name) => cluster

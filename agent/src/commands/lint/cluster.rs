@@ -163,7 +163,7 @@ impl<'a> Cluster<'a> {
 
     /// The ranges of the pod's node that are of the address's family; none if that is not known.
     pub fn ranges(&self, pod: &Pod, ip: Addr) -> Vec<Cidr> {
-        let node = pod.node.as_deref().and_then(|name| self.agent().node(name));
+        let node = pod.node.as_deref().and_then(|name| self.agent().nodes.get(name));
         let cidrs = node.into_iter().flat_map(|node| &node.pod_cidrs);
         cidrs.filter(|cidr| cidr.is_v4() == ip.is_v4()).copied().collect()
     }

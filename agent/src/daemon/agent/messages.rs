@@ -118,7 +118,7 @@ impl Agent {
         if !self.state.is_synced() {
             return Ok(());
         }
-        let own = self.state.cluster().node(self.state.node());
+        let own = self.state.cluster().nodes.get(self.state.node());
         if let Some(modes) = self.node_modes.take_change(own.is_some_and(|node| node.canary)) {
             self.writer.config.configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
             let source = modes.source.as_str();

@@ -67,7 +67,7 @@ impl Agent {
 
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
-        let (count, first) = self.state.report().partial();
+        let (count, first) = self.state.partial();
         let config = self.writer.config.read_config().ok();
         let conflicts = self.report.open_conflicts(&self.state);
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -88,11 +88,11 @@ impl Agent {
             breaker: confirmation::pending_denials(&self.state, now()),
             wrong_denies: self.state.review().wrong.clone(),
             demoted: self.writer.config.demoted(),
-            unproven: self.state.report().unproven(),
-            possible_holders: self.state.report().possible_holders(now()),
-            left_out: self.state.report().left_out(),
+            unproven: self.state.unproven(),
+            possible_holders: self.state.possible_holders(now()),
+            left_out: self.state.left_out(),
             partial: Partial { count, first },
-            rivals: self.state.report().rivals(),
+            rivals: self.state.rivals(),
             figures: self.counted(),
             ..self.readiness()
         }
@@ -123,7 +123,7 @@ impl Agent {
     }
 
     fn counted(&self) -> Figures {
-        let counts = self.state.report().counts();
+        let counts = self.state.counts();
         let tables = self.state.tables();
         let maps = [
             ("OWNERS", usize::try_from(counts.ips[&IpState::Owned]).unwrap_or(usize::MAX), capacity::OWNERS),
@@ -190,7 +190,7 @@ impl Agent {
             now_ms: u64::try_from(clocks.boot.as_millis()).unwrap_or(u64::MAX),
             wall_ms: milliseconds(clocks.real),
             mode,
-            ..self.history.chronicle(ip, self.state.report().view(ip))
+            ..self.history.chronicle(ip, self.state.view(ip))
         };
         Status {
             history: Some(Box::new(chronicle)),

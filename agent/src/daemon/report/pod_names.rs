@@ -68,8 +68,7 @@ impl Names {
 
     /// Keeps the names that denials refer to, and drops all others.
     pub fn keep(&mut self, state: &State) {
-        let denied =
-            state.denials().flat_map(|(_, _, proven)| std::iter::once(proven.meant).chain(proven.owner));
+        let denied = state.denials().flat_map(|(_, _, denial)| [denial.dead_uid, denial.owner_uid]);
         let of = |uid| Some((uid, self.name(state, uid)?.clone()));
         let names = denied.chain(orphaned(state)).filter_map(of).collect();
         self.store(names);

@@ -277,17 +277,18 @@ fn short(event: Event) -> String {
             Event::Fact { .. } | Event::Proven { .. } => unreachable!(),
         };
     };
-    if let Fact::PodsOf(part) = *fact {
-        let objects = part.objects.into_iter().map(|pod| pod.name.1);
-        let later = part.later.into_iter().map(|(_, name)| name);
-        let [objects, later] = [objects.collect::<Vec<_>>(), later.collect()].map(|names| names.join(" "));
-        return format!("part {objects}, but {later} later @{rv}");
-    }
     let Fact::Pod(change) = *fact else {
         panic!("a watch of pods message {fact:?}");
     };
     let (verb, pods) = match change {
         Change::Reset(pods) => ("reset", pods),
+        Change::Part(part) => {
+            let objects = part.objects.into_iter().map(|pod| pod.name.1);
+            let later = part.later.into_iter().map(|(_, name)| name);
+            let [objects, later] =
+                [objects.collect::<Vec<_>>(), later.collect()].map(|names| names.join(" "));
+            return format!("part {objects}, but {later} later @{rv}");
+        }
         Change::Applied(pod) => ("applied", vec![pod]),
         Change::Deleted(pod) => ("deleted", vec![pod]),
     };

@@ -172,7 +172,7 @@ impl Cluster {
         if kind == Watched::EndpointSlices {
             let selection = Selection::slices_of(&service_name(number % 4));
             let objects = some(&mut self.slices, |slice| selection.has_slice(slice), gone);
-            return Some(Fact::SlicesOf(part(selection, objects)));
+            return Some(Fact::Slice(Change::Part(part(selection, objects))));
         }
         let pod = nth(&self.pods, number)?;
         let selection = match (number % 3, &pod.node) {
@@ -185,7 +185,7 @@ impl Cluster {
             _ => Selection::Named(pod.name.clone()),
         };
         let objects = some(&mut self.pods, |pod| selection.has_pod(pod), gone);
-        Some(Fact::PodsOf(part(selection, objects)))
+        Some(Fact::Pod(Change::Part(part(selection, objects))))
     }
 
     fn relist(&mut self, kind: Watched, gone: u8) -> Fact {

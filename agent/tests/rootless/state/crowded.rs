@@ -51,19 +51,19 @@ fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
         let reasons: &[_] = if partial { &[] } else { &[Reason::DeadBackend] };
         world.tell(shown_slice(slice)).denies_as(sentence, reasons);
         let expected = if left_out { one("shop") } else { BTreeMap::new() };
-        assert_eq!(world.state.report().left_out(), expected, "{sentence}");
+        assert_eq!(world.state.left_out(), expected, "{sentence}");
     }
-    assert_eq!(world.state.report().partial(), (1, named));
+    assert_eq!(world.state.partial(), (1, named));
     world.tell(shown_slice(wide(1_000, 1_000)));
     world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000)))).denies(&[Reason::DeadBackend]);
-    assert_eq!(world.state.report().partial(), (0, vec![]));
+    assert_eq!(world.state.partial(), (0, vec![]));
 }
 
 #[test]
 fn an_ip_that_an_oversized_slice_lists_is_no_orphan_and_the_controllers_largest_one_is_indexed() {
     let (mut world, _) = World::with_an_orphan();
     world.tell(shown_slice(wide(1_000, 8)));
-    assert_eq!(world.state.report().left_out(), BTreeMap::new());
+    assert_eq!(world.state.left_out(), BTreeMap::new());
     assert!(world.is_orphan(X));
     let mut listing = wide(1_000, 1_000);
     listing.endpoints[0].ip = X;
@@ -79,12 +79,12 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
     let denies = |world: &World| world.state.tables().services.keys().any(|vip| vip.addr == VIP);
     assert!(denies(&world));
     world.tell(Fact::Service(Change::Applied(service(none, 1_000))));
-    assert_eq!(world.state.report().left_out(), one("crowd"));
+    assert_eq!(world.state.left_out(), one("crowd"));
     assert!(denies(&world), "it claims no VIP of shop/web");
     world.tell(Fact::Service(Change::Applied(service(VIP, 1_000))));
     assert!(!denies(&world), "it may claim one");
     world.tell(Fact::Service(Change::Applied(service(none, 10))));
-    assert_eq!(world.state.report().left_out(), BTreeMap::new());
+    assert_eq!(world.state.left_out(), BTreeMap::new());
     assert!(denies(&world));
 }
 
@@ -93,7 +93,7 @@ fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
     let (mut world, _) = World::where_a_died();
     for (partial, reasons) in [(true, &[][..]), (false, &[Reason::DeadBackend])] {
         world.tell(Fact::Service(Change::Applied(Service { partial, ..web() }))).denies(reasons);
-        let (count, first) = world.state.report().partial();
+        let (count, first) = world.state.partial();
         assert_eq!((count, first.concat().contains("Service shop/web")), (usize::from(partial), partial));
     }
 }
@@ -102,10 +102,10 @@ fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
 fn a_service_whose_vip_another_one_claims_is_named() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Service(Change::Applied(service(VIP, 1))));
-    assert_eq!(world.state.report().rivals(), [], "nothing is denied");
+    assert_eq!(world.state.rivals(), [], "nothing is denied");
     world.pod(&dead(&a));
     let rivals = [("shop/web".to_owned(), "crowd/wide".to_owned())];
-    assert_eq!(world.state.report().rivals(), rivals);
+    assert_eq!(world.state.rivals(), rivals);
 }
 
 #[test]

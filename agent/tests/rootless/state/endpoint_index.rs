@@ -100,8 +100,8 @@ proptest! {
         for step in steps {
             naive.take(now, &step);
             match step {
-                Step::Applied(slice) => drop(index.show(now, slice)),
-                Step::Deleted(slice) => drop(index.delete(now, &slice.name)),
+                Step::Applied(slice) => drop(index.set(now, &slice.name.clone(), Some(slice))),
+                Step::Deleted(slice) => drop(index.set(now, &slice.name, None)),
                 Step::Wait(time) => {
                     now += time;
                     naive.take(now, &Step::Wait(time));

@@ -18,6 +18,21 @@ fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_
     world.pod(&dead(&a)).denies(&[DeadBackend]);
 }
 
+/// The node's own interfaces have the address that its object shows.
+#[test]
+fn node_ports_are_denied_again_after_a_start_over() {
+    let (mut world, a) = World::where_a_died();
+    world.tell(Fact::LocalAddresses(node("node-a", 1).addresses));
+    let vips = |world: &World| world.state.tables().services.keys().copied().collect::<Vec<_>>();
+    let before = vips(&world);
+    assert_eq!(before.len(), 2, "{before:?}");
+    world.state.start_over(world.now);
+    list_everything(&mut world, std::slice::from_ref(&a));
+    world.slice(&[(X, Some(a.uid))]);
+    world.pod(&dead(&a)).denies(&[DeadBackend]);
+    assert_eq!(vips(&world), before);
+}
+
 /// Lists everything again, with these pods.
 fn list_everything(world: &mut World, pods: &[Pod]) {
     world.list_all_but_pods();

@@ -65,7 +65,7 @@ fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
     died(&mut world, "node-a", X);
     world.pod(&pod("bank", "ledger", "ledger", &[X])).denies(&[]);
     list(&mut world, &nodes());
-    assert_eq!(world.state.report().view(X).spared, Some(NotProven::NodeAddress));
+    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
     world.later(TEN_MINUTES).denies(&[Reused]);
     assert_eq!(world.state.owners().count(), 1);
 }
@@ -77,7 +77,7 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
     assert_eq!(world.reasons(), [DeadBackend]);
     let proxy = Pod { host_network: true, ..on("node-c", pod("kube-system", "proxy", "proxy", &[X])) };
     world.pod(&proxy).denies(&[]);
-    assert_eq!(world.state.report().view(X).spared, Some(NotProven::NodeAddress));
+    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
     world.deleted(&proxy).denies(&[DeadBackend]);
 }
 

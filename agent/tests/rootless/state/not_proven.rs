@@ -9,14 +9,14 @@ use epguard_core::state::{Exemption, NotProven, NotStale};
 
 /// Why Service `shop/web` is not denied at X; none if it is.
 fn why(world: &World) -> Option<NotProven> {
-    let view = world.state.report().view(X);
+    let view = world.state.view(X);
     let endpoint = &view.services[0].endpoints[0];
     endpoint.not_proven.clone().filter(|_| endpoint.denial.is_none())
 }
 
 fn with_dead_a() -> (World, Pod) {
     let (world, a) = World::where_a_died();
-    assert_eq!(world.state.report().view(X).services[0].endpoints[0].not_proven, None);
+    assert_eq!(world.state.view(X).services[0].endpoints[0].not_proven, None);
     (world, a)
 }
 
@@ -79,7 +79,7 @@ fn several_owners_a_nodes_address_and_a_missing_sync_are_named() {
     let Some(NotProven::SeveralOwners(one, other)) = why(&world) else { panic!("{:?}", why(&world)) };
     assert_eq!([one, other].map(|name| name.starts_with("other/")), [true; 2]);
     world.slice(&[(NODE, None)]);
-    let view = world.state.report().view(NODE);
+    let view = world.state.view(NODE);
     assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::NodeAddress));
     world.state.start_over(world.now);
     world.slice(&[(X, None)]);

@@ -48,12 +48,16 @@ fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
     Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
 }
 
+fn of_pods(part: Part<Pod>) -> Fact {
+    Fact::Pod(Change::Part(part))
+}
+
 fn show(world: &mut World, selection: Selection, pods: &[Pod]) {
-    world.tell(Fact::PodsOf(part(selection, pods.to_vec())));
+    world.tell(of_pods(part(selection, pods.to_vec())));
 }
 
 fn slices_again(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
-    Fact::SlicesOf(part(slices_of_web(), vec![slice("web", endpoints)]))
+    Fact::Slice(Change::Part(part(slices_of_web(), vec![slice("web", endpoints)])))
 }
 
 fn show_slices(world: &mut World, endpoints: &[(Addr, Option<Uid>)]) {
@@ -114,11 +118,11 @@ fn only_narrow_lists_of_the_needed_objects_that_are_sent_and_shown_in_time_settl
     let of = |selection, pods: &[Pod]| part(selection, pods.to_vec());
     let of_web = |pods: &[Pod]| of(labelled("shop", "web"), pods);
     let (listed, slices) = (list_of(&[dead(&a())]), slices_again(&[(X, Some(a().uid))]));
-    let lacks_b = Fact::PodsOf(Part { later: BTreeSet::from([b.name.clone()]), ..of_web(&[dead(&a())]) });
-    let other = |selection| vec![listed.clone(), Fact::PodsOf(of(selection, &[])), slices.clone()];
-    let agreed = [listed.clone(), listed.clone(), Fact::PodsOf(of(named("a"), &[]))];
+    let lacks_b = of_pods(Part { later: BTreeSet::from([b.name.clone()]), ..of_web(&[dead(&a())]) });
+    let other = |selection| vec![listed.clone(), of_pods(of(selection, &[])), slices.clone()];
+    let agreed = [listed.clone(), listed.clone(), of_pods(of(named("a"), &[]))];
     let lacking = [shown(dead(&a())), shown(b.clone()), listed.clone()];
-    let shows_b = Fact::PodsOf(of_web(&[dead(&a()), b.clone()]));
+    let shows_b = of_pods(of_web(&[dead(&a()), b.clone()]));
     for (sentence, facts, carried_out, held) in [
         ("of another label", other(labelled("shop", "api")), 0, 1),
         ("of another namespace", other(labelled("other", "web")), 0, 1),
@@ -141,7 +145,7 @@ fn a_narrow_list_that_was_sent_before_the_denial_was_pending_is_no_second_list()
     world.tell(list_of(&[dead(&a)])).tell(slices_again(&[(X, Some(a.uid))]));
     for (sent, carried_out) in [(earlier, 0), (earlier + Duration::from_millis(10), 0), (world.now, 1)] {
         let shown = Part { sent, ..part(labelled("shop", "web"), vec![dead(&a)]) };
-        world.tell(Fact::PodsOf(shown)).denies_and_holds(carried_out, 1 - carried_out);
+        world.tell(of_pods(shown)).denies_and_holds(carried_out, 1 - carried_out);
     }
 }
 
@@ -229,7 +233,7 @@ fn the_slices_of_many_services_of_a_namespace_are_one_list() {
     assert_eq!(first(&mut world), [labelled("shop", "web"), on_node_a(), all.clone()]);
     show(&mut world, labelled("shop", "web"), &pods);
     assert_eq!(world.carried_out(), []);
-    world.tell(Fact::SlicesOf(part(all, slices)));
+    world.tell(Fact::Slice(Change::Part(part(all, slices))));
     assert_eq!(world.carried_out().len(), 20);
 }
 

@@ -24,7 +24,7 @@ fn lifted(world: &World) -> Vec<(Addr, Uid)> {
 
 /// What metrics and readiness count.
 fn terminated(world: &World) -> u64 {
-    world.state.report().counts().ips[&IpState::Terminated]
+    world.state.counts().ips[&IpState::Terminated]
 }
 
 fn speaks(world: &mut World, ip: Addr) {

@@ -121,7 +121,9 @@ impl World {
 
     /// All denials: IP, reason, state, meant, owner.
     pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
-        self.state.denials().map(|(_, s, p)| (s.ip, p.reason, p.state, p.meant, p.owner)).collect()
+        let owner = |uid| (uid != Uid::NONE).then_some(uid);
+        let all = self.state.denials();
+        all.map(|(_, s, d)| (s.ip, d.reason, d.uid_state, d.dead_uid, owner(d.owner_uid))).collect()
     }
 
     pub fn is_orphan(&self, ip: Addr) -> bool {

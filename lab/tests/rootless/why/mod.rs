@@ -5,10 +5,10 @@
 use super::fleet::world::{golden, recordings};
 use epguard::commands::why::{Moment, Question, Subject, explain};
 use epguard::shared::args::ServiceArgs;
-use epguard_common::Addr;
+use epguard_common::{Addr, Denial};
 use epguard_core::facts::Name;
 use epguard_core::history::{Chronicle, History};
-use epguard_core::state::{Endpoint, Proven, State};
+use epguard_core::state::{Endpoint, State};
 use epguard_lab::replay::agent::Agent;
 use epguard_lab::replay::recording::{Recording, What};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,10 +28,10 @@ struct Remembered {
 type Line = (IpAddr, String, u16, String, String);
 
 fn denied(state: &State) -> Vec<Line> {
-    let line = |((namespace, name), socket, proven): (&Name, &Endpoint, &Proven)| {
+    let line = |((namespace, name), socket, denial): (&Name, &Endpoint, &Denial)| {
         let held = state.is_pending(&(namespace.clone(), name.clone()), socket);
         let verdict = if held { "hold" } else { "deny" };
-        let reason = proven.reason.as_str().to_owned();
+        let reason = denial.reason.as_str().to_owned();
         (socket.ip.ip(), format!("{namespace}/{name}"), socket.port, verdict.to_owned(), reason)
     };
     state.denials().map(line).collect()
@@ -63,7 +63,7 @@ impl Remembered {
             now_ms,
             wall_ms: i64::try_from(now_ms).unwrap(),
             mode: "enforce".to_owned(),
-            ..self.history.chronicle(ip, self.agent.state().report().view(ip))
+            ..self.history.chronicle(ip, self.agent.state().view(ip))
         }
     }
 }

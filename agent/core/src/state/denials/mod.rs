@@ -6,8 +6,8 @@
 //! ```
 
 mod needs;
-pub(in crate::state) mod opinions;
-pub(in crate::state) mod pending;
+pub mod opinions;
+pub mod pending;
 mod room;
 
 pub(in crate::state) use opinions::Opinions;
@@ -17,10 +17,10 @@ pub use pending::Why;
 use crate::counts::{Counts, uncount};
 use crate::facts::Name;
 use crate::sorted_map::SortedMap;
+use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::proof::Proven;
-use epguard_common::{Addr, Uid};
+use epguard_common::{Addr, Denial, Uid};
 use needs::Needs;
 use opinions::{ReceivedList, Wanted};
 use pending::{Denied, Pending, is_plain, rests_on_one_list};
@@ -34,7 +34,7 @@ const TURN: usize = 64;
 
 /// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Denials {
+pub struct Denials {
     of_services: BTreeMap<Name, OfService>,
     /// Denials that an earlier process carried out: until the first lists are judged, a list that shows them again is no new proof.
     pub restored: BTreeSet<(Addr, Uid)>,
@@ -96,7 +96,7 @@ impl Denials {
         now: Duration,
         service: &Name,
         ips: &[Addr],
-        proven: &BTreeMap<Endpoint, Proven>,
+        proven: &BTreeMap<Endpoint, Denial>,
         list: Option<&ReceivedList>,
     ) -> BTreeSet<Addr> {
         let mut known = self.of_services.remove(service).unwrap_or_default();
@@ -106,7 +106,7 @@ impl Denials {
             let endpoints: Vec<Endpoint> = known.all_at(*ip).map(|(endpoint, _)| *endpoint).collect();
             for endpoint in endpoints {
                 let proof = proven.get(&endpoint);
-                let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.meant));
+                let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.dead_uid));
                 let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
                 let carried_out = known.denied.get_mut(&endpoint).and_then(|denied| {
                     let stays = denied.update(list, proof, (&needs, *ip));
@@ -124,8 +124,8 @@ impl Denials {
             if known.denied.get(endpoint).is_some_and(|denied| !denied.is_outgrown_by(proven)) {
                 continue;
             }
-            let plain = is_plain(cluster, service, endpoint, proven.meant);
-            let restored = self.restored.contains(&(endpoint.ip, proven.meant));
+            let plain = is_plain(cluster, service, endpoint, proven.dead_uid);
+            let restored = self.restored.contains(&(endpoint.ip, proven.dead_uid));
             let doubted = if !restored && (list.is_some() || rests_on_one_list(cluster, proven)) {
                 Some(Why::OneList)
             } else {
@@ -215,23 +215,6 @@ impl Denials {
         wanted
     }
 
-    /// Services with pending denials.
-    pub fn trips(&self, cluster: &ClusterIndex, now: Duration) -> BTreeMap<&Name, Trip> {
-        let tripped = self.of_services.iter().filter_map(|(service, known)| {
-            let holds: Vec<(Addr, &Pending)> = known.pending().collect();
-            let since = holds.iter().map(|(_, pending)| pending.since).min()?.into();
-            let trip = Trip {
-                held: distinct(holds.iter().map(|(ip, _)| *ip)),
-                denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
-                ready_recently: cluster.endpoint_index.ready_after(now, service, None).count(),
-                since,
-                why: holds.iter().map(|(_, pending)| pending.why).max()?,
-            };
-            Some((service, trip))
-        });
-        tripped.collect()
-    }
-
     /// Confirms the pending denials of a Service, or of all. Returns those that are carried out from now on.
     pub fn release(
         &mut self,
@@ -242,7 +225,7 @@ impl Denials {
         let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
         for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
             let pending = known.proven().filter(|(_, denied)| denied.pending.is_some());
-            let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.meant));
+            let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.dead_uid));
             for (endpoint, meant) in pending.collect::<Vec<_>>() {
                 released.entry(name.clone()).or_default().push(endpoint);
                 known.set_room(&endpoint, !is_plain(cluster, name, &endpoint, meant));
@@ -252,6 +235,26 @@ impl Denials {
             }
         }
         released
+    }
+}
+
+impl State {
+    /// Services with pending denials.
+    #[must_use]
+    pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
+        let tripped = self.denials.of_services.iter().filter_map(|(service, known)| {
+            let holds: Vec<(Addr, &Pending)> = known.pending().collect();
+            let since = holds.iter().map(|(_, pending)| pending.since).min()?.into();
+            let trip = Trip {
+                held: distinct(holds.iter().map(|(ip, _)| *ip)),
+                denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
+                ready_recently: self.cluster.endpoint_index.ready_after(now, service, None).count(),
+                since,
+                why: holds.iter().map(|(_, pending)| pending.why).max()?,
+            };
+            Some((service, trip))
+        });
+        tripped.collect()
     }
 }
 
@@ -287,7 +290,7 @@ impl OfService {
     }
 
     /// What the tables show of the denials at an IP.
-    fn shown(&self, ip: Addr) -> Vec<(Endpoint, Proven, bool)> {
+    fn shown(&self, ip: Addr) -> Vec<(Endpoint, Denial, bool)> {
         let shown = self.at(ip);
         shown.map(|(endpoint, denied)| (*endpoint, denied.proven, denied.pending.is_some())).collect()
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const MANY: usize = 100;
 
 /// What the denials of one Service rest on. One of them takes as much work as there are targets at its IP.
-pub(in crate::state) struct Needs<'a> {
+pub struct Needs<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Name,
     selector: Option<&'a Selector>,
@@ -25,7 +25,7 @@ pub(in crate::state) struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    pub(in crate::state) fn new(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
+    pub fn new(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
         let known = cluster.service(service);
         Self {
             cluster,
@@ -39,7 +39,7 @@ impl<'a> Needs<'a> {
 
     /// The lists of the collections in `waits` that show what a denial at the IP rests on: narrow ones where it rests on a
     /// part, else one of everything.
-    pub(in crate::state) fn at(&self, ip: Addr, waits: Waits) -> Vec<Opinion> {
+    pub fn at(&self, ip: Addr, waits: Waits) -> Vec<Opinion> {
         let mut needs = Vec::new();
         for kind in waits.into_iter().flatten() {
             let narrow = match kind {
@@ -60,14 +60,14 @@ impl<'a> Needs<'a> {
     }
 
     /// True if the list shows the pod alive. It has been applied.
-    pub(in crate::state) fn shows_alive(&self, list: &ReceivedList, pod: Uid) -> bool {
+    pub fn shows_alive(&self, list: &ReceivedList, pod: Uid) -> bool {
         let includes = |record: &Record| list.part.as_ref().is_none_or(|part| part.has_pod(&record.pod));
         let alive = self.cluster.pods.get(pod).filter(|record| record.is_live());
         list.kind == Watched::Pods && alive.is_some_and(includes)
     }
 
     /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.
-    pub(in crate::state) fn may_include(&self, ip: Addr, list: &ReceivedList) -> bool {
+    pub fn may_include(&self, ip: Addr, list: &ReceivedList) -> bool {
         let mut pods = self.targets(ip).map(|record| &record.pod);
         match &list.part {
             None => true,

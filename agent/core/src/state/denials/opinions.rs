@@ -5,7 +5,7 @@
 //! longer and longer.
 
 use crate::bucket::Bucket;
-use crate::facts::{Fact, Selection, Text, Watched};
+use crate::facts::{Change, Fact, Selection, Text, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -77,8 +77,8 @@ impl ReceivedList {
     /// The list that a fact is, if it is one.
     pub fn from_fact(fact: &Fact) -> Option<Self> {
         let (kind, selection, sent) = match fact {
-            Fact::PodsOf(part) => (Watched::Pods, &part.selection, part.sent),
-            Fact::SlicesOf(part) => (Watched::EndpointSlices, &part.selection, part.sent),
+            Fact::Pod(Change::Part(part)) => (Watched::Pods, &part.selection, part.sent),
+            Fact::Slice(Change::Part(part)) => (Watched::EndpointSlices, &part.selection, part.sent),
             fact => return Watched::listed_by(fact).map(Self::whole),
         };
         let (part, sent) = (Some(selection.clone()), Some(sent));

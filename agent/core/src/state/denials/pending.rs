@@ -5,17 +5,16 @@ use super::opinions::{Opinion, ReceivedList};
 use crate::facts::{Name, Watched};
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::{ClusterIndex, Moment};
-use crate::state::proof::Proven;
-use epguard_common::{Addr, Uid, UidState};
+use epguard_common::{Addr, Denial, Uid, UidState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::state) struct Denied {
+pub struct Denied {
     /// What was proven last.
-    pub proven: Proven,
+    pub proven: Denial,
     /// Whether it is proven now. A pending denial stays known until a list disagrees: its proof may come back with an
     /// event that shows nothing about the list.
     pub holds: bool,
@@ -29,7 +28,7 @@ pub(in crate::state) struct Denied {
 
 /// Why and since when a denial is pending, that is, only reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::state) struct Pending {
+pub struct Pending {
     pub why: Why,
     pub since: Moment,
     /// The collections of which lists have to agree.
@@ -39,7 +38,7 @@ pub(in crate::state) struct Pending {
 }
 
 /// Collections, each once.
-pub(in crate::state) type Waits = [Option<Watched>; 3];
+pub type Waits = [Option<Watched>; 3];
 
 /// Why a denial is pending.
 #[derive(
@@ -60,15 +59,15 @@ pub enum Why {
 
 impl Denied {
     /// A denial that has just been proven.
-    pub fn new(proven: &Proven, pending: Option<Pending>) -> Self {
+    pub fn new(proven: &Denial, pending: Option<Pending>) -> Self {
         let pending = pending.map(Box::new);
         Self { proven: *proven, holds: true, pending, is_void: false, takes_room: false }
     }
 
     /// True if the proof denies packets that were not denied before.
-    pub fn is_outgrown_by(&self, proven: &Proven) -> bool {
-        let weaker = self.proven.state == UidState::Retired && proven.state == UidState::Dead;
-        self.proven.meant != proven.meant || weaker
+    pub fn is_outgrown_by(&self, proven: &Denial) -> bool {
+        let weaker = self.proven.uid_state == UidState::Retired && proven.uid_state == UidState::Dead;
+        self.proven.dead_uid != proven.dead_uid || weaker
     }
 
     /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
@@ -76,7 +75,7 @@ impl Denied {
     pub fn update(
         &mut self,
         list: Option<&ReceivedList>,
-        proven: Option<&Proven>,
+        proven: Option<&Denial>,
         (needs, ip): (&Needs<'_>, Addr),
     ) -> bool {
         if self.is_void {
@@ -96,7 +95,7 @@ impl Denied {
         if list.is_none() && pending.agreed.is_empty() {
             return true;
         }
-        let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.proven.meant));
+        let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.proven.dead_uid));
         let needs = needs.at(ip, pending.waits);
         let is_answered = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
         let mut answered = needs.iter().filter(is_answered).cloned();
@@ -129,18 +128,13 @@ impl Pending {
 
 /// True if one list of everything and nothing else shows the end of the pod that was meant. A narrow list may confirm the
 /// end, but not that other pods are missing.
-pub(in crate::state) fn rests_on_one_list(cluster: &ClusterIndex, proven: &Proven) -> bool {
-    let meant = cluster.pods.get(proven.meant);
+pub fn rests_on_one_list(cluster: &ClusterIndex, proven: &Denial) -> bool {
+    let meant = cluster.pods.get(proven.dead_uid);
     meant.is_some_and(|record| record.unconfirmed || record.narrowly)
 }
 
 /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
-pub(in crate::state) fn is_plain(
-    cluster: &ClusterIndex,
-    service: &Name,
-    endpoint: &Endpoint,
-    meant: Uid,
-) -> bool {
+pub fn is_plain(cluster: &ClusterIndex, service: &Name, endpoint: &Endpoint, meant: Uid) -> bool {
     let record = cluster.pods.get(meant);
     let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
     dead && !cluster.endpoint_index.lists(service, endpoint.ip, meant)

@@ -7,7 +7,7 @@ use epguard_common::Addr;
 use std::time::Duration;
 
 /// The room of one Service.
-pub(in crate::state) struct Room<'a> {
+pub struct Room<'a> {
     cluster: &'a ClusterIndex,
     now: Duration,
     service: &'a Name,
@@ -21,12 +21,12 @@ pub(in crate::state) struct Room<'a> {
 
 impl<'a> Room<'a> {
     /// The room of a Service before anything takes it.
-    pub(in crate::state) const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
+    pub const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
         Self { cluster, now, service, denied: None, looked_at: (None, false), ready: (0, None) }
     }
 
     /// True if an endpoint may be denied beside those that are. An endpoint that was not ready recently takes no place.
-    pub(in crate::state) fn fits(&mut self, ip: Addr, taken: &OfService) -> bool {
+    pub fn fits(&mut self, ip: Addr, taken: &OfService) -> bool {
         if self.looked_at.0 != Some(ip) {
             self.looked_at = (Some(ip), self.was_ready(ip));
         }
@@ -66,7 +66,7 @@ impl<'a> Room<'a> {
 }
 
 /// Half of the endpoints, at least one.
-pub(in crate::state) fn allowance(ready: usize) -> usize {
+pub fn allowance(ready: usize) -> usize {
     (ready / 2).max(1)
 }
 
@@ -76,9 +76,8 @@ mod tests {
     use crate::facts::{Protocol, listing};
     use crate::state::denials::pending::Denied;
     use crate::state::index::endpoints::Endpoint;
-    use crate::state::proof::Proven;
     use crate::state::{Ipam, Ranges, Settings};
-    use epguard_common::{Mode, Reason, Uid, UidState};
+    use epguard_common::{Action, Denial, Mode, Reason, Uid, UidState};
 
     const NOW: Duration = Duration::from_secs(1);
 
@@ -92,13 +91,15 @@ mod tests {
 
     fn taking(endpoints: &[Endpoint]) -> OfService {
         let mut known = OfService::default();
-        let proven = Proven {
+        let proven = Denial {
             reason: Reason::DeadBackend,
-            state: UidState::Dead,
+            uid_state: UidState::Dead,
             mode: Mode::Enforce,
-            meant: Uid::NONE,
-            owner: None,
+            dead_uid: Uid::NONE,
+            owner_uid: Uid::NONE,
             boot_id: Uid::NONE,
+            held: 0,
+            action: Action::Unset,
         };
         for endpoint in endpoints {
             known.denied.insert(*endpoint, Denied::new(&proven, None));
@@ -113,7 +114,7 @@ mod tests {
             ClusterIndex::new(Settings { node: "node".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
         let mut slice = listing(service, (1..=4).map(ip));
         slice.endpoints[0].ready = false;
-        cluster.endpoint_index.show(NOW, slice);
+        cluster.endpoint_index.set(NOW, service, Some(slice));
         cluster
     }
 

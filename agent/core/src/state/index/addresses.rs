@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The addresses of all Nodes, or of all Services.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Addresses {
+pub struct Addresses {
     /// How many objects show each.
     shown: Counts<Addr>,
     /// When the last object that showed it went. Packets to it go on for a while.
@@ -17,18 +17,18 @@ pub(in crate::state) struct Addresses {
 
 impl Addresses {
     /// True if an object shows the address, or did within [`MEMORY`].
-    pub(in crate::state) fn contains(&self, addr: Addr) -> bool {
+    pub fn contains(&self, addr: Addr) -> bool {
         self.shown.contains_key(&addr) || self.left.contains_key(&addr)
     }
 
-    pub(in crate::state) fn add(&mut self, addrs: &[Addr]) {
+    pub fn add(&mut self, addrs: &[Addr]) {
         for addr in addrs {
             *self.shown.entry(*addr).or_default() += 1;
         }
     }
 
     /// Takes away what an object showed that was added.
-    pub(in crate::state) fn remove(&mut self, now: Duration, addrs: &[Addr]) {
+    pub fn remove(&mut self, now: Duration, addrs: &[Addr]) {
         for addr in addrs {
             if uncount(&mut self.shown, addr, 1) {
                 self.left.insert(*addr, now);
@@ -37,7 +37,7 @@ impl Addresses {
     }
 
     /// Forgets addresses that are gone for [`MEMORY`]; returns those that a pod may have now.
-    pub(in crate::state) fn forget(&mut self, now: Duration) -> Vec<Addr> {
+    pub fn forget(&mut self, now: Duration) -> Vec<Addr> {
         let is_old = |_: &Addr, left: &mut Duration| now.saturating_sub(*left) >= MEMORY;
         let mut old: Vec<Addr> = self.left.extract_if(.., is_old).map(|(addr, _)| addr).collect();
         old.retain(|addr| !self.shown.contains_key(addr));
@@ -45,7 +45,7 @@ impl Addresses {
     }
 
     /// Forgets what objects show, but not that they did.
-    pub(in crate::state) fn start_over(&mut self, now: Duration) {
+    pub fn start_over(&mut self, now: Duration) {
         let shown = std::mem::take(&mut self.shown);
         self.left.extend(shown.into_keys().map(|addr| (addr, now)));
     }

@@ -3,12 +3,11 @@
 use super::Settings;
 use super::addresses::Addresses;
 use super::endpoints::{EndpointIndex, MEMORY};
-use super::namespaces::Namespaces;
 use super::pods::PodIndex;
 use super::quota::RETRIED;
 use super::stale_index::StaleIndex;
 use super::vips::Vips;
-use crate::facts::{Name, Node, Pod, Service, Text};
+use crate::facts::{Change, Name, Namespace, Node, Pod, Selection, Service, Slice, Text};
 use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,11 +22,12 @@ pub struct ClusterIndex {
     pub pods: PodIndex,
     /// All endpoints.
     pub endpoint_index: EndpointIndex,
-    /// All Namespaces.
-    pub namespaces: Namespaces,
+    /// What the annotations of all Namespaces allow at most.
+    pub namespaces: HashMap<Text, Mode>,
     /// The endpoints that may be denied.
     pub stale: StaleIndex,
-    services: BTreeMap<Name, Service>,
+    /// All Services.
+    pub services: BTreeMap<Name, Service>,
     /// Services with a selector whose slices list pods that it does not select: it proves nothing.
     pub(in crate::state) unselective: BTreeSet<Name>,
     pub(in crate::state) vips: Vips,
@@ -82,9 +82,30 @@ impl ClusterIndex {
         self.services.get(name)
     }
 
-    /// All Services.
-    pub fn services(&self) -> impl Iterator<Item = (&Name, &Service)> {
-        self.services.iter()
+    /// The Services of a change, by name.
+    pub(in crate::state) fn services_by_name(&self, change: Change<Service>) -> Vec<(Name, Option<Service>)> {
+        change.by_name(|service| service.name.clone(), |_| self.services.keys().cloned().collect())
+    }
+
+    /// The slices of a change, by name.
+    pub(in crate::state) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(Name, Option<Slice>)> {
+        let known = |part: Option<(&Selection, &BTreeSet<Name>)>| {
+            let is_part = |slice: &&Slice| {
+                part.is_none_or(|(of, later)| of.has_slice(slice) && !later.contains(&slice.name))
+            };
+            let known = self.endpoint_index.slices.values().map(Box::as_ref).filter(is_part);
+            known.map(|slice| slice.name.clone()).collect()
+        };
+        change.by_name(|slice| slice.name.clone(), known)
+    }
+
+    /// Adds or replaces a Namespace; removes it with `None`. True if it allows something else now.
+    pub(in crate::state) fn set_namespace(&mut self, name: &Text, shown: Option<&Namespace>) -> bool {
+        let before = match shown {
+            Some(shown) => self.namespaces.insert(name.clone(), shown.bound),
+            None => self.namespaces.remove(name),
+        };
+        before != shown.map(|shown| shown.bound)
     }
 
     /// Adds or replaces a Service; removes it with `None`.
@@ -110,31 +131,17 @@ impl ClusterIndex {
         found
     }
 
-    /// Addresses on which this node answers NodePorts.
-    fn own_addresses(&self) -> BTreeSet<Addr> {
-        let shown = self
-            .nodes
-            .get(self.settings.node.as_str())
-            .map(|node| node.addresses.as_slice())
-            .unwrap_or_default();
-        self.local.iter().chain(shown).copied().collect()
-    }
-
     /// Sets the addresses of the node's own interfaces. Returns those that came or went.
     pub(in crate::state) fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
-        let own = self.own_addresses();
         let before: BTreeSet<Addr> = std::mem::take(&mut self.local).into_iter().collect();
         let after: BTreeSet<Addr> = addresses.into_iter().collect();
         self.local = after.iter().copied().collect();
-        if own != self.own_addresses() {
-            self.index_vips();
-        }
+        self.index_vips();
         before.symmetric_difference(&after).copied().collect()
     }
 
     /// Adds or replaces a node; removes it with `None`. One that was a virtual kubelet stays one: its pods outlive the mark.
     pub(in crate::state) fn set_node(&mut self, now: Duration, name: &str, fact: Option<Node>) {
-        let own = (name == self.settings.node).then(|| self.own_addresses());
         if let Some(before) = self.nodes.remove(name) {
             self.node_addresses.remove(now, &before.addresses);
             self.gone.insert(before.name, (now, before.virtual_kubelet));
@@ -145,15 +152,9 @@ impl ClusterIndex {
             node.virtual_kubelet |= before.is_some_and(|(_, was_virtual)| was_virtual);
             self.nodes.insert(node.name.clone(), node);
         }
-        if own.is_some_and(|own| own != self.own_addresses()) {
+        if name == self.settings.node {
             self.index_vips();
         }
-    }
-
-    /// A node by name.
-    #[must_use]
-    pub fn node(&self, name: &str) -> Option<&Node> {
-        self.nodes.get(name)
     }
 
     /// How many nodes there are, or were within [`MEMORY`].
@@ -161,16 +162,34 @@ impl ClusterIndex {
         self.nodes.len() + self.gone.len()
     }
 
+    /// Adds all VIPs anew if the addresses changed on which this node answers NodePorts.
     fn index_vips(&mut self) {
-        self.vips = Vips::new(self.own_addresses().into_iter().collect());
-        for service in self.services.values() {
-            self.vips.add(service);
+        let shown = self.nodes.get(self.settings.node.as_str()).into_iter().flat_map(|node| &node.addresses);
+        let own: BTreeSet<Addr> = self.local.iter().chain(shown).copied().collect();
+        if self.vips.own != own {
+            self.vips = Vips::default();
+            self.vips.own = own;
+            for service in self.services.values() {
+                self.vips.add(service);
+            }
         }
     }
 
     /// Addresses of nodes and of this node's own interfaces (gateways, tunnels) are never judged.
     pub(in crate::state) fn is_infrastructure(&self, ip: Addr) -> bool {
-        self.node_addresses.contains(ip) || self.local.contains(&ip) || self.pods.is_of_host_network(ip)
+        self.node_addresses.contains(ip)
+            || self.local.contains(&ip)
+            || self.pods.places.host_network.contains_key(&ip)
+    }
+
+    /// True if a terminating endpoint of this node has the IP: packets to it are only counted. The nodes of others count those.
+    pub(in crate::state) fn is_draining(&self, ip: Addr) -> bool {
+        let mut publishing = self.pods.claimants(ip).take_while(|record| record.pod.ips.contains(&ip));
+        let is_draining = publishing.any(|record| {
+            let pod = &record.pod;
+            record.is_live() && pod.deleting && self.is_own(pod) && self.endpoint_index.knows(pod.uid)
+        });
+        is_draining && !self.is_infrastructure(ip)
     }
 
     /// True if something else than a pod has the IP, so that it has no owner, and is no orphan.
@@ -217,12 +236,12 @@ impl ClusterIndex {
         if inherited {
             return pod.bound;
         }
-        pod.bound.lower(self.namespaces.bound(&pod.name.0))
+        pod.bound.lower(self.bound_of_namespace(&pod.name.0))
     }
 
-    /// Highest mode for packets to a Service.
-    pub(in crate::state) fn bound_of_service(&self, service: &Service) -> Mode {
-        service.bound.lower(self.namespaces.bound(&service.name.0))
+    /// Most that a Namespace allows: `observe` while it is unknown.
+    pub(in crate::state) fn bound_of_namespace(&self, name: &str) -> Mode {
+        self.namespaces.get(name).copied().unwrap_or(Mode::Observe)
     }
 
     /// True if the selector of the Service does not tell which pods are its own.

@@ -3,7 +3,6 @@
 mod addresses;
 pub(in crate::state) mod cluster_index;
 pub(in crate::state) mod endpoints;
-mod namespaces;
 mod own_range;
 pub(in crate::state) mod pods;
 pub(in crate::state) mod quota;

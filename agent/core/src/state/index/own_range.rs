@@ -27,15 +27,19 @@ impl ClusterIndex {
     /// True if the IP is in a range of the node, and no pod contradicts the ranges of this one.
     pub(in crate::state) fn hands_out(&self, node: &str, ip: Addr) -> bool {
         let is_believed = self.settings.ipam != Ipam::Cluster && self.strayed.is_none();
-        let mut ranges = self.node(node).into_iter().flat_map(|node| &node.pod_cidrs);
+        let mut ranges = self.nodes.get(node).into_iter().flat_map(|node| &node.pod_cidrs);
         is_believed && ranges.any(|range| range.contains(ip))
     }
 
     /// True if the pod may hold an IP that it shows. A client that may annotate a pod can write any address: an IP that only this node
     /// hands out is not another node's.
     pub(in crate::state) fn may_hold(&self, record: &Record, ip: Addr) -> bool {
-        let is_own = record.pod.node.as_deref() == Some(&*self.settings.node);
-        record.pod.ips.contains(&ip) || is_own || !self.is_exclusive(ip)
+        record.pod.ips.contains(&ip) || self.is_own(&record.pod) || !self.is_exclusive(ip)
+    }
+
+    /// True for a pod of this node.
+    pub(in crate::state) fn is_own(&self, pod: &Pod) -> bool {
+        pod.node.as_deref() == Some(&*self.settings.node)
     }
 
     /// True if the IP is in a range of this node.
@@ -65,12 +69,8 @@ impl ClusterIndex {
         is_old && self.strayed.is_none()
     }
 
-    /// The IPs of this node's ranges that pods show.
-    pub(in crate::state) fn claimed_in_own_range(&self) -> Vec<Addr> {
-        self.claims_in_own_range().map(|(ip, _)| ip).collect()
-    }
-
-    fn claims_in_own_range(&self) -> impl Iterator<Item = (Addr, &Record)> {
+    /// The IPs of this node's ranges that pods show, with these pods.
+    pub(in crate::state) fn claims_in_own_range(&self) -> impl Iterator<Item = (Addr, &Record)> {
         let ranges = self.own_ranges().iter();
         ranges.flat_map(|range| self.pods.claimants_between((range.first, range.last)))
     }
@@ -83,12 +83,12 @@ impl ClusterIndex {
     }
 
     fn is_stray(&self, pod: &Pod) -> bool {
-        let is_own = pod.node.as_deref() == Some(&*self.settings.node);
+        let is_own = self.is_own(pod);
         let mut ips = pod.ips.iter().filter(|_| pod.node.is_some() && !pod.host_network);
         !self.own_ranges().is_empty() && ips.any(|ip| self.is_in_own_range(*ip) != is_own)
     }
 
     fn own_ranges(&self) -> &[Cidr] {
-        self.node(&self.settings.node).map_or(&[], |node| &node.pod_cidrs)
+        self.nodes.get(self.settings.node.as_str()).map_or(&[], |node| &node.pod_cidrs)
     }
 }

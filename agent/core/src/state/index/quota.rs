@@ -8,20 +8,20 @@ use std::ops::Bound;
 /// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
 /// holds fewer than are free. A namespace that is alone fills half of the table, and each other one finds room.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Quota<const CAPACITY: usize> {
+pub struct Quota<const CAPACITY: usize> {
     of_namespaces: Counts<Text>,
     taken: usize,
 }
 
 impl<const CAPACITY: usize> Quota<CAPACITY> {
     /// True if the namespace may take this many entries more.
-    pub(in crate::state) fn admits(&self, namespace: &str, entries: usize) -> bool {
+    pub fn admits(&self, namespace: &str, entries: usize) -> bool {
         let own = self.of_namespaces.get(namespace).copied().unwrap_or_default();
         entries == 0 || own + entries <= CAPACITY.saturating_sub(self.taken)
     }
 
     /// Counts entries that the namespace takes. [`Quota::admits`] was true.
-    pub(in crate::state) fn take(&mut self, namespace: Text, entries: usize) {
+    pub fn take(&mut self, namespace: Text, entries: usize) {
         if entries > 0 {
             *self.of_namespaces.entry(namespace).or_default() += entries;
             self.taken += entries;
@@ -29,7 +29,7 @@ impl<const CAPACITY: usize> Quota<CAPACITY> {
     }
 
     /// Counts entries that the namespace gives back.
-    pub(in crate::state) fn give_back(&mut self, namespace: &str, entries: usize) {
+    pub fn give_back(&mut self, namespace: &str, entries: usize) {
         let own = self.of_namespaces.get(namespace).copied().unwrap_or_default();
         self.taken -= entries.min(own);
         uncount(&mut self.of_namespaces, namespace, entries);
@@ -37,11 +37,11 @@ impl<const CAPACITY: usize> Quota<CAPACITY> {
 }
 
 /// Of what had no room, so many are tried again at once.
-pub(in crate::state) const RETRIED: usize = 256;
+pub const RETRIED: usize = 256;
 
 /// What had no room, and is tried again in turn, with the keys of two kinds that it may concern.
-#[derive(Debug, Clone)]
-pub(in crate::state) struct LeftOut<K, L> {
+#[derive(Debug, Clone, Default)]
+pub struct LeftOut<K, L> {
     pub all: BTreeSet<Name>,
     /// The one that was tried last.
     last: Name,
@@ -49,15 +49,8 @@ pub(in crate::state) struct LeftOut<K, L> {
     pub others: Counts<L>,
 }
 
-impl<K, L> Default for LeftOut<K, L> {
-    fn default() -> Self {
-        let (all, last, keys, others) = Default::default();
-        Self { all, last, keys, others }
-    }
-}
-
 impl<K: Ord, L: Ord> LeftOut<K, L> {
-    pub(in crate::state) fn add(
+    pub fn add(
         &mut self,
         name: &Name,
         keys: impl IntoIterator<Item = K>,
@@ -69,7 +62,7 @@ impl<K: Ord, L: Ord> LeftOut<K, L> {
     }
 
     /// Removes what was added; false if it was not.
-    pub(in crate::state) fn remove(
+    pub fn remove(
         &mut self,
         name: &Name,
         keys: impl IntoIterator<Item = K>,
@@ -88,7 +81,7 @@ impl<K: Ord, L: Ord> LeftOut<K, L> {
     }
 
     /// The next ones, at most so many; after the last one the first again.
-    pub(in crate::state) fn take_turn(&mut self, most: usize) -> Vec<Name> {
+    pub fn take_turn(&mut self, most: usize) -> Vec<Name> {
         let after = self.all.range((Bound::Excluded(&self.last), Bound::Unbounded));
         let turn: Vec<Name> = after.chain(self.all.range(..=&self.last)).take(most).cloned().collect();
         if let Some(name) = turn.last() {

@@ -4,6 +4,7 @@ use super::quota::{LeftOut, Quota};
 use crate::facts::{Name, Service};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Vip, capacity};
+use std::collections::BTreeSet;
 
 /// VIPs of one Service: SERVICES has no room for more of one namespace.
 const OF_ONE: usize = capacity::SERVICES / 2;
@@ -13,9 +14,9 @@ const OF_ALL: usize = 16 * capacity::SERVICES;
 
 /// The VIPs of all Services.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Vips {
+pub struct Vips {
     /// Addresses on which this node answers NodePorts.
-    own: Vec<Addr>,
+    pub own: BTreeSet<Addr>,
     owners: SortedMap<(Vip, Name), ()>,
     room: Quota<OF_ALL>,
     /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their NodePorts, is ambiguous.
@@ -23,13 +24,8 @@ pub(in crate::state) struct Vips {
 }
 
 impl Vips {
-    /// None of any Service, for a node with these addresses.
-    pub(in crate::state) fn new(own: Vec<Addr>) -> Self {
-        Self { own, ..Self::default() }
-    }
-
     /// Adds the VIPs of a Service, all or none.
-    pub(in crate::state) fn add(&mut self, service: &Service) {
+    pub fn add(&mut self, service: &Service) {
         let (namespace, count) = (&service.name.0, self.count(service));
         if count > OF_ONE || !self.room.admits(namespace, count) {
             self.left_out.add(&service.name, service.vips.iter().copied(), node_ports(service));
@@ -42,7 +38,7 @@ impl Vips {
     }
 
     /// Adds the VIPs of a Service that was left out, if there is room by now. False if there is none.
-    pub(in crate::state) fn retry(&mut self, service: &Service) -> bool {
+    pub fn retry(&mut self, service: &Service) -> bool {
         let count = self.count(service);
         let fits = count <= OF_ONE && self.room.admits(&service.name.0, count);
         if fits && self.was_left_out(service) {
@@ -52,7 +48,7 @@ impl Vips {
     }
 
     /// Removes the VIPs of a Service, which must be the object that was added.
-    pub(in crate::state) fn remove(&mut self, service: &Service) {
+    pub fn remove(&mut self, service: &Service) {
         if self.was_left_out(service) {
             return;
         }
@@ -68,15 +64,12 @@ impl Vips {
     }
 
     /// The VIPs of a Service that no other one claims: on the others the Service meant is unknown.
-    pub(in crate::state) fn unambiguous<'a>(
-        &'a self,
-        service: &'a Service,
-    ) -> impl Iterator<Item = Vip> + 'a {
+    pub fn unambiguous<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
         vips_of(&self.own, service).filter(|vip| self.owner(vip).is_some())
     }
 
     /// The Service that alone claims a VIP.
-    pub(in crate::state) fn owner(&self, vip: &Vip) -> Option<&Name> {
+    pub fn owner(&self, vip: &Vip) -> Option<&Name> {
         let mut owners = self.owners(*vip);
         let owner = owners.next().filter(|_| owners.next().is_none())?;
         let may_have_another = self.left_out.keys.contains_key(&vip.addr)
@@ -86,10 +79,7 @@ impl Vips {
 
     /// The other Services that claim a VIP of this one; none if these are not known, because there is no room for the VIPs
     /// of this one.
-    pub(in crate::state) fn rivals<'a>(
-        &'a self,
-        service: &'a Service,
-    ) -> Option<impl Iterator<Item = &'a Name>> {
+    pub fn rivals<'a>(&'a self, service: &'a Service) -> Option<impl Iterator<Item = &'a Name>> {
         let owners = vips_of(&self.own, service).flat_map(|vip| self.owners(vip));
         let others = owners.filter(|owner| **owner != service.name);
         (!self.left_out.all.contains(&service.name)).then_some(others)
@@ -105,7 +95,7 @@ impl Vips {
     }
 }
 
-fn vips_of<'a>(own: &'a [Addr], service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
+fn vips_of<'a>(own: &'a BTreeSet<Addr>, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
     service.ports.iter().flat_map(move |port| {
         let vip = move |addr: &Addr, number| Vip {
             addr: *addr,

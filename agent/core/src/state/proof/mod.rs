@@ -12,24 +12,7 @@ use crate::state::index::cluster_index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
 use crate::state::index::pods::Record;
 use crate::state::not_proven::{NotProven, NotStale};
-use epguard_common::{Addr, Mode, Reason, Uid, UidState};
-
-/// The evidence for a denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Proven {
-    /// Which proof holds.
-    pub reason: Reason,
-    /// Dead: all packets. Retired: only those that open a flow.
-    pub state: UidState,
-    /// Highest mode that the annotations of all concerned objects allow.
-    pub mode: Mode,
-    /// The pod that was meant.
-    pub meant: Uid,
-    /// The pod that would be hit, for `reused`.
-    pub owner: Option<Uid>,
-    /// Boot id of the node that the meant pod ran on.
-    pub boot_id: Uid,
-}
+use epguard_common::{Addr, Denial, Mode, Reason, Uid, UidState};
 
 /// How a pod is called in the reason why no denial is proven.
 pub type Naming<'a> = &'a dyn Fn(Uid) -> String;
@@ -48,8 +31,8 @@ pub fn judge(
     }
 }
 
-/// A proven denial of one endpoint, or the first step of the proof that fails.
-pub type Verdict = Result<Proven, NotProven>;
+/// A proven denial of one endpoint, with the action that its Service asks for; or the first step of the proof that fails.
+pub type Verdict = Result<Denial, NotProven>;
 
 /// The first target that slices of the Service list at the IP, on any port, and that may be in service.
 fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
@@ -113,7 +96,7 @@ impl<'a> Case<'a> {
         if let (Some(one), Some(other)) = (owner, certain.next()) {
             return Err(NotProven::SeveralOwners(naming(one.pod.uid), naming(other.pod.uid)));
         }
-        let bound = cluster.bound_of_service(service);
+        let bound = service.bound.lower(cluster.bound_of_namespace(&service.name.0));
         if bound == Mode::Off {
             return Err(NotProven::ServiceOptedOut);
         }
@@ -172,13 +155,15 @@ impl<'a> Case<'a> {
                 self.cluster.bound_of_pod(&record.pod).lower(Mode::Observe)
             }
         });
-        Ok(Proven {
+        Ok(Denial {
             reason: self.reason(is_dead, &listed)?,
-            state: if is_dead { UidState::Dead } else { UidState::Retired },
+            uid_state: if is_dead { UidState::Dead } else { UidState::Retired },
             mode: bounds.fold(self.bound, Mode::lower),
-            meant: meant.pod.uid,
-            owner: self.owner.or_else(|| self.attached()).map(|owner| owner.pod.uid),
+            dead_uid: meant.pod.uid,
+            owner_uid: self.owner.or_else(|| self.attached()).map(|owner| owner.pod.uid).unwrap_or_default(),
             boot_id: self.cluster.boot_id(meant.pod.node.as_deref()),
+            held: 0,
+            action: self.service.on_denial.action,
         })
     }
 

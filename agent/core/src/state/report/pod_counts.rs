@@ -1,9 +1,9 @@
 //! How many pods and IPs are in which state, for metrics.
 
-use super::Report;
-use epguard_common::{Suspect, UidState};
+use crate::state::State;
+use epguard_common::{Addr, Owner, Suspect, UidState};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a pod, as it is counted.
 #[derive(
@@ -52,13 +52,14 @@ pub struct PodCounts {
     pub ips: BTreeMap<IpState, u64>,
 }
 
-impl Report<'_> {
+impl State {
     /// Counts pods and IPs. Reads only those that are stale, or about to be.
-    pub fn counts(self) -> PodCounts {
+    #[must_use]
+    pub fn counts(&self) -> PodCounts {
         let mut pods =
             BTreeMap::from([PodState::Draining, PodState::Retired, PodState::Dead].map(|state| (state, 0)));
-        let mut live = self.0.cluster.pods.records.len();
-        for record in self.0.cluster.pods.leaving() {
+        let mut live = self.cluster.pods.records.len();
+        for record in self.cluster.pods.leaving() {
             let state = match record.uid_state {
                 UidState::Live if record.pod.deleting => PodState::Draining,
                 UidState::Live => PodState::Live,
@@ -71,14 +72,18 @@ impl Report<'_> {
             }
         }
         pods.insert(PodState::Live, number(live));
-        let [draining, conflicts] = self.0.flagged_owners;
-        let suspects = self.0.layout.tables.suspects.values();
+        let flagged = |ips: BTreeSet<Addr>, flag| {
+            let owners = ips.iter().filter_map(|ip| self.owners.get(ip));
+            count(owners.filter(|owner| owner.flags & flag != 0))
+        };
+        let leaving = self.cluster.pods.leaving().flat_map(|record| record.pod.addresses());
+        let suspects = self.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
-        let orphan_ip = self.0.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
+        let orphan_ip = self.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
         let ips = [
-            (IpState::Owned, number(self.0.owners.len())),
-            (IpState::Draining, draining),
-            (IpState::Conflict, conflicts),
+            (IpState::Owned, number(self.owners.len())),
+            (IpState::Draining, flagged(leaving.collect(), Owner::DRAINING)),
+            (IpState::Conflict, flagged(self.cluster.pods.shared_ips().collect(), Owner::CONFLICT)),
             (IpState::Denied, count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0))),
             (IpState::Terminated, count(orphan_ip)),
         ];

@@ -1,6 +1,5 @@
 //! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
 
-use super::Report;
 use crate::facts::{Doubt, Name, Slice, named};
 use crate::state::State;
 use crate::state::index::pods::Record;
@@ -46,11 +45,12 @@ pub struct PossibleHolder {
     pub blocks_services: Vec<String>,
 }
 
-impl<'a> Report<'a> {
+impl State {
     /// The reasons why no finished pod is proven dead, for nodes where none is.
-    pub fn unproven(self) -> Vec<UnprovenDeaths> {
+    #[must_use]
+    pub fn unproven(&self) -> Vec<UnprovenDeaths> {
         let leaving = || {
-            let pods = self.0.cluster.pods.leaving();
+            let pods = self.cluster.pods.leaving();
             pods.filter_map(|record| Some((record.pod.node.as_deref()?, record)))
         };
         let dead = leaving().filter(|(_, record)| record.uid_state == UidState::Dead);
@@ -77,25 +77,25 @@ impl<'a> Report<'a> {
 
     /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest
     /// first.
-    pub fn possible_holders(self, now: Duration) -> Vec<PossibleHolder> {
+    #[must_use]
+    pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
         let since =
             |record: &Record| now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from));
-        let possible_holders = self.0.cluster.pods.possible_holders();
+        let possible_holders = self.cluster.pods.possible_holders();
         let mut lasting: Vec<&Record> = possible_holders.filter(|record| since(record) > LASTING).collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
             pod: named(&record.pod.name),
             node: record.pod.node.as_deref().unwrap_or_default().to_owned(),
             since_ms: u64::try_from(since(record).as_millis()).unwrap_or(u64::MAX),
-            blocks_terminated: record.pod.node.as_deref() == Some(self.0.node())
-                && !self.0.orphan_ips.is_empty(),
+            blocks_terminated: self.cluster.is_own(&record.pod) && !self.orphan_ips.is_empty(),
             blocks_services: self.blocked_by(record),
         });
         holders.filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty()).collect()
     }
 
-    fn blocked_by(self, record: &Record) -> Vec<String> {
-        let cluster = &self.0.cluster;
+    fn blocked_by(&self, record: &Record) -> Vec<String> {
+        let cluster = &self.cluster;
         let services = cluster.stale.services_in(&record.pod.name.0);
         let selects =
             |name: &&Name| cluster.service(name).is_some_and(|service| service.selects(&record.pod));
@@ -103,29 +103,31 @@ impl<'a> Report<'a> {
     }
 
     /// How many `EndpointSlices` and Services there is no room for, by namespace.
-    pub fn left_out(self) -> BTreeMap<String, usize> {
+    #[must_use]
+    pub fn left_out(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         let slices = self.slices_left_out(false).map(|slice| &slice.name);
-        for (namespace, _) in slices.chain(&self.0.cluster.vips.left_out.all) {
+        for (namespace, _) in slices.chain(&self.cluster.vips.left_out.all) {
             *counts.entry(namespace.to_string()).or_default() += 1;
         }
         counts
     }
 
-    fn slices_left_out(self, partial: bool) -> impl Iterator<Item = &'a Slice> {
-        let index = &self.0.cluster.endpoint_index;
+    fn slices_left_out(&self, partial: bool) -> impl Iterator<Item = &Slice> {
+        let index = &self.cluster.endpoint_index;
         let slices = index.left_out.all.iter().filter_map(|name| index.slices.get(name));
         slices.map(Box::as_ref).filter(move |slice| slice.partial == partial)
     }
 
     /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
     /// ones with kind, namespace and name.
-    pub fn partial(self) -> (usize, Vec<String>) {
+    #[must_use]
+    pub fn partial(&self) -> (usize, Vec<String>) {
         const NAMED: usize = 3;
-        let pods = self.0.cluster.pods.possible_holders().filter(|record| record.pod.partial);
+        let pods = self.cluster.pods.possible_holders().filter(|record| record.pod.partial);
         let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
         let slices = self.slices_left_out(true).map(|slice| format!("EndpointSlice {}", named(&slice.name)));
-        let services = self.0.cluster.services().filter(|(_, service)| service.partial);
+        let services = self.cluster.services.iter().filter(|(_, service)| service.partial);
         let services = services.map(|(name, _)| format!("Service {}", named(name)));
         let mut all = pods.chain(slices).chain(services);
         let first: Vec<String> = all.by_ref().take(NAMED).collect();
@@ -134,8 +136,9 @@ impl<'a> Report<'a> {
 
     /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
     /// VIPs; with that other Service.
-    pub fn rivals(self) -> Vec<(String, String)> {
-        let State { cluster, denials, .. } = self.0;
+    #[must_use]
+    pub fn rivals(&self) -> Vec<(String, String)> {
+        let State { cluster, denials, .. } = self;
         let denied = denials.services().filter(|name| denials.of_service(name).next().is_some());
         let rival = |name: &Name| cluster.vips.rivals(cluster.service(name)?)?.next().map(named);
         denied.filter_map(|name| Some((named(name), rival(name)?))).collect()

@@ -1,7 +1,7 @@
 //! What the agent knows about one IP at a moment, with names: all that a verdict rests on.
 
-use super::Report;
 use crate::facts::{Name, named};
+use crate::state::State;
 use crate::state::denials::pending::Denied;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::Record;
@@ -125,17 +125,19 @@ impl View {
     }
 }
 
-impl Report<'_> {
+impl State {
     /// True if nothing is denied, draining or finished at an IP.
-    pub fn is_quiet(self, ip: Addr) -> bool {
-        let tables = &self.0.layout.tables;
+    #[must_use]
+    pub fn is_quiet(&self, ip: Addr) -> bool {
+        let tables = &self.layout.tables;
         let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
-        !suspect && self.0.cluster.pods.claimants(ip).all(Record::is_live)
+        !suspect && self.cluster.pods.claimants(ip).all(Record::is_live)
     }
 
     /// All facts about an IP.
-    pub fn view(self, ip: Addr) -> View {
-        let cluster = &self.0.cluster;
+    #[must_use]
+    pub fn view(&self, ip: Addr) -> View {
+        let cluster = &self.cluster;
         let services: Vec<ServiceView> =
             cluster.endpoint_index.services_at(ip).map(|name| self.service_view(name, ip)).collect();
         let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
@@ -148,9 +150,9 @@ impl Report<'_> {
         }
         let mut pods: Vec<PodView> = pods.into_values().collect();
         pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
-        let terminated = self.0.layout.tables.terminated.get(&ip);
+        let terminated = self.layout.tables.terminated.get(&ip);
         View {
-            synced: self.0.is_synced(),
+            synced: self.is_synced(),
             spared: cluster.spared(ip),
             pods,
             services,
@@ -158,31 +160,31 @@ impl Report<'_> {
         }
     }
 
-    fn pod_view(self, record: &Record, ip: Addr) -> PodView {
+    fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
         let claim = record.claims.get(&ip).filter(|claim| claim.published);
         PodView {
             name: self.pod_or_uid(record.pod.uid),
             uid: record.pod.uid.to_string(),
             node: record.pod.node.as_ref().map(ToString::to_string),
             uid_state: record.uid_state,
-            exempt: self.0.cluster.exempt(&record.pod),
+            exempt: self.cluster.exempt(&record.pod),
             deleting: record.pod.deleting,
             present: record.present,
             shows: record.claims_now(ip),
-            order: claim.map(|claim| self.0.cluster.pods.order_of(claim)),
+            order: claim.map(|claim| self.cluster.pods.order_of(claim)),
         }
     }
 
-    fn service_view(self, name: &Name, ip: Addr) -> ServiceView {
-        let cluster = &self.0.cluster;
+    fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
+        let cluster = &self.cluster;
         let why_not: BTreeMap<Endpoint, NotProven> =
             cluster.service(name).map_or_else(BTreeMap::new, |service| {
                 let verdicts = judge(cluster, (name, service), ip, &|uid| self.pod_or_uid(uid)).into_iter();
                 verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?))).collect()
             });
         let not_proven = |endpoint: &Endpoint| {
-            let otherwise = if self.0.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
-            let why = why_not.get(endpoint).filter(|_| self.0.is_synced()).cloned();
+            let otherwise = if self.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
+            let why = why_not.get(endpoint).filter(|_| self.is_synced()).cloned();
             why.unwrap_or(otherwise)
         };
         let endpoints = cluster.endpoint_index.at(name, ip).map(|(endpoint, targets)| {
@@ -196,16 +198,18 @@ impl Report<'_> {
                 })
                 .collect();
             targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
-            let denied = self.0.denials.get(name, endpoint);
+            let denied = self.denials.get(name, endpoint);
             EndpointView {
                 port: endpoint.port,
                 protocol: endpoint.protocol.as_str().to_owned(),
                 targets,
                 denial: denied.map(|Denied { proven, pending, .. }| DenialView {
                     reason: proven.reason,
-                    openers_only: proven.state != UidState::Dead,
-                    meant: self.pod_or_uid(proven.meant),
-                    hit: proven.owner.map(|owner| self.pod_or_uid(owner)),
+                    openers_only: proven.uid_state != UidState::Dead,
+                    meant: self.pod_or_uid(proven.dead_uid),
+                    hit: Some(proven.owner_uid)
+                        .filter(|uid| *uid != Uid::NONE)
+                        .map(|uid| self.pod_or_uid(uid)),
                     held: pending.is_some(),
                     bound: proven.mode,
                 }),
@@ -215,7 +219,7 @@ impl Report<'_> {
         ServiceView { name: named(name), endpoints: endpoints.collect() }
     }
 
-    fn pod_or_uid(self, uid: Uid) -> String {
-        self.0.pod_name(uid).map_or_else(|| uid.to_string(), named)
+    fn pod_or_uid(&self, uid: Uid) -> String {
+        self.pod_name(uid).map_or_else(|| uid.to_string(), named)
     }
 }

@@ -7,11 +7,10 @@ use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::index::endpoints::Endpoint;
-use crate::state::proof::Proven;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
-use crate::state::tables::{Changes, Tables, restore};
-use epguard_common::{Event, Reason, ServiceNumber, Uid, UidState};
+use crate::state::tables::{Changes, Tables};
+use epguard_common::{Denial, Event, Reason, ServiceNumber, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -33,8 +32,8 @@ impl State {
         self.start_over_if_revived(now, &mut fact);
         let levelled = self.cluster.pods.listed;
         match Objects::from_list(&mut self.cluster, fact) {
-            Ok(objects) => {
-                self.task = Some(Task::Apply(objects));
+            Ok((watched, objects)) => {
+                self.task = Some(Task::Apply(watched, objects));
                 let mut dirty = Dirty::default();
                 self.add_levelled(levelled, &mut dirty);
                 self.process_changes(now, dirty);
@@ -136,7 +135,7 @@ impl State {
     /// that a part concerns have no VIPs until the list is applied.
     #[must_use]
     pub const fn is_half_applied(&self) -> bool {
-        matches!(self.task, Some(Task::Apply(_)))
+        matches!(self.task, Some(Task::Apply(..)))
     }
 
     /// True if something is left to do or to write.
@@ -149,11 +148,10 @@ impl State {
     /// do.
     pub fn run_step(&mut self, now: Duration, most: usize) -> bool {
         match self.task.take() {
-            Some(Task::Apply(mut objects)) => {
+            Some(Task::Apply(watched, mut objects)) => {
                 let mut dirty = Dirty::default();
                 let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
-                let watched = objects.watched();
-                self.task = Some(Task::Apply(objects));
+                self.task = Some(Task::Apply(watched, objects));
                 self.process_changes(now, dirty);
                 if !more {
                     self.task = None;
@@ -174,15 +172,13 @@ impl State {
     pub fn judged_afresh(&self, now: Duration) -> Self {
         let mut fresh = self.clone();
         fresh.denials.forget_proofs();
-        fresh.draining.clear();
         for (ip, owner) in std::mem::take(&mut fresh.owners).iter() {
             fresh.generations.idle(*ip, owner, now);
         }
-        fresh.flagged_owners = [0; 2];
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
         fresh.task = None;
-        let services: Vec<Name> = fresh.cluster.services().map(|(name, _)| name.clone()).collect();
+        let services: Vec<Name> = fresh.cluster.services.keys().cloned().collect();
         for name in &services {
             fresh.cluster.note_unselective(name);
         }
@@ -263,21 +259,11 @@ impl State {
         self.forget_unneeded(restored);
     }
 
-    /// Restores what an earlier process proved of pods that the API shows no more. Returns these pods.
-    fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
-        restore::restore(tables, &mut self.cluster, &mut self.layout.numbers, &mut self.orphan_ips, now);
-        let carried_out = restore::carried_out(tables);
-        self.denials.restored.extend(carried_out.map(|(key, denial)| (key.addr, denial.dead_uid)));
-        let denied = tables.denied.values().map(|denial| denial.dead_uid);
-        let terminated = tables.terminated.values().map(|orphan_ip| orphan_ip.dead);
-        denied.chain(terminated).collect()
-    }
-
     fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
         let shown = match fact {
             Fact::Pod(Change::Reset(pods)) => pods.as_mut_slice(),
             Fact::Pod(Change::Applied(pod) | Change::Deleted(pod)) => std::slice::from_mut(pod),
-            Fact::PodsOf(part) => part.objects.as_mut_slice(),
+            Fact::Pod(Change::Part(part)) => part.objects.as_mut_slice(),
             _ => return,
         };
         if self.revivals.notice(&mut self.cluster, now, shown) {
@@ -292,12 +278,8 @@ impl State {
         (self.listed, self.is_judged) = (BTreeSet::new(), false);
         self.restored = None;
         self.task = None;
-        let mut dirty = Dirty {
-            orphan_ips: true,
-            ips: self.owners.keys().copied().collect(),
-            pods: self.draining.keys().copied().collect(),
-            ..Dirty::default()
-        };
+        let mut dirty =
+            Dirty { orphan_ips: true, ips: self.owners.keys().copied().collect(), ..Dirty::default() };
         dirty.pairs(self.denials.iter().map(|(service, endpoint, _)| (service, endpoint.ip)));
         self.apply_consequences(now, dirty);
     }
@@ -307,7 +289,8 @@ impl State {
         if order == self.cluster.pods.listed {
             return;
         }
-        let rests_on_order = |proven: &Proven| proven.state == UidState::Retired && proven.owner.is_some();
+        let rests_on_order =
+            |proven: &Denial| proven.uid_state == UidState::Retired && proven.owner_uid != Uid::NONE;
         let ordered = self.denials.iter().filter(|(.., denied)| rests_on_order(&denied.proven));
         dirty.pairs(ordered.map(|(service, endpoint, _)| (service, endpoint.ip)));
         dirty.ips.extend(self.cluster.pods.shared_ips());

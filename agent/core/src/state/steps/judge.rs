@@ -6,10 +6,9 @@ use crate::state::denials::opinions::{Opinion, ReceivedList, Wanted, spread};
 use crate::state::dirty::Dirty;
 use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::judge;
-use crate::state::queue::{Queue, Scope};
-use crate::state::tables::layout::{Given, Layout};
+use crate::state::queue::Scope;
 use crate::state::{State, tables};
-use epguard_common::{Addr, Owner, Uid};
+use epguard_common::{Addr, Suspect, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ impl State {
     pub(in crate::state) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
         self.touched.add_changed(&dirty);
         self.update_owners(now, &dirty);
-        let drained = self.update_draining(&dirty);
+        let drained = self.changed_draining(&dirty);
         self.lay_out_suspects(&drained);
         let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
         let services: Vec<_> = dirty.services.keys().cloned().collect();
@@ -48,7 +47,7 @@ impl State {
     fn concerns_orphan_ips(&self, dirty: &Dirty) -> bool {
         let is_own = |uid: &Uid| {
             let pod = self.cluster.pods.get(*uid).map(|record| &record.pod);
-            pod.is_none_or(|pod| pod.node.as_deref() == Some(self.node()))
+            pod.is_none_or(|pod| self.cluster.is_own(pod))
         };
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
         dirty.orphan_ips
@@ -77,7 +76,7 @@ impl State {
             BTreeMap::new()
         };
         let before = std::mem::take(&mut self.layout.tables.terminated);
-        if matches!(self.task, Some(Task::Apply(_))) {
+        if matches!(self.task, Some(Task::Apply(..))) {
             let was_proven = |ip: &Addr, orphan_ip: &OrphanIp| {
                 let before = before.get(ip).filter(|before| before.dead == orphan_ip.dead);
                 before.is_some_and(|before| before.lifted.is_none() || orphan_ip.lifted.is_some())
@@ -90,29 +89,14 @@ impl State {
         self.layout.tables.terminated = terminated;
     }
 
-    /// Updates the terminating endpoints of this node. Returns the IPs that are counted from now on, or no longer.
-    fn update_draining(&mut self, dirty: &Dirty) -> BTreeSet<Addr> {
-        // Some of them may have become a node's address, or stopped to be one.
-        let mut changed: BTreeSet<Addr> = self.draining.values().flatten().copied().collect();
-        changed.retain(|ip| dirty.ips.contains(ip));
-        for uid in &dirty.pods {
-            let draining = self.cluster.pods.get(*uid).filter(|record| {
-                record.is_live()
-                    && record.pod.deleting
-                    && !record.pod.host_network
-                    && record.pod.node.as_deref() == Some(self.node())
-                    && self.cluster.endpoint_index.knows(*uid)
-            });
-            let after = draining.map(|record| record.pod.ips.clone());
-            let before = match &after {
-                Some(ips) => self.draining.insert(*uid, ips.clone()),
-                None => self.draining.remove(uid),
-            };
-            if before != after {
-                changed.extend(before.into_iter().chain(after).flatten());
-            }
-        }
-        changed
+    /// The IPs that are counted as draining from now on, or no longer.
+    fn changed_draining(&self, dirty: &Dirty) -> BTreeSet<Addr> {
+        let pods = dirty.pods.iter().filter_map(|uid| self.cluster.pods.get(*uid));
+        let ips = pods.flat_map(|record| &record.pod.ips).chain(&dirty.ips).copied();
+        let suspects = &self.layout.tables.suspects;
+        let is_counted =
+            |ip: &Addr| suspects.get(ip).is_some_and(|suspect| suspect.flags & Suspect::DRAINING != 0);
+        ips.filter(|ip| is_counted(ip) != self.cluster.is_draining(*ip)).collect()
     }
 
     fn update_owners(&mut self, now: Duration, dirty: &Dirty) {
@@ -128,11 +112,6 @@ impl State {
                 let is_changed = |is_new| self.changed_owners.contains_key(&(is_new, *ip));
                 let is_new = before.is_none() && !is_changed(false) || is_changed(true);
                 self.changed_owners.insert((is_new, *ip), ());
-                for (count, flag) in self.flagged_owners.iter_mut().zip([Owner::DRAINING, Owner::CONFLICT]) {
-                    let has =
-                        |owner: Option<Owner>| u64::from(owner.is_some_and(|owner| owner.flags & flag != 0));
-                    *count = *count + has(after) - has(before);
-                }
                 match after {
                     Some(owner) => drop(self.owners.insert(*ip, owner)),
                     None => drop(self.owners.remove(ip)),
@@ -219,23 +198,16 @@ impl State {
 
     /// The same without what the IPs have in common with those of other Services.
     pub(in crate::state) fn lay_out_service(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
-        let (layout, given, queue) = self.layout();
         for ip in ips {
-            layout.endpoints(&given, service, *ip);
+            self.layout.endpoints(&self.denials, service, *ip);
         }
-        layout.service(&given, service, queue);
+        self.layout.service((&self.cluster, &self.denials), service, &self.queue);
     }
 
     pub(in crate::state) fn lay_out_suspects(&mut self, ips: &BTreeSet<Addr>) {
-        let (layout, given, _) = self.layout();
         for ip in ips {
-            layout.suspect(&given, *ip);
+            self.layout.suspect(&self.cluster, &self.denials, *ip);
         }
-    }
-
-    fn layout(&mut self) -> (&mut Layout, Given<'_>, &Queue) {
-        let given = Given { cluster: &self.cluster, denials: &self.denials, draining: &self.draining };
-        (&mut self.layout, given, &self.queue)
     }
 
     /// The collections of which the state would request a list now, whole or narrow.

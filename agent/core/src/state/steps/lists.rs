@@ -17,58 +17,46 @@ use std::vec::IntoIter;
 
 /// What is left to do of a list.
 #[derive(Debug, Clone)]
-pub(in crate::state) enum Task {
+pub enum Task {
     /// Objects to apply.
-    Apply(Objects),
+    Apply(Watched, Objects),
     /// Services whose endpoints are to be judged, on the list that has just come.
     Judge(ReceivedList, BTreeSet<Name>),
 }
 
-/// The objects of a list that are still to be applied, and the names of those that are gone. Pods that are gone come first: until then
-/// they would seem to share IPs with new ones.
+/// The objects of a list that are still to be applied; none for those that are gone. Pods that are gone come first: until then they
+/// would seem to share IPs with new ones.
 #[derive(Debug, Clone)]
-pub(in crate::state) enum Objects {
+pub enum Objects {
     Pods(IntoIter<Uid>, IntoIter<Pod>),
-    Slices(IntoIter<Slice>, IntoIter<Name>),
-    Services(IntoIter<Service>, IntoIter<Name>),
+    Slices(IntoIter<(Name, Option<Slice>)>),
+    Services(IntoIter<(Name, Option<Service>)>),
 }
 
 impl Objects {
     /// The objects of a fact, if it is a list of many.
     #[allow(clippy::result_large_err, reason = "the error is the fact itself, which goes on")]
-    pub(in crate::state) fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
+    pub fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<(Watched, Self), Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
                 let gone = cluster.pods.begin_list(&listed);
                 // No claim that the list shows first is newer than others: not at its end, and not in between.
                 cluster.pods.level_claims();
-                Self::Pods(gone.into_iter(), pods.into_iter())
+                (Watched::Pods, Self::Pods(gone.into_iter(), pods.into_iter()))
             }
-            Fact::Slice(Change::Reset(slices)) => {
-                let listed = slices.iter().map(|slice| &slice.name);
-                let gone = missing(cluster.endpoint_index.slices.keys(), listed);
-                Self::Slices(slices.into_iter(), gone)
+            Fact::Slice(list @ Change::Reset(_)) => {
+                (Watched::EndpointSlices, Self::Slices(cluster.slices_by_name(list).into_iter()))
             }
-            Fact::Service(Change::Reset(services)) => {
-                let known = cluster.services().map(|(name, _)| name);
-                let gone = missing(known, services.iter().map(|service| &service.name));
-                Self::Services(services.into_iter(), gone)
+            Fact::Service(list @ Change::Reset(_)) => {
+                (Watched::Services, Self::Services(cluster.services_by_name(list).into_iter()))
             }
             other => return Err(other),
         })
     }
 
-    pub(in crate::state) const fn watched(&self) -> Watched {
-        match self {
-            Self::Pods(..) => Watched::Pods,
-            Self::Slices(..) => Watched::EndpointSlices,
-            Self::Services(..) => Watched::Services,
-        }
-    }
-
     /// Applies about so many objects and endpoints. False if none is left.
-    pub(in crate::state) fn apply(
+    pub fn apply(
         &mut self,
         cluster: &mut ClusterIndex,
         now: Duration,
@@ -94,28 +82,16 @@ impl Objects {
                 };
                 dirty.changed_pod(touched, cluster, now);
             }
-            Self::Slices(listed, gone) => {
-                let touched = if let Some(slice) = listed.next() {
-                    cost += slice.endpoints.len() * slice.ports.len();
-                    cluster.endpoint_index.show(now, slice)
-                } else {
-                    cluster.endpoint_index.delete(now, &gone.next()?)
-                };
-                dirty.changed_endpoints(touched, cluster);
+            Self::Slices(rest) => {
+                let (name, slice) = rest.next()?;
+                cost += slice.as_ref().map_or(0, |slice| slice.endpoints.len() * slice.ports.len());
+                dirty.changed_slice(cluster, now, &name, slice);
             }
-            Self::Services(listed, gone) => match listed.next() {
-                Some(service) => dirty.changed_service(cluster, now, &service.name.clone(), Some(service)),
-                None => dirty.changed_service(cluster, now, &gone.next()?, None),
-            },
+            Self::Services(rest) => {
+                let (name, service) = rest.next()?;
+                dirty.changed_service(cluster, now, &name, service);
+            }
         }
         Some(cost)
     }
-}
-
-fn missing<'a>(
-    known: impl Iterator<Item = &'a Name>,
-    listed: impl Iterator<Item = &'a Name>,
-) -> IntoIter<Name> {
-    let listed: HashSet<&Name> = listed.collect();
-    known.filter(|name| !listed.contains(name)).cloned().collect::<Vec<_>>().into_iter()
 }

@@ -21,7 +21,7 @@ pub const PAUSE: Duration = Duration::from_mins(10);
 
 /// The pod that made the agent start over, and when each namespace did so last.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Revivals {
+pub struct Revivals {
     pub untaken: Option<Name>,
     last: BTreeMap<Text, Duration>,
     /// Deaths that were proven before and wait for the new lists.
@@ -30,7 +30,7 @@ pub(in crate::state) struct Revivals {
 
 /// A dead pod, and where Services list it or did recently, each with whether a slice of another writer does.
 #[derive(Debug, Clone)]
-pub(in crate::state) struct Death {
+pub struct Death {
     record: Record,
     listed: Vec<(Name, Endpoint, bool)>,
 }

@@ -24,7 +24,7 @@ type Group = (Port, Protocol, bool);
 
 /// The live endpoints of a Service. Only live pods of its namespace that alone show their IP are taken, and of these the
 /// nearest. Each node begins with another one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Alternatives {
     nearest: HashMap<Group, Backends>,
     /// Which of the Service's ports each number stands for by its slices of now.
@@ -34,13 +34,10 @@ pub struct Alternatives {
 }
 
 impl Alternatives {
-    /// All live endpoints of a Service that are not denied themselves; none if it does not ask for redirects.
+    /// All live endpoints of a Service that are not denied themselves.
     pub fn find(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> Self {
         let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
         let mut ports: HashMap<(u16, Protocol), Port> = HashMap::new();
-        if !service.redirects() {
-            return Self::default();
-        }
         let denied: BTreeSet<&Endpoint> =
             denials.of_service(&service.name).map(|(endpoint, _)| endpoint).collect();
         for (endpoint, targets) in cluster.endpoint_index.endpoints_of(&service.name).take(MOST) {
@@ -125,7 +122,7 @@ fn holder<'a>(
 }
 
 fn distance(cluster: &ClusterIndex, record: &Record) -> Distance {
-    let zone = |node: &str| cluster.node(node).and_then(|node| node.zone.as_deref());
+    let zone = |node: &str| cluster.nodes.get(node).and_then(|node| node.zone.as_deref());
     match record.pod.node.as_deref() {
         Some(node) if node == cluster.settings.node => Distance::SameNode,
         Some(node) if zone(node).is_some() && zone(node) == zone(&cluster.settings.node) => {

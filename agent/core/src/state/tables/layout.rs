@@ -1,9 +1,10 @@
 //! The denials of one Service laid out in the tables, at the cost of what changed of it.
 
 use super::alternatives::Alternatives;
-use super::{Changes, Draining, Numbers, Tables};
+use super::{Changes, Numbers, Tables};
+use crate::counts::uncount;
 use crate::facts::{Name, Service, Text};
-use crate::state::denials::{Denials, pending::Denied};
+use crate::state::denials::Denials;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::quota::{LeftOut, Quota, RETRIED};
@@ -11,23 +12,14 @@ use crate::state::queue::Queue;
 use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What the tables are made of.
-pub(in crate::state) struct Given<'a> {
-    pub cluster: &'a ClusterIndex,
-    pub denials: &'a Denials,
-    pub draining: &'a Draining,
-}
-
 /// The tables, and what each Service has in them.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Layout {
+pub struct Layout {
     pub tables: Tables,
     /// Keys of the tables that may have changed.
     pub changes: Changes,
     pub numbers: Numbers,
     vips: BTreeMap<Name, BTreeSet<Vip>>,
-    /// The action of each Service with denials.
-    actions: BTreeMap<Name, Action>,
     /// Denials without room, and Services without room for their VIPs.
     refused: BTreeSet<(Name, Endpoint)>,
     without_vips: LeftOut<(), ()>,
@@ -41,34 +33,37 @@ pub(in crate::state) struct Layout {
 
 impl Layout {
     /// Empty tables, with these numbers of Services.
-    pub(in crate::state) fn new(numbers: Numbers) -> Self {
+    pub fn new(numbers: Numbers) -> Self {
         Self { numbers, ..Self::default() }
     }
 
     /// True if packets to the Service are judged.
-    pub(in crate::state) fn has_vips(&self, name: &Name) -> bool {
+    pub fn has_vips(&self, name: &Name) -> bool {
         self.vips.contains_key(name)
     }
 
     /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has to follow.
-    pub(in crate::state) fn endpoints(&mut self, of: &Given<'_>, name: &Name, ip: Addr) {
+    pub fn endpoints(&mut self, denials: &Denials, name: &Name, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
-        let before = self.refused.extract_if(range, |_| true).count();
-        let mut refused = 0;
+        let refused = self.refused.extract_if(range, |_| true).count();
+        uncount(&mut self.tables.refused, name.0.as_str(), refused);
         let mut gone = self.laid_out(name, &first, &last);
-        for (endpoint, denied) in of.denials.at(name, ip) {
-            let (Some(service), Some(number)) = (of.cluster.service(name), self.numbers.take(name)) else {
-                continue;
-            };
+        for (endpoint, denied) in denials.at(name, ip) {
+            let Some(number) = self.numbers.take(name) else { continue };
             let key = key(endpoint, number);
             if !(gone.remove(&key) || self.takes(&name.0, ip)) {
                 self.refused.insert((name.clone(), *endpoint));
-                refused += 1;
+                *self.tables.refused.entry(name.0.to_string()).or_default() += 1;
                 continue;
             }
-            let is_redirected = self.tables.backends.contains_key(&key);
-            self.tables.denied.insert(key, denial(denied, action(service, is_redirected)));
+            let asked = denied.proven.action;
+            if asked != Action::Redirect {
+                self.put_backends(&name.0, key, &Backends::default());
+            }
+            let action = action(asked, self.tables.backends.contains_key(&key));
+            let held = denied.pending.is_some().into();
+            self.tables.denied.insert(key, Denial { held, action, ..denied.proven });
             self.changes.denied.insert(key);
         }
         self.denied.give_back(&name.0, gone.len());
@@ -76,11 +71,6 @@ impl Layout {
             self.tables.denied.remove(&key);
             self.changes.denied.insert(key);
             self.put_backends(&name.0, key, &Backends::default());
-        }
-        if refused != before {
-            let count = self.tables.refused.entry(name.0.to_string()).or_default();
-            *count = *count + refused - before;
-            self.tables.refused.retain(|_, count| *count > 0);
         }
     }
 
@@ -114,13 +104,13 @@ impl Layout {
 
     /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
     /// of it is to come.
-    pub(in crate::state) fn service(&mut self, of: &Given<'_>, name: &Name, queue: &Queue) {
-        let is_denied = of.denials.of_service(name).next().is_some();
+    pub fn service(&mut self, (cluster, denials): (&ClusterIndex, &Denials), name: &Name, queue: &Queue) {
+        let is_denied = denials.of_service(name).next().is_some();
         let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
-        let service = of.cluster.service(name).filter(|_| is_denied);
+        let service = cluster.service(name).filter(|_| is_denied);
         let named = service.filter(|_| number.is_some());
-        let vips = named.map(|service| of.cluster.vips.unambiguous(service));
+        let vips = named.map(|service| cluster.vips.unambiguous(service));
         let mut wanted: BTreeSet<Vip> = vips.into_iter().flatten().collect();
         self.services.give_back(&name.0, known.len());
         self.without_vips.all.remove(name);
@@ -144,33 +134,26 @@ impl Layout {
         if !wanted.is_empty() {
             self.vips.insert(name.clone(), wanted);
         }
-        if !queue.waits(name) {
-            self.actions(of, name, service);
+        if let Some(service) = service.filter(|service| service.redirects() && !queue.waits(name)) {
+            self.redirect((cluster, denials), service);
         }
         if !is_denied {
             self.numbers.release(name);
         }
     }
 
-    /// Lays out the action of all denials of a Service if it changed, and the backends of those that are redirected.
-    fn actions(&mut self, of: &Given<'_>, name: &Name, service: Option<&Service>) {
-        let Some((service, number)) = service.zip(self.numbers.get(name)) else {
-            self.actions.remove(name);
-            return;
-        };
-        let asked = service.on_denial.action;
-        if self.actions.insert(name.clone(), asked) == Some(asked) && !service.redirects() {
-            return;
-        }
-        let alternatives = Alternatives::find(of.cluster, of.denials, service);
-        for (endpoint, _) in of.denials.of_service(name) {
+    /// Lays out where the flows of a Service are redirected.
+    fn redirect(&mut self, (cluster, denials): (&ClusterIndex, &Denials), service: &Service) {
+        let name = &service.name;
+        let Some(number) = self.numbers.get(name) else { return };
+        let alternatives = Alternatives::find(cluster, denials, service);
+        for (endpoint, _) in denials.of_service(name) {
             let key = key(endpoint, number);
             let Some(mut denial) = self.tables.denied.get(&key).copied() else {
                 continue;
             };
-            let backends = alternatives.to(of.cluster, name, endpoint);
-            let is_redirected = self.put_backends(&name.0, key, &backends);
-            denial.action = action(service, is_redirected);
+            let is_redirected = self.put_backends(&name.0, key, &alternatives.to(cluster, name, endpoint));
+            denial.action = action(Action::Redirect, is_redirected);
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);
         }
@@ -189,10 +172,10 @@ impl Layout {
     }
 
     /// Lays out whether an IP has denials, and whether it is a terminating endpoint's.
-    pub(in crate::state) fn suspect(&mut self, of: &Given<'_>, ip: Addr) {
-        let services = of.cluster.endpoint_index.services_at(ip);
+    pub fn suspect(&mut self, cluster: &ClusterIndex, denials: &Denials, ip: Addr) {
+        let services = cluster.endpoint_index.services_at(ip);
         let denials =
-            services.flat_map(|name| of.denials.at(name, ip).map(move |(at, denied)| (name, at, denied)));
+            services.flat_map(|name| denials.at(name, ip).map(move |(at, denied)| (name, at, denied)));
         let is_laid_out = |name: &Name, endpoint: &Endpoint| {
             let number = self.numbers.get(name);
             number.is_some_and(|number| self.tables.denied.contains_key(&key(endpoint, number)))
@@ -203,12 +186,11 @@ impl Layout {
         let mut suspect = Suspect::default();
         if let Some((.., denied)) = meant {
             suspect.flags |= Suspect::DENIED;
-            suspect.dead_uid = denied.proven.meant;
+            suspect.dead_uid = denied.proven.dead_uid;
         } else if let Some(namespace) = self.suspects.remove(&ip) {
             self.ips.give_back(&namespace, 1);
         }
-        let mut draining = of.draining.values().flatten();
-        if draining.any(|own| *own == ip) && !of.cluster.is_infrastructure(ip) {
+        if cluster.is_draining(ip) {
             suspect.flags |= Suspect::DRAINING;
         }
         let suspects = &mut self.tables.suspects;
@@ -223,7 +205,7 @@ impl Layout {
     }
 
     /// What had no room and may have some now: denials, and Services without VIPs.
-    pub(in crate::state) fn retriable(&mut self) -> BTreeMap<Name, BTreeSet<Addr>> {
+    pub fn retriable(&mut self) -> BTreeMap<Name, BTreeSet<Addr>> {
         let mut found: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
         let may_fit = |(name, endpoint): &&(Name, Endpoint)| self.has_room(&name.0, endpoint.ip);
         for (name, endpoint) in self.refused.iter().filter(may_fit).take(RETRIED) {
@@ -241,24 +223,7 @@ fn key(endpoint: &Endpoint, service: ServiceNumber) -> DenialKey {
     DenialKey::new(endpoint.ip, service, endpoint.port, endpoint.protocol.number())
 }
 
-fn denial(denied: &Denied, action: Action) -> Denial {
-    let proven = &denied.proven;
-    Denial {
-        dead_uid: proven.meant,
-        owner_uid: proven.owner.unwrap_or_default(),
-        boot_id: proven.boot_id,
-        reason: proven.reason,
-        uid_state: proven.state,
-        mode: proven.mode,
-        held: denied.pending.is_some().into(),
-        action,
-    }
-}
-
 /// The action of a denial: one that should redirect, and has nothing to redirect to, rejects.
-fn action(service: &Service, is_redirected: bool) -> Action {
-    match service.on_denial.action {
-        Action::Redirect if !is_redirected => Action::Reject,
-        asked => asked,
-    }
+fn action(asked: Action, is_redirected: bool) -> Action {
+    if asked == Action::Redirect && !is_redirected { Action::Reject } else { asked }
 }

@@ -2,24 +2,21 @@
 
 mod alternatives;
 mod generations;
-pub(in crate::state) mod layout;
+pub mod layout;
 mod numbers;
-pub(in crate::state) mod restore;
+mod restore;
 
-pub(in crate::state) use generations::Generations;
+pub use generations::Generations;
 pub use numbers::Numbers;
 
-use crate::facts::Ips;
+use crate::counts::Counts;
 use crate::sorted_map::SortedMap;
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
 use crate::state::orphan_ip::OrphanIp;
-use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, ServiceNumber, Suspect, Uid, Vip};
+use epguard_common::{Addr, Backends, Denial, DenialKey, Owner, ServiceNumber, Suspect, Vip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// IPs of this node's endpoints that terminate, by pod; packets to them are only counted. The nodes of others count those.
-pub type Draining = BTreeMap<Uid, Ips>;
 
 /// Contents of the datapath's maps. They grow with staleness, never with the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,7 +32,7 @@ pub struct Tables {
     /// TERMINATED.
     pub terminated: BTreeMap<Addr, OrphanIp>,
     /// Denials that found no room in a table, by the Service's namespace; those packets pass.
-    pub refused: BTreeMap<String, usize>,
+    pub refused: Counts<String>,
 }
 
 /// Keys whose entries may differ between two tables.
@@ -85,12 +82,9 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
         return None;
     }
     // An address of a Service that a pod shows in an annotation alone is the Service's.
-    let (is_exclusive, is_no_pods) = (cluster.is_exclusive(ip), cluster.is_no_pods(ip));
+    let is_no_pods = cluster.is_no_pods(ip);
     let published = |record: &Record| record.pod.ips.contains(&ip);
-    let may_hold = |record: &&Record| {
-        let is_own = record.pod.node.as_deref() == Some(&*cluster.settings.node);
-        published(record) || !is_no_pods && (is_own || !is_exclusive)
-    };
+    let may_hold = |record: &&Record| published(record) || !is_no_pods && cluster.may_hold(record, ip);
     let live = || cluster.pods.live_claimants(ip).take(CLAIMANTS).filter(may_hold);
     let last = live().max_by_key(|record| {
         (

@@ -4,58 +4,54 @@
 //! write over the status of a pod that has ended). All else is proven anew: that no other pod holds the IP, and that the Service
 //! would still send there. Pods that were only retired are not restored.
 
-use super::{Numbers, Tables};
+use super::Tables;
 use crate::facts::{Name, Protocol, shared};
+use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
-use crate::state::orphan_ip::OrphanIps;
-use epguard_common::{Denial, DenialKey, ServiceNumber, UidState};
+use epguard_common::{Denial, ServiceNumber, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Puts what the tables prove into the index. Call it when everything has been listed once.
-pub fn restore(
-    tables: &Tables,
-    cluster: &mut ClusterIndex,
-    numbers: &mut Numbers,
-    orphan_ips: &mut OrphanIps,
-    now: Duration,
-) {
-    let services = services(tables, cluster);
-    for (number, service) in &services {
-        if let Some(service) = service {
-            numbers.keep(*number, service);
+impl State {
+    /// Puts what the tables prove into the index, once everything has been listed. Returns the pods that the tables name.
+    pub(in crate::state) fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
+        let cluster = &mut self.cluster;
+        let services = services(tables, cluster);
+        for (number, service) in &services {
+            if let Some(service) = service {
+                self.layout.numbers.keep(*number, service);
+            }
         }
+        let is_carried_out = |denial: &Denial| denial.uid_state == UidState::Dead && denial.held == 0;
+        for (target, denial) in tables.denied.iter().filter(|(_, denial)| is_carried_out(denial)) {
+            let (ip, uid) = (target.addr, denial.dead_uid);
+            self.denials.restored.insert((ip, uid));
+            let (Some(Some(service)), Some(protocol)) =
+                (services.get(&target.service), Protocol::from_repr(target.protocol))
+            else {
+                continue;
+            };
+            let node = cluster.node_that_booted(denial.boot_id);
+            cluster.pods.restore_dead((uid, denial.mode), ip, node, now);
+            if cluster.pods.get(uid).is_some_and(|record| record.uid_state == UidState::Dead) {
+                let endpoint = Endpoint { ip, port: target.port, protocol };
+                cluster.endpoint_index.record(now, service, (endpoint, false), uid);
+            }
+        }
+        let own = shared(&cluster.settings.node);
+        for (ip, orphan_ip) in &tables.terminated {
+            if let Some(at) = orphan_ip.lifted {
+                self.orphan_ips.spoke(*ip, at);
+            }
+            let dead = (orphan_ip.dead, orphan_ip.mode);
+            if cluster.pods.restore_dead(dead, *ip, Some(own.clone()), now) {
+                self.orphan_ips.restore(*ip, *orphan_ip, now);
+            }
+        }
+        let denied = tables.denied.values().map(|denial| denial.dead_uid);
+        denied.chain(tables.terminated.values().map(|orphan_ip| orphan_ip.dead)).collect()
     }
-    for (target, denial) in carried_out(tables) {
-        let (Some(Some(service)), Some(protocol)) =
-            (services.get(&target.service), Protocol::from_repr(target.protocol))
-        else {
-            continue;
-        };
-        let (ip, uid) = (target.addr, denial.dead_uid);
-        let node = cluster.node_that_booted(denial.boot_id);
-        cluster.pods.restore_dead((uid, denial.mode), ip, node, now);
-        if cluster.pods.get(uid).is_some_and(|record| record.uid_state == UidState::Dead) {
-            let endpoint = Endpoint { ip, port: target.port, protocol };
-            cluster.endpoint_index.record(now, service, (endpoint, false), uid);
-        }
-    }
-    let own = shared(&cluster.settings.node);
-    for (ip, orphan_ip) in &tables.terminated {
-        if let Some(at) = orphan_ip.lifted {
-            orphan_ips.spoke(*ip, at);
-        }
-        let dead = (orphan_ip.dead, orphan_ip.mode);
-        if cluster.pods.restore_dead(dead, *ip, Some(own.clone()), now) {
-            orphan_ips.restore(*ip, *orphan_ip, now);
-        }
-    }
-}
-
-/// The denials of dead pods that were carried out.
-pub fn carried_out(tables: &Tables) -> impl Iterator<Item = (&DenialKey, &Denial)> {
-    tables.denied.iter().filter(|(_, denial)| denial.uid_state == UidState::Dead && denial.held == 0)
 }
 
 /// The Service behind each number: the one that has all of its VIPs. The VIPs may belong to another one by now.

@@ -178,7 +178,7 @@ fn a_narrow_list_of_other_pods_of_the_node_leaves_an_ip_that_one_list_shows_unus
     assert_eq!(world.carried_out(), [X]);
     assert!(world.state.tables().terminated.is_empty(), "another pod may hold it");
     let earlier = Part { sent: Duration::ZERO, ..part(on_node_a(), vec![dead(&a)]) };
-    world.tell(Fact::PodsOf(earlier));
+    world.tell(of_pods(earlier));
     assert!(world.state.tables().terminated.is_empty(), "sent before the first list");
     show(&mut world, on_node_a(), &[dead(&a)]);
     assert_eq!(world.state.tables().terminated.len(), 1);

@@ -1,6 +1,7 @@
-//! An endpoint as packets show it, and the pods that were named behind it.
+//! An endpoint as packets show it, and the endpoints of one Service, with the pods that were named behind them.
 
 use crate::facts::{PortName, Protocol};
+use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
@@ -112,5 +113,99 @@ impl Listing {
     pub fn is_recently_ready(&self, now: Duration) -> bool {
         let recently = |last: Moment| now.saturating_sub(last.into()) < RECENTLY;
         self.ready > 0 || self.last_ready.is_some_and(recently)
+    }
+}
+
+/// All endpoints of a Service, each with the pods that were named behind it.
+pub type Endpoints = SortedMap<(Endpoint, Target), Listing>;
+
+/// The pods that were named behind one endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct Targets<'a> {
+    pub(super) of: &'a Endpoints,
+    pub(super) endpoint: &'a Endpoint,
+}
+
+/// The greatest target of an endpoint.
+const LAST: Target = Some(Uid { octets: [u8::MAX; 16] });
+
+/// The endpoints at an IP.
+pub(super) fn at(of: &Endpoints, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    grouped(of, (Endpoint::range_at(ip).0, None)).take_while(move |(endpoint, _)| endpoint.ip == ip)
+}
+
+/// The endpoints of all greater IPs, or of all.
+pub(super) fn after(of: &Endpoints, ip: Option<Addr>) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    let first =
+        ip.map_or((Endpoint::range_at(Addr::default()).0, None), |ip| (Endpoint::range_at(ip).1, LAST));
+    grouped(of, first).skip_while(move |(endpoint, _)| Some(endpoint.ip) == ip)
+}
+
+fn grouped(of: &Endpoints, first: (Endpoint, Target)) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    let mut rest = of.from(first).peekable();
+    std::iter::from_fn(move || {
+        let ((endpoint, _), _) = rest.next()?;
+        let is_same = |((other, _), _): &(&(Endpoint, Target), &Listing)| other == endpoint;
+        if rest.next_if(is_same).is_some() {
+            // Most endpoints have one target, some thousands.
+            rest = of.from((*endpoint, LAST)).peekable();
+            rest.next_if(is_same);
+        }
+        Some((endpoint, Targets { of, endpoint }))
+    })
+}
+
+impl<'a> Targets<'a> {
+    /// The pods, with their listings.
+    pub fn iter(self) -> impl Iterator<Item = (Target, &'a Listing)> {
+        let from = self.of.from((*self.endpoint, None));
+        let own = from.take_while(move |((endpoint, _), _)| endpoint == self.endpoint);
+        own.map(|((_, target), listing)| (*target, listing))
+    }
+
+    /// The pods.
+    pub fn keys(self) -> impl Iterator<Item = Target> {
+        self.iter().map(|(target, _)| target)
+    }
+
+    /// Their listings.
+    pub fn values(self) -> impl Iterator<Item = &'a Listing> {
+        self.iter().map(|(_, listing)| listing)
+    }
+
+    /// The listing of a pod.
+    pub fn get(self, uid: Uid) -> Option<&'a Listing> {
+        self.of.get(&(*self.endpoint, Some(uid)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(port: u16) -> Endpoint {
+        Endpoint { ip: Addr::v4([10, 0, 0, 1]), port, protocol: Protocol::Tcp }
+    }
+
+    fn of(entries: &[(u16, u16)]) -> Endpoints {
+        let target = |pod: u16| Uid::parse(&pod.to_string());
+        entries.iter().map(|(port, pod)| ((endpoint(*port), target(*pod)), Listing::default())).collect()
+    }
+
+    #[test]
+    fn each_endpoint_has_its_own_targets_however_many_there_are() {
+        for counts in [[0, 1, 2], [1, 3, 9], [64, 65, 1], [1, 1, 1]] {
+            let pods = |port: u16| (0..counts[usize::from(port)]).map(move |pod| (port, pod));
+            let entries: Vec<(u16, u16)> = (0..3).flat_map(pods).collect();
+            let mut endpoints = of(&entries);
+            endpoints.extend([((endpoint(2), LAST), Listing::default())]);
+            let found: Vec<(u16, usize)> = after(&endpoints, None)
+                .map(|(endpoint, targets)| (endpoint.port, targets.iter().count()))
+                .collect();
+            let all = (0..3).map(|port| (port, usize::from(counts[usize::from(port)] + port / 2)));
+            assert_eq!(found, all.filter(|(_, count)| *count > 0).collect::<Vec<_>>());
+            assert_eq!(at(&endpoints, endpoint(0).ip).count(), found.len());
+            assert_eq!(after(&endpoints, Some(endpoint(0).ip)).count(), 0);
+        }
     }
 }

@@ -1,17 +1,17 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
+use super::endpoint::Endpoints;
 use super::places::Places;
-use super::service_endpoints::Endpoints;
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
 use crate::counts::{Groups, ungroup};
-use crate::facts::{Name, Part, PodName, Slice};
+use crate::facts::{Name, PodName, Slice};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use crate::state::index::quota::{LeftOut, Quota, RETRIED};
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
@@ -60,35 +60,10 @@ impl Touched {
 }
 
 impl EndpointIndex {
-    /// Applies a slice as the API shows it now.
-    pub fn show(&mut self, now: Duration, slice: Slice) -> Touched {
+    /// Adds or replaces a slice; removes it with `None`.
+    pub fn set(&mut self, now: Duration, name: &Name, slice: Option<Slice>) -> Touched {
         let mut touched = Touched::default();
-        self.set(now, &slice.name.clone(), Some(slice), &mut touched);
-        touched
-    }
-
-    /// Applies that the API shows a slice no more.
-    pub fn delete(&mut self, now: Duration, slice: &Name) -> Touched {
-        let mut touched = Touched::default();
-        self.set(now, slice, None, &mut touched);
-        touched
-    }
-
-    /// Applies a list of some slices.
-    pub fn apply_part(&mut self, now: Duration, part: Part<Slice>) -> Touched {
-        let Part { selection, objects, later, .. } = part;
-        let listed: HashSet<Name> = objects.iter().map(|slice| slice.name.clone()).collect();
-        let stays = |name| later.contains(name) || listed.contains(name);
-        let known = self.slices.values().filter(|slice| selection.has_slice(slice));
-        let names = known.map(|slice| &slice.name).filter(|name| !stays(name));
-        let gone: Vec<Name> = names.cloned().collect();
-        let mut touched = Touched::default();
-        for slice in objects {
-            self.set(now, &slice.name.clone(), Some(slice), &mut touched);
-        }
-        for name in gone {
-            self.set(now, &name, None, &mut touched);
-        }
+        self.replace(now, name, slice, &mut touched);
         touched
     }
 
@@ -101,7 +76,7 @@ impl EndpointIndex {
             };
             let all = slice.endpoints.len() * slice.ports.len();
             if all <= OF_ONE && self.room.admits(&name.0, all) {
-                self.set(now, &name, Some(*slice), &mut touched);
+                self.replace(now, &name, Some(*slice), &mut touched);
             }
         }
         touched
@@ -150,7 +125,7 @@ impl EndpointIndex {
         }
     }
 
-    fn set(&mut self, now: Duration, name: &Name, slice: Option<Slice>, touched: &mut Touched) {
+    fn replace(&mut self, now: Duration, name: &Name, slice: Option<Slice>, touched: &mut Touched) {
         let known = self.slices.get(name).map(Box::as_ref);
         if known == slice.as_ref() && !self.left_out.all.contains(name) {
             return;
@@ -263,7 +238,7 @@ mod tests {
         let mut list = |namespace: &str, name: &str, endpoints: u8| {
             let name = (namespace.into(), name.into());
             let ips = (1..=endpoints).map(|last| Addr::v4([10, 0, 0, last]));
-            endpoint_index.show(now, listing(&name, ips));
+            endpoint_index.set(now, &name, Some(listing(&name, ips)));
             endpoint_index.leaves_out(&name)
         };
         assert!(list("flood", "a", 9));
@@ -271,8 +246,8 @@ mod tests {
         assert!(!list("flood", "a", 4), "what is listed already takes no more room");
         assert!(list("flood", "b", 1));
         assert!(!list("shop", "web", 2));
-        endpoint_index.delete(now, &("flood".into(), "a".into()));
-        endpoint_index.delete(now, &("shop".into(), "web".into()));
+        endpoint_index.set(now, &("flood".into(), "a".into()), None);
+        endpoint_index.set(now, &("shop".into(), "web".into()), None);
         assert!(endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));
         endpoint_index.retry(now);
         assert!(endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));

@@ -1,6 +1,6 @@
 //! What the index of endpoints tells: of a Service, of an IP, of a pod.
 
-use super::service_endpoints::{after, at};
+use super::endpoint::{after, at};
 use super::{Endpoint, EndpointIndex, Listing, Targets};
 use crate::facts::{Name, PodName};
 use epguard_common::{Addr, Uid};

@@ -5,10 +5,8 @@ mod endpoint_index;
 mod lookups;
 mod memory;
 mod places;
-mod service_endpoints;
 mod slice_part;
 
-pub use endpoint::{Endpoint, Listing, Port, Target};
+pub use endpoint::{Endpoint, Listing, Port, Target, Targets};
 pub use endpoint_index::{EndpointIndex, Touched};
 pub use memory::MEMORY;
-pub use service_endpoints::Targets;

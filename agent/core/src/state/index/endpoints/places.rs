@@ -11,7 +11,7 @@ const FURTHER: usize = 16_384;
 
 /// The IPs at which slices list a pod, or did recently, and the names that they give to it.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct Places {
+pub struct Places {
     /// How many endpoints name the pod at each.
     at: SortedMap<(Uid, Addr), u32>,
     names: SortedMap<(Uid, PodName), ()>,
@@ -21,7 +21,7 @@ pub(in crate::state) struct Places {
 
 impl Places {
     /// An endpoint at the IP names the UID from now on.
-    pub(in crate::state) fn add(&mut self, uid: Uid, ip: Addr) {
+    pub fn add(&mut self, uid: Uid, ip: Addr) {
         match self.at.get_mut(&(uid, ip)) {
             Some(endpoints) => *endpoints += 1,
             None => drop(self.at.insert((uid, ip), 1)),
@@ -30,7 +30,7 @@ impl Places {
 
     /// A slice lists the UID under this name. True if the UID did not have the name. One beyond those that are kept stands for every
     /// name ([`PodName::ANY`]).
-    pub(in crate::state) fn name(&mut self, uid: Uid, name: PodName) -> bool {
+    pub fn name(&mut self, uid: Uid, name: PodName) -> bool {
         if [name, PodName::ANY].iter().any(|name| self.by_name.contains_key(&(*name, uid))) {
             return false;
         }
@@ -44,7 +44,7 @@ impl Places {
     }
 
     /// An endpoint at the IP names the UID no more. With the last place of a UID its names go.
-    pub(in crate::state) fn remove(&mut self, uid: Uid, ip: Addr) {
+    pub fn remove(&mut self, uid: Uid, ip: Addr) {
         let Some(endpoints) = self.at.get_mut(&(uid, ip)) else { return };
         *endpoints -= 1;
         if *endpoints > 0 || !self.at.remove(&(uid, ip)) || self.knows(uid) {
@@ -59,24 +59,24 @@ impl Places {
     }
 
     /// True if a slice lists the UID, or did recently.
-    pub(in crate::state) fn knows(&self, uid: Uid) -> bool {
+    pub fn knows(&self, uid: Uid) -> bool {
         self.ips(uid).next().is_some()
     }
 
     /// The IPs of a UID.
-    pub(in crate::state) fn ips(&self, uid: Uid) -> impl Iterator<Item = Addr> {
+    pub fn ips(&self, uid: Uid) -> impl Iterator<Item = Addr> {
         let places = self.at.from((uid, Addr { octets: [0; 16] }));
         places.take_while(move |((own, _), _)| *own == uid).map(|((_, ip), _)| *ip)
     }
 
     /// The names of a UID.
-    pub(in crate::state) fn names(&self, uid: Uid) -> impl Iterator<Item = PodName> {
+    pub fn names(&self, uid: Uid) -> impl Iterator<Item = PodName> {
         let names = self.names.from((uid, PodName::MIN));
         names.take_while(move |((own, _), ())| *own == uid).map(|((_, name), ())| *name)
     }
 
     /// The UIDs of a name.
-    pub(in crate::state) fn uids(&self, name: PodName) -> impl Iterator<Item = Uid> {
+    pub fn uids(&self, name: PodName) -> impl Iterator<Item = Uid> {
         let after = self.by_name.from((name, Uid::NONE)).map(|(pair, ())| pair);
         after.take_while(move |(known, _)| *known == name).map(|(_, uid)| *uid)
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Endpoints of a slice.
 #[derive(Debug)]
-pub(in crate::state) struct SlicePart<'a> {
+pub struct SlicePart<'a> {
     pub slice: &'a Slice,
     pub service: &'a Name,
     pub endpoints: Vec<&'a SliceEndpoint>,
@@ -14,12 +14,12 @@ pub(in crate::state) struct SlicePart<'a> {
 
 impl<'a> SlicePart<'a> {
     /// All endpoints; none if the slice has no Service.
-    pub(in crate::state) fn whole(slice: &'a Slice) -> Option<Self> {
+    pub fn whole(slice: &'a Slice) -> Option<Self> {
         Some(Self { slice, service: slice.service.as_ref()?, endpoints: slice.endpoints.iter().collect() })
     }
 
     /// The endpoints that another version of the slice does not have.
-    pub(in crate::state) fn missing_in(slice: &'a Slice, other: Option<&Slice>) -> Option<Self> {
+    pub fn missing_in(slice: &'a Slice, other: Option<&Slice>) -> Option<Self> {
         let whole = Self::whole(slice)?;
         let same = other.filter(|other| {
             (&other.service, &other.ports, other.foreign) == (&slice.service, &slice.ports, slice.foreign)
@@ -31,9 +31,7 @@ impl<'a> SlicePart<'a> {
     }
 
     /// Every endpoint with every port.
-    pub(in crate::state) fn named(
-        &self,
-    ) -> impl Iterator<Item = (Endpoint, &'a SliceEndpoint, &'a SlicePort)> {
+    pub fn named(&self) -> impl Iterator<Item = (Endpoint, &'a SliceEndpoint, &'a SlicePort)> {
         self.endpoints.iter().flat_map(|shown| {
             self.slice.ports.iter().map(move |port| {
                 let endpoint = Endpoint { ip: shown.ip, port: port.port, protocol: port.protocol };

@@ -3,7 +3,7 @@
 use super::pod_places::PodPlaces;
 use super::possible_holder::is_settled;
 use super::record::{Claim, Record};
-use crate::facts::{Part, Pod, Selection, Text};
+use crate::facts::{Part, Pod, Text};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default)]
 pub struct PodIndex {
     pub(in crate::state) records: HashMap<Uid, Box<Record>>,
-    places: PodPlaces,
+    pub(in crate::state) places: PodPlaces,
     pub(in crate::state) order: u64,
     /// The order of the last list: no claim that came before is newer than another.
     pub(in crate::state) listed: u64,
@@ -40,11 +40,6 @@ impl PodIndex {
     /// Pods, dead ones included, that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = &Record> {
         self.places.claimants(ip).filter_map(|uid| self.get(uid))
-    }
-
-    /// True if a pod of a node's own network shows the IP, which is the node's.
-    pub fn is_of_host_network(&self, ip: Addr) -> bool {
-        self.places.host_network.contains_key(&ip)
     }
 
     /// IPs that several pods show.
@@ -122,19 +117,14 @@ impl PodIndex {
         gone.map(|(uid, _)| *uid).collect()
     }
 
-    /// The pods that the API shows and that a selection matches.
-    pub(in crate::state) fn selected(&self, selection: &Selection) -> impl Iterator<Item = &Record> {
-        let around = self.records_of(self.places.around(selection));
-        around.filter(|record| selection.has_pod(&record.pod))
-    }
-
     /// Begins to apply a list of some pods. Returns those that it lacks.
     pub fn begin_part(&mut self, part: &Part<Pod>) -> Vec<Uid> {
         let Part { selection, objects, later, .. } = part;
         let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
         self.order += 1;
-        let gone = self.selected(selection).map(|record| &record.pod);
-        let gone = gone.filter(|pod| !listed.contains(&pod.uid) && !later.contains(&pod.name));
+        let around = self.records_of(self.places.around(selection)).map(|record| &record.pod);
+        let gone = around
+            .filter(|pod| selection.has_pod(pod) && !listed.contains(&pod.uid) && !later.contains(&pod.name));
         gone.map(|pod| pod.uid).collect()
     }
 

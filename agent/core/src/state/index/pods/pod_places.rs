@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 
 /// Where pods are.
 #[derive(Debug, Clone, Default)]
-pub(in crate::state) struct PodPlaces {
+pub struct PodPlaces {
     /// By IP; those first that show it as their pod IP, since a client that may annotate pods can add many others.
     claimants: SortedMap<(Addr, bool, Uid), ()>,
     /// How many of them show each IP of the nodes' own networks.
@@ -28,19 +28,19 @@ pub(in crate::state) struct PodPlaces {
 
 impl PodPlaces {
     /// Pods that the API shows and that show the IP on any network.
-    pub(in crate::state) fn claimants(&self, ip: Addr) -> impl Iterator<Item = Uid> {
+    pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = Uid> {
         let from = self.claims_from(ip);
         from.take_while(move |(own, _)| *own == ip).map(|(_, uid)| uid)
     }
 
     /// The same for all IPs from this one on.
-    pub(in crate::state) fn claims_from(&self, ip: Addr) -> impl Iterator<Item = (Addr, Uid)> {
+    pub fn claims_from(&self, ip: Addr) -> impl Iterator<Item = (Addr, Uid)> {
         let from = self.claimants.from((ip, false, Uid::NONE));
         from.map(|((ip, _, uid), ())| (*ip, *uid))
     }
 
     /// Pods that the API shows in the namespace or on the node of a selection: those that it matches, and others.
-    pub(in crate::state) fn around(&self, selection: &Selection) -> impl Iterator<Item = &Uid> {
+    pub fn around(&self, selection: &Selection) -> impl Iterator<Item = &Uid> {
         let (namespace, node) = match selection {
             Selection::OnNode(node) | Selection::Labelled { node: Some(node), .. } => (None, Some(node)),
             Selection::Labelled { namespace, .. } | Selection::Named((namespace, _)) => {
@@ -52,7 +52,7 @@ impl PodPlaces {
         in_namespace.into_iter().chain(node.and_then(|name| self.on_nodes.get(name))).flatten()
     }
 
-    pub(in crate::state) fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
             self.in_namespaces.entry(pod.name.0.clone()).or_default().insert(uid);
@@ -78,7 +78,7 @@ impl PodPlaces {
         }
     }
 
-    pub(in crate::state) fn remove(&mut self, record: &Record) {
+    pub fn remove(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         ungroup(&mut self.in_namespaces, &pod.name.0, &uid);
         if let Some(node) = &pod.node {

@@ -17,7 +17,7 @@ impl Record {
 /// status before. Once it shows other containers, it shows the sandbox's own IPs, too. What the watch has shown in this order counts
 /// before the kubelet's times, for its clock may have been set. A pod that showed this sandbox without any IP, and never another IP,
 /// had none before: what it shows next is this sandbox's, though no container has started in it.
-pub(in crate::state) fn is_settled(before: Option<&Record>, pod: &Pod, from_list: bool) -> bool {
+pub fn is_settled(before: Option<&Record>, pod: &Pod, from_list: bool) -> bool {
     let by_its_clock = pod.sandbox == Sandbox::Published;
     let Some(before) = before.filter(|before| before.present) else {
         return by_its_clock;
