@@ -14,7 +14,7 @@ use epguard::commands::drops;
 use epguard::kernel::maps::{self, KeyedMap};
 use epguard::shared::clock::boot_ns;
 use epguard::shared::drops::Dropped;
-use epguard::shared::status::Status;
+use epguard::shared::status::{self, Status};
 use epguard_common::{Addr, Mode, Terminated, View};
 use epguard_core::facts::Watched;
 use serde_json::Value;
@@ -172,16 +172,9 @@ impl Agent {
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 
-    /// `epguard status -o json`. It exits with an error if the agent has a problem, with the same document.
-    pub fn status_document(&self) -> Result<Value> {
-        let mut command = self.netns.command(&self.program);
-        command.args(["status", "-o", "json", "--run-dir"]);
-        let output = command.arg(&self.run_dir).output();
-        let output = output.context("cannot run `epguard status`")?;
-        serde_json::from_slice(&output.stdout).with_context(|| {
-            let cause = String::from_utf8_lossy(&output.stderr);
-            format!("`epguard status -o json` wrote no JSON: {}", cause.trim())
-        })
+    /// Its status now.
+    pub fn status(&self) -> Result<Status> {
+        status::current(&self.run_dir)
     }
 
     /// The rows of `epguard drops`.

@@ -84,7 +84,7 @@ impl Stage {
             ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root.path()))),
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
-        let mut agent = Agent::prepare(&netns, &workdir, &cluster.kubeconfig(), flags)?;
+        let mut agent = Agent::prepare(&netns, &workdir, &cluster.api.kubeconfig(), flags)?;
         if how.least_privilege {
             agent.capabilities = CAPABILITIES.to_vec();
         }
@@ -129,7 +129,10 @@ impl Stage {
     pub fn cgroups(&self, steps: &[EventOf<CgroupEvent>]) -> Result<()> {
         let balancer = self.cluster.balancer.as_ref();
         let balancer = balancer.context("only callers at sockets have cgroups")?;
-        steps.iter().try_for_each(|step| balancer.cgroup_step(step))
+        steps.iter().try_for_each(|EventOf { name, event }| match event {
+            CgroupEvent::Made => balancer.root.make(name).map(drop),
+            CgroupEvent::Removed => balancer.root.remove(name),
+        })
     }
 
     /// Lets two writers of CONFIG, the command line and the agent that follows its `ConfigMap`, write at once, each in its order, in

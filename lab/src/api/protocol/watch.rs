@@ -165,14 +165,12 @@ impl Watch {
 /// A change as seen through a selector: objects that enter it are ADDED, objects that leave it DELETED.
 fn select(selector: &Selector, change: &Change) -> Option<Event> {
     let before = change.previous.as_ref().filter(|previous| selector.matches(previous));
-    if change.deleted {
-        let known = before.is_some() || (change.previous.is_none() && selector.matches(&change.object));
-        return known.then(|| ("DELETED", change.object.json().clone()));
-    }
+    let event = |name| Some((name, change.object.json().clone()));
     match (before, selector.matches(&change.object)) {
-        (None, false) => None,
-        (None, true) => Some(("ADDED", change.object.json().clone())),
-        (Some(_), true) => Some(("MODIFIED", change.object.json().clone())),
+        (Some(_), _) if change.deleted => event("DELETED"),
+        (None, true) if !change.deleted => event("ADDED"),
+        (None, _) => None,
+        (Some(_), true) => event("MODIFIED"),
         (Some(before), false) => {
             let mut left = before.value();
             left["metadata"]["resourceVersion"] = change.rv.to_string().into();

@@ -108,7 +108,7 @@ fn list(stage: &mut Stage, listed: bool) {
 
 /// Makes the agent list anew, with false lists of pods. Returns the breaker's actions until a list has settled it.
 fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
-    let server = stage.cluster.api_server();
+    let server = &stage.cluster.api;
     server.faults(|faults| faults.poisoned = Some((lie, Arc::new(lists.into()))));
     if restart {
         stage.agent.kill();

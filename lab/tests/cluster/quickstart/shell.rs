@@ -39,7 +39,7 @@ impl Shell {
         let (bin, here) = (folder.join("bin"), folder.join("repository"));
         fs::create_dir_all(&bin).unwrap();
         fs::create_dir_all(here.join("target/image")).unwrap();
-        fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
+        fs::write(folder.join("kubeconfig"), cluster.api.kubeconfig()).unwrap();
         // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
         program(&bin, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
