@@ -10,7 +10,6 @@ use crate::bpf::{self, Kind, used};
 use crate::programs::frames;
 use epguard_common::{Addr, Mode};
 use epguard_lab::figures::{Row, Table, in_turns};
-use epguard_lab::process::output;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
@@ -124,7 +123,7 @@ struct Generator {
 impl Generator {
     /// UDP packets to these destinations, in turns. The calling thread is in the node's network namespace.
     fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>, stays: bool) -> Self {
-        let mac = mac(bed);
+        let mac = bed.node().mac("eth0").unwrap();
         let frames = to.into_iter().map(|to| frame(mac, to)).collect();
         Self { frames, next: 0, passing: bpf::empty(Kind::Xdp), stays }
     }
@@ -140,16 +139,6 @@ impl Generator {
         }
         self.next = (self.next + 1) % self.frames.len();
     }
-}
-
-/// The link-layer address of the uplink.
-fn mac(bed: &Bed) -> [u8; 6] {
-    let mut ip = bed.node().command("ip");
-    let listed = output(ip.args(["-json", "link", "show", "eth0"])).unwrap();
-    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-    let octets = listed[0]["address"].as_str().unwrap().split(':');
-    let octets = octets.map(|octet| u8::from_str_radix(octet, 16).unwrap());
-    octets.collect::<Vec<_>>().try_into().unwrap()
 }
 
 /// A frame of the least length, with a UDP datagram without a checksum from a pod of another node.
