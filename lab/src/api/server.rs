@@ -30,7 +30,8 @@ const RENEWALS: Duration = Duration::from_secs(1);
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
 pub struct ApiServer {
-    address: SocketAddr,
+    /// Where the server listens.
+    pub address: SocketAddr,
     /// PEM.
     certificate: String,
     /// Dropping this sender also ends the tasks that accept and serve.
@@ -62,11 +63,6 @@ impl ApiServer {
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));
         Ok(Self { address, certificate, faults, api })
-    }
-
-    /// Where the server listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// A kubeconfig for the listener's address, CA and token inline.

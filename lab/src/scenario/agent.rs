@@ -4,7 +4,7 @@ use nix::libc;
 use std::ffi::OsString;
 use std::fs;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ pub struct Agent {
     pub capabilities: Vec<u32>,
     netns: NetNs,
     run_dir: PathBuf,
-    pin_dir: PathBuf,
+    /// Where the datapath is pinned.
+    pub pin_dir: PathBuf,
 }
 
 impl Agent {
@@ -48,7 +49,7 @@ impl Agent {
         kubeconfig: &str,
         flags: [(&str, Option<String>); N],
     ) -> Result<Self> {
-        let run_dir = workdir.path().to_owned();
+        let run_dir = workdir.path.clone();
         let pin_dir = workdir.pins().join("epguard");
         let place = Place { node: "node-a", kubeconfig, run_dir: &run_dir, pin_dir: &pin_dir };
         let mut arguments = place.arguments()?;
@@ -88,11 +89,6 @@ impl Agent {
     /// Number of its process, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(AgentProcess::pid)
-    }
-
-    /// Where the datapath is pinned.
-    pub fn pin_dir(&self) -> &Path {
-        &self.pin_dir
     }
 
     /// Waits until the maps reflect all objects in the store and every named link has its hooks.

@@ -40,7 +40,7 @@ impl Balancer {
         }
         let plan = Plan { kind: Kind::PacketLb, place: Place::Behind, clsact };
         Ok(Self {
-            lb: SocketLb::new(root.path(), pins),
+            lb: SocketLb::new(&root.path, pins),
             packets: caller.is_per_packet().then(|| Neighbour::new(plan, node, pins)),
             caller,
             root,
@@ -53,7 +53,7 @@ impl Balancer {
         let [pods, node] = CGROUPS;
         let own = if host == "node-a" { node } else { pods };
         let named = call.and_then(|call| call.cgroup.as_deref());
-        let mut cgroups = vec![self.root.path().join(named.unwrap_or(own))];
+        let mut cgroups = vec![self.root.path.join(named.unwrap_or(own))];
         if call.is_some_and(|call| call.net_cls) {
             cgroups.push(self.net_cls()?.path());
         }

@@ -81,9 +81,7 @@ impl Cluster {
             api_is_back: true,
             _runtime: runtime,
         };
-        cluster.create_namespaces(scenario)?;
-        cluster.create_nodes()?;
-        cluster.create_services()?;
+        cluster.create_objects(scenario)?;
         cluster.pod_event(CLIENT, super::format::PodEvent::Starts)?;
         Ok(cluster)
     }

@@ -41,7 +41,7 @@ impl Stage {
         let netns = cluster.topology.node("node-a")?.netns.clone();
         let clsact = how.hooks.as_deref() == Some("clsact");
         let cilium_maps = workdir.pins().join("cilium");
-        if variant.caller.has_balancer() {
+        if variant.caller.has_socket_lb() || variant.caller.is_per_packet() {
             cluster.balancer = Some(Balancer::new(&cilium_maps, variant.caller, &netns, clsact)?);
             cluster.serve_pods()?;
         }
@@ -81,7 +81,7 @@ impl Stage {
             ("clsact-delay", Some("0".into())),
             ("lease", flags.lease.map(seconds)),
             ("max-view-age", flags.max_view_age.map(seconds)),
-            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root.path()))),
+            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(&balancer.root.path))),
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
         let mut agent = Agent::prepare(&netns, &workdir, &cluster.api.kubeconfig(), flags)?;
@@ -179,6 +179,6 @@ impl Stage {
 
     /// Reads the datapath's counters.
     pub fn counters(&self) -> Result<Counters> {
-        Counters::read(self.agent.pin_dir())
+        Counters::read(&self.agent.pin_dir)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{FIRST_REVISION, KEPT_CHANGES};
+use super::KEPT_CHANGES;
 use crate::api::ApiError;
 use crate::api::object::Object;
 
@@ -24,7 +24,7 @@ pub(crate) struct Change {
 pub(super) type Objects = BTreeMap<String, Arc<Object>>;
 
 /// Objects of one kind, their recent changes, and the resourceVersions that both cover.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Collection {
     pub(super) objects: Objects,
     /// In the order of their resourceVersions.
@@ -35,14 +35,6 @@ pub(super) struct Collection {
     pub(super) floor: u64,
     /// resourceVersion of the last change.
     pub(super) last: u64,
-    keep: usize,
-}
-
-impl Default for Collection {
-    fn default() -> Self {
-        let (objects, history) = (Objects::new(), VecDeque::new());
-        Self { objects, history, dropped: 0, floor: FIRST_REVISION, last: FIRST_REVISION, keep: KEPT_CHANGES }
-    }
 }
 
 impl Collection {
@@ -55,7 +47,12 @@ impl Collection {
         };
         self.last = rv;
         self.history.push_back(Arc::new(Change { rv, key, object, previous, deleted }));
-        if self.history.len() > self.keep {
+        self.keep(KEPT_CHANGES);
+    }
+
+    /// Drops older changes than so many.
+    fn keep(&mut self, changes: usize) {
+        while self.history.len() > changes {
             self.dropped = self.history.pop_front().map_or(0, |change| change.rv);
             self.floor = self.floor.max(self.dropped);
         }
@@ -104,12 +101,13 @@ mod tests {
     use serde_json::json;
 
     fn collection(keep: usize) -> Collection {
-        let mut all = Collection { floor: 10, keep, ..Collection::default() };
+        let mut all = Collection { floor: 10, ..Collection::default() };
         for (rv, key, value, deleted) in
             [(11, "a", 1, false), (12, "b", 2, false), (13, "a", 3, false), (14, "b", 2, true)]
         {
             all.record(rv, key.into(), Arc::new(Object::new(Kind::Pod, &json!(value))), deleted);
         }
+        all.keep(keep);
         all
     }
 

@@ -60,7 +60,7 @@ impl Kubelet {
             let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", node), &label);
             patched.unwrap();
         }
-        Self { api: cluster.api.address(), running: None, templates: Vec::new(), pods: 0 }
+        Self { api: cluster.api.address, running: None, templates: Vec::new(), pods: 0 }
     }
 
     /// Name of the agent's pod; empty while none runs.
