@@ -25,7 +25,7 @@ pub(super) type Objects = BTreeMap<String, Arc<Object>>;
 
 /// Objects of one kind, their recent changes, and the resourceVersions that both cover.
 #[derive(Debug, Default)]
-pub(super) struct Collection {
+pub(crate) struct Collection {
     pub(super) objects: Objects,
     /// In the order of their resourceVersions.
     history: VecDeque<Arc<Change>>,
@@ -59,7 +59,7 @@ impl Collection {
     }
 
     /// 410 unless lists and watches can begin at `rv`.
-    pub(super) fn check(&self, rv: u64) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, rv: u64) -> Result<(), ApiError> {
         if rv < self.floor {
             return Err(ApiError::expired(format!("too old resource version: {rv} ({})", self.floor)));
         }
@@ -67,7 +67,7 @@ impl Collection {
     }
 
     /// Changes after `rv` for an open stream; expired if some of them are no longer kept.
-    pub(super) fn since(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
+    pub(crate) fn since(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
         if rv < self.dropped {
             return Err(ApiError::expired(
                 "too old resource version: the stream fell behind the kept history",
