@@ -56,8 +56,8 @@ pub(crate) fn tables() -> Vec<Table> {
         let mut tenant = Tenant(Cluster::synced());
         let before = memory::held();
         act(&mut tenant);
-        let kilobytes = f64::from(i32::try_from((memory::held() - before) / 1_000).unwrap());
-        memory.rows.push(Row::new(name, "MB", [kilobytes / 1e3]).at_most(16.0));
+        let kibibytes = f64::from(i32::try_from((memory::held() - before) / 1_024).unwrap());
+        memory.rows.push(Row::new(name, "MiB", [kibibytes / 1_024.0]).at_most(16.0));
         let longest = tenant.0.longest_turn().as_secs_f64() * 1e3;
         standstill.rows.push(Row::new(name, "ms", [longest]).at_most(10.0));
         eprintln!("{name}: {} denials", tenant.0.state.tables().denied.len());
