@@ -8,6 +8,7 @@ mod programs;
 mod scale;
 mod socket_lb;
 mod stack;
+mod tenants;
 #[path = "../tests/agent/world.rs"]
 mod world;
 
@@ -25,6 +26,7 @@ fn main() {
         Some("stack") => stack::tables(quick),
         Some("scale") => scale::tables(quick),
         Some("socket-lb") => socket_lb::tables(quick),
+        Some("tenants") => tenants::tables(),
         _ => panic!("name a benchmark of `cargo xtask bench --help`"),
     };
     for table in tables {

@@ -90,14 +90,14 @@ impl Node {
         let (to, lb) = if let Beside::Nothing = beside {
             (SERVER, None)
         } else {
-            let mut lb = SocketLb::new(root.path(), &workdir.pins().join("socket-lb"));
+            let mut lb = SocketLb::new(&root.path, &workdir.pins().join("socket-lb"));
             lb.serve(&[&caller]).unwrap();
             lb.start().unwrap();
             let vip = Frontend::ClusterIp(VIP.into());
             lb.program(&ServiceRule::tcp_and_udp("shop/server", &[vip], &[SERVER.into()])).unwrap();
             (VIP, Some(lb))
         };
-        let load = |denials| load_epguard(&lab, root.path(), denials);
+        let load = |denials| load_epguard(&lab, &root.path, denials);
         let epguard = match beside {
             Beside::Nothing | Beside::LoadBalancer => None,
             Beside::Sockets(denials) => Some(load(denials)),

@@ -16,4 +16,4 @@ pub mod replay;
 pub mod scenario;
 pub mod socket_lb;
 pub mod traffic;
-mod wait;
+pub mod wait;

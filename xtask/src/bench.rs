@@ -39,6 +39,8 @@ enum Name {
     Scale,
     /// A call to a Service beside a socket load balancer
     SocketLb,
+    /// The worst objects of one tenant: standstill and memory of an agent
+    Tenants,
 }
 
 /// Sets up, builds what the benchmarks need, and runs each in a process of its own.

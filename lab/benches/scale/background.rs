@@ -2,43 +2,16 @@
 
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
+use epguard_lab::wait::Repeated;
 use nix::libc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 const HEALTH: &str = "127.0.0.1:9468";
 /// Between two turns: a wait is seen too short by this at most.
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// A thread that takes its turn again and again until this is dropped.
-struct Repeated {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Repeated {
-    fn start(prepare: impl FnOnce() + Send + 'static, mut turn: impl FnMut() + Send + 'static) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = thread::spawn(move || {
-            prepare();
-            while !stopped.load(Ordering::Relaxed) {
-                turn();
-                thread::sleep(PAUSE);
-            }
-        });
-        Self { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Repeated {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
 
 /// Changes objects until it is stopped.
 pub(crate) struct Changes {
@@ -57,8 +30,9 @@ impl Changes {
             while u128::from(counted.load(Ordering::Relaxed)) < due {
                 change(counted.fetch_add(1, Ordering::Relaxed));
             }
+            thread::sleep(PAUSE);
         };
-        Self { made, begun, thread: Repeated::start(|| {}, turn) }
+        Self { made, begun, thread: Repeated::start(|| turn) }
     }
 
     /// Ends them, and returns how many came in a second.
@@ -81,16 +55,17 @@ impl Waits {
     pub(crate) fn start(netns: &NetNs) -> Self {
         let longest = Arc::new(AtomicU64::new(0));
         let (netns, seen) = (netns.clone(), Arc::clone(&longest));
-        let prepare = move || {
+        let thread = Repeated::start(move || {
             netns.enter().unwrap();
             go_first();
-        };
-        let turn = move || {
-            let begun = Instant::now();
-            let took = probe().map_or(Duration::MAX, |()| begun.elapsed());
-            seen.fetch_max(took.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
-        };
-        Self { longest, _thread: Repeated::start(prepare, turn) }
+            move || {
+                let begun = Instant::now();
+                let took = probe().map_or(Duration::MAX, |()| begun.elapsed());
+                seen.fetch_max(took.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+                thread::sleep(PAUSE);
+            }
+        });
+        Self { longest, _thread: thread }
     }
 
     /// The longest wait since the last call, in milliseconds; centuries if a probe failed.

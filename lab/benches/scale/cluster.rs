@@ -3,7 +3,7 @@
 use super::agent::{Agent, Cgroup};
 use super::background::Changes;
 use super::objects::{self, Objects, Pod, State};
-use super::requests::{self, Cost};
+use super::requests::{self, as_f64, octets};
 use super::size::{self, BIG, Size};
 use crate::world::World;
 use epguard_core::facts::Watched;
@@ -29,19 +29,21 @@ pub(crate) struct Cluster {
     pub(crate) objects: Objects,
 }
 
-/// What the start of the agent took.
-pub(crate) struct Started {
-    pub(crate) synced: Duration,
-    /// Seconds.
+/// What the agent has used in a time.
+pub(crate) struct Used {
+    /// The time, in seconds.
+    pub(crate) time: f64,
+    /// Seconds of a processor.
     pub(crate) processor: f64,
-    pub(crate) cost: Cost,
-    /// Of that, for slices and Services.
-    pub(crate) shown: Cost,
+    pub(crate) requests: f64,
+    /// Kilobytes of all answers, and of those with slices and Services, which kube-proxy reads as well.
+    pub(crate) kilobytes: f64,
+    pub(crate) shown: f64,
 }
 
 impl Cluster {
-    /// Makes the objects, then starts the agent.
-    pub(crate) fn start(size: Size) -> (Self, Started) {
+    /// Makes the objects, then starts the agent. Returns what it has used until it was synced.
+    pub(crate) fn start(size: Size) -> (Self, Used) {
         let mut world = World::new("scale");
         let objects = Objects::new(size);
         fill(&world.store, &objects, size);
@@ -56,24 +58,41 @@ impl Cluster {
         });
         let agent = Agent::of(&world);
         agent.until(LOOK, "synced", |status| status.synced);
-        let synced = begun.elapsed();
+        let time = begun.elapsed().as_secs_f64();
         let cluster = Self { agent, world, cgroup, size, objects };
-        let started = Started {
-            synced,
-            processor: cluster.agent.processor(),
-            cost: cluster.cost(&[]),
-            shown: cluster.cost(&requests::SLICES_AND_SERVICES),
-        };
-        (cluster, started)
+        let used = Used { time, ..cluster.total() };
+        (cluster, used)
     }
 
     pub(crate) fn store(&self) -> &Store {
         &self.world.store
     }
 
-    /// The agent's requests so far, of these resources or of all.
-    pub(crate) fn cost(&self, resources: &[&str]) -> Cost {
-        requests::cost(&self.world.server.api.audit, resources)
+    /// What the agent uses meanwhile.
+    pub(crate) fn used(&self, meanwhile: impl FnOnce()) -> Used {
+        let (begun, before) = (Instant::now(), self.total());
+        meanwhile();
+        let after = self.total();
+        Used {
+            time: begun.elapsed().as_secs_f64(),
+            processor: after.processor - before.processor,
+            requests: after.requests - before.requests,
+            kilobytes: after.kilobytes - before.kilobytes,
+            shown: after.shown - before.shown,
+        }
+    }
+
+    /// What it has used so far, in no time.
+    fn total(&self) -> Used {
+        let asked = requests::asked(&self.world.server.api.audit);
+        let shown = asked.iter().filter(|asked| ["endpointslices", "services"].contains(&asked.resource));
+        Used {
+            time: 0.0,
+            processor: self.agent.processor(),
+            requests: as_f64(asked.len() as u64),
+            kilobytes: octets(&asked) / 1e3,
+            shown: octets(shown) / 1e3,
+        }
     }
 
     /// Writes a pod.

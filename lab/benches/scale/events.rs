@@ -39,7 +39,7 @@ pub(crate) fn join(table: &mut Table, cluster: &Cluster, waits: &Waits, effort: 
 /// Three of four Jobs of a Service finish. Prints what the agent asked for.
 pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
     let (mut counts, mut octets, mut took) = (Vec::new(), Vec::new(), Vec::new());
-    let mut shown = Vec::new();
+    let mut shown: Vec<String> = Vec::new();
     for round in 0..JOBS {
         let pods: Vec<_> = (1..JOB_PODS).map(|pod| cluster.job(round, pod)).collect();
         let ips: Vec<Ipv4Addr> = pods.iter().map(|pod| cluster.size.ip_of(pod.number)).collect();
@@ -50,10 +50,10 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
         took.push(cluster.agent.until_denied(&ips, begun).as_secs_f64());
         sleep(Duration::from_secs(1));
         let namespace = size::namespace(pods[0].service);
-        let (cost, asked) = requests::opinions(&cluster.world.server.api.audit, begun, &namespace);
-        counts.push(cost.requests);
-        octets.push(cost.octets / 1e3);
-        shown = asked;
+        let asked = requests::opinions(&cluster.world.server.api.audit, begun, &namespace);
+        counts.push(requests::as_f64(asked.len() as u64));
+        octets.push(requests::octets(&asked) / 1e3);
+        shown = asked.iter().map(|asked| format!("{} {}?{}", asked.verb, asked.path, asked.query)).collect();
     }
     let name = "for a second opinion on 3 of 4 Jobs of a Service";
     table.rows.push(Row::new(name, "requests", counts).at_most(4.0));
@@ -104,19 +104,13 @@ pub(crate) fn deaths(table: &mut Table, cluster: &mut Cluster, effort: &Effort) 
 }
 
 pub(crate) fn roll(table: &mut Table, cluster: &Cluster, effort: &Effort) {
-    let slices = requests::SLICES_AND_SERVICES;
-    let processor = cluster.agent.processor();
-    let (all, shown) = (cluster.cost(&[]), cluster.cost(&slices));
-    replace(cluster, effort.watched..effort.watched + effort.replaced);
+    let used = cluster.used(|| replace(cluster, effort.watched..effort.watched + effort.replaced));
     let whole = f64::from(BIG) / f64::from(effort.replaced);
-    let processor = (cluster.agent.processor() - processor) * whole;
-    let [all, shown] =
-        [cluster.cost(&[]) - all, cluster.cost(&slices) - shown].map(|cost| cost.octets / 1e3 * whole);
     let name = "rolling update of 5,000 pods";
-    table.rows.push(Row::new(format!("processor time, {name}"), "s", [processor]).at_most(2.0));
-    table.rows.push(Row::new(name, "KB", [all]));
+    table.rows.push(Row::new(format!("processor time, {name}"), "s", [used.processor * whole]).at_most(2.0));
+    table.rows.push(Row::new(name, "KB", [used.kilobytes * whole]));
     let name = format!("{name}, of these slices and Services");
-    table.rows.push(Row::new(name, "KB", [shown]));
+    table.rows.push(Row::new(name, "KB", [used.shown * whole]));
 }
 
 /// Pods that are replaced before the driver waits for the agent. The API server keeps the last 20,000 changes of a kind.

@@ -7,22 +7,21 @@ mod agent;
 mod background;
 mod cluster;
 mod events;
-mod objects;
+pub(crate) mod objects;
 mod requests;
-mod size;
+pub(crate) mod size;
 
 use agent::Cgroup;
 use background::Waits;
-use cluster::{Cluster, Started};
+use cluster::{Cluster, Used};
 use epguard_lab::figures::{Row, Table};
 use events::{deaths, die, finish, join, replace, roll};
 use nix::libc;
-use requests::Cost;
 use size::{BIG, LARGE, SMALL, Size};
 use std::env;
 use std::ops::Range;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Builder;
 
 /// A table for each size.
@@ -68,8 +67,8 @@ fn measure(size: Size, effort: &Effort) -> Table {
     let table = &mut table;
     let begin = |what: &str| eprintln!("{}: {what}", size.name);
     begin("making the cluster");
-    let (mut cluster, started) = Cluster::start(size);
-    start(table, &started);
+    let (mut cluster, used) = Cluster::start(size);
+    start(table, &used);
     begin("at rest");
     at_rest(table, &cluster, effort);
     begin("100 changes a second");
@@ -96,27 +95,19 @@ fn measure(size: Size, effort: &Effort) -> Table {
     table.clone()
 }
 
-fn start(table: &mut Table, started: &Started) {
-    table.rows.push(Row::new("synced after", "s", [started.synced.as_secs_f64()]).at_most(5.0));
-    table.rows.push(Row::new("processor time until synced", "s", [started.processor]));
-    table.rows.push(Row::new("until synced", "requests", [started.cost.requests]));
-    table.rows.push(Row::new("until synced", "KB", [started.cost.octets / 1e3]));
-    let name = "until synced, of these slices and Services";
-    table.rows.push(Row::new(name, "KB", [started.shown.octets / 1e3]));
-}
-
-/// What the agent costs the API server meanwhile, and how many minutes the period has.
-fn cost_of_a_period(cluster: &Cluster, effort: &Effort) -> (Cost, f64) {
-    let before = cluster.cost(&[]);
-    sleep(effort.period);
-    let cost = cluster.cost(&[]) - before;
-    (cost, effort.period.as_secs_f64() / 60.0)
+fn start(table: &mut Table, used: &Used) {
+    table.rows.push(Row::new("synced after", "s", [used.time]).at_most(5.0));
+    table.rows.push(Row::new("processor time until synced", "s", [used.processor]));
+    table.rows.push(Row::new("until synced", "requests", [used.requests]));
+    table.rows.push(Row::new("until synced", "KB", [used.kilobytes]));
+    table.rows.push(Row::new("until synced, of these slices and Services", "KB", [used.shown]));
 }
 
 fn at_rest(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     sleep(Duration::from_secs(5));
-    let (cost, minutes) = cost_of_a_period(cluster, effort);
-    table.rows.push(Row::new("a minute, without denials", "requests", [cost.requests / minutes]));
+    let used = cluster.used(|| sleep(effort.period));
+    let requests = used.requests / used.time * 60.0;
+    table.rows.push(Row::new("a minute, without denials", "requests", [requests]));
     let resident = cluster.agent.memory("VmRSS").unwrap() / 1e6;
     let budget = if cluster.size.pods > 10_000 { 100.0 } else { 30.0 };
     table.rows.push(Row::new("resident, steady", "MB", [resident]).at_most(budget));
@@ -127,17 +118,12 @@ fn at_rest(table: &mut Table, cluster: &Cluster, effort: &Effort) {
 fn busy(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     let changes = cluster.change(100);
     sleep(Duration::from_secs(2));
-    let (processor, before, begun) = (cluster.agent.processor(), cluster.cost(&[]), Instant::now());
-    sleep(effort.period);
-    let (processor, cost) = (cluster.agent.processor() - processor, cluster.cost(&[]) - before);
-    let seconds = begun.elapsed().as_secs_f64();
-    let per_second = changes.stop();
-    let share = processor / seconds * 100.0 * (100.0 / per_second);
-    table
-        .rows
-        .push(Row::new("processor time at 100 pod changes a second", "% of a core", [share]).at_most(2.0));
+    let used = cluster.used(|| sleep(effort.period));
+    let share = used.processor / used.time * 100.0 * (100.0 / changes.stop());
+    let name = "processor time at 100 pod changes a second";
+    table.rows.push(Row::new(name, "% of a core", [share]).at_most(2.0));
     let name = "a second, at 100 pod changes a second";
-    table.rows.push(Row::new(name, "KB", [cost.octets / 1e3 / seconds]));
+    table.rows.push(Row::new(name, "KB", [used.kilobytes / used.time]));
 }
 
 /// The longest wait while pods of these Services die and others change 1,000 times a second, and during a rolling update. Delays
@@ -152,10 +138,10 @@ fn while_busy(cluster: &mut Cluster, services: Range<u32>, effort: &Effort) -> f
 }
 
 fn with_denials(table: &mut Table, cluster: &Cluster, effort: &Effort) {
-    let (cost, minutes) = cost_of_a_period(cluster, effort);
-    let name = "a minute, with denials";
-    table.rows.push(Row::new(name, "requests", [cost.requests / minutes]).at_most(12.0));
-    table.rows.push(Row::new(name, "KB", [cost.octets / 1e3 / minutes]));
+    let used = cluster.used(|| sleep(effort.period));
+    let (name, minutes) = ("a minute, with denials", used.time / 60.0);
+    table.rows.push(Row::new(name, "requests", [used.requests / minutes]).at_most(12.0));
+    table.rows.push(Row::new(name, "KB", [used.kilobytes / minutes]));
 }
 
 fn memory(table: &mut Table, cluster: &Cluster) {

@@ -7,10 +7,10 @@ use super::filters::{Filter, orphan};
 use super::loads::requests;
 use super::{Setup, Stage};
 use crate::bpf::{self, Kind, used};
-use epguard_common::Mode;
+use crate::programs::frames;
+use epguard_common::{Addr, Mode};
 use epguard_lab::figures::{Row, Table, in_turns};
-use epguard_lab::process::output;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ struct Generator {
 impl Generator {
     /// UDP packets to these destinations, in turns. The calling thread is in the node's network namespace.
     fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>, stays: bool) -> Self {
-        let mac = mac(bed);
+        let mac = bed.node().mac("eth0").unwrap();
         let frames = to.into_iter().map(|to| frame(mac, to)).collect();
         Self { frames, next: 0, passing: bpf::empty(Kind::Xdp), stays }
     }
@@ -141,31 +141,15 @@ impl Generator {
     }
 }
 
-/// The link-layer address of the uplink.
-fn mac(bed: &Bed) -> [u8; 6] {
-    let mut ip = bed.node().command("ip");
-    let listed = output(ip.args(["-json", "link", "show", "eth0"])).unwrap();
-    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-    let octets = listed[0]["address"].as_str().unwrap().split(':');
-    let octets = octets.map(|octet| u8::from_str_radix(octet, 16).unwrap());
-    octets.collect::<Vec<_>>().try_into().unwrap()
-}
-
-/// A frame of the least length, with a UDP datagram without a checksum.
+/// A frame of the least length, with a UDP datagram without a checksum from a pod of another node.
 fn frame(mac: [u8; 6], to: SocketAddrV4) -> Vec<u8> {
-    /// A pod of another node.
-    const SENDER: Ipv4Addr = Ipv4Addr::new(10, 244, 2, 9);
-    const UDP: u8 = 17;
-    let mut header = vec![0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, UDP, 0, 0];
-    header.extend(SENDER.octets());
-    header.extend(to.ip().octets());
-    let sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let to_ip = Addr::v4(to.ip().octets());
+    let mut frame = frames::frame(&frames::packet(to_ip, frames::UDP, &frames::udp(to.port())));
+    let header = frame[14..34].chunks(2);
+    let sum: u32 = header.map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let folded = u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
-    header[10..12].copy_from_slice(&(!folded).to_be_bytes());
-    let mut frame = mac.to_vec();
-    frame.extend([2, 0, 0, 0, 0, 9, 8, 0]);
-    frame.extend(header);
-    frame.extend([4000u16, to.port(), 26, 0].iter().flat_map(|half| half.to_be_bytes()));
+    frame[24..26].copy_from_slice(&(!folded).to_be_bytes());
+    frame[..6].copy_from_slice(&mac);
     frame.resize(60, 0);
     frame
 }

@@ -76,7 +76,7 @@ fn services() -> Vec<ServiceRule> {
     let all = PORTS.map(addresses).chain([[STALE_SERVICE, REUSED]]);
     let rules = |[vip, endpoint]: [SocketAddrV4; 2]| {
         ServiceRule::tcp_and_udp(
-            &format!("shop/{vip}"),
+            &format!("shop/at-{}", vip.port()),
             &[Frontend::ClusterIp(vip.into())],
             &[endpoint.into()],
         )

@@ -2,7 +2,7 @@
 //! without epguard: packet filters with the same addresses, each at the earliest place that it has.
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use epguard_common::{Addr, Gate, Mode, ServiceNumber, Uid, bucket};
 use epguard_core::state::{OrphanIp, Tables};
@@ -10,7 +10,7 @@ use epguard_lab::net::NetNs;
 use epguard_lab::process::{cause, with_input};
 use epguard_lab::programs;
 
-use super::bed::Bed;
+use super::bed::{Bed, REUSED, STALE_SERVICE};
 
 /// A packet filter that drops all packets to the stale IPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,30 +26,25 @@ pub(crate) enum Filter {
 }
 
 impl Filter {
-    /// Adds its rules, without the counters that cost time, with addresses besides the stale IPs.
-    pub(crate) fn add(self, bed: &Bed, more: &[Ipv4Addr]) {
+    /// Adds its rules, without the counters that cost time.
+    pub(crate) fn add(self, bed: &Bed) {
         let mut addresses = all();
-        addresses.extend(more);
+        addresses.extend((self == Self::NftablesForward).then_some(*REUSED.ip()));
         let elements: Vec<String> = addresses.iter().map(Ipv4Addr::to_string).collect();
         let elements = elements.join(", ");
-        let set = format!("set stale {{ type ipv4_addr; elements = {{ {elements} }} }}");
-        let chain = |hook: &str| {
-            format!(
-                "table ip stale {{ {set}; chain drops {{ type filter hook {hook}; ip daddr @stale drop; }}; }}"
-            )
+        let nft = |family: &str, hook: &str| {
+            let table = format!(
+                "table {family} stale {{ set stale {{ type ipv4_addr; elements = {{ {elements} }} }}; \
+                 chain drops {{ type filter hook {hook}; ip daddr @stale drop; }}; }}"
+            );
+            input(bed.node(), "nft", &["-f", "-"], &table);
         };
         match self {
-            Self::Nftables => input(bed.node(), "nft", &["-f", "-"], &chain("prerouting priority raw")),
-            Self::NftablesForward => {
-                input(bed.node(), "nft", &["-f", "-"], &chain("forward priority filter"));
-            }
+            Self::Nftables => nft("ip", "prerouting priority raw"),
+            Self::NftablesForward => nft("ip", "forward priority filter"),
             Self::NftablesNetdev => {
                 let devices = bed.interfaces().join(", ");
-                let table = format!(
-                    "table netdev stale {{ {set}; chain drops {{ type filter hook ingress devices = {{ {devices} }} \
-                     priority 0; ip daddr @stale drop; }}; }}"
-                );
-                input(bed.node(), "nft", &["-f", "-"], &table);
+                nft("netdev", &format!("ingress devices = {{ {devices} }} priority 0"));
             }
             Self::Ipset => {
                 let mut sets = "create stale hash:ip\n".to_owned();
@@ -105,8 +100,8 @@ pub(crate) fn all() -> Vec<Ipv4Addr> {
     (0..1_000).flat_map(|number| [orphan(number), suspect(number)]).collect()
 }
 
-/// The same addresses, for epguard. `further` is another pair of a Service and an endpoint.
-pub(crate) fn denied(further: (SocketAddrV4, SocketAddrV4)) -> Tables {
+/// The same addresses, and the reused one, for epguard.
+pub(crate) fn denied() -> Tables {
     let mut tables = Tables::default();
     for number in 0..1_000 {
         let orphan_ip = OrphanIp { dead: Uid { octets: [7; 16] }, mode: Mode::Enforce, lifted: None };
@@ -116,10 +111,9 @@ pub(crate) fn denied(further: (SocketAddrV4, SocketAddrV4)) -> Tables {
         programs::number(&mut tables, service, SocketAddr::from(([10, 96, 1, of], 80)));
         programs::deny(&mut tables, service, SocketAddr::from((suspect(number), 8080)));
     }
-    let (vip, endpoint) = further;
     let service = ServiceNumber { number: 21 };
-    programs::number(&mut tables, service, vip.into());
-    programs::deny(&mut tables, service, endpoint.into());
+    programs::number(&mut tables, service, STALE_SERVICE.into());
+    programs::deny(&mut tables, service, REUSED.into());
     tables
 }
 

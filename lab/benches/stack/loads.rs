@@ -8,62 +8,55 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// What a client does with a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    /// Megabits of a TCP stream.
-    Stream,
-    /// UDP datagrams of 18 octets.
-    Datagrams,
-    /// Requests and responses of an octet on one TCP connection.
-    Requests,
-    /// The same, each on a TCP connection of its own.
-    Connections,
+/// What a client does with a server, for each second of processor time.
+pub(crate) struct Load {
+    /// Of its table.
+    pub(crate) title: &'static str,
+    pub(crate) unit: &'static str,
+    /// What returns makes some of it, and returns how much.
+    begin: fn(&Bed) -> Box<dyn FnMut() -> f64>,
 }
+
+pub(crate) const LOADS: [Load; 4] = [
+    Load {
+        title: "TCP throughput for each second of a processor",
+        unit: "Mbit/s",
+        begin: |bed| Box::new(stream(bed)),
+    },
+    Load {
+        title: "UDP datagrams of 18 octets, for each second of a processor",
+        unit: "1/s",
+        begin: |bed| Box::new(datagrams(bed)),
+    },
+    Load {
+        title: "Requests and responses on a connection, for each second of a processor",
+        unit: "1/s",
+        begin: |bed| Box::new(requests(bed)),
+    },
+    Load {
+        title: "TCP connections with a request each, for each second of a processor",
+        unit: "1/s",
+        begin: |bed| Box::new(connections(bed)),
+    },
+];
 
 impl Load {
-    pub(crate) const ALL: [Self; 4] = [Self::Stream, Self::Datagrams, Self::Requests, Self::Connections];
-
-    /// Of its table.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Stream => "TCP throughput for each second of a processor",
-            Self::Datagrams => "UDP datagrams of 18 octets, for each second of a processor",
-            Self::Requests => "Requests and responses on a connection, for each second of a processor",
-            Self::Connections => "TCP connections with a request each, for each second of a processor",
-        }
-    }
-
-    pub(crate) fn unit(self) -> &'static str {
-        if self == Self::Stream { "Mbit/s" } else { "1/s" }
-    }
-
-    /// How much of it is done in a second of processor time.
-    pub(crate) fn rate(self, bed: &Bed, time: Duration) -> f64 {
-        match self {
-            Self::Stream => repeat(time, stream(bed)),
-            Self::Datagrams => repeat(time, datagrams(bed)),
-            Self::Requests => repeat(time, requests(bed)),
-            Self::Connections => repeat(time, connections(bed)),
-        }
+    /// How much is done in a second of processor time, measured for that long.
+    pub(crate) fn rate(&self, bed: &Bed, time: Duration) -> f64 {
+        let mut work = (self.begin)(bed);
+        let mut rate = |time: Duration| {
+            let (begun, mut done) = (used(), 0.0);
+            while used().saturating_sub(begun) < time {
+                done += work();
+            }
+            done / used().saturating_sub(begun).as_secs_f64()
+        };
+        rate(time / 5);
+        rate(time)
     }
 }
 
-/// Runs `work`, which returns how much it has done, for that long.
-fn repeat(time: Duration, mut work: impl FnMut() -> f64) -> f64 {
-    let rate = |time: Duration, work: &mut dyn FnMut() -> f64| {
-        let begun = used();
-        let mut done = 0.0;
-        while used().saturating_sub(begun) < time {
-            done += work();
-        }
-        done / used().saturating_sub(begun).as_secs_f64()
-    };
-    rate(time / 5, &mut work);
-    rate(time, &mut work)
-}
-
-fn stream(bed: &Bed) -> impl FnMut() -> f64 {
+fn stream(bed: &Bed) -> impl FnMut() -> f64 + use<> {
     const CHUNK: usize = 1 << 17;
     let (mut client, mut server) = connected(bed, 5001);
     for end in [&client, &server] {
@@ -89,7 +82,7 @@ fn some(done: io::Result<usize>) -> Option<usize> {
     }
 }
 
-fn datagrams(bed: &Bed) -> impl FnMut() -> f64 {
+fn datagrams(bed: &Bed) -> impl FnMut() -> f64 + use<> {
     const BURST: u16 = 32;
     let [vip, endpoint] = addresses(5002);
     let server = bed.server().run(|| UdpSocket::bind(endpoint)).unwrap().unwrap();
@@ -105,7 +98,7 @@ fn datagrams(bed: &Bed) -> impl FnMut() -> f64 {
 }
 
 /// Requests and responses on one connection.
-pub(crate) fn requests(bed: &Bed) -> impl FnMut() -> f64 {
+pub(crate) fn requests(bed: &Bed) -> impl FnMut() -> f64 + use<> {
     let (client, server) = connected(bed, 5003);
     move || {
         exchange(&client, &server);
@@ -113,7 +106,7 @@ pub(crate) fn requests(bed: &Bed) -> impl FnMut() -> f64 {
     }
 }
 
-fn connections(bed: &Bed) -> impl FnMut() -> f64 {
+fn connections(bed: &Bed) -> impl FnMut() -> f64 + use<> {
     const SOCKETS: usize = 256;
     let [vip, endpoint] = addresses(5004);
     let listener = bed.server().listen(endpoint.into()).unwrap();

@@ -8,14 +8,14 @@ mod bed;
 mod filters;
 mod loads;
 
-use bed::{Bed, REUSED, STALE_SERVICE};
+use bed::Bed;
 use epguard::kernel::datapath::Xdp;
 use epguard_common::{Mode, Outcome};
 use epguard_core::state::Tables;
 use epguard_lab::figures::{Row, Table, in_turns};
 use epguard_lab::programs::Programs;
 use filters::Filter;
-use loads::Load;
+use loads::LOADS;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
@@ -49,13 +49,13 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
     let mut stage = Stage::new();
     let samples = in_turns(if quick { 3 } else { 80 }, SETUPS.len(), |row| {
         stage.set(SETUPS[row].1);
-        Load::ALL.map(|load| load.rate(&stage.bed, Duration::from_millis(30)))
+        LOADS.map(|load| load.rate(&stage.bed, Duration::from_millis(30)))
     });
-    let mut tables: Vec<Table> = Load::ALL.into_iter().map(|load| Table::new(load.title())).collect();
+    let mut tables: Vec<Table> = LOADS.iter().map(|load| Table::new(load.title)).collect();
     for ((name, setup), samples) in SETUPS.into_iter().zip(samples) {
         let limit = matches!(setup, Setup::Active(_)).then_some(0.99);
-        for ((table, load), samples) in tables.iter_mut().zip(Load::ALL).zip(samples) {
-            table.rows.push(Row::new(name, load.unit(), samples).beside(WITHOUT).at_least(limit));
+        for ((table, load), samples) in tables.iter_mut().zip(LOADS).zip(samples) {
+            table.rows.push(Row::new(name, load.unit, samples).beside(WITHOUT).at_least(limit));
         }
     }
     tables.extend(absorb::tables(&mut stage, if quick { 3 } else { 25 }));
@@ -74,7 +74,7 @@ impl Stage {
     fn new() -> Self {
         let bed = Bed::new();
         let epguard = Programs::load(bed.node(), |datapath| datapath.with_xdp(Xdp::Driver)).unwrap();
-        let stale = filters::denied((STALE_SERVICE, REUSED));
+        let stale = filters::denied();
         Self { bed, epguard, stale, now: Setup::Nothing }
     }
 
@@ -95,8 +95,7 @@ impl Stage {
                 let hook = || self.epguard.datapath.hook_xdp(ifindex, &name).map(drop);
                 self.bed.node().run(hook).unwrap().unwrap();
             }
-            Setup::Filter(filter @ Filter::NftablesForward) => filter.add(&self.bed, &[*REUSED.ip()]),
-            Setup::Filter(filter) => filter.add(&self.bed, &[]),
+            Setup::Filter(filter) => filter.add(&self.bed),
         }
         self.now = setup;
     }

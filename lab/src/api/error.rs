@@ -21,11 +21,6 @@ impl ApiError {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 404: no such object or path.
-    pub fn not_found(what: impl std::fmt::Display) -> Self {
-        Self::new(404, "NotFound", format!("{what} not found"))
-    }
-
     /// 404: no path of this server.
     pub fn unknown_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource")

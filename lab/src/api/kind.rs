@@ -143,7 +143,7 @@ impl ObjectRef {
 
     /// The error for an object that does not exist.
     pub(super) fn missing(&self) -> ApiError {
-        ApiError::not_found(self)
+        ApiError::new(404, "NotFound", format!("{self} not found"))
     }
 
     /// The key objects are stored and ordered by, as in etcd.

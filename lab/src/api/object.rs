@@ -37,16 +37,6 @@ impl Object {
         // It was encoded here.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
-
-    /// The value of a label.
-    pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        self.labels.iter().find(|(own, _)| **own == *key).map(|(_, value)| &**value)
-    }
-
-    /// The value of a [`selectable`] field.
-    pub(crate) fn field(&self, path: &str) -> Option<&str> {
-        self.fields.iter().find(|(own, _)| *own == path).map(|(_, value)| &**value)
-    }
 }
 
 /// The JSON of an object, without spare memory behind it.
@@ -122,14 +112,15 @@ impl Selector {
 
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.labels.iter().all(|label| label.accepts(object.label(&label.key)))
-            && self.fields.iter().all(|field| field.accepts(object.field(&field.key)))
+        self.labels.iter().all(|label| label.accepts(&object.labels))
+            && self.fields.iter().all(|field| field.accepts(&object.fields))
     }
 }
 
 impl Requirement {
-    fn accepts(&self, value: Option<&str>) -> bool {
-        value.is_some_and(|value| self.values.iter().any(|one| one == value)) != self.unequal
+    fn accepts<K: AsRef<str>>(&self, pairs: &[(K, Box<str>)]) -> bool {
+        let value = pairs.iter().find(|(key, _)| key.as_ref() == self.key);
+        value.is_some_and(|(_, value)| self.values.iter().any(|one| **one == **value)) != self.unequal
     }
 }
 

@@ -9,7 +9,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use k8s_openapi::ByteString;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
@@ -30,9 +30,10 @@ const RENEWALS: Duration = Duration::from_secs(1);
 
 /// A running API server; it stops, and every connection breaks, when this is dropped.
 pub struct ApiServer {
-    address: SocketAddr,
-    /// The authority's certificate, PEM.
-    authority: String,
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// PEM.
+    certificate: String,
     /// Dropping this sender also ends the tasks that accept and serve.
     faults: watch::Sender<Faults>,
     /// What it consults, and what it records.
@@ -48,7 +49,7 @@ impl ApiServer {
         let address = listener.local_addr().context("API server: listener has no address")?;
         listener.set_nonblocking(true).context("API server: cannot make the listener non-blocking")?;
         let listener = TcpListener::from_std(listener).context("API server: cannot listen")?;
-        let (authority, tls) = certify(address.ip()).context("API server: cannot make a certificate")?;
+        let (certificate, tls) = certify(address.ip()).context("API server: cannot make a certificate")?;
         let faults = watch::Sender::new(Faults::default());
         let api = Arc::new(Api {
             store: store.clone(),
@@ -61,19 +62,14 @@ impl ApiServer {
         });
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));
-        Ok(Self { address, authority, faults, api })
-    }
-
-    /// Where the server listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+        Ok(Self { address, certificate, faults, api })
     }
 
     /// A kubeconfig for the listener's address, CA and token inline.
     pub fn kubeconfig(&self) -> String {
         let cluster = json!({
             "server": format!("https://{}", self.address),
-            "certificate-authority-data": ByteString(self.authority.clone().into_bytes()),
+            "certificate-authority-data": ByteString(self.certificate.clone().into_bytes()),
         });
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "lab",
@@ -162,25 +158,15 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
     }
 }
 
-/// Makes an authority, whose certificate (PEM) is returned, and what serves TLS: a certificate for `ip` and the name that pods use.
+/// Makes a certificate (PEM) for `ip` and the name that pods use, which is its own authority, and what serves TLS with it.
 fn certify(ip: IpAddr) -> Result<(String, TlsAcceptor)> {
-    let mut ca = CertificateParams::default();
-    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    ca.distinguished_name.push(DnType::CommonName, "epguard-lab");
-    let ca_key = KeyPair::generate()?;
-    let authority = ca.self_signed(&ca_key)?.pem();
-
     let names = ["kubernetes.default.svc".to_owned(), ip.to_string()];
-    let key = KeyPair::generate()?;
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
-    let certificate = params.signed_by(&key, &Issuer::new(ca, ca_key))?;
-    let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names)?;
+    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).map_err(anyhow::Error::msg)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)?;
+        .with_single_cert(vec![cert.der().clone()], key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok((authority, TlsAcceptor::from(Arc::new(config))))
+    Ok((cert.pem(), TlsAcceptor::from(Arc::new(config))))
 }

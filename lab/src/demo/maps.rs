@@ -25,8 +25,8 @@ pub fn show(stage: &Stage, screen: &Screen) -> Result<()> {
     let pods = stage.cluster.store.list(Kind::Pod);
     let names: BTreeMap<String, String> = pods.iter().filter_map(name).collect();
     for (map, purpose) in MAPS {
-        let read = entries::read(stage.agent.pin_dir(), map)?;
-        let path = entries::path(stage.agent.pin_dir(), map);
+        let read = entries::read(&stage.agent.pin_dir, map)?;
+        let path = entries::path(&stage.agent.pin_dir, map);
         screen.pause();
         screen.command(&format!("bpftool map dump pinned {}", path.display()));
         screen.detail(&format!("  # {map}: {purpose}"));

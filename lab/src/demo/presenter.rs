@@ -121,14 +121,14 @@ fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }))?;
     let epguard = process::epguard()?;
-    let (program, run_dir) = (epguard.clone(), stage.workdir.path().to_owned());
-    cluster.api_server().api.execs.answer(move |exec| {
+    let (program, run_dir) = (epguard.clone(), stage.workdir.path.clone());
+    cluster.api.api.execs.answer(move |exec| {
         let mut command = Command::new(&program);
         command.args(&exec.command[1..]).arg("--run-dir").arg(&run_dir);
         Run::Process(command)
     });
-    let kubeconfig = stage.workdir.path().join("operator.kubeconfig");
-    fs::write(&kubeconfig, cluster.kubeconfig()).context("cannot write a kubeconfig")?;
+    let kubeconfig = stage.workdir.path.join("operator.kubeconfig");
+    fs::write(&kubeconfig, cluster.api.kubeconfig()).context("cannot write a kubeconfig")?;
     let mut command = cluster.topology.node(NODE)?.netns.command(epguard);
     command.arg0("kubectl-epguard").env("KUBECONFIG", kubeconfig);
     let output = command.args(words.split(' ')).output().context("cannot run kubectl-epguard")?;

@@ -10,6 +10,8 @@ use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, PerCpuArray};
 use epguard_common::Addr;
 
+use super::Neighbour;
+
 /// Address, IPv4 as v4-mapped, port in network order, and padding.
 pub(crate) type Endpoint = [u8; 20];
 
@@ -93,35 +95,40 @@ impl std::fmt::Display for Counts {
 const FIELDS: &str = "len pkt_type mark queue_mapping protocol vlan_present vlan_tci vlan_proto priority ingress_ifindex ifindex \
     tc_index cb[0] cb[1] cb[2] cb[3] cb[4] hash tc_classid napi_id wire_len gso_segs gso_size tstamp hwtstamp octets";
 
-pub(super) fn forbid(pins: &Path, flows: &[Flow]) -> Result<()> {
-    let key = |flow: &Flow| {
-        let mut key = [0; 36];
-        key[..16].copy_from_slice(&Addr::from(flow.from).octets);
-        key[16..].copy_from_slice(&endpoint(flow.to));
-        key
-    };
-    let wanted: BTreeMap<[u8; 36], u32> = flows.iter().map(|flow| (key(flow), 1)).collect();
-    replace(pins, "FORBIDDEN", &wanted)
-}
+impl Neighbour {
+    /// Makes the policy forbid these flows and no others.
+    pub fn forbid(&self, flows: &[Flow]) -> Result<()> {
+        let key = |flow: &Flow| {
+            let mut key = [0; 36];
+            key[..16].copy_from_slice(&Addr::from(flow.from).octets);
+            key[16..].copy_from_slice(&endpoint(flow.to));
+            key
+        };
+        let wanted: BTreeMap<[u8; 36], u32> = flows.iter().map(|flow| (key(flow), 1)).collect();
+        replace(&self.pins, "FORBIDDEN", &wanted)
+    }
 
-pub(super) fn route(pins: &Path, endpoints: &BTreeMap<SocketAddr, u32>) -> Result<()> {
-    let wanted = endpoints.iter().map(|(to, ifindex)| (endpoint(*to), *ifindex));
-    replace(pins, "PEERS", &wanted.collect())
+    /// Writes the node's interface of each endpoint, for [`Kind::HostRouting`](super::Kind::HostRouting).
+    pub fn route(&self, endpoints: &BTreeMap<SocketAddr, u32>) -> Result<()> {
+        let wanted = endpoints.iter().map(|(to, ifindex)| (endpoint(*to), *ifindex));
+        replace(&self.pins, "PEERS", &wanted.collect())
+    }
+
+    /// Packets that its programs have seen, since the beginning. All zero before the first start.
+    pub fn counts(&self) -> Result<Counts> {
+        let [skipped, forbidden, allowed, scrambled, same] = sums(&self.pins, "COUNTS")?;
+        Ok(Counts { skipped, forbidden, allowed, scrambled, same })
+    }
+
+    /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Only of
+    /// [`Kind::Recorder`](super::Kind::Recorder).
+    pub fn changed(&self) -> Result<BTreeMap<&'static str, u64>> {
+        let changed = FIELDS.split(' ').zip(sums::<26>(&self.pins, "CHANGED")?);
+        Ok(changed.filter(|(_, packets)| *packets > 0).collect())
+    }
 }
 
 /// All zero before the map exists.
-pub(super) fn counts(pins: &Path) -> Result<Counts> {
-    let [skipped, forbidden, allowed, scrambled, same] = sums(pins, "COUNTS")?;
-    Ok(Counts { skipped, forbidden, allowed, scrambled, same })
-}
-
-/// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Empty before the map
-/// exists.
-pub(super) fn changed(pins: &Path) -> Result<BTreeMap<&'static str, u64>> {
-    let changed = FIELDS.split(' ').zip(sums::<26>(pins, "CHANGED")?);
-    Ok(changed.filter(|(_, packets)| *packets > 0).collect())
-}
-
 fn sums<const N: usize>(pins: &Path, name: &str) -> Result<[u64; N]> {
     let mut sums = [0; N];
     if pins.join(name).exists() {

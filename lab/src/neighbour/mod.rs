@@ -188,27 +188,6 @@ impl Neighbour {
             Ok(())
         })?
     }
-
-    /// Makes the policy forbid these flows and no others.
-    pub fn forbid(&self, flows: &[Flow]) -> Result<()> {
-        maps::forbid(&self.pins, flows)
-    }
-
-    /// Writes the node's interface of each endpoint, for [`Kind::HostRouting`].
-    pub fn route(&self, endpoints: &BTreeMap<std::net::SocketAddr, u32>) -> Result<()> {
-        maps::route(&self.pins, endpoints)
-    }
-
-    /// Packets that its programs have seen, since the beginning. All zero before the first start.
-    pub fn counts(&self) -> Result<Counts> {
-        maps::counts(&self.pins)
-    }
-
-    /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Only of
-    /// [`Kind::Recorder`].
-    pub fn changed(&self) -> Result<BTreeMap<&'static str, u64>> {
-        maps::changed(&self.pins)
-    }
 }
 
 impl Drop for Neighbour {

@@ -29,7 +29,8 @@ const SOCKETS: &str = "epguard-sockets-";
 /// A cgroup below the cgroup2 mount's root, which stands for the root of a node. Removed with its children on drop.
 #[derive(Debug)]
 pub struct SocketRoot {
-    path: PathBuf,
+    /// Its directory.
+    pub path: PathBuf,
 }
 
 impl SocketRoot {
@@ -42,11 +43,6 @@ impl SocketRoot {
         let path = mount.join(files::own_name(SOCKETS));
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self { path })
-    }
-
-    /// Its directory.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Makes a cgroup in it, such as `kubepods.slice`; returns its directory.
@@ -195,7 +191,7 @@ mod tests {
         assert_eq!(socket.r#type().unwrap(), Type::DGRAM);
         assert_eq!(socket.domain().unwrap(), Domain::IPV6);
         assert_eq!(fs::read_to_string(cgroup.join("cgroup.procs")).unwrap(), "");
-        let path = root.path().to_owned();
+        let path = root.path.clone();
         drop((socket, root));
         assert!(!path.exists());
     }

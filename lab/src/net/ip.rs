@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::Output;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use super::NetNs;
@@ -48,6 +48,15 @@ impl NetNs {
             batch.add(command);
         }
         batch.run(self)
+    }
+
+    /// The link-layer address of an interface.
+    pub fn mac(&self, interface: &str) -> Result<[u8; 6]> {
+        let listed = ip(self, &["-json", "link", "show", interface], "")?;
+        let listed: Value = serde_json::from_slice(&listed.stdout)?;
+        let octets = listed[0]["address"].as_str().context("the interface has no address")?.split(':');
+        let octets: Vec<u8> = octets.map(|octet| u8::from_str_radix(octet, 16)).collect::<Result<_, _>>()?;
+        octets.try_into().map_err(|octets| anyhow!("no address of six octets: {octets:?}"))
     }
 }
 

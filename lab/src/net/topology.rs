@@ -176,12 +176,7 @@ impl Topology {
         }
     }
 
-    /// The host outside of the cluster, 192.168.250.1 and `fd00:250::1`. It sends packets to unknown addresses to `node-a`.
-    pub fn external(&self) -> &NetNs {
-        &self.external
-    }
-
-    /// The external host's address of a family.
+    /// The external host's address of a family, 192.168.250.1 or `fd00:250::1`. It sends packets to unknown addresses to `node-a`.
     pub fn external_ip(&self, ipv4: bool) -> Result<IpAddr> {
         let text = if ipv4 { GATEWAY_V4 } else { GATEWAY_V6 };
         Ok(text.parse()?)

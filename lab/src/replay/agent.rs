@@ -1,10 +1,8 @@
 //! The agent's state machine, fed with a recording.
 
-use super::{
-    oracle::{Denial, Shape},
-    recording::{ApiEvent, Change, Kind, Listed, Object, Recording},
-    world::Key,
-};
+use super::oracle::{Denial, Shape};
+use super::recording::{ApiEvent, Change, Kind, Listed, Object, Recording};
+use super::world::Key;
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
 use epguard_core::facts::{self, Fact, Namespace, Watched};

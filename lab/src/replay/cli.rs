@@ -1,17 +1,13 @@
 //! `epguard-lab replay DIR...`
 
-use super::{
-    agent::Agent,
-    judge::{self, Finding, Story, Verdict},
-    recording::Recording,
-};
+use super::agent::Agent;
+use super::judge::{self, Finding, Story, Verdict};
+use super::recording::Recording;
 use crate::files;
 use anyhow::{Result, ensure};
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 /// Replay recordings of a cluster to the agent's state machine and judge every denial at every instant.
 ///

@@ -3,13 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::{
-    agent::Agent,
-    oracle::{self, Denial, Proof},
-    recording::{Object, Recording, What},
-    truth::{PodIdentity, Truth},
-    world::{Key, Standing, World},
-};
+use super::agent::Agent;
+use super::oracle::{self, Denial, Proof};
+use super::recording::{Object, Recording, What};
+use super::truth::{PodIdentity, Truth};
+use super::world::{Key, Standing, World};
 use anyhow::{Context, Result};
 use std::{collections::BTreeMap, time::Duration};
 

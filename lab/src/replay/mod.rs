@@ -14,6 +14,3 @@ mod pod;
 pub mod recording;
 pub mod truth;
 pub mod world;
-
-#[cfg(test)]
-mod testing;

@@ -6,10 +6,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::{
-    pod::{self, Answer},
-    world::{Gone, Key, PodRecord, Standing, World},
-};
+use super::pod::{self, Answer};
+use super::world::{Gone, Key, PodRecord, Standing, World};
 use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports};
 use crate::proxy::Protocol;
 use epguard_common::Reason;

@@ -3,13 +3,11 @@
 use crate::object::{self, name};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use crate::api::Kind;
 

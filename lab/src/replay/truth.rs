@@ -6,11 +6,9 @@ mod tests;
 use super::recording::{Kind, Object, Recording, What};
 use crate::object::{annotation, each, ip, name, non_empty, uid};
 use serde_json::Value;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
 
 /// All address lives of a recording.
 #[derive(Debug, Default)]

@@ -1,20 +1,16 @@
 //! The raw objects that the watches have shown so far, and facts that follow from their order alone.
 
-use super::{
-    pod,
-    recording::{ApiEvent, Change, Kind, Listed, Object, WATCHED},
-};
+use super::pod;
+use super::recording::{ApiEvent, Change, Kind, Listed, Object, WATCHED};
 use crate::object::{
     self, Port, endpoints, has_selector, is_controllers, lists_name_of, ports, selects, slice_service,
     workload,
 };
 use crate::proxy::Protocol;
 use serde_json::Value;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
 
 /// An endpoint of a Service: the key of a denial.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,7 @@ use nix::libc;
 use std::ffi::OsString;
 use std::fs;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use epguard::commands::drops;
 use epguard::kernel::maps::{self, KeyedMap};
 use epguard::shared::clock::boot_ns;
 use epguard::shared::drops::Dropped;
-use epguard::shared::status::Status;
+use epguard::shared::status::{self, Status};
 use epguard_common::{Addr, Mode, Terminated, View};
 use epguard_core::facts::Watched;
 use serde_json::Value;
@@ -36,7 +36,8 @@ pub struct Agent {
     pub capabilities: Vec<u32>,
     netns: NetNs,
     run_dir: PathBuf,
-    pin_dir: PathBuf,
+    /// Where the datapath is pinned.
+    pub pin_dir: PathBuf,
 }
 
 impl Agent {
@@ -48,7 +49,7 @@ impl Agent {
         kubeconfig: &str,
         flags: [(&str, Option<String>); N],
     ) -> Result<Self> {
-        let run_dir = workdir.path().to_owned();
+        let run_dir = workdir.path.clone();
         let pin_dir = workdir.pins().join("epguard");
         let place = Place { node: "node-a", kubeconfig, run_dir: &run_dir, pin_dir: &pin_dir };
         let mut arguments = place.arguments()?;
@@ -88,11 +89,6 @@ impl Agent {
     /// Number of its process, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(AgentProcess::pid)
-    }
-
-    /// Where the datapath is pinned.
-    pub fn pin_dir(&self) -> &Path {
-        &self.pin_dir
     }
 
     /// Waits until the maps reflect all objects in the store and every named link has its hooks.
@@ -172,16 +168,9 @@ impl Agent {
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 
-    /// `epguard status -o json`. It exits with an error if the agent has a problem, with the same document.
-    pub fn status_document(&self) -> Result<Value> {
-        let mut command = self.netns.command(&self.program);
-        command.args(["status", "-o", "json", "--run-dir"]);
-        let output = command.arg(&self.run_dir).output();
-        let output = output.context("cannot run `epguard status`")?;
-        serde_json::from_slice(&output.stdout).with_context(|| {
-            let cause = String::from_utf8_lossy(&output.stderr);
-            format!("`epguard status -o json` wrote no JSON: {}", cause.trim())
-        })
+    /// Its status now.
+    pub fn status(&self) -> Result<Status> {
+        status::current(&self.run_dir)
     }
 
     /// The rows of `epguard drops`.

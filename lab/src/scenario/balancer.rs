@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use epguard::shared::status::Status;
 
 use super::agent::Agent;
-use super::format::{Call, Caller, CgroupEvent, EventOf, SocketLbStep};
+use super::format::{Call, Caller, SocketLbStep};
 use crate::neighbour::{Kind, Neighbour, Place, Plan};
 use crate::net::{NetCls, NetNs, SocketRoot};
 use crate::socket_lb::SocketLb;
@@ -40,7 +40,7 @@ impl Balancer {
         }
         let plan = Plan { kind: Kind::PacketLb, place: Place::Behind, clsact };
         Ok(Self {
-            lb: SocketLb::new(root.path(), pins),
+            lb: SocketLb::new(&root.path, pins),
             packets: caller.is_per_packet().then(|| Neighbour::new(plan, node, pins)),
             caller,
             root,
@@ -53,7 +53,7 @@ impl Balancer {
         let [pods, node] = CGROUPS;
         let own = if host == "node-a" { node } else { pods };
         let named = call.and_then(|call| call.cgroup.as_deref());
-        let mut cgroups = vec![self.root.path().join(named.unwrap_or(own))];
+        let mut cgroups = vec![self.root.path.join(named.unwrap_or(own))];
         if call.is_some_and(|call| call.net_cls) {
             cgroups.push(self.net_cls()?.path());
         }
@@ -88,14 +88,6 @@ impl Balancer {
         }
     }
 
-    /// Makes or removes a cgroup in the root.
-    pub fn cgroup_step(&self, step: &EventOf<CgroupEvent>) -> Result<()> {
-        match step.event {
-            CgroupEvent::Made => self.root.make(&step.name).map(drop),
-            CgroupEvent::Removed => self.root.remove(&step.name),
-        }
-    }
-
     /// Makes it translate sockets of these network namespaces, and of no others; those of pods only if it serves their sockets. Else it
     /// translates packets at these interfaces of theirs.
     pub fn serve(&mut self, node: &NetNs, pods: &[(NetNs, String)]) -> Result<()> {
@@ -113,30 +105,22 @@ impl Balancer {
     /// their sockets if every hook can, and until the agent has found the maps.
     pub fn await_hooks(&self, agent: &Agent) -> Result<()> {
         wait::until(Duration::from_millis(10), || {
-            let document = agent.status_document()?;
-            let status = &document["status"];
-            let (seen, interfaces) = (&status["socketLb"], &status["interfaces"]);
+            let Status { socket_lb: seen, interfaces, .. } = agent.status()?;
             let is_attached = self.lb.is_attached();
             let unread: Vec<_> = self.lb.pinned()?.into_iter().filter(|map| !agent.reads(*map)).collect();
-            let found = has_some(&seen["programs"]);
-            let everywhere = interfaces
-                .as_array()
-                .is_some_and(|all| all.iter().all(|at| at["attached"] == true && !has_some(&at["before"])));
+            let found = !seen.programs.is_empty();
+            let everywhere = interfaces.iter().all(|at| at.attached && at.before.is_empty());
             let judges = agent.judges_by_socket()?;
             let is_as_needed = found == is_attached
-                && (!found || seen["inForce"] == true)
+                && (!found || seen.in_force)
                 && judges == (found && everywhere)
                 && unread.is_empty();
             Ok((!is_as_needed).then(|| {
                 format!(
                     "attached: {is_attached}; packets are judged by their sockets: {judges}; not looked up: {unread:?}; the \
-                     agent's status shows the load balancer as {seen}, and {interfaces}"
+                     agent's status shows {seen:?} and {interfaces:?}"
                 )
             }))
         })
     }
-}
-
-fn has_some(list: &Value) -> bool {
-    list.as_array().is_some_and(|list| !list.is_empty())
 }

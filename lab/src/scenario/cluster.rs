@@ -41,7 +41,8 @@ pub struct Cluster {
     pub(super) balancer: Option<Balancer>,
     rules: Vec<ServiceRule>,
     host_ports: Vec<ServiceRule>,
-    api: ApiServer,
+    /// With a kubeconfig for the agent, and faults that stories have no step for.
+    pub api: ApiServer,
     /// Whether the agent can see what the store holds.
     pub(super) api_is_back: bool,
     /// Dropped after the API server.
@@ -80,9 +81,7 @@ impl Cluster {
             api_is_back: true,
             _runtime: runtime,
         };
-        cluster.create_namespaces(scenario)?;
-        cluster.create_nodes()?;
-        cluster.create_services()?;
+        cluster.create_objects(scenario)?;
         cluster.pod_event(CLIENT, super::format::PodEvent::Starts)?;
         Ok(cluster)
     }
@@ -97,11 +96,6 @@ impl Cluster {
         balancer.map_or(Ok(()), |balancer| balancer.serve(&node, &pods))
     }
 
-    /// Kubeconfig for the agent.
-    pub fn kubeconfig(&self) -> String {
-        self.api.kubeconfig()
-    }
-
     /// Stops, stalls or restores the API server. The store behind it goes on.
     pub fn set_api(&mut self, step: ApiStep) {
         self.api.faults(|faults| {
@@ -114,11 +108,6 @@ impl Cluster {
             };
         });
         self.api_is_back = step == ApiStep::Back;
-    }
-
-    /// The API server, for faults that stories have no step for.
-    pub fn api_server(&self) -> &ApiServer {
-        &self.api
     }
 
     /// Sets the proxy's rules to those that kube-proxy would make of the API now.

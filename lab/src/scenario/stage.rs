@@ -41,7 +41,7 @@ impl Stage {
         let netns = cluster.topology.node("node-a")?.netns.clone();
         let clsact = how.hooks.as_deref() == Some("clsact");
         let cilium_maps = workdir.pins().join("cilium");
-        if variant.caller.has_balancer() {
+        if variant.caller.has_socket_lb() || variant.caller.is_per_packet() {
             cluster.balancer = Some(Balancer::new(&cilium_maps, variant.caller, &netns, clsact)?);
             cluster.serve_pods()?;
         }
@@ -81,10 +81,10 @@ impl Stage {
             ("clsact-delay", Some("0".into())),
             ("lease", flags.lease.map(seconds)),
             ("max-view-age", flags.max_view_age.map(seconds)),
-            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(balancer.root.path()))),
+            ("cgroup", cluster.balancer.as_ref().map(|balancer| shown(&balancer.root.path))),
             ("cilium-maps", Some(shown(&cilium_maps))),
         ];
-        let mut agent = Agent::prepare(&netns, &workdir, &cluster.kubeconfig(), flags)?;
+        let mut agent = Agent::prepare(&netns, &workdir, &cluster.api.kubeconfig(), flags)?;
         if how.least_privilege {
             agent.capabilities = CAPABILITIES.to_vec();
         }
@@ -129,7 +129,10 @@ impl Stage {
     pub fn cgroups(&self, steps: &[EventOf<CgroupEvent>]) -> Result<()> {
         let balancer = self.cluster.balancer.as_ref();
         let balancer = balancer.context("only callers at sockets have cgroups")?;
-        steps.iter().try_for_each(|step| balancer.cgroup_step(step))
+        steps.iter().try_for_each(|EventOf { name, event }| match event {
+            CgroupEvent::Made => balancer.root.make(name).map(drop),
+            CgroupEvent::Removed => balancer.root.remove(name),
+        })
     }
 
     /// Lets two writers of CONFIG, the command line and the agent that follows its `ConfigMap`, write at once, each in its order, in
@@ -176,6 +179,6 @@ impl Stage {
 
     /// Reads the datapath's counters.
     pub fn counters(&self) -> Result<Counters> {
-        Counters::read(self.agent.pin_dir())
+        Counters::read(&self.agent.pin_dir)
     }
 }

@@ -12,7 +12,8 @@ use crate::files;
 /// The directory of a run. Dropping it removes it, and with its bpffs every map and program that only it holds.
 #[derive(Debug)]
 pub struct Workdir {
-    path: PathBuf,
+    /// For files and sockets.
+    pub path: PathBuf,
     keep: bool,
 }
 
@@ -34,11 +35,6 @@ impl Workdir {
                 .with_context(|| format!("cannot mount {kind} on {} (root is needed)", path.display()))?;
         }
         Ok(made)
-    }
-
-    /// For files and sockets.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Keeps the directory on drop, for inspection.

@@ -43,7 +43,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         status.figures.ips.get(&IpState::Terminated) == Some(&1) && status.lease_ms > 0 && is_early
     });
 
-    let own = mac(&world);
+    let own = world.netns.mac("up0").unwrap();
     // The sniffer receives every incoming skb before any TC program does.
     let every = Protocol::from(i32::from(0x0003_u16.to_be()));
     let sniffer = || Socket::new(Domain::PACKET, Type::RAW.nonblocking(), Some(every));
@@ -71,15 +71,6 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         "{FRAMES} SYNs and one with an IP option, {rejected} rejected; the stack has seen {received} frames"
     );
     assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
-}
-
-fn mac(world: &World) -> [u8; 6] {
-    let mut ip = world.netns.command("ip");
-    let shown = ip.args(["-j", "link", "show", "up0"]).output().unwrap().stdout;
-    let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
-    let octets = shown[0]["address"].as_str().unwrap().split(':');
-    let octets: Vec<u8> = octets.map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
-    octets.try_into().unwrap()
 }
 
 /// A SYN from the client, by the router, to port 8080 of the dead pod; sequence number 7. Its checksums are not verified.

@@ -1,10 +1,9 @@
 //! The real agent while packets to hundreds of denied endpoints are reported at the highest rate.
 
 use super::world::{World, service};
+use epguard_lab::wait::Repeated;
 use serde_json::json;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,16 +40,15 @@ fn deny(world: &mut World) {
     world.program_proxy();
 }
 
-/// Sends to all Services in turn, without a pause, until `stop` is set.
-fn pour(stop: &AtomicBool) {
-    let sockets: Vec<UdpSocket> = (0..SUSPECTS)
-        .map(|number| {
-            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-            socket.connect(vip(number)).unwrap();
-            socket
-        })
-        .collect();
-    while !stop.load(Ordering::Relaxed) {
+/// Sends to all Services in turn, without a pause.
+fn pour() -> impl FnMut() {
+    let socket = |number| {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        socket.connect(vip(number)).unwrap();
+        socket
+    };
+    let sockets: Vec<UdpSocket> = (0..SUSPECTS).map(socket).collect();
+    move || {
         for socket in &sockets {
             let _ = socket.send(b"x");
         }
@@ -69,9 +67,11 @@ async fn a_flood_over_300_suspects_ends_no_lease_and_skipped_reports_are_counted
             && status.lease_ms > 0
             && status.breaker.is_empty()
     });
-    let stop = Arc::new(AtomicBool::new(false));
-    let (netns, told) = (world.netns.clone(), Arc::clone(&stop));
-    let flood = thread::spawn(move || netns.run(|| pour(&told)).unwrap());
+    let netns = world.netns.clone();
+    let _flood = Repeated::start(move || {
+        netns.enter().unwrap();
+        pour()
+    });
     let deadline = Instant::now() + Duration::from_mins(2);
     let (mut renewals, mut last) = (0, i64::MAX);
     loop {
@@ -82,11 +82,9 @@ async fn a_flood_over_300_suspects_ends_no_lease_and_skipped_reports_are_counted
         let skipped = status.figures.events_skipped;
         if renewals >= RENEWALS && skipped >= SKIPPED {
             println!("{skipped} reports skipped, {renewals} renewals");
-            break;
+            return;
         }
         assert!(Instant::now() < deadline, "{renewals} renewals, {skipped} reports skipped");
         thread::sleep(Duration::from_millis(50));
     }
-    stop.store(true, Ordering::Relaxed);
-    flood.join().unwrap();
 }

@@ -40,7 +40,7 @@ impl World {
         store.apply(node).unwrap();
         let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
-        let (dir, capabilities) = (workdir.path().to_owned(), CAPABILITIES.to_vec());
+        let (dir, capabilities) = (workdir.path.clone(), CAPABILITIES.to_vec());
         Self { agent: None, netns, store, server, dir, capabilities, workdir }
     }
 

@@ -155,8 +155,8 @@ fn connect(stage: &Stage, to: SocketAddr) -> TcpStream {
 fn command(stage: &Stage, arguments: &[&str]) -> Command {
     let mut command = netns(stage, "node-a").command(epguard_lab::process::epguard().unwrap());
     command.arg("audit").args(arguments);
-    command.arg("--run-dir").arg(stage.workdir.path());
-    command.arg("--pin-dir").arg(stage.agent.pin_dir());
+    command.arg("--run-dir").arg(&stage.workdir.path);
+    command.arg("--pin-dir").arg(&stage.agent.pin_dir);
     command
 }
 

@@ -1,17 +1,15 @@
 //! Stages that stories have set, and what their tests need of them.
 
 use std::net::{IpAddr, SocketAddr};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use epguard_common::{Outcome, Reason};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
 use epguard_lab::scenario::{How, Silent, parse, tell};
-
-/// No wait is longer: enough for a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+use epguard_lab::wait;
+pub(crate) use epguard_lab::wait::PATIENCE;
 
 /// Plays a story in its first variant. It is given without `id`, `title` and `must`.
 pub(crate) fn stage(story: &str) -> Stage {
@@ -51,9 +49,5 @@ pub(crate) fn dropped(stage: &Stage) -> u64 {
 /// Waits until it is so.
 #[track_caller]
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        sleep(Duration::from_millis(5));
-    }
+    wait::until(Duration::from_millis(5), || Ok((!is_so()).then(|| format!("not {what}")))).unwrap();
 }

@@ -1,5 +1,5 @@
 //! How much memory a check holds at most: the allocator of the test binary counts for each thread.
-#![allow(dead_code, reason = "the fuzz targets and the example `tenants` use their own parts")]
+#![allow(dead_code, reason = "the fuzz targets and the benchmark `tenants` use their own parts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

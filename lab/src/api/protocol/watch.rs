@@ -31,7 +31,6 @@ type Event = (&'static str, Bytes);
 
 /// One open stream.
 struct Watch {
-    store: Store,
     kind: Kind,
     selector: Selector,
     /// Events not yet sent.
@@ -68,7 +67,6 @@ impl Api {
         }
         let mut watch = Watch {
             changes: self.store.subscribe(),
-            store: self.store.clone(),
             kind: call.kind,
             selector: call.selector()?,
             pending: VecDeque::new(),
@@ -80,9 +78,9 @@ impl Api {
             over: false,
         };
         let opened = if with_state {
-            watch.begin_with_state(initial_events == Some(true))
+            watch.begin_with_state(&self.store, initial_events == Some(true))
         } else {
-            self.store.check(call.kind, asked)
+            watch.changes.borrow().of(call.kind).check(asked)
         };
         if let Err(error) = opened {
             watch.fail(&error);
@@ -97,9 +95,9 @@ impl Api {
 
 impl Watch {
     /// Begins with an ADDED for every object; `streaming` lists end with a marked bookmark.
-    fn begin_with_state(&mut self, streaming: bool) -> Result<(), ApiError> {
+    fn begin_with_state(&mut self, store: &Store, streaming: bool) -> Result<(), ApiError> {
         let cached = self.faults.borrow().cached;
-        let mut page = self.store.page(self.kind, &self.selector, cached, None, usize::MAX)?;
+        let mut page = store.page(self.kind, &self.selector, cached, None, usize::MAX)?;
         self.faults.borrow().poison(self.kind, &mut page.items);
         self.pending = page.items.iter().map(|object| ("ADDED", object.json().clone())).collect();
         self.rv = page.rv;
@@ -123,9 +121,12 @@ impl Watch {
             if self.over {
                 return None;
             }
-            self.changes.mark_unchanged();
-            match self.store.changes_since(self.kind, self.rv) {
-                Ok((changes, rv)) => {
+            let (changes, rv) = {
+                let state = self.changes.borrow_and_update();
+                (state.of(kind).since(self.rv), state.revision)
+            };
+            match changes {
+                Ok(changes) => {
                     self.pending.extend(changes.iter().filter_map(|change| select(&self.selector, change)));
                     self.rv = rv;
                 }
@@ -165,14 +166,12 @@ impl Watch {
 /// A change as seen through a selector: objects that enter it are ADDED, objects that leave it DELETED.
 fn select(selector: &Selector, change: &Change) -> Option<Event> {
     let before = change.previous.as_ref().filter(|previous| selector.matches(previous));
-    if change.deleted {
-        let known = before.is_some() || (change.previous.is_none() && selector.matches(&change.object));
-        return known.then(|| ("DELETED", change.object.json().clone()));
-    }
+    let event = |name| Some((name, change.object.json().clone()));
     match (before, selector.matches(&change.object)) {
-        (None, false) => None,
-        (None, true) => Some(("ADDED", change.object.json().clone())),
-        (Some(_), true) => Some(("MODIFIED", change.object.json().clone())),
+        (Some(_), _) if change.deleted => event("DELETED"),
+        (None, true) if !change.deleted => event("ADDED"),
+        (None, _) => None,
+        (Some(_), true) => event("MODIFIED"),
         (Some(before), false) => {
             let mut left = before.value();
             left["metadata"]["resourceVersion"] = change.rv.to_string().into();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{FIRST_REVISION, KEPT_CHANGES};
+use super::KEPT_CHANGES;
 use crate::api::ApiError;
 use crate::api::object::Object;
 
@@ -24,8 +24,8 @@ pub(crate) struct Change {
 pub(super) type Objects = BTreeMap<String, Arc<Object>>;
 
 /// Objects of one kind, their recent changes, and the resourceVersions that both cover.
-#[derive(Debug)]
-pub(super) struct Collection {
+#[derive(Debug, Default)]
+pub(crate) struct Collection {
     pub(super) objects: Objects,
     /// In the order of their resourceVersions.
     history: VecDeque<Arc<Change>>,
@@ -35,14 +35,6 @@ pub(super) struct Collection {
     pub(super) floor: u64,
     /// resourceVersion of the last change.
     pub(super) last: u64,
-    keep: usize,
-}
-
-impl Default for Collection {
-    fn default() -> Self {
-        let (objects, history) = (Objects::new(), VecDeque::new());
-        Self { objects, history, dropped: 0, floor: FIRST_REVISION, last: FIRST_REVISION, keep: KEPT_CHANGES }
-    }
 }
 
 impl Collection {
@@ -55,14 +47,19 @@ impl Collection {
         };
         self.last = rv;
         self.history.push_back(Arc::new(Change { rv, key, object, previous, deleted }));
-        if self.history.len() > self.keep {
+        self.keep(KEPT_CHANGES);
+    }
+
+    /// Drops older changes than so many.
+    fn keep(&mut self, changes: usize) {
+        while self.history.len() > changes {
             self.dropped = self.history.pop_front().map_or(0, |change| change.rv);
             self.floor = self.floor.max(self.dropped);
         }
     }
 
     /// 410 unless lists and watches can begin at `rv`.
-    pub(super) fn check(&self, rv: u64) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, rv: u64) -> Result<(), ApiError> {
         if rv < self.floor {
             return Err(ApiError::expired(format!("too old resource version: {rv} ({})", self.floor)));
         }
@@ -70,7 +67,7 @@ impl Collection {
     }
 
     /// Changes after `rv` for an open stream; expired if some of them are no longer kept.
-    pub(super) fn since(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
+    pub(crate) fn since(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
         if rv < self.dropped {
             return Err(ApiError::expired(
                 "too old resource version: the stream fell behind the kept history",
@@ -104,12 +101,13 @@ mod tests {
     use serde_json::json;
 
     fn collection(keep: usize) -> Collection {
-        let mut all = Collection { floor: 10, keep, ..Collection::default() };
+        let mut all = Collection { floor: 10, ..Collection::default() };
         for (rv, key, value, deleted) in
             [(11, "a", 1, false), (12, "b", 2, false), (13, "a", 3, false), (14, "b", 2, true)]
         {
             all.record(rv, key.into(), Arc::new(Object::new(Kind::Pod, &json!(value))), deleted);
         }
+        all.keep(keep);
         all
     }
 

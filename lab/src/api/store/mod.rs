@@ -29,7 +29,8 @@ pub struct Store(Arc<watch::Sender<State>>);
 pub(crate) struct State {
     /// By the number of their kind.
     collections: Vec<Collection>,
-    revision: u64,
+    /// resourceVersion of the last change.
+    pub(crate) revision: u64,
 }
 
 /// One page of a list.
@@ -86,17 +87,6 @@ impl Store {
         Ok(Page { rv, items, more_after })
     }
 
-    /// 410 unless a watch can begin after `rv`.
-    pub(crate) fn check(&self, kind: Kind, rv: u64) -> Result<(), ApiError> {
-        self.0.borrow().of(kind).check(rv)
-    }
-
-    /// Changes after `rv` for an open stream, and the resourceVersion that they reach; expired if they are no longer kept.
-    pub(crate) fn changes_since(&self, kind: Kind, rv: u64) -> Result<(Vec<Arc<Change>>, u64), ApiError> {
-        let state = self.0.borrow();
-        Ok((state.of(kind).since(rv)?, state.revision))
-    }
-
     /// resourceVersion of the last change of a kind.
     pub fn resource_version(&self, kind: Kind) -> u64 {
         self.0.borrow().of(kind).last
@@ -121,7 +111,7 @@ impl Store {
         });
     }
 
-    /// Await `changed()` on it instead of polling the store.
+    /// The state, and news of its changes.
     pub(crate) fn subscribe(&self) -> watch::Receiver<State> {
         self.0.subscribe()
     }
@@ -143,7 +133,7 @@ impl Store {
 }
 
 impl State {
-    fn of(&self, kind: Kind) -> &Collection {
+    pub(crate) fn of(&self, kind: Kind) -> &Collection {
         &self.collections[kind as usize]
     }
 

@@ -32,7 +32,7 @@ async fn each_fault_has_its_effect_on_streams_and_requests_until_it_ends() {
         };
         assert_eq!(got, code);
         if line == "broken" {
-            let mut raw = TcpStream::connect(lab.server.address()).await.unwrap();
+            let mut raw = TcpStream::connect(lab.server.address).await.unwrap();
             let refused = raw.read_u8().await.unwrap_err().kind();
             assert_eq!(refused, std::io::ErrorKind::ConnectionReset);
         } else if code == "403" {

@@ -1,9 +1,7 @@
 //! Agents that deny too much or too little, on real recordings.
 
-use super::{
-    super::{oracle::Shape, world::Key},
-    *,
-};
+use super::super::{oracle::Shape, world::Key};
+use super::*;
 use crate::proxy::Protocol;
 use epguard_common::Reason;
 use std::path::Path;

@@ -123,11 +123,6 @@ impl Caller {
         self.is_at_sockets() || self == Self::SocketLbHostns
     }
 
-    /// Whether there is a load balancer.
-    pub fn has_balancer(self) -> bool {
-        self.has_socket_lb() || self.is_per_packet()
-    }
-
     /// Whether a load balancer translates packets of pods.
     pub fn is_per_packet(self) -> bool {
         matches!(self, Self::SocketLbHostns | Self::PacketLb)

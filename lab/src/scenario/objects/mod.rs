@@ -67,7 +67,8 @@ impl Cluster {
         })
     }
 
-    pub(super) fn create_namespaces(&self, scenario: &Scenario) -> Result<()> {
+    /// Creates the Namespaces, nodes and Services.
+    pub(super) fn create_objects(&self, scenario: &Scenario) -> Result<()> {
         for (name, namespace) in &scenario.namespaces {
             self.store.ensure_namespace(name)?;
             let annotations = json!({"metadata": {"annotations": namespace.annotations}});
@@ -78,17 +79,9 @@ impl Cluster {
         for full in pods.chain(self.services.keys()) {
             self.store.ensure_namespace(&split(full).0)?;
         }
-        Ok(())
-    }
-
-    pub(super) fn create_nodes(&self) -> Result<()> {
         for (name, number) in [("node-a", 1), ("node-b", 2)] {
             self.store.apply(node(self.topology.node(name)?, number))?;
         }
-        Ok(())
-    }
-
-    pub(super) fn create_services(&self) -> Result<()> {
         for (number, (name, declared)) in (1..).zip(&self.services) {
             self.store.apply(service(name, number, declared, self.names.service(name)?))?;
         }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::format::PodEvent;
+use epguard_lab::wait;
 
 use super::pages::Command;
 use super::tables::{BEFORE, EXIT_CODES, FOLLOWING, SHOWN, is_meant};
@@ -111,14 +112,11 @@ impl Rig {
     }
 
     fn await_output(&mut self, command: &str, text: &str) {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        loop {
+        let missing = || {
             let (_, output) = self.exit_code(command);
-            if output.contains(text) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{command} does not print {text:?}: {output}");
-        }
+            Ok((!output.contains(text)).then(|| format!("{command} does not print {text:?}: {output}")))
+        };
+        wait::until(Duration::ZERO, missing).unwrap();
     }
 
     fn run_until(&mut self, command: &str, text: &str) -> String {

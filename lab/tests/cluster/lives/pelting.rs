@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::stage::{ip, netns, vip};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
+use epguard_lab::wait::Repeated;
 
 /// The port of receivers.
 const PORT: u16 = 9000;
@@ -16,8 +17,7 @@ const PORT: u16 = 9000;
 /// A running sender; it ends when it is dropped.
 pub(crate) struct Pelting {
     sent: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Repeated,
 }
 
 impl Pelting {
@@ -35,21 +35,18 @@ impl Pelting {
     fn start(netns: &NetNs, to: SocketAddr, pause: Duration) -> Self {
         let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
         let socket = netns.run(|| UdpSocket::bind(any)).unwrap().unwrap();
-        let (sent, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (counted, stopped) = (Arc::clone(&sent), Arc::clone(&stop));
-        let thread = thread::spawn(move || {
-            let mut next = Instant::now();
-            while !stopped.load(Ordering::Relaxed) {
-                let number = counted.load(Ordering::Relaxed);
-                // Without a receiver, an ICMP error of an earlier datagram is reported by a later one.
-                while socket.send_to(&number.to_be_bytes(), to).is_err() && !stopped.load(Ordering::Relaxed) {
-                }
+        let (sent, mut next) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let counted = Arc::clone(&sent);
+        let turn = move || {
+            let number = counted.load(Ordering::Relaxed);
+            // Without a receiver, an ICMP error of an earlier datagram is reported by a later one.
+            if socket.send_to(&number.to_be_bytes(), to).is_ok() {
                 counted.store(number + 1, Ordering::SeqCst);
                 next += pause;
                 thread::sleep(next.saturating_duration_since(Instant::now()));
             }
-        });
-        Self { sent, stop, thread: Some(thread) }
+        };
+        Self { sent, thread: Repeated::start(|| turn) }
     }
 
     /// Number of datagrams sent so far, which is the next number.
@@ -58,22 +55,9 @@ impl Pelting {
     }
 
     /// Ends the sender; returns how many it sent.
-    pub(crate) fn stop(mut self) -> u64 {
-        self.end();
-        self.sent()
-    }
-
-    fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
-}
-
-impl Drop for Pelting {
-    fn drop(&mut self) {
-        self.end();
+    pub(crate) fn stop(self) -> u64 {
+        drop(self.thread);
+        self.sent.load(Ordering::SeqCst)
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
 use crate::stage::{PATIENCE, ip};
-use epguard::shared::status;
 use epguard_lab::api::Lie;
 use epguard_lab::scenario::format::Condition;
 use epguard_lab::scenario::stage::Stage;
@@ -108,7 +107,7 @@ fn list(stage: &mut Stage, listed: bool) {
 
 /// Makes the agent list anew, with false lists of pods. Returns the breaker's actions until a list has settled it.
 fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
-    let server = stage.cluster.api_server();
+    let server = &stage.cluster.api;
     server.faults(|faults| faults.poisoned = Some((lie, Arc::new(lists.into()))));
     if restart {
         stage.agent.kill();
@@ -122,7 +121,7 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     loop {
         assert!(Instant::now() < deadline, "not settled: {seen:?}\n{}", stage.agent.log());
         // An agent that is just starting has no status yet.
-        let Ok(status) = status::current(stage.workdir.path()) else {
+        let Ok(status) = stage.agent.status() else {
             continue;
         };
         let held = status.breaker.iter().map(|service| service.held).sum();

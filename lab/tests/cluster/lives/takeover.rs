@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::pelting::{Catching, Pelting};
 use crate::stage::until;
+use epguard_common::Mode;
 use epguard_lab::scenario::format::ApiStep;
 use epguard_lab::scenario::stage::Stage;
 use serde_json::json;
@@ -114,7 +115,7 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
         let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"mode": "enforce"},
             "metadata": {"name": "modes", "namespace": "epguard"}});
         stage.cluster.store.apply(map).unwrap();
-        until("the agent enforces", || stage.agent.status_document().unwrap()["status"]["mode"] == "enforce");
+        until("the agent enforces", || stage.agent.status().unwrap().mode == Some(Mode::Enforce));
     };
     let flags = "{mode: observe, lease: 6, fleet-config: epguard/modes}";
     let mut stage = stage(flags, enforce);

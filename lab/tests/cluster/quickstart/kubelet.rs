@@ -46,7 +46,7 @@ impl Kubelet {
             mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
         }
         fs::create_dir_all(ACCOUNT).unwrap();
-        let config: Value = serde_json::from_str(&cluster.kubeconfig()).unwrap();
+        let config: Value = serde_json::from_str(&cluster.api.kubeconfig()).unwrap();
         let account = Path::new(ACCOUNT);
         let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
         let authority: ByteString = serde_json::from_value(authority.clone()).unwrap();
@@ -60,7 +60,7 @@ impl Kubelet {
             let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", node), &label);
             patched.unwrap();
         }
-        Self { api: cluster.api_server().address(), running: None, templates: Vec::new(), pods: 0 }
+        Self { api: cluster.api.address, running: None, templates: Vec::new(), pods: 0 }
     }
 
     /// Name of the agent's pod; empty while none runs.
@@ -128,7 +128,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
     let node = cluster.topology.node(NODE).unwrap().netns.clone();
     let mounts = Arc::new(fs::File::open("/proc/thread-self/ns/mnt").unwrap());
     let epguard = epguard_lab::process::epguard().unwrap();
-    cluster.api_server().api.execs.answer(move |exec| {
+    cluster.api.api.execs.answer(move |exec| {
         assert_eq!(exec.command[0], "epguard");
         let mut command = node.command(&epguard);
         command.args(&exec.command[1..]);
@@ -145,7 +145,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
 pub(crate) fn shows_logs(cluster: &Cluster) {
     let thread = fs::read_link("/proc/thread-self").unwrap();
     let path = Path::new("/proc").join(thread).join("root/run/agent.log");
-    cluster.api_server().api.logs.answer(move |_| fs::read_to_string(&path).ok());
+    cluster.api.api.logs.answer(move |_| fs::read_to_string(&path).ok());
 }
 
 impl Drop for Kubelet {

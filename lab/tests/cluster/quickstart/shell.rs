@@ -8,14 +8,13 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use epguard_lab::scenario::cluster::Cluster;
+use epguard_lab::wait;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Longer than any command here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// Printed after each command.
 const END: &str = "<<end>>";
 /// Printed before an exit code.
@@ -39,7 +38,7 @@ impl Shell {
         let (bin, here) = (folder.join("bin"), folder.join("repository"));
         fs::create_dir_all(&bin).unwrap();
         fs::create_dir_all(here.join("target/image")).unwrap();
-        fs::write(folder.join("kubeconfig"), cluster.kubeconfig()).unwrap();
+        fs::write(folder.join("kubeconfig"), cluster.api.kubeconfig()).unwrap();
         // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
         program(&bin, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
@@ -96,14 +95,11 @@ impl Shell {
 
     /// Repeats commands, which may fail, until their output contains a text.
     pub(crate) fn run_until_it_says(&mut self, text: &str, commands: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        let said = wait::value(Duration::ZERO, || {
             let seen = self.run(&format!("set +e\n{commands}\nset -e"), || {});
-            if seen.contains(text) {
-                return seen;
-            }
-            assert!(Instant::now() < deadline, "{commands} does not say {text:?}: {seen}");
-        }
+            Ok(if seen.contains(text) { Ok(seen) } else { Err(unsaid(commands, text, &seen)) })
+        });
+        said.unwrap()
     }
 
     /// Runs a command until its output contains a text, then ends it. SIGINT would be ignored if the tests ran in the
@@ -136,18 +132,17 @@ impl Shell {
     }
 
     fn await_output(&mut self, text: &str, commands: &str, mut meanwhile: impl FnMut()) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        let said = wait::value(Duration::from_millis(20), || {
             let seen = self.output.lock().unwrap().clone();
             if seen.contains(text) {
-                return seen.replace(END, "");
+                return Ok(Ok(seen.replace(END, "")));
             }
             let ended = self.bash.try_wait().unwrap();
             assert!(ended.is_none(), "{commands} failed: {seen}");
-            assert!(Instant::now() < deadline, "{commands} does not say {text:?}: {seen}");
             meanwhile();
-            thread::sleep(Duration::from_millis(20));
-        }
+            Ok(Err(unsaid(commands, text, &seen)))
+        });
+        said.unwrap()
     }
 }
 
@@ -157,6 +152,10 @@ impl Drop for Shell {
         let _ = self.bash.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+fn unsaid(commands: &str, text: &str, seen: &str) -> String {
+    format!("{commands} does not say {text:?}: {seen}")
 }
 
 /// The path of the real kubectl.

@@ -50,9 +50,8 @@ fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
     let node = netns(&stage, "node-a");
     node.ip(&CAPTURE).unwrap();
     until("cap0 is hooked", || {
-        let status = stage.agent.status_document().unwrap();
-        let interfaces = status["status"]["interfaces"].as_array().unwrap().clone();
-        interfaces.iter().any(|it| it["name"] == "cap0" && it["attached"] == true)
+        let interfaces = stage.agent.status().unwrap().interfaces;
+        interfaces.iter().any(|it| it.name == "cap0" && it.attached)
     });
     stage.agent.set_action("capture=cap0").unwrap();
     let before = stage.counters().unwrap();

@@ -144,7 +144,7 @@ fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets
 
 /// As INTERFACES is while the hooks of the pod's interface wait, or cannot be attached.
 fn forget_interface_of(stage: &Stage, pod: &str) {
-    let interfaces = epguard::kernel::maps::open(stage.agent.pin_dir(), "INTERFACES");
+    let interfaces = epguard::kernel::maps::open(&stage.agent.pin_dir, "INTERFACES");
     let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = interfaces.unwrap();
     interfaces.remove(&interface_of(stage, pod).1).unwrap();
 }

@@ -123,7 +123,7 @@ fn proven(stage: &Stage, client: SocketAddrV4) -> Redirected {
 }
 
 fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {
-    let map = maps::open::<KeyedMap<Flow, Redirected>>(stage.agent.pin_dir(), map).unwrap();
+    let map = maps::open::<KeyedMap<Flow, Redirected>>(&stage.agent.pin_dir, map).unwrap();
     map.entries().unwrap()
 }
 

@@ -172,7 +172,7 @@ fn sockets_of_other_network_namespaces_are_left_alone() {
 
 /// How many of its programs of `connect` are at the root. Agents of other tests may have hooked it too.
 fn attached(root: &SocketRoot) -> usize {
-    let root = File::open(root.path()).unwrap();
+    let root = File::open(&root.path).unwrap();
     let hook = aya_obj::generated::bpf_attach_type::BPF_CGROUP_INET4_CONNECT;
     let (there, _) = query(Target::Cgroup(root.as_fd()), hook, 0).unwrap();
     let programs = loaded_programs().filter_map(Result::ok);

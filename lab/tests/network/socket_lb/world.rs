@@ -37,7 +37,7 @@ impl World {
         let workdir = Workdir::new().unwrap();
         let root = SocketRoot::new().unwrap();
         root.make(CGROUP).unwrap();
-        let mut lb = SocketLb::new(root.path(), &workdir.pins().join("socket-lb"));
+        let mut lb = SocketLb::new(&root.path, &workdir.pins().join("socket-lb"));
         let served = ["node-a", "shop/client"].map(|host| cluster.lab.netns(host).unwrap());
         lb.serve(&served).unwrap();
         lb.start().unwrap();
@@ -69,7 +69,7 @@ impl World {
     }
 
     fn cgroup(&self) -> PathBuf {
-        self.root.path().join(CGROUP)
+        self.root.path.join(CGROUP)
     }
 
     /// A socket of a host, of the domain of `to`.

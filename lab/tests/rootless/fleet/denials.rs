@@ -37,7 +37,7 @@ pub fn usual(exec: &Exec) -> Run {
 
 /// Three nodes that answer by their number.
 fn answers(world: &World, answer: fn(&Exec, u64) -> Run) {
-    world.server.api.execs.answer(move |exec| {
+    world.answers(move |exec| {
         let number = node_of(exec).strip_prefix("worker-").unwrap().parse().unwrap();
         answer(exec, number)
     });
@@ -63,11 +63,7 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
     let narrow = world.run("drops -n team").await;
     let nothing = world.run("drops -n none").await;
     let json = world.run("drops -n team --node worker-2 -o json").await;
-    world
-        .server
-        .api
-        .execs
-        .answer(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
+    world.answers(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
     let partial = world.run("drops --timeout 1").await;
     expect("drops.txt", &[all, narrow, nothing, json, partial].join("\n"));
 }
@@ -156,7 +152,7 @@ async fn filters_of_services_go_to_the_agents_command_in_every_verb_that_shows_t
     let filters = "--namespace team --service team/api";
     for verb in ["drops", "why 10.244.1.10", "audit"] {
         let expected = format!("epguard {verb} {filters} -o json");
-        world.server.api.execs.answer(move |exec| {
+        world.answers(move |exec| {
             assert_eq!(exec.command.join(" "), expected);
             match &*exec.command[1] {
                 "drops" => prints(&[dropped("team/api", 2)], 0),
@@ -179,7 +175,7 @@ async fn nodes_without_an_agent_are_named_by_every_verb() {
     world.agent("worker-1");
     world.node("worker-1");
     world.node("worker-2");
-    world.server.api.execs.answer(usual);
+    world.answers(usual);
     for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode", "sysdump -f /dev/null"] {
         let output = world.run(verb).await;
         assert_eq!(output.matches("no agent runs on worker-2").count(), 1, "{verb}: {output}");
@@ -192,7 +188,7 @@ async fn nodes_without_an_agent_are_named_by_every_verb() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_hangs_and_one_that_is_gone_are_named_by_every_verb() {
     let world = World::new("partly");
-    world.server.api.execs.answer(|exec| {
+    world.answers(|exec| {
         one_hangs_one_is_gone(exec, |exec| match &*exec.command[1] {
             "why" => prints(&explanation("deny"), 0),
             "mode" => prints(&json!(null), 0),

@@ -51,7 +51,7 @@ const ROWS: [(&str, Agents, &str, i32); 24] = [
 ];
 
 fn answer(world: &World, agents: Agents) {
-    world.server.api.execs.answer(move |exec| {
+    world.answers(move |exec| {
         let worst = node_of(exec) == "worker-3" && agents == Missing;
         if worst {
             return gone();

@@ -20,7 +20,7 @@ fn counts() -> impl Fn() -> Run + Clone {
 async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     let world = World::new("follow");
     let count = counts();
-    world.server.api.execs.answer(move |exec| one_hangs_one_is_gone(exec, |_| count()));
+    world.answers(move |exec| one_hangs_one_is_gone(exec, |_| count()));
     let mut command = world.command("drops -f --timeout 1");
     let lines = tokio::task::spawn_blocking(move || {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -42,7 +42,7 @@ async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() 
     let world = World::empty("unreached");
     world.agent("worker-1");
     let asked = AtomicU64::new(0);
-    world.server.api.execs.answer(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+    world.answers(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0 => prints(&[dropped("shop/web", 4)], 0),
         1 => Run::Fails(ApiError::new(500, "InternalError", "no route to host")),
         _ => prints(&[dropped("shop/web", 11)], 0),
@@ -58,7 +58,7 @@ async fn a_reader_that_leaves_ends_it_even_while_nothing_is_denied() {
     let silent = || prints(&[dropped("shop/web", 4)], 0);
     for denies in [true, false] {
         let count = count.clone();
-        world.server.api.execs.answer(move |_| if denies { count() } else { silent() });
+        world.answers(move |_| if denies { count() } else { silent() });
         let left = world.leave("drops -f").await;
         assert_eq!((left.status.code(), left.stderr), (Some(0), vec![]), "{denies}");
     }
@@ -71,7 +71,7 @@ async fn a_node_whose_agent_goes_is_named() {
     world.agent("worker-2");
     let store = world.store.clone();
     let (asked, count) = (AtomicU64::new(0), counts());
-    world.server.api.execs.answer(move |exec| {
+    world.answers(move |exec| {
         if node_of(exec) == "worker-1" && asked.fetch_add(1, Ordering::Relaxed) == 1 {
             store.delete(&ObjectRef::pod("epguard", "epguard-worker-2"), Some(0)).unwrap();
         }
@@ -93,7 +93,7 @@ async fn a_document_of_new_denials_counts_all_of_them_and_keeps_words_of_a_newer
     let world = World::empty("documents");
     world.agent("worker-1");
     let asked = AtomicU64::new(1);
-    world.server.api.execs.answer(move |_| {
+    world.answers(move |_| {
         let mut entry =
             serde_json::to_value(dropped("shop/web", 4 * asked.fetch_add(1, Ordering::Relaxed))).unwrap();
         entry["reason"] = "moved".into();
@@ -136,7 +136,7 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
     world.agent("worker-1");
     let store = world.store.clone();
     let count = counts();
-    world.server.api.execs.answer(move |exec| {
+    world.answers(move |exec| {
         if node_of(exec) == "worker-1" {
             let mut new = super::world::pod("worker-1");
             new["metadata"]["name"] = "epguard-new".into();

@@ -38,7 +38,7 @@ fn world(name: &str) -> World {
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": EVIL}});
     world.store.apply(waiting).unwrap();
     let asked = AtomicU64::new(0);
-    world.server.api.execs.answer(move |exec| {
+    world.answers(move |exec| {
         if node_of(exec) == "worker-2" {
             let mut status = status("worker-1");
             status.version = EVIL.into();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 fn agents(world: &World) {
     world.label("worker-3", "epguard.io/canary", "true");
-    world.server.api.execs.answer(|exec| {
+    world.answers(|exec| {
         let mut status = status(node_of(exec));
         match (node_of(exec), exec.command[1].as_str()) {
             (_, "mode") => return switched(exec),
@@ -119,7 +119,7 @@ async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_nam
         world.store.apply(pod).unwrap();
     }
     world.store.apply(map(&json!({"mode": "observe"}))).unwrap();
-    world.server.api.execs.answer(|exec| {
+    world.answers(|exec| {
         let mut status = status(node_of(exec));
         if node_of(exec) != "worker-1" {
             status.mode = Some(Mode::Off);
@@ -142,7 +142,7 @@ async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another(
     pod["spec"]["containers"][0]["args"][3] = "--fleet-config=team/other".into();
     world.store.apply(pod).unwrap();
     world.store.apply(map(&json!({"mode": "enforce"}))).unwrap();
-    world.server.api.execs.answer(|exec| condition(status(node_of(exec))));
+    world.answers(|exec| condition(status(node_of(exec))));
     let output = world.run("mode off --yes").await;
     assert!(output.starts_with("exit code 0\n"), "{output}");
     assert_eq!(data(&world), json!({"mode": "off"}));
@@ -153,7 +153,7 @@ async fn a_config_map_that_changes_meanwhile_is_not_overwritten() {
     let world = World::new("mode-conflict");
     world.store.apply(map(&json!({"mode": "observe"}))).unwrap();
     let store = world.store.clone();
-    world.server.api.execs.answer(move |exec| {
+    world.answers(move |exec| {
         // Another operator is faster.
         store.apply(map(&json!({"mode": "off"}))).unwrap();
         condition(status(node_of(exec)))

@@ -22,7 +22,7 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
     let no_exec = world.run("status").await;
     let exec = json!({"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]});
     world.server.api.access.bind(&role(&json!([exec]))).unwrap();
-    world.server.api.execs.answer(|exec| condition(status(node_of(exec))));
+    world.answers(|exec| condition(status(node_of(exec))));
     let little = world.run("status").await;
     let archive = world.run("sysdump -f /dev/null").await;
     assert!(
@@ -45,7 +45,7 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         world.server.api.access.bind(&role).unwrap();
     }
     let file = std::env::temp_dir().join(format!("epguard-operator-{}.tar", std::process::id()));
-    world.server.api.execs.answer(|exec| match &*exec.command[1] {
+    world.answers(|exec| match &*exec.command[1] {
         "sysdump" | "mode" => says([0; 1024], "", 0),
         _ => usual(exec),
     });
@@ -77,7 +77,7 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
     let mut waiting = super::world::pod("worker-3");
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ImagePullBackOff"}});
     world.store.apply(waiting).unwrap();
-    world.server.api.execs.answer(|exec| match node_of(exec) {
+    world.answers(|exec| match node_of(exec) {
         "worker-1" => says("", "epguard: no agent answers at /run/epguard/status.sock\n", 2),
         _ => prints(&json!({"problems": [], "status": {"form": 9}}), 0),
     });
@@ -88,7 +88,7 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
 async fn an_answer_that_is_too_long_is_named_as_that() {
     let world = World::empty("long");
     world.agent("worker-1");
-    world.server.api.execs.answer(|_| says(vec![b' '; 9 << 20], "", 0));
+    world.answers(|_| says(vec![b' '; 9 << 20], "", 0));
     let output = world.run("drops").await;
     assert!(output.contains("no answer from worker-1: it prints 8388608 octets or more"), "{output}");
 }
@@ -99,7 +99,7 @@ async fn a_broken_connection_is_named() {
     world.agent("worker-1");
     let (begun, begins) = tokio::sync::oneshot::channel::<()>();
     let begun = std::sync::Mutex::new(Some(begun));
-    world.server.api.execs.answer(move |_| {
+    world.answers(move |_| {
         drop(begun.lock().unwrap().take());
         Run::Hangs
     });

@@ -10,7 +10,7 @@ use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, pri
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_is_well_is_a_line_for_each_node() {
     let world = World::new("well");
-    world.server.api.execs.answer(|exec| condition(status(node_of(exec))));
+    world.answers(|exec| condition(status(node_of(exec))));
     expect("status-well.txt", &world.run("status").await);
     expect("status-wide.txt", &world.run("status -o wide").await);
 }
@@ -18,7 +18,7 @@ async fn all_that_is_well_is_a_line_for_each_node() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_shown() {
     let world = World::new("partial");
-    world.server.api.execs.answer(|exec| one_hangs_one_is_gone(exec, |_| condition(status("worker-1"))));
+    world.answers(|exec| one_hangs_one_is_gone(exec, |_| condition(status("worker-1"))));
     expect("status-partial.txt", &world.run("status --timeout 1").await);
     expect("status-partial.json", &world.run("status --timeout 1 -o json").await);
 }
@@ -30,7 +30,7 @@ async fn differences_and_problems_name_their_nodes() {
     let mut pod = super::world::pod("worker-3");
     pod["spec"]["containers"][0]["args"].as_array_mut().unwrap().push(json!("--hooks=clsact"));
     world.store.apply(pod).unwrap();
-    world.server.api.execs.answer(|exec| {
+    world.answers(|exec| {
         let node = node_of(exec);
         let mut status = status(node);
         match node {
@@ -54,7 +54,7 @@ async fn differences_and_problems_name_their_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_named_node_is_shown_as_by_its_own_command() {
     let world = World::new("one");
-    world.server.api.execs.answer(|exec| condition(status(node_of(exec))));
+    world.answers(|exec| condition(status(node_of(exec))));
     expect("status-one.txt", &world.run("status --node worker-2").await);
     let chosen = world.run("status -l name=worker-3").await;
     expect("status-selected.txt", &chosen);
@@ -77,7 +77,7 @@ fn newer() -> Value {
 /// The first agent is of this version, the second newer, the third older.
 fn world(name: &str) -> World {
     let world = World::new(name);
-    world.server.api.execs.answer(|exec| {
+    world.answers(|exec| {
         let verb = &*exec.command[1];
         let mut denial = dropped("shop/web", 3);
         match (node_of(exec), verb) {

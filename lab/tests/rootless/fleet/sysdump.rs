@@ -32,7 +32,7 @@ async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
     stranger["metadata"] = json!({"name": "stranger", "namespace": "epguard"});
     world.store.apply(stranger).unwrap();
     let content = archive();
-    world.server.api.execs.answer(move |exec| {
+    world.answers(move |exec| {
         one_hangs_one_is_gone(exec, |exec| {
             assert_eq!(exec.command, ["epguard", "sysdump", "-f", "/dev/stdout"]);
             says(content.clone(), "wrote /dev/stdout: 2 parts, 0 missing\n", 0)
@@ -71,7 +71,7 @@ async fn an_archive_with_anything_but_plain_files_is_refused_whole() {
     content[148..156].fill(b' ');
     let sum: u32 = content[..512].iter().map(|octet| u32::from(*octet)).sum();
     content[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    world.server.api.execs.answer(move |_| says(content.clone(), "", 0));
+    world.answers(move |_| says(content.clone(), "", 0));
     let output = world.run("sysdump -f /dev/null").await;
     expect("sysdump-hostile.txt", &output);
 }

@@ -42,6 +42,11 @@ impl World {
         Self { store, server, kubeconfig }
     }
 
+    /// Answers every command in an agent's pod from now on.
+    pub fn answers(&self, answer: impl Fn(&Exec) -> Run + Send + Sync + 'static) {
+        self.server.api.execs.answer(answer);
+    }
+
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

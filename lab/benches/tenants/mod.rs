@@ -1,72 +1,68 @@
 //! What the worst objects of one tenant cost every agent: memory, and the longest time in which nothing else can be done.
-//!
-//! `cargo run --release -p epguard-core --example tenants [-- PART_OF_A_TITLE]`
-
-#![allow(clippy::expect_used, reason = "an example may panic")]
 
 mod cluster;
-#[path = "../../../src/fuzz/harness/memory.rs"]
+#[path = "../../../agent/src/fuzz/harness/memory.rs"]
 mod memory;
-mod objects;
 
-use cluster::Cluster;
+use crate::scale::objects::State;
+use crate::scale::size;
+use cluster::{Cluster, read};
 use epguard_common::UidState;
-use epguard_core::facts::{Change, Fact, Object, Pod, Service, Slice};
+use epguard_core::facts::{Change, Fact, Pod};
+use epguard_lab::figures::{Row, Table};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::ops::Range;
 
 /// How often the tenant changes an object.
 const CHANGES: usize = 20;
 
-fn main() {
-    println!("{:<64}{:>10}{:>14}{:>12}", "", "denials", "longest, ms", "memory, KB");
-    row("one pod with 15,000 annotated IPs", |tenant| {
-        tenant.annotated_pods(1);
-    });
-    row("1,000 such pods", |tenant| {
-        tenant.annotated_pods(1_000);
-    });
-    row("one Service of 4,000 ports and 20,000 external IPs", |tenant| {
-        tenant.wide_services(1);
-    });
-    row("1,000 such Services", |tenant| tenant.wide_services(1_000));
-    row("1,000 slices of 1,000 endpoints and 8 ports", |tenant| {
+type Act = fn(&mut Tenant);
+
+/// What the tenant does.
+const ROWS: [(&str, Act); 10] = [
+    ("one pod with 15,000 annotated IPs", |tenant| tenant.annotated_pods(1)),
+    ("1,000 such pods", |tenant| tenant.annotated_pods(1_000)),
+    ("one Service of 4,000 ports and 20,000 external IPs", |tenant| tenant.wide_services(1)),
+    ("1,000 such Services", |tenant| tenant.wide_services(1_000)),
+    ("1,000 slices of 1,000 endpoints and 8 ports", |tenant| {
         (0..1_000).for_each(|number| tenant.slice(number, "web", 0..1_000, 0..8, None));
-    });
-    row("20 slices that list 1,000 pods at one address each time", |tenant| {
+    }),
+    ("20 slices that list 1,000 pods at one address each time", |tenant| {
         (0..CHANGES).for_each(|number| tenant.slice(number, "web", 0..1_000, 0..1, Some(&ip(60, 0))));
-    });
-    row("4 pods behind 20,000 ports, which die", |tenant| {
-        tenant.service(0, "web", &json!([{"name": "p1", "port": 80}]), &[], "web");
+    }),
+    ("4 pods behind 20,000 ports, which die", |tenant| {
+        tenant.service(0, "web", &http(), &[], "web");
         (0..10)
             .for_each(|number| tenant.slice(number, "web", 0..4, 2_000 * number..2_000 * (number + 1), None));
         (0..4).for_each(|number| tenant.dies(number));
-    });
-    row("2,000 Services over one pod that flips, and dies", Tenant::crowd);
-    row("32,000 denials, and 20 changes of another Service's selector", |tenant| {
+    }),
+    ("2,000 Services over one pod that flips, and dies", Tenant::crowd),
+    ("32,000 denials, and 20 changes of another Service's selector", |tenant| {
         tenant.denials();
         tenant.patches("other");
-    });
-    row("32,000 denials, and 20 changes of their Service's selector", |tenant| {
+    }),
+    ("32,000 denials, and 20 changes of their Service's selector", |tenant| {
         tenant.denials();
         tenant.patches("web");
-    });
-}
+    }),
+];
 
-/// Prints what the tenant's objects cost in a cluster that is otherwise at rest.
-fn row(title: &str, act: impl FnOnce(&mut Tenant)) {
-    if std::env::args().nth(1).is_some_and(|part| !title.contains(&part)) {
-        return;
+/// What the tenant's objects cost in a cluster that is otherwise at rest: a table of standstills, and one of memory.
+pub(crate) fn tables() -> Vec<Table> {
+    let [mut standstill, mut memory] =
+        ["One tenant: longest standstill", "One tenant: memory"].map(Table::new);
+    for (name, act) in ROWS {
+        let mut tenant = Tenant(Cluster::synced());
+        let before = memory::held();
+        act(&mut tenant);
+        let kibibytes = f64::from(i32::try_from((memory::held() - before) / 1_024).unwrap());
+        memory.rows.push(Row::new(name, "MiB", [kibibytes / 1_024.0]).at_most(16.0));
+        let longest = tenant.0.longest_turn().as_secs_f64() * 1e3;
+        standstill.rows.push(Row::new(name, "ms", [longest]).at_most(10.0));
+        eprintln!("{name}: {} denials", tenant.0.state.tables().denied.len());
     }
-    let mut tenant = Tenant(Cluster::new());
-    tenant.0.sync();
-    tenant.0.longest_turn();
-    let before = memory::held();
-    act(&mut tenant);
-    let memory = (memory::held() - before) / 1024;
-    let longest = tenant.0.longest_turn().as_secs_f64() * 1e3;
-    let denials = tenant.0.state.tables().denied.len();
-    println!("{title:<64}{denials:>10}{longest:>14.2}{memory:>12}");
+    vec![standstill, memory]
 }
 
 /// The owner of namespace `tenant`.
@@ -84,7 +80,7 @@ impl Tenant {
                         "namespace": "tenant", "name": format!("fat-{number}"), "uid": uid(1, number), "labels": labels,
                         "annotations": {"k8s.v1.cni.cncf.io/network-status": status},
                     },
-                    "spec": {"nodeName": objects::node_name(1)},
+                    "spec": {"nodeName": size::node_name(1)},
                     "status": {"phase": "Pending"},
                 });
                 self.0.apply(Fact::Pod(Change::Applied(read(&pod))));
@@ -105,10 +101,9 @@ impl Tenant {
     fn crowd(&mut self) {
         let pod = Pod { labels: [("app", "one")].into_iter().collect(), ..self.pod(0) };
         self.0.apply(Fact::Pod(Change::Applied(pod.clone())));
-        let ports = json!([{"name": "p1", "port": 80}]);
         for number in 0..2_000 {
             let name = format!("crowd-{number}");
-            self.service(number, &name, &ports, &[ip(40, number)], "web");
+            self.service(number, &name, &http(), &[ip(40, number)], "web");
             self.slice(number, &name, 0..1, 0..1, None);
         }
         for change in 0..CHANGES {
@@ -121,9 +116,8 @@ impl Tenant {
 
     /// Of Service web: 4,000 dead pods, 8 ports.
     fn denials(&mut self) {
-        let ports = json!([{"name": "p1", "port": 80}]);
-        self.service(0, "web", &ports, &[ip(40, 0)], "web");
-        self.service(1, "other", &ports, &[ip(40, 1)], "web");
+        self.service(0, "web", &http(), &[ip(40, 0)], "web");
+        self.service(1, "other", &http(), &[ip(40, 1)], "web");
         for number in 0..4_000 {
             let pod = self.pod(number);
             self.0.apply(Fact::Pod(Change::Applied(pod)));
@@ -138,21 +132,20 @@ impl Tenant {
     fn patches(&mut self, name: &str) {
         for change in 0..CHANGES {
             let number = usize::from(name != "web");
-            let ports = json!([{"name": "p1", "port": 80}]);
-            self.service(number, name, &ports, &[ip(40, number)], &format!("app-{change}"));
+            self.service(number, name, &http(), &[ip(40, number)], &format!("app-{change}"));
         }
     }
 
     fn service(&mut self, number: usize, name: &str, ports: &Value, external: &[String], app: &str) {
         let cluster_ip = ip(50, number);
-        let service: Service = read(&json!({
+        let service = json!({
             "metadata": {"namespace": "tenant", "name": name, "uid": uid(2, number)},
             "spec": {
                 "selector": {"app": app}, "clusterIP": cluster_ip, "clusterIPs": [cluster_ip],
                 "ports": ports, "externalIPs": external,
             },
-        }));
-        self.0.apply(Fact::Service(Change::Applied(service)));
+        });
+        self.0.apply(Fact::Service(Change::Applied(read(&service))));
     }
 
     /// Lists these pods, each at its own address or all at this one.
@@ -172,7 +165,7 @@ impl Tenant {
             json!({"addresses": [address], "conditions": {"ready": true}, "targetRef": target})
         });
         let ports = ports.map(|port| json!({"name": format!("p{}", port + 1), "port": 8_001 + port}));
-        let slice: Slice = read(&json!({
+        let slice = json!({
             "metadata": {
                 "namespace": "tenant", "name": format!("{service}-{number}"),
                 "labels": {"kubernetes.io/service-name": service},
@@ -180,8 +173,8 @@ impl Tenant {
             "addressType": "IPv4",
             "endpoints": endpoints.collect::<Vec<Value>>(),
             "ports": ports.collect::<Vec<Value>>(),
-        }));
-        self.0.apply(Fact::Slice(Change::Applied(slice)));
+        });
+        self.0.apply(Fact::Slice(Change::Applied(read(&slice))));
     }
 
     fn dies(&mut self, number: usize) {
@@ -190,13 +183,13 @@ impl Tenant {
     }
 
     fn pod(&self, number: usize) -> Pod {
-        let ips = [ip(60, number).parse::<std::net::IpAddr>().expect("an IP").into()];
+        let ips = [ip(60, number).parse::<IpAddr>().unwrap().into()];
         let name = ("tenant".into(), format!("pod-{number}").into());
         Pod {
-            uid: epguard_common::Uid::parse(&uid(1, number)).expect("a UID"),
+            uid: epguard_common::Uid::parse(&uid(1, number)).unwrap(),
             name,
             ips: ips.into_iter().collect(),
-            ..self.0.objects.pod(number % objects::LARGE)
+            ..read(&self.0.pod(u32::try_from(number).unwrap(), State::Running))
         }
     }
 }
@@ -206,8 +199,9 @@ fn dead(pod: Pod) -> Pod {
     Pod { uid_state, ..pod }
 }
 
-fn read<O: Object>(object: &Value) -> O {
-    O::parse(object.to_string().as_bytes()).expect("the object can be read")
+/// The port of a Service that needs one.
+fn http() -> Value {
+    json!([{"name": "p1", "port": 80}])
 }
 
 fn ip(first: usize, number: usize) -> String {
