@@ -75,8 +75,6 @@ pub struct Vip {
 impl Vip {
     /// The destination of a packet. In words: the kernel reads keys so, and has to wait where smaller fields were written.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn of(packet: &Packet) -> Self {
         let [a, b, c, d] = packet.dst.words();
         let [p0, p1] = packet.dst_port.to_ne_bytes();
@@ -102,7 +100,6 @@ impl ServiceNumber {
 
     /// Whether this names a Service.
     #[inline]
-    #[must_use]
     pub const fn is_some(self) -> bool {
         self.number != 0
     }
@@ -127,8 +124,6 @@ pub struct DenialKey {
 impl DenialKey {
     /// The endpoint that a packet for a Service leaves for. In words, as [`Vip::of`].
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn new(addr: Addr, service: ServiceNumber, port: u16, protocol: u8) -> Self {
         let [a, b, c, d] = addr.words();
         let [p0, p1] = port.to_ne_bytes();
@@ -139,8 +134,6 @@ impl DenialKey {
 
     /// The key in `DENIAL_COUNTS` of a denial for `terminated`: an IP, for every Service and port.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn of_ip(addr: Addr) -> Self {
         Self::new(addr, ServiceNumber::NONE, 0, 0)
     }

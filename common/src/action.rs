@@ -35,7 +35,6 @@ pub struct Choosers {
 impl Action {
     /// Reads a number from a map. An unknown number is unset.
     #[inline]
-    #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
         match Self::from_number(raw) {
             Some(action) => action,
@@ -45,7 +44,6 @@ impl Action {
 
     /// This action, or the other one if this is unset.
     #[inline]
-    #[must_use]
     pub const fn or(self, other: Self) -> Self {
         match self {
             Self::Unset => other,
@@ -155,8 +153,6 @@ pub struct DenialCount {
 impl DenialCount {
     /// The count of an outcome; `None` for one that a denied packet cannot have.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn get_mut(&mut self, outcome: Outcome) -> Option<&mut Count> {
         match outcome {
             Outcome::Observed => Some(&mut self.observed),
@@ -174,7 +170,6 @@ impl DenialCount {
     }
 
     /// The sum over processors.
-    #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (outcome, more) in other.each() {
             if let Some(count) = self.get_mut(outcome) {

@@ -19,14 +19,12 @@ impl Addr {
 
     /// From the 4 octets of an IPv4 header, network order.
     #[inline]
-    #[must_use]
     pub const fn v4(o: [u8; 4]) -> Self {
         Self { octets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, o[0], o[1], o[2], o[3]] }
     }
 
     /// From the 16 octets of an IPv6 header, network order.
     #[inline]
-    #[must_use]
     pub const fn v6(octets: [u8; 16]) -> Self {
         Self { octets }
     }
@@ -34,7 +32,6 @@ impl Addr {
     /// From the 4 words of an IPv6 header, or of a v4-mapped address, as they lie in memory. In words, because the
     /// compiler for BPF otherwise carries each octet around in a register of its own.
     #[inline]
-    #[must_use]
     pub const fn from_words(words: [u32; 4]) -> Self {
         // SAFETY: both are 16 octets without padding, and every bit pattern is an Addr.
         unsafe { core::mem::transmute(words) }
@@ -42,14 +39,12 @@ impl Addr {
 
     /// From the word of an IPv4 header, as it lies in memory.
     #[inline]
-    #[must_use]
     pub const fn from_v4_word(word: u32) -> Self {
         Self::from_words([0, 0, u32::from_ne_bytes([0, 0, 0xff, 0xff]), word])
     }
 
     /// The words of an address, as they lie in memory; of an IPv4 address the last one.
     #[inline]
-    #[must_use]
     pub const fn words(self) -> [u32; 4] {
         // SAFETY: both are 16 octets without padding, and every bit pattern is four words.
         unsafe { core::mem::transmute(self) }
@@ -57,14 +52,12 @@ impl Addr {
 
     /// Whether this is a v4-mapped address.
     #[inline]
-    #[must_use]
     pub const fn is_v4(self) -> bool {
         let [a, b, c, _] = self.words();
         a == 0 && b == 0 && c == u32::from_ne_bytes([0, 0, 0xff, 0xff])
     }
 
     /// The address as people write it; v4-mapped ones as IPv4.
-    #[must_use]
     pub const fn ip(self) -> IpAddr {
         IpAddr::V6(Ipv6Addr::from_octets(self.octets)).to_canonical()
     }
@@ -72,7 +65,6 @@ impl Addr {
     /// Whether this is the address of one host that others can reach: not unspecified, loopback, multicast, broadcast or
     /// reserved. In words, for the programs.
     #[inline]
-    #[must_use]
     pub const fn is_one_host(self) -> bool {
         let [a, b, c, d] = self.words();
         let first = a.to_ne_bytes()[0];
@@ -84,7 +76,6 @@ impl Addr {
     }
 
     /// Whether this can be the address of a pod, a node or a Service.
-    #[must_use]
     pub const fn is_unicast(self) -> bool {
         let ip = self.ip();
         !(ip.is_unspecified() || ip.is_multicast())

@@ -98,8 +98,6 @@ pub struct SocketService6 {
 impl Connection4 {
     /// The connection of a packet of IPv4 with ports.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn from_packet(packet: &Packet) -> Self {
         Self {
             client: packet.src.words()[3],
@@ -115,8 +113,6 @@ impl Connection4 {
 impl Connection6 {
     /// The connection of a packet of IPv6 with ports.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn from_packet(packet: &Packet) -> Self {
         Self {
             client: packet.src.words(),
@@ -132,8 +128,6 @@ impl Connection6 {
 impl Socket4 {
     /// The socket of a packet of IPv4 with ports.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn from_cookie(cookie: u64, packet: &Packet) -> Self {
         Self { cookie, backend: packet.dst.words()[3], backend_port: packet.dst_port.to_be(), reserved: 0 }
     }
@@ -142,8 +136,6 @@ impl Socket4 {
 impl Socket6 {
     /// The socket of a packet of IPv6 with ports.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn from_cookie(cookie: u64, packet: &Packet) -> Self {
         Self {
             cookie,
@@ -158,8 +150,6 @@ impl Socket6 {
 impl Service4 {
     /// The Service's address, for a protocol.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn vip(self, protocol: u8) -> Vip {
         Vip { addr: Addr::from_v4_word(self.addr), port: u16::from_be(self.port), protocol, reserved: 0 }
     }
@@ -168,8 +158,6 @@ impl Service4 {
 impl Service6 {
     /// The Service's address, for a protocol.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn vip(self, protocol: u8) -> Vip {
         // Word by word: as a whole they would be copied by a function, which takes a stack of its own.
         let [first, second, third, last] = self.addr;
@@ -185,8 +173,6 @@ impl Service6 {
 impl SocketService4 {
     /// The Service's address, for a protocol.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn vip(self, protocol: u8) -> Vip {
         self.service.vip(protocol)
     }
@@ -195,8 +181,6 @@ impl SocketService4 {
 impl SocketService6 {
     /// The Service's address, for a protocol.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn vip(self, protocol: u8) -> Vip {
         self.service.vip(protocol)
     }

@@ -7,7 +7,6 @@ use crate::{Addr, Bytes, Packet};
 /// target of an IPv6 neighbour message (RFC 4861 sections 4.3 and 4.4). A host that probes for an address (RFC 5227, RFC 4862
 /// section 5.4) is about to take it.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn claimed<B: Bytes>(bytes: &B, ether_type: u16, packet: Option<&Packet>) -> Option<Addr> {
     let (ether_type, offset) = skip_vlan_tags(bytes, ether_type)?;
     if ether_type == ARP {
@@ -31,8 +30,6 @@ pub fn claimed<B: Bytes>(bytes: &B, ether_type: u16, packet: Option<&Packet>) ->
 /// Whether a packet only refuses another one: a TCP RST, or an ICMP destination unreachable without IP options. epguard sends such
 /// answers in the name of an address that no pod holds.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as claimed")]
 pub fn refuses<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     let has = |offset, bits, value| bytes.read::<1>(offset).is_some_and(|[octet]| octet & bits == value);
     match packet.protocol {

@@ -32,7 +32,6 @@ pub type RawConfig = Config<u32, u32>;
 
 impl RawConfig {
     /// The settings. Unknown modes are off, unknown actions unset.
-    #[must_use]
     pub fn checked(self) -> Config {
         Config {
             mode: Mode::from_raw(self.mode),
@@ -103,21 +102,18 @@ impl View {
 
     /// Whether the agent has renewed the lease in time. `now_ns`: `CLOCK_BOOTTIME`.
     #[inline]
-    #[must_use]
     pub const fn lease_is_valid(&self, now_ns: u64) -> bool {
         now_ns <= self.lease_deadline_ns
     }
 
     /// Whether every packet passes without a lookup, as on most nodes most of the time.
     #[inline]
-    #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.suspects == 0 && self.terminated == 0 && self.flows == 0
     }
 
     /// Whether every packet passes the ingress hook without a lookup: it judges no Service but by sockets.
     #[inline]
-    #[must_use]
     pub const fn is_idle_at_ingress(&self) -> bool {
         let by_socket = self.socket_lb != 0 && self.suspects != 0;
         self.terminated == 0 && self.flows == 0 && !by_socket

@@ -48,15 +48,12 @@ impl Reference {
 
     /// The address of the entry; `None` for a packet that is not tracked.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn address(self) -> Option<u64> {
         let address = self.0 & !Self::INFO;
         if address == 0 { None } else { Some(address) }
     }
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "as parse")]
     const fn info(self) -> u64 {
         self.0 & Self::INFO
     }
@@ -92,8 +89,6 @@ pub struct Meant {
 impl Entry {
     /// What the entry records about a packet that leaves, after DNAT.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub fn read(&self, reference: Reference, packet: &Packet) -> Record {
         let Self { original, reply, .. } = self;
         if original.family == 0 {
@@ -140,7 +135,6 @@ impl Entry {
 /// Whether it is a fragment that shows an extension header's number in place of its protocol, as of a datagram with destination
 /// options (RFC 8200 section 4.5).
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn hides_protocol(packet: &Packet) -> bool {
     packet.transport == Transport::Fragment
         && !packet.dst.is_v4()
@@ -148,7 +142,6 @@ fn hides_protocol(packet: &Packet) -> bool {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn addr(is_v4: bool, words: [u32; 4]) -> Addr {
     if is_v4 { Addr::from_v4_word(words[0]) } else { Addr::from_words(words) }
 }

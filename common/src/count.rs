@@ -15,14 +15,12 @@ pub struct Count {
 impl Count {
     /// One packet.
     #[inline]
-    #[must_use]
     pub const fn one(bytes: u32, opens: bool) -> Self {
         Self { packets: 1, bytes: bytes as u64, openings: opens as u64 }
     }
 
     /// Both together.
     #[inline]
-    #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
             packets: self.packets.wrapping_add(other.packets),
@@ -32,7 +30,6 @@ impl Count {
     }
 
     /// What came after `earlier`. A count that fell began anew at 0.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         if self.packets < earlier.packets {
             return self;

@@ -13,14 +13,12 @@ pub const COUNTERS: usize = (REASONS * OUTCOMES) as usize;
 
 /// The element of COUNTERS for a reason and an outcome: `reason * 32 + outcome`, by their numbers.
 #[inline]
-#[must_use]
 pub const fn counter(reason: Reason, outcome: Outcome) -> u32 {
     reason as u32 * OUTCOMES + outcome as u32
 }
 
 /// The outcome that an element of COUNTERS counts; `None` for an element without one.
 #[inline]
-#[must_use]
 pub const fn counted_outcome(counter: u32) -> Option<Outcome> {
     Outcome::from_number(counter % OUTCOMES)
 }

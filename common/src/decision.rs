@@ -28,7 +28,6 @@ pub enum Decision {
 impl Decision {
     /// What is counted beside the packet itself.
     #[inline]
-    #[must_use]
     pub const fn counted_beside(self) -> Option<Outcome> {
         match self {
             Self::DropUnanswered => Some(Outcome::AnswerSuppressed),
@@ -39,7 +38,6 @@ impl Decision {
     /// The part of the decision that an XDP program carries out. It passes the rest, and the TC program behind it decides
     /// again. `can_reject`: whether the XDP program can write the answer.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub fn before_tc(self, can_reject: impl FnOnce() -> bool) -> Self {
         match self {
             Self::Drop | Self::DropUnanswered => self,
@@ -52,7 +50,6 @@ impl Decision {
 impl Verdict {
     /// How the packet is counted, given the decision; `None` if it isn't.
     #[inline]
-    #[must_use]
     pub const fn counted_as(self, decision: Decision) -> Option<(Reason, Outcome)> {
         match (self.counted(), decision) {
             (Some((reason, Outcome::Dropped)), Decision::Reject) => Some((reason, Outcome::Rejected)),
@@ -91,7 +88,6 @@ pub trait ActionModel {
 
 /// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to reject, reject to drop.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> Decision {
     let Verdict::Deny { reason, enforce: true } = verdict else {
         return Decision::Pass;
@@ -113,15 +109,12 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
 
 /// Whether the packet may be answered. `is_to_many`: the link layer brought it to more than one host.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as decide")]
 pub fn can_answer<B: Bytes>(bytes: &B, packet: &Packet, is_to_many: bool) -> bool {
     !is_to_many && is_answerable(bytes, packet)
 }
 
 /// Whether the packet opens a flow that can go to a live endpoint. UDP does not show whether it opens a flow.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as decide")]
 fn can_redirect<M: ActionModel>(packet: &Packet, model: &M) -> bool {
     is_redirectable(model.frame(), packet)
         && packet.may_open()

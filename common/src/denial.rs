@@ -20,7 +20,6 @@ pub enum UidState {
 impl UidState {
     /// Reads a number from a map; `None` for an unknown one.
     #[inline]
-    #[must_use]
     pub const fn from_raw(raw: u32) -> Option<Self> {
         match raw {
             0 => Some(Self::Live),
@@ -76,7 +75,6 @@ pub struct RawDenial {
 
 impl RawDenial {
     /// The denial; `None` for unknown numbers, and for a live pod.
-    #[must_use]
     pub fn checked(&self) -> Option<Denial> {
         let uid_state = UidState::from_raw(self.uid_state).filter(|state| *state != UidState::Live)?;
         Some(Denial {

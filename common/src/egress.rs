@@ -32,8 +32,6 @@ impl Judged {
     /// Whether this packet is the first one again, or a copy. Taking another packet for a copy only leaves it uncounted and
     /// unanswered.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as judge")]
     pub const fn is_copy_of(&self, first: &Self) -> bool {
         Reference(self.reference).address().is_some()
             && self.reference == first.reference
@@ -46,7 +44,6 @@ impl Judged {
 /// Judges a packet and chooses what becomes of it. The packets of a redirected flow follow it without a verdict. A copy gets
 /// the verdict of its packet, but is not counted, answered or redirected again.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as judge")]
 pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, Decision) {
     if follows(packet, model) {
         let decision = if model.is_copy() { Decision::Drop } else { Decision::Follow };
@@ -65,7 +62,6 @@ pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, De
 
 /// Whether the packet belongs to a redirected flow. Without a valid lease it goes where conntrack sends it.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as judge")]
 fn follows<M: EgressModel>(packet: &Packet, model: &M) -> bool {
     is_redirectable(model.frame(), packet) && model.is_redirected(packet) && model.lease_is_valid()
 }

@@ -23,8 +23,6 @@ pub struct Flow {
 impl Flow {
     /// The flow of a packet to an endpoint.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn to(packet: &Packet) -> Self {
         Self {
             client: packet.src,
@@ -38,8 +36,6 @@ impl Flow {
 
     /// The flow of a packet from an endpoint.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn from(packet: &Packet) -> Self {
         Self {
             client: packet.dst,
@@ -53,16 +49,12 @@ impl Flow {
 
     /// The key in FLOWS of a reply's flow.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn before(self, back: &Return) -> Self {
         Self { endpoint: back.target, endpoint_port: back.target_port, ..self }
     }
 
     /// The key in RETURNS of the same flow: with the live endpoint's address.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn at(self, backend: &Backend) -> Self {
         Self { endpoint: backend.addr, endpoint_port: backend.port, ..self }
     }
@@ -106,8 +98,6 @@ impl Redirected {
 
     /// Whether both sides have closed the flow. One side alone may be a forged packet.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_closed(flags: u32) -> bool {
         flags & Self::CLOSED == Self::CLOSED
     }
@@ -115,8 +105,6 @@ impl Redirected {
     /// Whether a TCP packet of the client with this acknowledgement number proves the handshake. Only a host that received
     /// the SYN-ACK knows the number.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_proven_by(&self, acknowledged: u32) -> bool {
         self.flags & Self::ANSWERED != 0 && acknowledged == self.proof
     }
@@ -124,8 +112,6 @@ impl Redirected {
     /// Whether a packet of the live endpoint with these TCP flags belongs to another connection of the client: the first answer to
     /// a SYN is a SYN-ACK or a RST, and that of an endpoint that has the connection already an ACK (RFC 5961, section 4).
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_foreign(&self, protocol: u8, tcp_flags: u8) -> bool {
         const TCP: u8 = 6;
         const SYN_OR_RST: u8 = 0x06;
@@ -135,8 +121,6 @@ impl Redirected {
     /// Whether a packet with the flow's addresses and ports belongs to it. One that opens a flow after the client has closed
     /// this one belongs to another.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_for(&self, packet: &Packet) -> bool {
         !(packet.opens() && self.flags & Self::CLIENT_CLOSED != 0)
     }
@@ -144,8 +128,6 @@ impl Redirected {
     /// Whether another flow may be redirected that looks the same to the live endpoint: this one is closed or forgotten, or
     /// a TCP handshake without proof, as anyone can forge a SYN.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn gives_way(&self, protocol: u8, now_ns: u64) -> bool {
         const TCP: u8 = 6;
         let unproven = protocol == TCP && self.flags & Self::PROVEN == 0;
@@ -155,8 +137,6 @@ impl Redirected {
 
     /// Whether the flow has ended: after conntrack's default timeouts, but a day for TCP.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_over(&self, protocol: u8, now_ns: u64) -> bool {
         let open = self.flags & (Self::PROVEN | Self::CLOSED | Self::TAKEN) == Self::PROVEN;
         now_ns.saturating_sub(self.used_ns) > patience(protocol, open)
@@ -169,8 +149,7 @@ pub const ALL_CLIENTS: Addr = Addr { octets: [0; 16] };
 /// Whether FLOWS has room for another flow of a client that has `taken` of them, while all have `all`: a client may have
 /// [`FLOWS_PER_CLIENT`](crate::capacity::FLOWS_PER_CLIENT), and fewer than are free, so that others always find a place.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, clippy::cast_possible_truncation, reason = "as parse; a capacity")]
+#[allow(clippy::cast_possible_truncation, reason = "a capacity")]
 pub const fn has_room(taken: u32, all: u32) -> bool {
     let free = (crate::capacity::FLOWS as u32).saturating_sub(all);
     taken < crate::capacity::FLOWS_PER_CLIENT && taken < free

@@ -44,8 +44,7 @@ impl Gate {
 /// The bucket of an address, from its words as they lie in memory. The octets that differ between the pods of a node become
 /// the highest bits of the second word, and stay distinct in the highest bits of the product.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, clippy::cast_possible_truncation, reason = "as parse; 13 bits are left")]
+#[allow(clippy::cast_possible_truncation, reason = "13 bits are left")]
 pub const fn bucket(words: [u32; 4]) -> usize {
     let high = words[0] as u64 | (words[1] as u64) << 32;
     let low = words[2] as u64 | (words[3] as u64) << 32;
@@ -70,8 +69,6 @@ pub struct Glance {
 impl Glance {
     /// Whether the packet needs a verdict at the ingress hook.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn asks_at_ingress(self, view: &View) -> bool {
         let by_socket = view.socket_lb != 0 && self.dst & Gate::SUSPECT != 0;
         by_socket || self.src & Gate::FLOW != 0 || self.asks_about_orphans(view)
@@ -79,23 +76,18 @@ impl Glance {
 
     /// Whether the packet needs a verdict at the egress hook.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn asks_at_egress(self, view: &View) -> bool {
         self.dst & (Gate::SUSPECT | Gate::FLOW) != 0 || self.src & Gate::FLOW != 0 || self.shows_holder(view)
     }
 
     /// Whether the packet may go to an orphan IP, or show that it has a holder.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn asks_about_orphans(self, view: &View) -> bool {
         self.dst & Gate::TERMINATED != 0 || self.shows_holder(view)
     }
 
     /// Whether the packet may show a holder of an orphan IP: by its source, or as a neighbour advertisement by its target.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "as parse")]
     const fn shows_holder(self, view: &View) -> bool {
         let may_advertise = self.is_v6 && self.protocol != TCP && self.protocol != UDP;
         view.terminated != 0 && (may_advertise || self.src & Gate::TERMINATED != 0)

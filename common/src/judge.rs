@@ -47,7 +47,6 @@ pub struct Proof {
 
 /// Judges one packet. Denies only on a proof that is present and fresh; a miss anywhere is a pass.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     let Some(flags) = model.suspect(&packet.dst) else {
         return Verdict::Clear;

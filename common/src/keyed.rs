@@ -19,13 +19,11 @@ pub struct Keyed<K, V> {
 impl<K: PartialEq, V> Keyed<K, V> {
     /// The value of a key.
     #[inline]
-    #[must_use]
     pub const fn new(key: K, value: V) -> Self {
         Self { key, value }
     }
 
     /// The value, if it is the one of this key.
-    #[must_use]
     pub fn value_of(self, key: &K) -> Option<V> {
         (self.key == *key).then_some(self.value)
     }

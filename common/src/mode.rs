@@ -16,7 +16,6 @@ table! {
 impl Mode {
     /// Reads a number from a map. An unknown number is off.
     #[inline]
-    #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
         match Self::from_number(raw) {
             Some(mode) => mode,
@@ -26,7 +25,6 @@ impl Mode {
 
     /// The more cautious of two.
     #[inline]
-    #[must_use]
     pub const fn lower(self, other: Self) -> Self {
         if (other as u32) < (self as u32) { other } else { self }
     }

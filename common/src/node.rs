@@ -43,7 +43,6 @@ impl Terminated {
 
     /// What such a packet would add now; `None` for nothing. Takes numbers: other CPUs write the entry meanwhile.
     #[inline]
-    #[must_use]
     pub const fn sighting(holder_ns: u64, confirmed_ns: u64, now_ns: u64) -> Option<Sighting> {
         if holder_ns == 0 {
             Some(Sighting::First)
@@ -113,13 +112,11 @@ impl Role {
 
     /// Whether another hooked interface judges what leaves here.
     #[inline]
-    #[must_use]
     pub const fn hands_on(self) -> bool {
         matches!(self, Self::Stacked | Self::Relay)
     }
 
     /// As the status and docs/reference.md name it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pod => "pod",
@@ -143,7 +140,6 @@ pub struct RawRole {
 impl RawRole {
     /// The role; `None` if the number is unknown.
     #[inline]
-    #[must_use]
     pub const fn role(self) -> Option<Role> {
         match self.number {
             1 => Some(Role::Pod),

@@ -39,16 +39,12 @@ pub struct Packet {
 impl Packet {
     /// Whether the packet opens a flow.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn opens(&self) -> bool {
         matches!(self.transport, Transport::Opening)
     }
 
     /// Whether the packet may open a flow: a UDP packet does not show whether it does.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn may_open(&self) -> bool {
         self.opens() || self.protocol == UDP
     }
@@ -70,7 +66,6 @@ pub enum Transport {
 impl Transport {
     /// Whether there are ports.
     #[inline]
-    #[must_use]
     pub const fn has_ports(self) -> bool {
         matches!(self, Self::Ports | Self::Opening)
     }
@@ -87,7 +82,6 @@ const SCTP: u8 = IpProto::Sctp as u8;
 ///
 /// Up to two VLAN tags, IPv4 options, up to [`MAX_EXTENSIONS`] IPv6 extension headers, fragments.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn parse<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
     let (ether_type, offset) = skip_vlan_tags(bytes, ether_type)?;
     parse_ip::<B, false>(bytes, ether_type, offset)
@@ -96,14 +90,11 @@ pub fn parse<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
 /// Parses a packet of the shape that nearly all have: no VLAN tag, no IPv4 options, no IPv6 extension headers. `None`:
 /// [`parse`] has to find out what it is.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn parse_plain<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
     parse_ip::<B, true>(bytes, ether_type, 0)
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn parse_ip<B: Bytes, const PLAIN: bool>(bytes: &B, ether_type: u16, offset: u32) -> Option<Packet> {
     if ether_type == IPV4 {
         parse_ipv4::<B, PLAIN>(bytes, offset)
@@ -120,13 +111,11 @@ const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
 
 /// Whether a frame of this type (host order) begins with a VLAN tag.
 #[inline]
-#[must_use]
 pub const fn is_vlan_tag(ether_type: u16) -> bool {
     ether_type == VLAN_TAGS[0] || ether_type == VLAN_TAGS[1]
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub(crate) fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u16, u32)> {
     let (mut ether_type, mut offset) = (ether_type, 0);
     for _ in 0..2 {
@@ -140,7 +129,6 @@ pub(crate) fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u1
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn parse_ipv4<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Packet> {
     let [first, fragmentation, time_to_live, src, dst] = bytes.words::<5>(offset)?;
     let version_and_length = first.to_ne_bytes()[0];
@@ -171,7 +159,6 @@ fn parse_ipv4<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Pac
 pub const MAX_EXTENSIONS: usize = 6;
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn parse_ipv6<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Packet> {
     let [first, second, s0, s1, s2, s3, d0, d1, d2, d3] = bytes.words::<10>(offset)?;
     if first.to_ne_bytes()[0] >> 4 != 6 {
@@ -243,7 +230,6 @@ pub(crate) enum Extension {
 
 impl Extension {
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub(crate) const fn from_number(next_header: u8) -> Option<Self> {
         match next_header {
             0 | 43 | 60 => Some(Self::Options),
@@ -255,7 +241,6 @@ impl Extension {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn parse_transport<B: Bytes>(bytes: &B, at: u32, protocol: u8) -> Option<Ports> {
     if !matches!(protocol, TCP | UDP | SCTP) {
         return Some((0, 0, Transport::Other));

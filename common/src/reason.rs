@@ -54,7 +54,6 @@ impl Reason {
     };
 
     /// Reads the name of a reason to deny; `None` for any other text.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::named(text).filter(|reason| *reason != Self::Nothing)
     }
@@ -77,7 +76,6 @@ macro_rules! per_reason {
 
         impl<T: Copy> PerReason<T> {
             /// The same value for every reason, and in the room for others.
-            #[must_use]
             pub const fn all(value: T) -> Self {
                 Self { $($field: value,)* reserved: [value; PER_REASON - Reason::TO_DENY.len()] }
             }
@@ -85,13 +83,11 @@ macro_rules! per_reason {
 
         impl<T> PerReason<T> {
             /// The same of something else.
-            #[must_use]
             pub fn map<U>(self, with: impl Fn(T) -> U) -> PerReason<U> {
                 PerReason { $($field: with(self.$field),)* reserved: self.reserved.map(with) }
             }
 
             /// That of a reason; `None` for [`Reason::Nothing`].
-            #[must_use]
             pub fn get_mut(&mut self, reason: Reason) -> Option<&mut T> {
                 match reason {
                     Reason::Nothing => None,

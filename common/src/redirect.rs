@@ -36,7 +36,6 @@ pub struct Backends {
 
 impl Backends {
     /// The first [`MAX_BACKENDS`] of them.
-    #[must_use]
     pub fn new(sticky: bool, all: impl IntoIterator<Item = Backend>) -> Self {
         let mut backends = Self { sticky: sticky.into(), ..Self::default() };
         for (place, backend) in backends.live.iter_mut().zip(all) {
@@ -47,7 +46,6 @@ impl Backends {
     }
 
     /// All of them.
-    #[must_use]
     pub fn all(&self) -> &[Backend] {
         let count = (self.count as usize).min(MAX_BACKENDS);
         self.live.get(..count).unwrap_or_default()
@@ -56,16 +54,12 @@ impl Backends {
     /// The endpoint for a flow: any of them, but for the same flow always the same, so that a SYN that is sent again
     /// goes the same way. `None` if there is none.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub fn choose(&self, packet: &Packet) -> Option<Backend> {
         Some(self.live[Self::choice(self.count, self.sticky, packet)?])
     }
 
     /// The same by number, for callers that must not hold a reference: other processors may write the entry.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub fn choice(count: u32, sticky: u32, packet: &Packet) -> Option<usize> {
         if count == 0 {
             return None;
@@ -77,7 +71,6 @@ impl Backends {
     }
 
     /// Whether the endpoint is one of them.
-    #[must_use]
     pub fn contains(&self, backend: &Backend) -> bool {
         self.live.iter().take(self.count as usize).any(|live| live == backend)
     }
@@ -86,8 +79,6 @@ impl Backends {
 /// Whether a packet can get another destination: not a fragment, as later ones have no port; not SCTP, as no kernel helper
 /// updates its checksum; and no IPv6 extension header, which may contain the address too.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn is_redirectable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     const MORE_FRAGMENTS: u8 = 0x20;
     let whole = if packet.dst.is_v4() {
@@ -104,7 +95,6 @@ const UDP: u8 = 17;
 
 /// A step of `MurmurHash3`, public domain.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn scramble(hash: u32, word: u32) -> u32 {
     let word = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     let hash = (hash ^ word).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);

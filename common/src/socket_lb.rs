@@ -24,16 +24,12 @@ pub struct Call {
 impl Call {
     /// A call of a socket and a thread.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn new(cookie: u64, thread: u32, vip: Vip) -> Self {
         Self { cookie, thread, sum: Self::sum(cookie, thread, &vip), vip, reserved: 0 }
     }
 
     /// Whether this is the call of that socket and thread, and whole.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn is_of(&self, cookie: u64, thread: u32) -> bool {
         self.cookie != 0
             && self.cookie == cookie
@@ -42,11 +38,7 @@ impl Call {
     }
 
     #[inline(always)]
-    #[allow(
-        clippy::inline_always,
-        clippy::cast_possible_truncation,
-        reason = "as parse; any 32 bits of the product will do"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "any 32 bits of the product will do")]
     const fn sum(cookie: u64, thread: u32, vip: &Vip) -> u32 {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let [one, two, three, four] = vip.addr.words();
@@ -77,8 +69,6 @@ impl Connection {
     /// A connection that is made now. What a UDP socket sent before may still wait to leave: its packets count from
     /// [`PENDING_NS`] later on. A TCP socket has no such packets.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn new(vip: Vip, endpoint: Vip, epoch: u32, now_ns: u64) -> Self {
         let settles = if vip.protocol == TCP { 0 } else { PENDING_NS };
         Self { settled_ns: now_ns + settles, vip, endpoint, epoch, reserved: 0 }
@@ -86,8 +76,6 @@ impl Connection {
 
     /// Whether a packet of the socket belongs to the connection, and nothing that the socket did since was missed.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub fn has(&self, packet: &Packet, epoch: u32, now_ns: u64) -> bool {
         packet.transport.has_ports()
             && self.endpoint == Vip::of(packet)
@@ -98,8 +86,6 @@ impl Connection {
     /// Whether a datagram with an address of its own looks like those of the connection, although it means another Service,
     /// or none.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub fn is_blurred_by(&self, vip: &Vip, endpoint: &Vip) -> bool {
         self.endpoint == *endpoint && self.vip != *vip
     }
@@ -107,8 +93,6 @@ impl Connection {
 
 /// What the first packet of a call would be, as far as it decides. Its source is not known yet.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub const fn packet_of(endpoint: &Vip) -> Packet {
     let transport = match endpoint.protocol {
         TCP => Transport::Opening,
@@ -130,12 +114,7 @@ pub const fn packet_of(endpoint: &Vip) -> Packet {
 /// The same as the choice of a live endpoint needs it. The network namespace stands in place of the address, so that a sticky
 /// choice holds for a pod, and the socket in place of the port.
 #[inline(always)]
-#[must_use]
-#[allow(
-    clippy::inline_always,
-    clippy::cast_possible_truncation,
-    reason = "as parse; any 16 bits of the cookie distinguish sockets"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "any 16 bits of the cookie distinguish sockets")]
 pub const fn packet_from(endpoint: &Vip, netns: u64, cookie: u64) -> Packet {
     Packet {
         src: Addr::from_words([0, 0, (netns >> 32) as u32, netns as u32]),
@@ -163,8 +142,6 @@ pub enum CallDecision {
 impl CallDecision {
     /// The same for a packet, as it is counted; `None`: only the packets are counted.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn as_of_packet(self) -> Option<Decision> {
         match self {
             Self::Pass => Some(Decision::Pass),
@@ -190,7 +167,6 @@ pub trait CallModel {
 /// Chooses what becomes of a judged call. Only TCP is redirected: where a datagram's reply comes from is shown to the caller,
 /// and that must stay the Service. Only TCP waits: the first datagrams of a UDP socket may be those of an earlier call.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as decide")]
 pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -> CallDecision {
     let Verdict::Deny { reason, enforce: true } = verdict else {
         return CallDecision::Pass;

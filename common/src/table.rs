@@ -21,7 +21,6 @@ macro_rules! table {
         impl $list {
             /// The other columns of the table.
             #[inline]
-            #[must_use]
             pub const fn $column(self) -> $facts {
                 match self { $(Self::$row => $fact,)* }
             }
@@ -53,7 +52,6 @@ macro_rules! table {
 
             /// Reads a number from a map; `None` for an unknown one.
             #[inline]
-            #[must_use]
             pub const fn from_number(number: u32) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$row),)*
@@ -62,19 +60,16 @@ macro_rules! table {
             }
 
             /// The name: as logs, metrics, documents and the command line write it.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$row => $name,)* }
             }
 
             /// One sentence for people.
-            #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$row => $help,)* }
             }
 
             /// Reads a name; `None` for any other text.
-            #[must_use]
             pub fn named(text: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|row| row.as_str() == text)
             }

@@ -37,7 +37,6 @@ pub enum NextHop {
 /// Judges one packet. Agent and kernel must agree that the address is unused: the agent when it adds the address to
 /// TERMINATED, the kernel for this packet.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
 pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdict {
     let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
     let Some(lifted) = model.lifted(&packet.dst) else {

@@ -17,7 +17,6 @@ impl Uid {
     pub const NONE: Self = Self { octets: [0; 16] };
 
     /// Reads a UID as the API shows it. `None` for an empty string.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return None;

@@ -22,7 +22,6 @@ pub enum Verdict {
 impl Verdict {
     /// How the packet is counted; `None` if it isn't.
     #[inline]
-    #[must_use]
     pub const fn counted(self) -> Option<(Reason, Outcome)> {
         match self {
             Self::Clear => None,

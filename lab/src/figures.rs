@@ -41,20 +41,17 @@ impl Row {
     }
 
     /// Compares it with the row of this name, unless it is this row.
-    #[must_use]
     pub fn beside(mut self, peer: &'static str) -> Self {
         self.peer = Some(peer).filter(|peer| *peer != self.name);
         self
     }
 
     /// Limits the median.
-    #[must_use]
     pub fn at_most(self, limit: impl Into<Option<f64>>) -> Self {
         Self { limit: limit.into().map(Limit::AtMost), ..self }
     }
 
     /// Limits the median.
-    #[must_use]
     pub fn at_least(self, limit: impl Into<Option<f64>>) -> Self {
         Self { limit: limit.into().map(Limit::AtLeast), ..self }
     }

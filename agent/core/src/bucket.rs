@@ -13,20 +13,17 @@ pub struct Bucket {
 
 impl Bucket {
     /// A full bucket; another token comes each `interval`.
-    #[must_use]
     pub const fn new(interval: Duration, burst: u32) -> Self {
         Self { interval, burst, full: Duration::ZERO }
     }
 
     /// Time until the next token; zero if there is one.
-    #[must_use]
     pub fn wait(&self, now: Duration) -> Duration {
         let without_one = self.full.max(now) + self.interval;
         without_one.saturating_sub(now + self.interval.saturating_mul(self.burst))
     }
 
     /// True if all tokens have come back.
-    #[must_use]
     pub fn is_full(&self, now: Duration) -> bool {
         self.full <= now
     }

@@ -26,7 +26,6 @@ const RETRY: Duration = Duration::from_secs(1);
 const CONFIRMATIONS: u32 = 3;
 
 /// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter is to spare.
-#[must_use]
 pub fn requests_per_second(watches: usize, max_age: Duration) -> u32 {
     let each = u32::try_from(watches).unwrap_or(u32::MAX).saturating_mul(2 * CONFIRMATIONS);
     let seconds = u32::try_from(max_age.as_secs()).unwrap_or(u32::MAX).max(1);
@@ -75,7 +74,6 @@ pub struct Due {
 
 impl Freshness {
     /// Starts without any proof. `random` returns a number from 0 to 1, by which confirmations are early.
-    #[must_use]
     pub fn new(ids: &[Watched], max_age: Duration, random: fn() -> f64) -> Self {
         let watch = |id: &Watched| (*id, Watch::new(max_age));
         Self { watches: ids.iter().map(watch).collect(), random }
@@ -108,35 +106,30 @@ impl Freshness {
     }
 
     /// The watch whose last proof is too old first, or that was never proven fresh, and the moment of that proof.
-    #[must_use]
     pub fn least_fresh(&self) -> Option<(Watched, Option<Duration>)> {
         let least = self.watches.iter().min_by_key(|(_, watch)| watch.deadline());
         least.map(|(id, watch)| (*id, watch.as_of()))
     }
 
     /// Age of the view: that of the least fresh watch. None if one was never proven fresh.
-    #[must_use]
     pub fn age(&self, now: Duration) -> Option<Duration> {
         let (_, as_of) = self.least_fresh()?;
         as_of.map(|as_of| now.saturating_sub(as_of))
     }
 
     /// Age of one watch, and what proved it fresh.
-    #[must_use]
     pub fn age_of(&self, id: Watched, now: Duration) -> Option<(Duration, Proof)> {
         let (as_of, by) = self.watches.get(&id)?.proven?;
         Some((now.saturating_sub(as_of), by))
     }
 
     /// True if the last proof of a watch is too old. False for a watch without proofs, on which no lease rests.
-    #[must_use]
     pub fn is_stale(&self, id: Watched, now: Duration) -> bool {
         let deadline = self.watches.get(&id).and_then(Watch::deadline);
         deadline.is_some_and(|deadline| deadline < now)
     }
 
     /// When the view will be too old; none if it is.
-    #[must_use]
     pub fn deadline(&self, now: Duration) -> Option<Duration> {
         let first = self.watches.values().map(Watch::deadline).min()?;
         first.filter(|deadline| *deadline > now)

@@ -94,7 +94,6 @@ pub struct Step {
 
 impl Chronicle {
     /// Since when the IP's history is known, ms of `CLOCK_BOOTTIME`.
-    #[must_use]
     pub fn since_ms(&self) -> u64 {
         match self.steps.first() {
             Some(first) if self.truncated => first.at_ms,
@@ -106,7 +105,6 @@ impl Chronicle {
 
 impl History {
     /// True if changes are to be stored: before further ones, or their steps become one.
-    #[must_use]
     pub fn lacks(&self, state: &State) -> bool {
         (state.is_synced() || self.began.is_some()) && state.has_touched()
     }
@@ -150,7 +148,6 @@ impl History {
     }
 
     /// The history of an IP, with its current view. The caller fills in the clocks and the mode.
-    #[must_use]
     pub fn chronicle(&self, ip: Addr, view: View) -> Chronicle {
         let ring = self.ips.get(&ip);
         let steps = ring.into_iter().flat_map(|ring| &ring.steps);

@@ -19,7 +19,6 @@ pub enum Op {
 
 impl Op {
     /// The write that takes out what this one puts in; none for a removal.
-    #[must_use]
     pub const fn removal(&self) -> Option<Self> {
         Some(match self {
             Self::Denial(key, Some(_)) => Self::Denial(*key, None),
@@ -69,7 +68,6 @@ fn put<K: Ord + Clone, V>(table: &mut SortedMap<K, V>, key: K, value: Option<V>)
 /// In between, no packet meets a denial that neither side has: removals come first, and a suspect only after its denials. No map holds
 /// more in between than before or after, so that a full one has room for what replaces its entries. No denial redirects without its
 /// backends.
-#[must_use]
 pub fn tables(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op> {
     let (gone_denials, denials) = changed(&changes.denied, &installed.denied, &desired.denied, Op::Denial);
     let (gone_suspects, suspects) =

@@ -51,13 +51,11 @@ impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
 
 impl<K: Ord, V> SortedMap<K, V> {
     /// How many entries there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.array.len() + self.new.len() - self.gone.len()
     }
 
     /// True if there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -17,7 +17,6 @@ const ICMPV6: u8 = 58;
 /// the kernel would complete a transport checksum, as it does for one that has been left to the device
 /// (`CHECKSUM_PARTIAL`). That of UDP then falls on octets that mean nothing, and makes good what NAT changed until then.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     let at = packet.transport_at;
     let length = network::length(frame, packet)?;
@@ -51,7 +50,6 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
 /// Copies as much as can be quoted to a higher place, the last octets first, and returns its sum. A shorter quote ends in
 /// zeros, which count for nothing: the verifier has an easier time with one length.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn move_up<R: Rewrite>(frame: &mut R, from: u32, to: u32) -> Option<Sum> {
     let mut sum = Sum::new();
     let mut offset = MAX_QUOTE;
@@ -66,7 +64,6 @@ fn move_up<R: Rewrite>(frame: &mut R, from: u32, to: u32) -> Option<Sum> {
 const BLOCK: u32 = 16;
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 fn copied<R: Rewrite>(frame: &mut R, from: u32, to: u32) -> Option<Sum> {
     match copy(frame, from, to) {
         FAILED => None,

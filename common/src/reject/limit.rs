@@ -25,8 +25,6 @@ impl Bucket {
     /// The bucket after one more answer, `None` if there is no room for it. As many answers as are allowed in a second
     /// may come at once.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn after(self, now_ns: u64, per_second: u32) -> Option<Self> {
         if per_second == 0 {
             return None;

@@ -45,8 +45,6 @@ const SCTP: u8 = 132;
 /// ICMP message, a fragment without ports, nor anything from or to an address that is not one host's (RFC 1122 section
 /// 3.2.2).
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn is_answerable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     if !packet.transport.has_ports() || !packet.src.is_one_host() || !packet.dst.is_one_host() {
         return false;
@@ -68,7 +66,6 @@ const SHUTDOWN_COMPLETE: u8 = 14;
 
 /// Makes the packet into its answer, from its destination to its source.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn answer<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     if packet.protocol == TCP {
         reset::write(frame, packet)?;

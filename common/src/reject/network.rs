@@ -5,22 +5,18 @@ use crate::Packet;
 
 /// Octets of an IP header without options.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub const fn header_length(packet: &Packet) -> u32 {
     if packet.dst.is_v4() { 20 } else { 40 }
 }
 
 /// Octets of IPv4 options, or of IPv6 extension headers.
 #[inline(always)]
-#[must_use]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub const fn options_length(packet: &Packet) -> u32 {
     (packet.transport_at - packet.network_at).saturating_sub(header_length(packet))
 }
 
 /// Octets of the packet from the IP header on, by the header's length field.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {
     if packet.dst.is_v4() {
         frame.read(packet.network_at + 2).map(|length| u16::from_be_bytes(length).into())
@@ -33,7 +29,6 @@ pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {
 /// The sum of the pseudo-header of the answer (RFC 9293 section 3.1, RFC 8200 section 8.1). It does not matter which
 /// address is the source.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub const fn pseudo_header(packet: &Packet, protocol: u8, length: u32) -> Sum {
     let sum = Sum::new().with([length.to_be(), (protocol as u32).to_be()]);
     let (src, dst) = (packet.src.words(), packet.dst.words());
@@ -42,7 +37,6 @@ pub const fn pseudo_header(packet: &Packet, protocol: u8, length: u32) -> Sum {
 
 /// Writes the header of the answer: `length` octets follow it. It is never fragmented, so it needs no id (RFC 6864).
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, protocol: u8, length: u32) -> Option<()> {
     let (src, dst) = (packet.dst.words(), packet.src.words());
     if packet.dst.is_v4() {

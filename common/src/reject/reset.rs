@@ -13,7 +13,6 @@ const ACK: u8 = 0x10;
 
 /// Makes the packet into a RST to its sender.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "as parse")]
 pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     let at = packet.transport_at;
     let [_, sequence, acknowledged, control] = frame.words::<4>(at)?;
@@ -61,7 +60,6 @@ struct Numbers {
 impl Segment {
     /// `None` for a segment shorter than its own header.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "as parse")]
     fn numbers(&self) -> Option<Numbers> {
         let flags = self.control.to_be_bytes()[1];
         if flags & ACK != 0 {

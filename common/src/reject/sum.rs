@@ -8,32 +8,24 @@ pub struct Sum(u64);
 impl Sum {
     /// Of nothing.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn new() -> Self {
         Self(0)
     }
 
     /// Of words that were added up already.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn of_words(words: u64) -> Self {
         Self(words)
     }
 
     /// With another sum.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 
     /// With more words; up to 2^32 of them.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn with<const N: usize>(self, words: [u32; N]) -> Self {
         let (mut sum, mut at) = (self.0, 0);
         while at < N {
@@ -45,8 +37,6 @@ impl Sum {
 
     /// The sum in 16 bits: what stands in the checksum field where the device is to complete it.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     #[allow(clippy::cast_possible_truncation, reason = "folded into 16 bits")]
     pub const fn folded(self) -> u16 {
         let sum = (self.0 & 0xffff_ffff) + (self.0 >> 32);
@@ -58,8 +48,6 @@ impl Sum {
 
     /// What stands in the checksum field of a complete packet.
     #[inline(always)]
-    #[must_use]
-    #[allow(clippy::inline_always, reason = "as parse")]
     pub const fn checksum(self) -> u16 {
         !self.folded()
     }

@@ -40,7 +40,6 @@ impl Audit {
     }
 
     /// How many requests so far had this verb and, somewhere in their path, this text.
-    #[must_use]
     pub fn count(&self, verb: &str, path: &str) -> usize {
         self.logged().iter().filter(|request| request.verb == verb && request.path.contains(path)).count()
     }

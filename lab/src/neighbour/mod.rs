@@ -36,7 +36,6 @@ pub enum Kind {
 
 impl Kind {
     /// Whether its programs are also at the interfaces that lead out of the node.
-    #[must_use]
     pub const fn is_everywhere(self) -> bool {
         matches!(self, Self::Scrambler | Self::Recorder)
     }

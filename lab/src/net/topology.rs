@@ -28,7 +28,6 @@ pub enum Cni {
 
 impl Cni {
     /// Whether pods are at a bridge.
-    #[must_use]
     pub const fn is_bridge(self) -> bool {
         !matches!(self, Self::Ptp)
     }
@@ -168,7 +167,6 @@ impl Topology {
     }
 
     /// The interfaces that lead out of a node.
-    #[must_use]
     pub fn uplinks(&self) -> &'static [&'static str] {
         match self.options.overlay {
             Overlay::None => &["eth0"],

@@ -33,7 +33,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// Whether it makes a replay fail.
-    #[must_use]
     pub const fn is_fault(self) -> bool {
         matches!(self, Self::Wrong | Self::Missing | Self::Unproven)
     }
@@ -84,7 +83,6 @@ impl Judge {
     }
 
     /// Judges one instant; denials whose lease has ended do not count.
-    #[must_use]
     pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Finding> {
         if self.lease_ends().is_some_and(|end| now >= end) {
             return Vec::new();
@@ -173,13 +171,11 @@ pub struct Story {
 
 impl Story {
     /// How many findings have this verdict.
-    #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.findings.iter().filter(|finding| finding.verdict == verdict).count()
     }
 
     /// Whether anything was denied wrongly or without proof, or not denied.
-    #[must_use]
     pub fn failed(&self) -> bool {
         self.findings.iter().any(|finding| finding.verdict.is_fault())
     }

@@ -71,7 +71,6 @@ impl Proof {
     }
 
     /// The difference between this denial and the proven one, if any.
-    #[must_use]
     pub fn objection(&self, denial: &Denial) -> Option<String> {
         let proven = self.shapes[0];
         if !self.shapes.contains(&denial.shape) {

@@ -59,7 +59,6 @@ impl Truth {
     }
 
     /// The pods that hold the address at this time; a pod that was not identified has an empty name.
-    #[must_use]
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
         let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
         self.leases.iter().filter(held).map(|lease| self.pod_of(lease)).collect()

@@ -81,7 +81,6 @@ impl Agent {
     }
 
     /// Whether it was started and not killed since.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.process.is_some()
     }

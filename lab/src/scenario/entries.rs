@@ -48,7 +48,6 @@ pub fn path(pin_dir: &Path, map: &str) -> std::path::PathBuf {
 }
 
 /// The first expectation that does not hold, if any.
-#[must_use]
 pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
     if let Some(count) = expected.count.filter(|count| *count != seen.len()) {
         return Some(format!("{} entries instead of {count}", seen.len()));
@@ -100,26 +99,22 @@ impl Counters {
     }
 
     /// What was counted since `earlier`.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |key| earlier.0.get(key).copied().unwrap_or_default();
         Self(self.0.iter().map(|(key, count)| (*key, count.saturating_sub(before(key)))).collect())
     }
 
     /// Packets with this reason and outcome.
-    #[must_use]
     pub fn of(&self, reason: Reason, outcome: Outcome) -> u64 {
         self.0.get(&(reason, outcome)).copied().unwrap_or_default()
     }
 
     /// Packets with this outcome, for all reasons.
-    #[must_use]
     pub fn with_outcome(&self, outcome: Outcome) -> u64 {
         Reason::ALL.into_iter().map(|reason| self.of(reason, outcome)).sum()
     }
 
     /// Packets that were, or would have been, denied for this reason.
-    #[must_use]
     pub fn denials(&self, reason: Reason) -> u64 {
         let denials = Outcome::of_denials();
         denials.map(|outcome| self.of(reason, outcome)).sum()

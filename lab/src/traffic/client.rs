@@ -28,19 +28,16 @@ impl Client {
     }
 
     /// The same, and their TCP and UDP sockets are made in these cgroups, one of each hierarchy.
-    #[must_use]
     pub fn in_cgroups(self, cgroups: Vec<PathBuf>) -> Self {
         Self { cgroups, ..self }
     }
 
     /// The same, and their TCP and UDP requests have at least this many octets.
-    #[must_use]
     pub fn sending(self, size: usize) -> Self {
         Self { size, ..self }
     }
 
     /// Makes one request on a new socket and closes it. Network errors are part of the answer.
-    #[must_use]
     pub fn call(&self, call: Call) -> Answer {
         let start = Instant::now();
         let answer = self.open(call).map_or_else(

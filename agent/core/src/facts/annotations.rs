@@ -75,7 +75,6 @@ pub(super) fn brief(value: &str) -> String {
 }
 
 /// At most so many octets of a text, whole characters only.
-#[must_use]
 pub fn cut(text: &str, octets: usize) -> &str {
     &text[..text.floor_char_boundary(octets)]
 }

@@ -46,7 +46,6 @@ use text::{RawText, addr};
 pub type Name = (Text, Text);
 
 /// Text form of a name: `namespace/name`.
-#[must_use]
 pub fn named((namespace, name): &Name) -> String {
     format!("{namespace}/{name}")
 }
@@ -215,13 +214,11 @@ impl Meta<'_> {
     }
 
     /// The resourceVersion, as it is written.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.resource_version
     }
 
     /// Namespace and name, of which only the namespace is shared with other objects.
-    #[must_use]
     pub fn name(&self) -> Name {
         (shared(&self.namespace), Text::from(&*self.name))
     }

@@ -39,7 +39,6 @@ pub struct Cidr {
 
 impl Cidr {
     /// Reads `10.244.1.0/24` or `fd00::/64`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (ip, bits) = text.split_once('/')?;
         let ip: IpAddr = ip.parse().ok()?;
@@ -53,13 +52,11 @@ impl Cidr {
 
     /// True if the address lies in the range. An IPv6 range contains no IPv4 address, though those are stored as
     /// v4-mapped.
-    #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
         self.is_v4() == addr.is_v4() && (self.first..=self.last).contains(&addr)
     }
 
     /// True for a range of IPv4.
-    #[must_use]
     pub fn is_v4(&self) -> bool {
         self.first.is_v4() && self.last.is_v4()
     }

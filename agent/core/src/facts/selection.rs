@@ -27,13 +27,11 @@ impl Labels {
     }
 
     /// True if there are more than are kept.
-    #[must_use]
     pub fn are_cut(&self) -> bool {
         self.0.first() == Some(&EVERY)
     }
 
     /// True if all labels of the selector are among these, or may be.
-    #[must_use]
     pub fn have_all(&self, selector: &Self) -> bool {
         self.are_cut() || selector.0.iter().all(|label| self.0.binary_search(label).is_ok())
     }
@@ -57,13 +55,11 @@ pub struct Selector {
 
 impl Selector {
     /// True if all its labels are among these.
-    #[must_use]
     pub fn selects(&self, labels: &Labels) -> bool {
         labels.have_all(&self.labels)
     }
 
     /// As the parameter `labelSelector` of a list has it, keys ascending.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -119,7 +115,6 @@ pub struct Part<T> {
 
 impl Selection {
     /// True if the selection matches the pod for certain.
-    #[must_use]
     pub fn has_pod(&self, pod: &Pod) -> bool {
         match self {
             Self::Labelled { namespace, selector, node } => {
@@ -135,7 +130,6 @@ impl Selection {
     }
 
     /// True if the selection matches the slice.
-    #[must_use]
     pub fn has_slice(&self, slice: &Slice) -> bool {
         match (self, &slice.service) {
             (Self::SlicesOf { namespace, services }, Some((of, service))) => {
@@ -146,13 +140,11 @@ impl Selection {
     }
 
     /// The slices of one Service.
-    #[must_use]
     pub fn slices_of((namespace, service): &Name) -> Self {
         Self::SlicesOf { namespace: namespace.clone(), services: BTreeSet::from([service.clone()]) }
     }
 
     /// True if a list of this selection has all that a list of the other one would have.
-    #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let mut both = self.clone();
         self == other || both.join(other) && both == *self

@@ -82,19 +82,16 @@ pub enum Protocol {
 
 impl Protocol {
     /// As the API writes it; TCP is the default (core/v1 ServicePort).
-    #[must_use]
     pub fn parse(text: Option<&str>) -> Option<Self> {
         text.filter(|text| !text.is_empty()).map_or(Some(Self::Tcp), |text| text.parse().ok())
     }
 
     /// As the API writes it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The IP protocol number.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
@@ -102,19 +99,16 @@ impl Protocol {
 
 impl Service {
     /// True if a packet can be sent to the Service itself; a headless one is only a name.
-    #[must_use]
     pub fn has_vip(&self) -> bool {
         !self.other_proxy && (!self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0))
     }
 
     /// True if its denials redirect flows.
-    #[must_use]
     pub fn redirects(&self) -> bool {
         self.on_denial.action == Action::Redirect
     }
 
     /// Whether the Service's selector picks the pod.
-    #[must_use]
     pub fn selects(&self, pod: &Pod) -> bool {
         let Some(selector) = &self.selector else {
             return false;

@@ -74,7 +74,6 @@ pub struct PortName(u32);
 
 impl PortName {
     /// The name as the API writes it; empty where the Service has one port only.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self(u32::try_from(hash(name) >> 32).unwrap_or_default())
     }
@@ -92,14 +91,12 @@ impl PodName {
     pub(crate) const ANY: Self = Self(NonZeroU64::MAX);
 
     /// The name of a pod object.
-    #[must_use]
     pub fn of_pod(pod: &Pod) -> Self {
         let (namespace, name) = &pod.name;
         Self::new(namespace.as_str(), name.as_str())
     }
 
     /// The name of a pod in a namespace.
-    #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self(nonzero_hash((namespace, name)))
     }

@@ -68,7 +68,6 @@ enum Mark {
 
 impl StaticIp {
     /// What shows that a pod is one of them, for users.
-    #[must_use]
     pub fn marks(&self) -> String {
         let marks: Vec<String> = self.marks.iter().map(ToString::to_string).collect();
         marks.join(", ")

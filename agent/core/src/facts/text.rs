@@ -52,7 +52,6 @@ static TEXTS: Shared<Text> = LazyLock::new(|| Pool::new(|text| Text::strong_coun
 static HASHES: Shared<Arc<[u64]>> = LazyLock::new(|| Pool::new(|hashes| Arc::strong_count(hashes) == 1));
 
 /// A text that other objects refer to as well.
-#[must_use]
 pub fn shared(text: &str) -> Text {
     TEXTS.lock().unwrap_or_else(PoisonError::into_inner).get(text)
 }

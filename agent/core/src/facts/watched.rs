@@ -19,7 +19,6 @@ macro_rules! watched {
 
         impl Watched {
             /// The collection that the fact lists in whole; `None` if it is about one object, or about the node.
-            #[must_use]
             pub fn listed_by(fact: &Fact) -> Option<Self> {
                 match fact {
                     $(Fact::$fact(Change::Reset(_)) => Some(Self::$watched),)*
@@ -28,7 +27,6 @@ macro_rules! watched {
             }
 
             /// The fact that it is empty.
-            #[must_use]
             pub fn empty(self) -> Fact {
                 match self {
                     $(Self::$watched => Fact::$fact(Change::Reset(vec![])),)*
@@ -36,7 +34,6 @@ macro_rules! watched {
             }
 
             /// True if a proof can rest on it. The others only lower the mode of a proven denial.
-            #[must_use]
             pub const fn bears_proofs(self) -> bool {
                 match self {
                     $(Self::$watched => $proof,)*

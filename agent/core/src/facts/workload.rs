@@ -10,7 +10,6 @@ pub struct Workload(NonZeroU64);
 
 impl Workload {
     /// The workload of a namespace, kind and name.
-    #[must_use]
     pub fn new(namespace: &str, kind_and_name: (&str, &str)) -> Self {
         Self(nonzero_hash((namespace, kind_and_name)))
     }

@@ -75,13 +75,11 @@ pub struct State {
 
 impl State {
     /// An empty state that denies nothing.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self::with_numbers(settings, Numbers::default())
     }
 
     /// An empty state that gives these numbers to Services.
-    #[must_use]
     pub fn with_numbers(settings: Settings, numbers: Numbers) -> Self {
         let layout = Layout::new(numbers);
         Self { cluster: ClusterIndex::new(settings), layout, ..Self::default() }
@@ -89,37 +87,31 @@ impl State {
 
     /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or
     /// may be found to once everything has been listed.
-    #[must_use]
     pub fn asks_for_presence(&self) -> bool {
         !self.is_listed() || !self.orphan_ips.is_empty()
     }
 
     /// True if every watch has shown everything once.
-    #[must_use]
     pub fn is_listed(&self) -> bool {
         Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched))
     }
 
     /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials that hold.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         self.is_judged && self.is_listed()
     }
 
     /// The facts that were applied.
-    #[must_use]
     pub const fn cluster(&self) -> &ClusterIndex {
         &self.cluster
     }
 
     /// Name of this node.
-    #[must_use]
     pub fn node(&self) -> &str {
         &self.cluster.settings.node
     }
 
     /// What SUSPECTS, SERVICES and DENIED should hold.
-    #[must_use]
     pub fn tables(&self) -> &Tables {
         &self.layout.tables
     }
@@ -153,7 +145,6 @@ impl State {
     }
 
     /// True if a denial is only reported, until a second list agrees.
-    #[must_use]
     pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
         self.denials.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
     }
@@ -164,13 +155,11 @@ impl State {
     }
 
     /// The past denials that are still open to contrary evidence.
-    #[must_use]
     pub const fn review(&self) -> &Review {
         &self.review
     }
 
     /// The numbers of Services that have, or lately had, denials.
-    #[must_use]
     pub const fn numbers(&self) -> &Numbers {
         &self.layout.numbers
     }
@@ -181,7 +170,6 @@ impl State {
     }
 
     /// Namespace and name of a pod that is still known, or that an earlier process knew.
-    #[must_use]
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
         let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
         name.filter(|(_, name)| !name.is_empty()).or_else(|| self.known_names.get(&uid))
@@ -194,7 +182,6 @@ impl State {
     }
 
     /// True if there are such IPs.
-    #[must_use]
     pub fn has_touched(&self) -> bool {
         !self.touched.is_empty()
     }

@@ -99,7 +99,6 @@ impl Datapath {
     }
 
     /// Looks for socket load balancers at this cgroup and above it from now on.
-    #[must_use]
     pub fn with_cgroup(mut self, cgroup: Option<PathBuf>) -> Self {
         self.cgroup = cgroup;
         self

@@ -66,7 +66,6 @@ pub struct Trip {
 impl Trip {
     /// True if it is about more than half of the Service, at least two endpoints: worth an alarm. Smaller numbers are
     /// normal at every restart and every gap.
-    #[must_use]
     pub fn is_a_mass(&self) -> bool {
         self.why == Why::Half || self.denied > allowance(self.ready_recently)
     }
@@ -240,7 +239,6 @@ impl Denials {
 
 impl State {
     /// Services with pending denials.
-    #[must_use]
     pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
         let tripped = self.denials.of_services.iter().filter_map(|(service, known)| {
             let holds: Vec<(Addr, &Pending)> = known.pending().collect();

@@ -113,7 +113,6 @@ pub const SPREAD: Duration = Duration::from_secs(2);
 
 /// The time over which the agents of a cluster of so many nodes spread a list that the same event makes them request: 200
 /// of them a second.
-#[must_use]
 pub fn spread(nodes: usize) -> Duration {
     let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
     Duration::from_millis(5).saturating_mul(nodes).max(SPREAD)

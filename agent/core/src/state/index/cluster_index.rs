@@ -44,7 +44,6 @@ pub struct ClusterIndex {
 
 impl ClusterIndex {
     /// An empty index.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
     }
@@ -77,7 +76,6 @@ impl ClusterIndex {
     }
 
     /// A Service by name.
-    #[must_use]
     pub fn service(&self, name: &Name) -> Option<&Service> {
         self.services.get(name)
     }
@@ -207,7 +205,6 @@ impl ClusterIndex {
     }
 
     /// The reason why a pod's death proves nothing; none if it does.
-    #[must_use]
     pub fn exempt(&self, pod: &Pod) -> Option<Exemption> {
         [
             (self.bound_of_pod(pod) == Mode::Off, Exemption::OptedOut),

@@ -42,7 +42,6 @@ pub struct Ranges {
 
 impl Ranges {
     /// True if an endpoint may be denied.
-    #[must_use]
     pub fn cover(&self, ip: Addr) -> bool {
         let inside = |ranges: &[Cidr]| ranges.iter().any(|range| range.contains(ip));
         (self.protect.is_empty() || inside(&self.protect)) && !inside(&self.exclude)

@@ -25,7 +25,6 @@ pub struct Own<'a> {
 
 impl<'a> Own<'a> {
     /// The Service's own at an IP.
-    #[must_use]
     pub fn at(cluster: &'a ClusterIndex, name: &'a Name, service: &'a Service, ip: Addr) -> Self {
         let index = &cluster.endpoint_index;
         let targets = index.at(name, ip).flat_map(|(_, targets)| targets.keys());
@@ -45,7 +44,6 @@ impl<'a> Own<'a> {
     }
 
     /// True if the pod, if it lives, is the Service's own.
-    #[must_use]
     pub fn contains(&self, pod: &Pod) -> bool {
         let index = &self.cluster.endpoint_index;
         self.service.selects(pod)

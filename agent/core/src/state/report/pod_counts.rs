@@ -54,7 +54,6 @@ pub struct PodCounts {
 
 impl State {
     /// Counts pods and IPs. Reads only those that are stale, or about to be.
-    #[must_use]
     pub fn counts(&self) -> PodCounts {
         let mut pods =
             BTreeMap::from([PodState::Draining, PodState::Retired, PodState::Dead].map(|state| (state, 0)));

@@ -47,7 +47,6 @@ pub struct PossibleHolder {
 
 impl State {
     /// The reasons why no finished pod is proven dead, for nodes where none is.
-    #[must_use]
     pub fn unproven(&self) -> Vec<UnprovenDeaths> {
         let leaving = || {
             let pods = self.cluster.pods.leaving();
@@ -77,7 +76,6 @@ impl State {
 
     /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest
     /// first.
-    #[must_use]
     pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
         let since =
             |record: &Record| now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from));
@@ -103,7 +101,6 @@ impl State {
     }
 
     /// How many `EndpointSlices` and Services there is no room for, by namespace.
-    #[must_use]
     pub fn left_out(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         let slices = self.slices_left_out(false).map(|slice| &slice.name);
@@ -121,7 +118,6 @@ impl State {
 
     /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
     /// ones with kind, namespace and name.
-    #[must_use]
     pub fn partial(&self) -> (usize, Vec<String>) {
         const NAMED: usize = 3;
         let pods = self.cluster.pods.possible_holders().filter(|record| record.pod.partial);
@@ -136,7 +132,6 @@ impl State {
 
     /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
     /// VIPs; with that other Service.
-    #[must_use]
     pub fn rivals(&self) -> Vec<(String, String)> {
         let State { cluster, denials, .. } = self;
         let denied = denials.services().filter(|name| denials.of_service(name).next().is_some());

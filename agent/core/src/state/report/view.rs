@@ -119,7 +119,6 @@ pub struct DenialView {
 
 impl View {
     /// True if the view has no pod, no Service and no denial of the IP itself.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pods.is_empty() && self.services.is_empty() && self.terminated.is_none()
     }
@@ -127,7 +126,6 @@ impl View {
 
 impl State {
     /// True if nothing is denied, draining or finished at an IP.
-    #[must_use]
     pub fn is_quiet(&self, ip: Addr) -> bool {
         let tables = &self.layout.tables;
         let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
@@ -135,7 +133,6 @@ impl State {
     }
 
     /// All facts about an IP.
-    #[must_use]
     pub fn view(&self, ip: Addr) -> View {
         let cluster = &self.cluster;
         let services: Vec<ServiceView> =

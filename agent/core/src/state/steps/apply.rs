@@ -126,20 +126,17 @@ impl State {
     }
 
     /// True if a list is applied only in part: other facts of the API have to wait.
-    #[must_use]
     pub const fn is_unfinished(&self) -> bool {
         self.task.is_some()
     }
 
     /// True between the parts of a list: no Service is judged, for an object further down may contradict the one at hand. Those
     /// that a part concerns have no VIPs until the list is applied.
-    #[must_use]
     pub const fn is_half_applied(&self) -> bool {
         matches!(self.task, Some(Task::Apply(..)))
     }
 
     /// True if something is left to do or to write.
-    #[must_use]
     pub fn has_backlog(&self) -> bool {
         self.is_unfinished() || !self.queue.is_empty() || self.is_synced() && !self.changed_owners.is_empty()
     }
@@ -168,7 +165,6 @@ impl State {
 
     /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
     /// the single facts only if one of them touched more than its dirty set lists.
-    #[must_use]
     pub fn judged_afresh(&self, now: Duration) -> Self {
         let mut fresh = self.clone();
         fresh.denials.forget_proofs();

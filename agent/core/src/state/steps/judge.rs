@@ -211,7 +211,6 @@ impl State {
     }
 
     /// The collections of which the state would request a list now, whole or narrow.
-    #[must_use]
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
         self.wanted_opinions().into_keys().map(|opinion| opinion.kind).collect()
     }
@@ -233,7 +232,6 @@ impl State {
     }
 
     /// The time over which all agents spread such lists.
-    #[must_use]
     pub fn spread(&self) -> Duration {
         spread(self.cluster.count_nodes())
     }

@@ -48,7 +48,6 @@ pub struct Changes {
 
 impl Changes {
     /// The keys whose entries differ.
-    #[must_use]
     pub fn between(one: &Tables, other: &Tables) -> Self {
         let mut denied = differing(&one.denied, &other.denied);
         denied.append(&mut differing(&one.backends, &other.backends));
@@ -76,7 +75,6 @@ const CLAIMANTS: usize = 64;
 /// The pod that an IP belongs to according to the API, for OWNERS. With several live claimants the last one, flagged,
 /// unless all others are terminating or show it on another network, which may overlap. The caller counts the
 /// generation.
-#[must_use]
 pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     if cluster.is_infrastructure(ip) {
         return None;

@@ -18,7 +18,6 @@ pub struct Numbers {
 
 impl Numbers {
     /// Gives numbers after `last`, the greatest one that the maps have seen.
-    #[must_use]
     pub fn after(last: u32) -> Self {
         Self { last, ..Self::default() }
     }
@@ -56,13 +55,11 @@ impl Numbers {
     }
 
     /// The Service's number, if it has one.
-    #[must_use]
     pub fn get(&self, service: &Name) -> Option<ServiceNumber> {
         self.by_service.get(service).copied()
     }
 
     /// The Service with this number.
-    #[must_use]
     pub fn service(&self, number: ServiceNumber) -> Option<&Name> {
         self.by_number.get(&number)
     }

@@ -19,7 +19,6 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// The first and the last socket of an IP.
-    #[must_use]
     pub fn range_at(ip: Addr) -> (Self, Self) {
         (Self { ip, port: 0, protocol: Protocol::Tcp }, Self { ip, port: u16::MAX, protocol: Protocol::Sctp })
     }

@@ -51,7 +51,6 @@ impl EndpointIndex {
     }
 
     /// True if any Service lists the pod, or listed it recently.
-    #[must_use]
     pub fn knows(&self, uid: Uid) -> bool {
         self.places.knows(uid)
     }

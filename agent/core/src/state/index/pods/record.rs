@@ -40,7 +40,6 @@ impl Record {
     }
 
     /// A live pod that the API shows.
-    #[must_use]
     pub fn is_live(&self) -> bool {
         self.present && self.uid_state == UidState::Live
     }
