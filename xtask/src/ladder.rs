@@ -1,6 +1,6 @@
 //! A run of steps: each with a heading and a count, all of them run, the sum at the end.
 
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Write, pipe};
 use std::iter;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
@@ -80,22 +80,19 @@ impl Ladder {
                         println!("running: {title}");
                         let (start, mut output) = (Instant::now(), Vec::new());
                         let count = count(&mut command, counted, limit(LIMIT), &mut output);
+                        let count = count.unwrap_or_else(|error| {
+                            output.extend(format!("error: {error:#}\n").bytes());
+                            Count { passed: 0, failed: 1 }
+                        });
                         let _ = ended.send((title, count, output, start.elapsed()));
                     }
                 });
             }
             drop(ended);
             for (title, count, output, took) in results {
-                self.check(&title, || {
-                    std::io::stdout().write_all(&output)?;
-                    count
-                });
-                if let Some(step) = self.done.last_mut() {
-                    step.took = took;
-                    if step.has_failed() {
-                        step.failure = output;
-                    }
-                }
+                println!("\n== {title}\n{}", String::from_utf8_lossy(&output).trim_end());
+                let failure = if count.failed > 0 { output } else { Vec::new() };
+                self.done.push(Step { title, outcome: Outcome::Counted(count), took, failure });
             }
         });
     }
@@ -156,18 +153,12 @@ impl Ladder {
     }
 }
 
-impl Step {
-    fn has_failed(&self) -> bool {
-        matches!(self.outcome, Outcome::Counted(Count { failed: 1.., .. }))
-    }
-}
-
 /// The limit for a step; none at a terminal, where a user sees that a step hangs and Ctrl-C has to reach it.
 fn limit(most: Duration) -> Option<Duration> {
     (!std::io::stdin().is_terminal()).then_some(most)
 }
 
-/// Runs `command`, passing its output on to `out` line by line while counting. After `limit` it is killed, with all
+/// Runs `command`, passing what it prints on to `out` line by line while counting. After `limit` it is killed, with all
 /// processes that it started.
 fn count(
     command: &mut Command,
@@ -177,15 +168,17 @@ fn count(
 ) -> Result<Count> {
     let name = name(command);
     writeln!(out, "$ {name}")?;
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let (printed, end) = pipe()?;
+    command.stdin(Stdio::null()).stdout(end.try_clone()?).stderr(end);
     if limit.is_some() {
         command.process_group(0);
     }
     let mut child = command.spawn().with_context(|| format!("cannot run {name}"))?;
-    let output = child.stdout.take().context("the child has no output")?;
+    // The command holds this end of the pipe, too.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let watchdog = limit.map(|limit| Watchdog::new(child.id(), limit));
     let mut sum = Count::default();
-    for line in BufReader::new(output).split(b'\n') {
+    for line in BufReader::new(printed).split(b'\n') {
         let line = line?;
         out.write_all(&line)?;
         out.write_all(b"\n")?;
