@@ -107,23 +107,23 @@ pub enum Change<T> {
 impl<T> Change<T> {
     /// Its objects by name, then, without an object, those that a list shows to be gone: of the known ones that it would have
     /// shown, those that it lacks. `known` gets what a list of some selects, and the names of which it proves nothing.
-    pub fn by_name<N: Eq + Hash>(
+    pub fn by_name<N: Clone + Eq + Hash>(
         self,
-        name: impl Fn(&T) -> N,
+        name: impl Fn(&T) -> &N,
         known: impl FnOnce(Option<(&Selection, &BTreeSet<Name>)>) -> Vec<N>,
     ) -> Vec<(N, Option<T>)> {
         let (objects, known) = match self {
-            Self::Applied(object) => return vec![(name(&object), Some(object))],
-            Self::Deleted(object) => return vec![(name(&object), None)],
+            Self::Applied(object) => return vec![(name(&object).clone(), Some(object))],
+            Self::Deleted(object) => return vec![(name(&object).clone(), None)],
             Self::Reset(objects) => (objects, known(None)),
             Self::Part(Part { selection, objects, later, .. }) => {
                 (objects, known(Some((&selection, &later))))
             }
         };
-        let listed: HashSet<N> = objects.iter().map(&name).collect();
+        let listed: HashSet<&N> = objects.iter().map(&name).collect();
         let gone = known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None));
         let gone: Vec<_> = gone.collect();
-        objects.into_iter().map(|object| (name(&object), Some(object))).chain(gone).collect()
+        objects.into_iter().map(|object| (name(&object).clone(), Some(object))).chain(gone).collect()
     }
 }
 

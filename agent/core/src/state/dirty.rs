@@ -1,6 +1,7 @@
 //! The verdicts that a fact may have changed. Too many only costs time; one too few would be a stale denial.
 
 use super::index::ClusterIndex;
+use super::index::cluster_index::all_but_in_part;
 use super::index::endpoints::Touched;
 use super::index::pods::{self, Record};
 use super::queue::{Scope, Scopes};
@@ -36,9 +37,11 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
             dirty.changed_pod(cluster.pods.delete(now, pod), cluster, now);
         }
         Fact::Slice(change) => {
+            let mut touched = Touched::default();
             for (name, slice) in cluster.slices_by_name(change) {
-                dirty.changed_slice(cluster, now, &name, slice);
+                touched.append(cluster.endpoint_index.set(now, &name, slice));
             }
+            dirty.changed_endpoints(touched, cluster);
         }
         Fact::Pod(Change::Part(part)) => {
             // One at a time: two possible holders that come together would each seem not to be the first.
@@ -56,14 +59,14 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
         }
         Fact::Node(change) => {
             let mut nodes =
-                change.by_name(|node| node.name.clone(), |_| cluster.nodes.keys().cloned().collect());
+                change.by_name(|node| &node.name, |part| all_but_in_part(part, cluster.nodes.keys()));
             nodes.retain_mut(|(name, node)| dirty.node(cluster, now, name, node.take()));
             dirty.ended_on(cluster, &nodes.into_iter().map(|(name, _)| name).collect());
         }
         Fact::Namespace(change) => {
             let known = &cluster.namespaces;
             let mut namespaces =
-                change.by_name(|shown| shown.name.clone(), |_| known.keys().cloned().collect());
+                change.by_name(|shown| &shown.name, |part| all_but_in_part(part, known.keys()));
             namespaces.retain(|(name, shown)| cluster.set_namespace(name, shown.as_ref()));
             dirty.namespaces(cluster, &namespaces.into_iter().map(|(name, _)| name).collect());
         }

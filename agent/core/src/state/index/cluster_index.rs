@@ -42,6 +42,14 @@ pub struct ClusterIndex {
     pub(in crate::state) strayed: Option<Duration>,
 }
 
+/// Whose names a whole list would show; of a kind of which nobody asks for a part, a part shows nobody to be gone.
+pub fn all_but_in_part<'a, N: Clone + 'a>(
+    part: Option<(&Selection, &BTreeSet<Name>)>,
+    known: impl Iterator<Item = &'a N>,
+) -> Vec<N> {
+    if part.is_some() { Vec::new() } else { known.cloned().collect() }
+}
+
 impl ClusterIndex {
     /// An empty index.
     pub fn new(settings: Settings) -> Self {
@@ -64,6 +72,7 @@ impl ClusterIndex {
             ..Self::new(before.settings)
         };
         self.pods.order = before.pods.order;
+        self.index_vips();
     }
 
     /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.
@@ -82,19 +91,18 @@ impl ClusterIndex {
 
     /// The Services of a change, by name.
     pub(in crate::state) fn services_by_name(&self, change: Change<Service>) -> Vec<(Name, Option<Service>)> {
-        change.by_name(|service| service.name.clone(), |_| self.services.keys().cloned().collect())
+        change.by_name(|service| &service.name, |part| all_but_in_part(part, self.services.keys()))
     }
 
     /// The slices of a change, by name.
     pub(in crate::state) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(Name, Option<Slice>)> {
         let known = |part: Option<(&Selection, &BTreeSet<Name>)>| {
-            let is_part = |slice: &&Slice| {
-                part.is_none_or(|(of, later)| of.has_slice(slice) && !later.contains(&slice.name))
-            };
-            let known = self.endpoint_index.slices.values().map(Box::as_ref).filter(is_part);
-            known.map(|slice| slice.name.clone()).collect()
+            let known = self.endpoint_index.slices.iter().filter(|(name, slice)| {
+                part.is_none_or(|(of, later)| of.has_slice(slice) && !later.contains(name))
+            });
+            known.map(|(name, _)| name.clone()).collect()
         };
-        change.by_name(|slice| slice.name.clone(), known)
+        change.by_name(|slice| &slice.name, known)
     }
 
     /// Adds or replaces a Namespace; removes it with `None`. True if it allows something else now.

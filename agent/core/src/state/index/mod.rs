@@ -42,6 +42,7 @@ impl From<Moment> for Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use epguard_common::Addr;
 
     #[test]
     fn a_moment_is_the_time_that_it_was_made_of_and_the_first_is_zero() {
@@ -51,5 +52,14 @@ mod tests {
         }
         assert_eq!(Duration::from(Moment::default()), Duration::ZERO);
         assert_eq!(size_of::<Option<Moment>>(), 8);
+    }
+
+    #[test]
+    fn after_a_start_over_a_node_answers_at_its_own_addresses_before_any_list_shows_its_node() {
+        let settings = Settings { node: "n".into(), ipam: Ipam::Auto, ranges: Ranges::default() };
+        let (mut cluster, own) = (ClusterIndex::new(settings), Addr::v4([192, 0, 2, 1]));
+        cluster.set_local(vec![own]);
+        cluster.start_over(Duration::ZERO);
+        assert!(cluster.vips.own.contains(&own));
     }
 }

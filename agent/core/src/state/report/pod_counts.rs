@@ -75,7 +75,8 @@ impl State {
             let owners = ips.iter().filter_map(|ip| self.owners.get(ip));
             count(owners.filter(|owner| owner.flags & flag != 0))
         };
-        let leaving = self.cluster.pods.leaving().flat_map(|record| record.pod.addresses());
+        let deleted = self.cluster.pods.leaving().filter(|record| record.is_live() && record.pod.deleting);
+        let leaving = deleted.flat_map(|record| record.pod.addresses());
         let suspects = self.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
         let orphan_ip = self.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());

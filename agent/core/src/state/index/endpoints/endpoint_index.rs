@@ -57,6 +57,12 @@ impl Touched {
         self.pairs.insert((service.clone(), ip));
         self.places.extend(target.map(|uid| (uid, ip, service.clone())));
     }
+
+    pub fn append(&mut self, mut other: Self) {
+        self.pairs.append(&mut other.pairs);
+        self.places.append(&mut other.places);
+        self.foreign.append(&mut other.foreign);
+    }
 }
 
 impl EndpointIndex {
