@@ -2,7 +2,6 @@
 
 use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
-use crate::lifecycle::node::until;
 use nix::sched::{CloneFlags, unshare};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -175,11 +174,12 @@ fn an_unreachable_api_is_reported_in_one_line_and_tried_again() {
     command.arg(agent.get_program()).args(agent.get_args());
     isolate(&mut command);
     let mut agent = AgentProcess::start(command, &scratch.0).unwrap();
-    let lost = |agent: &AgentProcess| -> Vec<String> {
-        agent.log().lines().filter(|line| line.contains("watch lost")).map(str::to_owned).collect()
+    let log = || std::fs::read_to_string(scratch.0.join("agent.log")).unwrap();
+    let lost = || -> Vec<String> {
+        log().lines().filter(|line| line.contains("watch lost")).map(str::to_owned).collect()
     };
-    until("the agent does not go on trying", || lost(&agent).len() >= 5);
-    let lost = lost(&agent);
+    agent.until("does not go on trying", |_| (lost().len() < 5).then(log)).unwrap();
+    let lost = lost();
     assert!(lost.iter().all(|line| line.contains("cannot watch") && line.contains("retrying")), "{lost:?}");
-    assert!(agent.ended().unwrap().is_none(), "it goes on trying");
+    assert!(agent.ended().unwrap().is_none(), "it has ended: {}", log());
 }

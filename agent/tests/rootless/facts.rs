@@ -32,14 +32,17 @@ fn pod(object: &Value) -> Pod {
     Pod::parse(object.to_string().as_bytes()).unwrap()
 }
 
+/// Fields that a change may add; others have to be there.
+const ADDED: [&str; 3] = ["annotations", "ephemeralContainerStatuses", "initContainerStatuses"];
+
 /// The pod after these values were changed.
 pub fn changed(mut object: Value, changes: &[(&str, Value)]) -> Pod {
     for (pointer, value) in changes {
         let (parent, field) = pointer.rsplit_once('/').unwrap();
-        match object.pointer_mut(parent).unwrap() {
-            Value::Array(items) => items[field.parse::<usize>().unwrap()] = value.clone(),
-            fields => fields[field] = value.clone(),
+        if ADDED.contains(&field) {
+            object.pointer_mut(parent).unwrap()[field] = Value::Null;
         }
+        *object.pointer_mut(pointer).unwrap() = value.clone();
     }
     pod(&object)
 }

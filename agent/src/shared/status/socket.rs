@@ -196,6 +196,7 @@ mod tests {
             latency: LatencyFigures { count: 1, last_us: 2, p50_us: 2, p99_us: 2, max_us: 2 },
             ..ailing()
         };
+        status.interfaces[0].waiting = true;
         status.watches.insert(Watched::Nodes, Watch { up: true, ..Watch::default() });
         status
     }

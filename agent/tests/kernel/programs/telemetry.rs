@@ -1,7 +1,7 @@
 //! Counters and events: exact, complete, and without a say in the verdict.
 
 use super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp};
-use super::rig::{BOTH, DROP, Rig};
+use super::rig::{BOTH, DROP, PASS, Rig};
 use super::tracked::Tracked;
 use super::world::{
     DEAD_UID, DENIED, DRAINING, ENFORCE, FRESH, OTHER_PORT, OWNER_UID, PORT, RETIRED, REUSED, REUSED_V6,
@@ -73,6 +73,11 @@ fn an_event_shows_the_client_before_masquerade() {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_packet_that_passes_sends_no_event() {
     let mut rig = Rig::new();
+    for hook in ["epguard_from", "epguard_to"] {
+        for addr in [REUSED, REUSED_V6, DRAINING] {
+            assert_eq!(rig.run(hook, &syn(addr)).action, PASS, "{hook}: no translator knows {addr}");
+        }
+    }
     rig.run(BOTH, &frame(&packet(RETIRED, TCP, &tcp(PORT, 0))));
     rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN))));
     rig.run(BOTH, &syn(DRAINING));

@@ -12,8 +12,8 @@ use std::ops::Range;
 
 const PROGRAMS: [Program; 4] = [Program::Xdp, Program::Ingress, Program::Egress, Program::Both];
 
-/// Where `struct __sk_buff` has what other programs keep in a packet: mark, priority, cb.
-const KEPT: [Range<usize>; 3] = [8..12, 32..36, 48..68];
+/// Where `struct __sk_buff` has what other programs keep in a packet: mark, priority, cb; each filled with its octet.
+const KEPT: [(Range<usize>, u8); 3] = [(8..12, 0xa5), (32..36, 0x5a), (48..68, 0xc3)];
 
 /// Counted beside denials, by the time.
 const BY_TIME: [Outcome; 2] = [Outcome::EventLost, Outcome::EventSuppressed];
@@ -100,11 +100,11 @@ impl Trial {
             Program::Both => BOTH,
         };
         let mut context: Context = [0; 192];
-        for place in KEPT {
-            context[place].fill(0xa5);
+        for (place, octet) in KEPT {
+            context[place].fill(octet);
         }
         let ran = self.rig.repeat(name, frame, context, 1);
-        let is_kept = KEPT.into_iter().all(|place| ran.context[place.clone()] == context[place]);
+        let is_kept = KEPT.into_iter().all(|(place, _)| ran.context[place.clone()] == context[place]);
         match ran.action {
             DROP if ran.frame == frame => Ok(true),
             PASS if ran.frame == frame && is_kept => Ok(false),
