@@ -1,15 +1,22 @@
-//! What the worst objects of one tenant cost every agent: memory, and the longest time in which nothing else can be done.
+//! `cargo xtask bench tenants`: what the worst objects of one tenant cost every agent: memory, and the longest time in which nothing
+//! else can be done. A program of its own, since its allocator counts.
+#![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 mod cluster;
 #[path = "../../../agent/src/fuzz/harness/memory.rs"]
 mod memory;
+#[allow(dead_code, reason = "the benchmark `scale` uses the rest")]
+#[path = "../scale/objects.rs"]
+mod objects;
+#[allow(dead_code, reason = "the benchmark `scale` uses the rest")]
+#[path = "../scale/size.rs"]
+mod size;
 
-use crate::scale::objects::State;
-use crate::scale::size;
 use cluster::{Cluster, read};
 use epguard_common::UidState;
 use epguard_core::facts::{Change, Fact, Pod};
-use epguard_lab::figures::{Row, Table};
+use epguard_lab::figures::{self, Row, Table};
+use objects::State;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::ops::Range;
@@ -49,7 +56,7 @@ const ROWS: [(&str, usize, Act); 10] = [
 ];
 
 /// What the tenant's objects cost in a cluster that is otherwise at rest: a table of standstills, and one of memory.
-pub(crate) fn tables() -> Vec<Table> {
+fn main() {
     let [mut standstill, mut memory] =
         ["One tenant: longest standstill", "One tenant: memory"].map(Table::new);
     for (name, denials, act) in ROWS {
@@ -62,7 +69,7 @@ pub(crate) fn tables() -> Vec<Table> {
         standstill.rows.push(Row::new(name, "ms", [longest]).at_most(10.0));
         assert_eq!(tenant.0.state.tables().denied.len(), denials, "{name}");
     }
-    vec![standstill, memory]
+    figures::print(&[standstill, memory]);
 }
 
 /// The owner of namespace `tenant`.
