@@ -1,4 +1,4 @@
-//! The benchmarks of `cargo xtask bench`: runs the one that is named, and prints its tables.
+//! The benchmarks of `cargo xtask bench`, but for `tenants`: runs the one that is named, and prints its tables.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 mod bpf;
@@ -8,16 +8,15 @@ mod programs;
 mod scale;
 mod socket_lb;
 mod stack;
-mod tenants;
 #[path = "../tests/agent/world.rs"]
 mod world;
 
+use epguard_lab::figures;
 use std::env;
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let quick = has("--quick");
+    let quick = arguments.iter().any(|argument| argument == "--quick");
     // Cargo adds `--bench`.
     let name = arguments.iter().find(|argument| !argument.starts_with("--"));
     let tables = match name.map(String::as_str) {
@@ -26,14 +25,7 @@ fn main() {
         Some("stack") => stack::tables(quick),
         Some("scale") => scale::tables(quick),
         Some("socket-lb") => socket_lb::tables(quick),
-        Some("tenants") => tenants::tables(),
         _ => panic!("name a benchmark of `cargo xtask bench --help`"),
     };
-    for table in tables {
-        if has("--json") {
-            println!("{}", serde_json::to_string(&table).unwrap());
-        } else {
-            println!("\n{table}");
-        }
-    }
+    figures::print(&tables);
 }

@@ -1,9 +1,10 @@
 //! Figures of a benchmark: rows that were measured in turns, each beside its peer.
 
-use std::fmt;
+use std::{env, fmt};
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
+use serde_json::json;
 
 /// Rows of one run.
 #[derive(Clone, Debug, Serialize)]
@@ -109,6 +110,15 @@ impl fmt::Display for Table {
             shown.add_row(self.cells(row));
         }
         shown.fmt(formatter)
+    }
+}
+
+/// Prints a benchmark's tables: each as a line of JSON if it was called with `--json`.
+pub fn print(tables: &[Table]) {
+    let is_json = env::args().any(|argument| argument == "--json");
+    for table in tables {
+        let shown = if is_json { json!(table).to_string() } else { format!("\n{table}") };
+        println!("{shown}");
     }
 }
 

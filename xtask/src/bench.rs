@@ -56,7 +56,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     for name in names.iter().filter_map(ValueEnum::to_possible_value) {
         let mut bench = cargo();
         bench.env("EPGUARD", build::binaries(build::SHIPPED).join("epguard"));
-        bench.args(["bench", "--quiet", "--package", "epguard-lab", "--bench", "bench", "--"]);
+        let target = if name.get_name() == "tenants" { "tenants" } else { "bench" };
+        bench.args(["bench", "--quiet", "--package", "epguard-lab", "--bench", target, "--"]);
         bench.arg(name.get_name());
         bench.args(args.json.then_some("--json")).args(args.quick.then_some("--quick"));
         run_command(&mut bench)?;

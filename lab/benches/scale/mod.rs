@@ -7,9 +7,9 @@ mod agent;
 mod background;
 mod cluster;
 mod events;
-pub(crate) mod objects;
+mod objects;
 mod requests;
-pub(crate) mod size;
+mod size;
 
 use agent::Cgroup;
 use background::Waits;

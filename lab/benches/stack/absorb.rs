@@ -141,15 +141,17 @@ impl Generator {
     }
 }
 
-/// A frame of the least length, with a UDP datagram without a checksum from a pod of another node.
+/// A frame of the least length without padding, with a UDP datagram without a checksum from a pod of another node.
 fn frame(mac: [u8; 6], to: SocketAddrV4) -> Vec<u8> {
     let to_ip = Addr::v4(to.ip().octets());
-    let mut frame = frames::frame(&frames::packet(to_ip, frames::UDP, &frames::udp(to.port())));
+    let mut datagram = frames::udp(to.port());
+    datagram.resize(26, 0);
+    datagram[5] = 26;
+    let mut frame = frames::frame(&frames::packet(to_ip, frames::UDP, &datagram));
     let header = frame[14..34].chunks(2);
     let sum: u32 = header.map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let folded = u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
     frame[24..26].copy_from_slice(&(!folded).to_be_bytes());
     frame[..6].copy_from_slice(&mac);
-    frame.resize(60, 0);
     frame
 }

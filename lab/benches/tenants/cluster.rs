@@ -1,7 +1,7 @@
 //! The cluster, and the facts that its watches report.
 
-use crate::scale::objects::{Objects, Pod, State as PodState};
-use crate::scale::size::{self, BIG, Size};
+use crate::objects::{Objects, Pod, State as PodState};
+use crate::size::{self, BIG, Size};
 use epguard_core::facts::{Change, Fact, Object, Presence};
 use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};

@@ -157,7 +157,12 @@ impl<'a> Run<'a> {
                 self.stage.write_at_once(writers, self.scenario.agent.fleet_config.as_deref())
             }
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
-            _ => {
+            Step::Check(_)
+            | Step::Interleave(_)
+            | Step::EveryMode(_)
+            | Step::Off(_)
+            | Step::Observe(_)
+            | Step::Enforce(_) => {
                 let (modes, rounds, calls) = step.calls();
                 self.calls(modes, rounds, calls)
             }

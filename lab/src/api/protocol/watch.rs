@@ -35,7 +35,7 @@ struct Watch {
     selector: Selector,
     /// Events not yet sent.
     pending: VecDeque<Event>,
-    /// The resourceVersion whose changes, and those before, have been read.
+    /// The resourceVersion whose changes, and those before, have been read or are not asked for.
     rv: u64,
     bookmarks: bool,
     last_bookmark: Instant,
@@ -128,7 +128,8 @@ impl Watch {
             match changes {
                 Ok(changes) => {
                     self.pending.extend(changes.iter().filter_map(|change| select(&self.selector, change)));
-                    self.rv = rv;
+                    // A stream from a later version begins there.
+                    self.rv = self.rv.max(rv);
                 }
                 Err(error) => self.fail(&error),
             }
@@ -152,7 +153,9 @@ impl Watch {
             () = sleep_until(self.deadline) => self.over = true,
             () = sleep_until(bookmark_at) => {
                 self.last_bookmark = Instant::now();
-                self.pending.push_back(bookmark(self.kind, self.rv, None));
+                if self.changes.borrow().revision >= self.rv {
+                    self.pending.push_back(bookmark(self.kind, self.rv, None));
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::KEPT_CHANGES;
+use super::{FIRST_REVISION, KEPT_CHANGES};
 use crate::api::ApiError;
 use crate::api::object::Object;
 
@@ -24,7 +24,7 @@ pub(crate) struct Change {
 pub(super) type Objects = BTreeMap<String, Arc<Object>>;
 
 /// Objects of one kind, their recent changes, and the resourceVersions that both cover.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Collection {
     pub(super) objects: Objects,
     /// In the order of their resourceVersions.
@@ -37,6 +37,13 @@ pub(crate) struct Collection {
     pub(super) last: u64,
 }
 
+impl Default for Collection {
+    fn default() -> Self {
+        let (objects, history) = (Objects::new(), VecDeque::new());
+        Self { objects, history, dropped: 0, floor: FIRST_REVISION, last: FIRST_REVISION }
+    }
+}
+
 impl Collection {
     /// Stores a new state (or, if `deleted`, the last one) and appends it to the history.
     pub(super) fn record(&mut self, rv: u64, key: String, object: Arc<Object>, deleted: bool) {
@@ -47,12 +54,7 @@ impl Collection {
         };
         self.last = rv;
         self.history.push_back(Arc::new(Change { rv, key, object, previous, deleted }));
-        self.keep(KEPT_CHANGES);
-    }
-
-    /// Drops older changes than so many.
-    fn keep(&mut self, changes: usize) {
-        while self.history.len() > changes {
+        if self.history.len() > KEPT_CHANGES {
             self.dropped = self.history.pop_front().map_or(0, |change| change.rv);
             self.floor = self.floor.max(self.dropped);
         }
@@ -100,21 +102,20 @@ mod tests {
     use crate::api::Kind;
     use serde_json::json;
 
-    fn collection(keep: usize) -> Collection {
-        let mut all = Collection { floor: 10, ..Collection::default() };
-        for (rv, key, value, deleted) in
-            [(11, "a", 1, false), (12, "b", 2, false), (13, "a", 3, false), (14, "b", 2, true)]
-        {
+    fn record(all: &mut Collection, changes: impl IntoIterator<Item = (u64, &'static str, u64, bool)>) {
+        for (rv, key, value, deleted) in changes {
             all.record(rv, key.into(), Arc::new(Object::new(Kind::Pod, &json!(value))), deleted);
         }
-        all.keep(keep);
-        all
     }
 
     #[test]
     fn an_old_state_is_rebuilt_from_the_history() {
-        let all = collection(100);
-        for (rv, expected) in [(10, ""), (11, "a=1"), (12, "a=1 b=2"), (13, "a=3 b=2"), (14, "a=3")] {
+        let mut all = Collection::default();
+        record(
+            &mut all,
+            [(301, "a", 1, false), (302, "b", 2, false), (303, "a", 3, false), (304, "b", 2, true)],
+        );
+        for (rv, expected) in [(300, ""), (301, "a=1"), (302, "a=1 b=2"), (303, "a=3 b=2"), (304, "a=3")] {
             let objects = all.at(rv).unwrap().into_owned().into_iter();
             let shown = objects.map(|(key, object)| format!("{key}={}", object.value()));
             assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{rv}");
@@ -123,10 +124,15 @@ mod tests {
 
     #[test]
     fn a_version_older_than_the_history_is_expired() {
-        let all = collection(2);
-        assert_eq!([all.check(11), all.check(12)].map(|checked| checked.is_ok()), [false, true]);
-        assert_eq!(all.at(11).err().unwrap().code, 410);
-        assert_eq!(all.since(11).unwrap_err().code, 410);
-        assert_eq!([12, 14].map(|rv| all.since(rv).unwrap().len()), [2, 0]);
+        let mut all = Collection::default();
+        assert_eq!([299, 300].map(|rv| all.check(rv).is_ok()), [false, true]);
+        let last = FIRST_REVISION + KEPT_CHANGES as u64;
+        record(&mut all, (301..=last).map(|rv| (rv, "a", rv, false)));
+        assert_eq!(all.since(300).unwrap().len(), KEPT_CHANGES);
+        record(&mut all, [(last + 1, "a", 0, false)]);
+        assert_eq!([300, 301].map(|rv| all.check(rv).is_ok()), [false, true]);
+        assert_eq!(all.at(300).err().unwrap().code, 410);
+        assert_eq!(all.since(300).unwrap_err().code, 410);
+        assert_eq!([301, last + 1].map(|rv| all.since(rv).unwrap().len()), [KEPT_CHANGES, 0]);
     }
 }

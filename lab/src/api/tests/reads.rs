@@ -93,6 +93,23 @@ async fn a_watch_begins_with_the_state_or_after_its_resource_version() {
 }
 
 #[tokio::test]
+async fn a_watch_from_a_later_resource_version_begins_there() {
+    let lab = Lab::with(&[]).await;
+    lab.server.faults(|f| f.bookmark_period = Some(Duration::from_millis(20)));
+    let mut stream = lab.watch(PODS, "allowWatchBookmarks=true&resourceVersion=302").await;
+    lab.store.apply(pod("a")).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    lab.store.advance();
+    stream.expect(&["BOOKMARK - 302"]).await;
+    lab.store.apply(pod("b")).unwrap();
+    let mut line = stream.line().await;
+    while line == "BOOKMARK - 302" {
+        line = stream.line().await;
+    }
+    assert_eq!(line, "ADDED b 303");
+}
+
+#[tokio::test]
 async fn initial_events_end_with_a_marked_bookmark() {
     let lab = Lab::with(&["b", "a"]).await;
     let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";

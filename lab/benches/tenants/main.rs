@@ -1,15 +1,22 @@
-//! What the worst objects of one tenant cost every agent: memory, and the longest time in which nothing else can be done.
+//! `cargo xtask bench tenants`: what the worst objects of one tenant cost every agent: memory, and the longest time in which nothing
+//! else can be done. A program of its own, since its allocator counts.
+#![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 mod cluster;
 #[path = "../../../agent/src/fuzz/harness/memory.rs"]
 mod memory;
+#[allow(dead_code, reason = "the benchmark `scale` uses the rest")]
+#[path = "../scale/objects.rs"]
+mod objects;
+#[allow(dead_code, reason = "the benchmark `scale` uses the rest")]
+#[path = "../scale/size.rs"]
+mod size;
 
-use crate::scale::objects::State;
-use crate::scale::size;
 use cluster::{Cluster, read};
 use epguard_common::UidState;
 use epguard_core::facts::{Change, Fact, Pod};
-use epguard_lab::figures::{Row, Table};
+use epguard_lab::figures::{self, Row, Table};
+use objects::State;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::ops::Range;
@@ -19,40 +26,40 @@ const CHANGES: usize = 20;
 
 type Act = fn(&mut Tenant);
 
-/// What the tenant does.
-const ROWS: [(&str, Act); 10] = [
-    ("one pod with 15,000 annotated IPs", |tenant| tenant.annotated_pods(1)),
-    ("1,000 such pods", |tenant| tenant.annotated_pods(1_000)),
-    ("one Service of 4,000 ports and 20,000 external IPs", |tenant| tenant.wide_services(1)),
-    ("1,000 such Services", |tenant| tenant.wide_services(1_000)),
-    ("1,000 slices of 1,000 endpoints and 8 ports", |tenant| {
+/// What the tenant does, and the denials that are there then.
+const ROWS: [(&str, usize, Act); 10] = [
+    ("one pod with 15,000 annotated IPs", 0, |tenant| tenant.annotated_pods(1)),
+    ("1,000 such pods", 0, |tenant| tenant.annotated_pods(1_000)),
+    ("one Service of 4,000 ports and 20,000 external IPs", 0, |tenant| tenant.wide_services(1)),
+    ("1,000 such Services", 0, |tenant| tenant.wide_services(1_000)),
+    ("1,000 slices of 1,000 endpoints and 8 ports", 0, |tenant| {
         (0..1_000).for_each(|number| tenant.slice(number, "web", 0..1_000, 0..8, None));
     }),
-    ("20 slices that list 1,000 pods at one address each time", |tenant| {
+    ("20 slices that list 1,000 pods at one address each time", 0, |tenant| {
         (0..CHANGES).for_each(|number| tenant.slice(number, "web", 0..1_000, 0..1, Some(&ip(60, 0))));
     }),
-    ("4 pods behind 20,000 ports, which die", |tenant| {
+    ("4 pods behind 20,000 ports, which die", 32_768, |tenant| {
         tenant.service(0, "web", &http(), &[], "web");
         (0..10)
             .for_each(|number| tenant.slice(number, "web", 0..4, 2_000 * number..2_000 * (number + 1), None));
         (0..4).for_each(|number| tenant.dies(number));
     }),
-    ("2,000 Services over one pod that flips, and dies", Tenant::crowd),
-    ("32,000 denials, and 20 changes of another Service's selector", |tenant| {
+    ("2,000 Services over one pod that flips, and dies", 2_000, Tenant::crowd),
+    ("32,000 denials, and 20 changes of another Service's selector", 32_000, |tenant| {
         tenant.denials();
         tenant.patches("other");
     }),
-    ("32,000 denials, and 20 changes of their Service's selector", |tenant| {
+    ("32,000 denials, and 20 changes of their Service's selector", 32_000, |tenant| {
         tenant.denials();
         tenant.patches("web");
     }),
 ];
 
 /// What the tenant's objects cost in a cluster that is otherwise at rest: a table of standstills, and one of memory.
-pub(crate) fn tables() -> Vec<Table> {
+fn main() {
     let [mut standstill, mut memory] =
         ["One tenant: longest standstill", "One tenant: memory"].map(Table::new);
-    for (name, act) in ROWS {
+    for (name, denials, act) in ROWS {
         let mut tenant = Tenant(Cluster::synced());
         let before = memory::held();
         act(&mut tenant);
@@ -60,9 +67,9 @@ pub(crate) fn tables() -> Vec<Table> {
         memory.rows.push(Row::new(name, "MiB", [kibibytes / 1_024.0]).at_most(16.0));
         let longest = tenant.0.longest_turn().as_secs_f64() * 1e3;
         standstill.rows.push(Row::new(name, "ms", [longest]).at_most(10.0));
-        eprintln!("{name}: {} denials", tenant.0.state.tables().denied.len());
+        assert_eq!(tenant.0.state.tables().denied.len(), denials, "{name}");
     }
-    vec![standstill, memory]
+    figures::print(&[standstill, memory]);
 }
 
 /// The owner of namespace `tenant`.
@@ -132,7 +139,7 @@ impl Tenant {
     fn patches(&mut self, name: &str) {
         for change in 0..CHANGES {
             let number = usize::from(name != "web");
-            self.service(number, name, &http(), &[ip(40, number)], &format!("app-{change}"));
+            self.service(number, name, &http(), &[ip(40, number)], &format!("patched-{change}"));
         }
     }
 
