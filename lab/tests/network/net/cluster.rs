@@ -80,16 +80,20 @@ impl Cluster {
 
     /// Makes one call from a host to an address.
     pub(crate) fn call(&self, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
-        let client = Client::new(self.lab.netns(from).unwrap());
-        client.call(Call { protocol, to, from: None, timeout: Duration::from_secs(1) }).outcome
+        self.call_within(Duration::from_secs(1), from, protocol, to)
     }
 
-    /// Asserts which pod answers such a call, in each protocol.
+    fn call_within(&self, timeout: Duration, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
+        let client = Client::new(self.lab.netns(from).unwrap());
+        client.call(Call { protocol, to, from: None, timeout }).outcome
+    }
+
+    /// Asserts which pod answers such a call, in each protocol. It may take its time on a busy machine.
     #[track_caller]
     pub(crate) fn answered_by(&self, from: &str, to: SocketAddr, pod: &str) {
         for protocol in PROTOCOLS {
             assert_eq!(
-                self.call(from, protocol, to),
+                self.call_within(Duration::from_secs(10), from, protocol, to),
                 Outcome::Reply(pod.to_owned()),
                 "{from} to {to}/{protocol:?}"
             );
