@@ -28,6 +28,9 @@ pub(crate) struct Planned {
     pub(crate) title: String,
     pub(crate) counted: Counted,
     pub(crate) command: Command,
+    /// Whether it runs once more, alone, if it failed beside others: it waits for what a busy machine may be late with. The second
+    /// result counts.
+    pub(crate) again: bool,
 }
 
 /// The source of a step's result.
@@ -71,30 +74,36 @@ impl Ladder {
         let queues = queues.into_iter().map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once));
         let queues: Vec<_> = queues.collect();
         let (ended, results) = mpsc::channel();
+        let mut failed_beside_others = Vec::new();
         std::thread::scope(|scope| {
             for steps in queues.iter().flat_map(|(steps, at_once)| iter::repeat_n(steps, *at_once)) {
                 let ended = ended.clone();
                 scope.spawn(move || {
                     let next = || steps.lock().ok()?.next();
-                    while let Some(Planned { title, counted, mut command }) = next() {
-                        println!("running: {title}");
-                        let (start, mut output) = (Instant::now(), Vec::new());
-                        let count = count(&mut command, counted, limit(LIMIT), &mut output);
-                        let count = count.unwrap_or_else(|error| {
-                            output.extend(format!("error: {error:#}\n").bytes());
-                            Count { passed: 0, failed: 1 }
-                        });
-                        let _ = ended.send((title, count, output, start.elapsed()));
+                    while let Some(mut planned) = next() {
+                        println!("running: {}", planned.title);
+                        let (step, output) = planned.run();
+                        let _ = ended.send((planned, step, output));
                     }
                 });
             }
             drop(ended);
-            for (title, count, output, took) in results {
-                println!("\n== {title}\n{}", String::from_utf8_lossy(&output).trim_end());
-                let failure = if count.failed > 0 { output } else { Vec::new() };
-                self.done.push(Step { title, outcome: Outcome::Counted(count), took, failure });
+            for (planned, step, output) in results {
+                print_output(&planned.title, &output);
+                if planned.again && !step.failure.is_empty() {
+                    failed_beside_others.push(planned);
+                } else {
+                    self.done.push(step);
+                }
             }
         });
+        for mut planned in failed_beside_others {
+            println!("\nonce more, alone: {}", planned.title);
+            planned.title += ", again";
+            let (step, output) = planned.run();
+            print_output(&planned.title, &output);
+            self.done.push(step);
+        }
     }
 
     /// Runs a check of this program under the heading `title`.
@@ -151,6 +160,25 @@ impl Ladder {
         println!("{} passed, {} failed", sum.passed, sum.failed);
         exit(sum.failed == 0)
     }
+}
+
+impl Planned {
+    /// Runs it to its end. Returns all that it printed, too.
+    fn run(&mut self) -> (Step, Vec<u8>) {
+        let (start, mut output) = (Instant::now(), Vec::new());
+        let count = count(&mut self.command, self.counted, limit(LIMIT), &mut output);
+        let count = count.unwrap_or_else(|error| {
+            output.extend(format!("error: {error:#}\n").bytes());
+            Count { passed: 0, failed: 1 }
+        });
+        let failure = if count.failed > 0 { output.clone() } else { Vec::new() };
+        let (title, outcome) = (self.title.clone(), Outcome::Counted(count));
+        (Step { title, outcome, took: start.elapsed(), failure }, output)
+    }
+}
+
+fn print_output(title: &str, output: &[u8]) {
+    println!("\n== {title}\n{}", String::from_utf8_lossy(output).trim_end());
 }
 
 /// The limit for a step; none at a terminal, where a user sees that a step hangs and Ctrl-C has to reach it.
@@ -233,6 +261,24 @@ mod tests {
         let mut command = crate::process::command("/bin/sh");
         let count = count(command.args(["-c", script]), counted, None, &mut std::io::sink()).unwrap();
         (count.passed, count.failed)
+    }
+
+    /// The counts of a step that fails when it runs first, and again if asked for.
+    fn outcome(again: bool) -> (u32, u32) {
+        let ran = std::env::temp_dir().join(format!("epguard-again-{}-{again}", std::process::id()));
+        let mut command = crate::process::command("/bin/sh");
+        command.args(["-c", "[ -e $1 ] || { touch $1; exit 1; }; rm $1", "sh"]).arg(&ran);
+        let step = Planned { title: "late".into(), counted: Counted::ByExit, command, again };
+        let mut ladder = Ladder::default();
+        ladder.run_together([(vec![step], 1)]);
+        let _ = std::fs::remove_file(ran);
+        let [Step { outcome: Outcome::Counted(count), .. }] = &ladder.done[..] else { panic!("one step") };
+        (count.passed, count.failed)
+    }
+
+    #[test]
+    fn only_a_step_that_may_be_late_runs_again_and_then_its_second_result_counts() {
+        assert_eq!((outcome(false), outcome(true)), ((0, 1), (1, 0)));
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn rootless() -> ExitCode {
 }
 
 fn planned(title: impl Into<String>, command: Command) -> Planned {
-    Planned { title: title.into(), counted: Counted::ByOutput, command }
+    Planned { title: title.into(), counted: Counted::ByOutput, command, again: false }
 }
 
 /// Replays every recording, and plays the stories. At sockets and at clsact one variant of each story is enough: the rest of
@@ -131,6 +131,9 @@ fn tests() -> Result<Vec<Planned>> {
     let groups = groups::all()?;
     let mut steps: Vec<Planned> =
         groups.iter().map(|group| planned(group.title(), root_tests(&group.which()))).collect();
+    for step in &mut steps {
+        step.again = true;
+    }
     steps.push(planned("root: libraries", root_tests(&["--lib", "--bins"].map(Into::into))));
     steps.sort_by_key(|step| LONGEST.iter().position(|long| *long == step.title).unwrap_or(LONGEST.len()));
     steps.insert(0, unit_tests());
