@@ -83,8 +83,8 @@ fn stories() -> Result<Vec<Planned>> {
     replay.args(recordings.iter().filter(|recording| recording.is_dir()));
     let story = |title: &str, folder: &str, arguments: &[&str]| {
         let mut scenario = lab::lab("scenario");
-        scenario.args(["--retries", "1"]).args(arguments).arg(root().join("lab").join(folder));
-        planned(title, scenario)
+        scenario.args(arguments).arg(root().join("lab").join(folder));
+        Planned { again: true, ..planned(title, scenario) }
     };
     Ok(vec![
         planned("replay", replay),
@@ -129,11 +129,10 @@ fn tests() -> Result<Vec<Planned>> {
         cargo
     };
     let groups = groups::all()?;
+    let root_step =
+        |title: &str, which: &[String]| Planned { again: true, ..planned(title, root_tests(which)) };
     let mut steps: Vec<Planned> =
-        groups.iter().map(|group| planned(group.title(), root_tests(&group.which()))).collect();
-    for step in &mut steps {
-        step.again = true;
-    }
+        groups.iter().map(|group| root_step(&group.title(), &group.which())).collect();
     steps.push(planned("root: libraries", root_tests(&["--lib", "--bins"].map(Into::into))));
     steps.sort_by_key(|step| LONGEST.iter().position(|long| *long == step.title).unwrap_or(LONGEST.len()));
     steps.insert(0, unit_tests());

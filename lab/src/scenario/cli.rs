@@ -14,9 +14,6 @@ use super::tell::{Failure, How, Silent, tell};
 use super::variant::Variant;
 use crate::files;
 
-/// Failed runs that may run again.
-const FEW: usize = 5;
-
 /// Run scenarios on the real datapath with the real agent.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -35,10 +32,6 @@ pub struct Args {
     /// Run the stories with callers at a load balancer at sockets, in place of their own callers
     #[arg(long)]
     socket_lb: bool,
-    /// Run what failed beside others so many times more, alone: on a busy machine an agent may be late. All results are shown, the last
-    /// counts
-    #[arg(long, default_value_t = 0)]
-    retries: u32,
     #[command(flatten)]
     how: How,
 }
@@ -86,44 +79,21 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let parallel = args.jobs.unwrap_or(4 * processors).max(1);
-    let run = |job: &Job<'_>| {
-        let start = Instant::now();
-        let told = tell(&mut Silent, job.scenario, job.variant, &args.how).map(drop);
-        (told, start.elapsed())
-    };
-    // How many passed, and those that failed; locked for each report.
-    let results = Mutex::new((0, Vec::new()));
+    // Runs that passed, and those that failed; locked for each report.
+    let counts = Mutex::new([0, 0]);
     let work = || {
         loop {
             let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(job) = job else { return };
-            let (told, took) = run(&job);
-            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-            report(&job, &told, took);
-            match told {
-                Ok(()) => results.0 += 1,
-                Err(_) => results.1.push(job),
-            }
+            let start = Instant::now();
+            let told = tell(&mut Silent, job.scenario, job.variant, &args.how).map(drop);
+            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            counts[usize::from(told.is_err())] += 1;
+            report(&job, &told, start.elapsed());
         }
     };
     thread::scope(|scope| (0..parallel).for_each(|_| _ = scope.spawn(work)));
-    let (mut passed, mut failed) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let beside_others = failed.len();
-    // More than a few are late for another reason, and take long one by one.
-    for _ in 0..if beside_others > FEW { 0 } else { args.retries } {
-        failed.retain(|job| {
-            let (told, took) = run(job);
-            print!("alone: ");
-            report(job, &told, took);
-            told.is_err()
-        });
-    }
-    let alone = beside_others - failed.len();
-    if alone > 0 {
-        println!("{alone} of them passed only alone");
-    }
-    passed += alone;
-    let failed = failed.len();
+    let [passed, failed] = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
