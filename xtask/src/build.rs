@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::process::{cargo, root, run as run_command};
+use crate::packages;
+use crate::process::{cargo, command, read, root, run as run_command};
 use crate::setup::{self, Ebpf};
 use crate::toolchain::{OBJECTS, TARGET};
 
@@ -28,8 +29,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the objects and hands each to the build script that embeds it: `agent/build.rs` finds the datapath at
-/// `target/bpf/epguard-ebpf`, `lab/build.rs` the neighbours at `target/bpf/epguard-neighbour`.
+/// Builds the objects and hands each to `agent/build.rs`, which embeds it: the datapath at `target/bpf/epguard-ebpf`, the neighbours at
+/// `target/bpf/epguard-neighbour`.
 pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
     // Incremental builds are cut into many units: functions that must be inlined become calls, and need more stack than
     // the kernel allows.
@@ -38,10 +39,14 @@ pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
     OBJECTS.iter().try_for_each(|object| hand_over(object))
 }
 
+/// What only a debugger reads is left out, four fifths of it; the kernel's own description of types and lines (BTF) stays.
 fn hand_over(object: &str) -> Result<()> {
+    packages::install_missing(&[("llvm-strip", "llvm")])?;
     let bpf = root().join("target/bpf");
     let built = bpf.join(TARGET).join("release").join(object);
-    let built = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
+    let stripped = built.with_extension("stripped");
+    read(command("llvm-strip").arg("--strip-debug").arg("-o").args([&stripped, &built]))?;
+    let built = fs::read(&stripped).with_context(|| format!("cannot read {}", stripped.display()))?;
     let handed = bpf.join(object);
     // Unchanged files keep their time stamp, on which a new build of the host crate depends.
     if fs::read(&handed).ok().as_ref() != Some(&built) {

@@ -12,6 +12,7 @@ use crate::fuzz::harness::run;
 use crate::shared::drops::Dropped;
 use crate::shared::plain::plain;
 use crate::shared::status::Status;
+use clap::builder::StyledStr;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tar::EntryType;
@@ -43,7 +44,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fn shown<T: DeserializeOwned>(answer: &[u8], shown: impl FnOnce(&T) -> String) {
     if let Ok((_, document)) = decode(answer, "n", Form::Table) {
         let text = shown(&document);
-        let bare = anstream::adapter::strip_str(&text).to_string();
+        let bare = StyledStr::from(text).to_string();
         for line in bare.lines() {
             assert_eq!(plain(line), line);
         }

@@ -3,12 +3,13 @@
 use crate::shared::plain::{is_hidden, plain};
 use anyhow::Context as _;
 use clap::ValueEnum;
+use clap::builder::StyledStr;
 use comfy_table::{Table, presets::NOTHING};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -141,8 +142,16 @@ pub fn new_file(path: &Path) -> anyhow::Result<File> {
 
 /// Prints a text on standard output, without colours where there is no terminal. Errors: the output fails, or its reader has left.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    writeln!(anstream::stdout(), "{text}")?;
+    let styled = StyledStr::from(text.to_owned());
+    let mut stdout = io::stdout();
+    if is_coloured() { writeln!(stdout, "{}", styled.ansi()) } else { writeln!(stdout, "{styled}") }?;
     Ok(())
+}
+
+/// Whether standard output is a terminal that shows colours, and the user wants them ([`NO_COLOR`](https://no-color.org)).
+pub fn is_coloured() -> bool {
+    let is_set = |name, not: &str| std::env::var_os(name).is_some_and(|value| value != not);
+    io::stdout().is_terminal() && is_set("TERM", "dumb") && !is_set("NO_COLOR", "")
 }
 
 /// Prints one line on standard error, with any text made plain. Without a reader it is lost.

@@ -110,15 +110,11 @@ impl Maps {
 
 /// The upper end, in milliseconds, of the bucket in which the quantile of what came between two records lies.
 pub(crate) fn quantile(before: &Distribution, after: &Distribution, percent: u64) -> f64 {
-    let counts = after.buckets.iter().zip(&before.buckets);
-    let counts = counts.map(|((bound, after), (_, before))| (*bound, after - before));
-    let all: u64 = after.count - before.count;
-    let mut up_to = 0;
-    let within = counts.into_iter().find(|(_, count)| {
-        up_to += count;
-        up_to * 100 >= all * percent
-    });
-    within.map_or(f64::INFINITY, |(bound, _)| Duration::from_micros(bound).as_secs_f64() * 1e3)
+    let buckets = after.buckets.iter().zip(&before.buckets);
+    let buckets = buckets.map(|((bound, after), (_, before))| (*bound, after - before)).collect();
+    let between = Distribution { count: after.count - before.count, buckets, sum_us: 0 };
+    let bound = between.percentile(percent);
+    bound.map_or(f64::INFINITY, |bound| Duration::from_micros(bound).as_secs_f64() * 1e3)
 }
 
 /// Of cgroup v1, then v2: the directory that cgroups are made in, the file of the current octets, and that of the most.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _, stdout};
 
-use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::Table;
+use epguard::shared::output::is_coloured;
 
 use crate::scenario::burst::{Played, median, milliseconds};
 use crate::scenario::format::{BurstCaller as Caller, Group};
@@ -30,10 +30,10 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Obeys `NO_COLOR` and similar variables.
+    /// Obeys `NO_COLOR`.
     pub fn new() -> Self {
         Self {
-            colours: AutoStream::choice(&stdout()) != ColorChoice::Never,
+            colours: is_coloured(),
             live: stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
             drawn: 0,
         }

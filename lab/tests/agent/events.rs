@@ -87,6 +87,25 @@ async fn no_events_are_written_if_the_operator_switches_them_off() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn the_datapath_logs_what_it_judges_if_it_is_asked_to() {
+    let judged = |world: &World| {
+        world.log().contains("epguard_ebpf::telemetry: ::ffff:10.244.1.1 -> ::ffff:10.244.1.10 reason 1")
+    };
+    for options in [&["--debug-datapath"][..], &[]] {
+        let mut world = World::new("debug-datapath");
+        start(&mut world, options);
+        world.deny();
+        call(&world, 1);
+        until(&world, "reported", |world| world.log().contains("dead-backend"));
+        if !options.is_empty() {
+            until(&world, "judged", judged);
+        }
+        assert_eq!(judged(&world), !options.is_empty());
+    }
+}
+
 /// Processes on the node, by their addresses.
 const CLIENTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 244, 1, 1), Ipv4Addr::new(10, 244, 1, 2)];
 

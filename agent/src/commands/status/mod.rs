@@ -10,7 +10,7 @@ pub(crate) use problems::gap;
 pub use problems::problems;
 
 use crate::shared::args::RunArgs;
-use crate::shared::output::{Output, count, exit, seconds, table};
+use crate::shared::output::{Output, count, exit, print, seconds, table};
 use crate::shared::status::{self, Attachment, Request, Status};
 use anyhow::Result;
 use clap::Args;
@@ -79,7 +79,7 @@ fn show(args: &StatusArgs) -> Result<u8> {
     let code = if problems.is_empty() { 0 } else { DEGRADED };
     let condition = Condition { problems, status };
     let text = |condition: &Condition| text(&condition.status, &condition.problems);
-    anstream::println!("{}", args.output.text(&condition, text)?);
+    print(&args.output.text(&condition, text)?)?;
     Ok(code)
 }
 

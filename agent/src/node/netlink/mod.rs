@@ -25,10 +25,9 @@ pub(crate) mod route;
 mod tests;
 
 pub use follow::follow;
-pub use glob::Pattern as Glob;
 pub use interface::Interface;
 pub use presence::presence;
-pub use roles::{Role, Roles, Selection};
+pub use roles::{Glob, Role, Roles, Selection};
 pub use route::tables;
 
 use epguard_common::Addr;

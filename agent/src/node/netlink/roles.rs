@@ -1,8 +1,31 @@
 //! Which interfaces carry the hooks, and the role of each, as INTERFACES holds it for the programs.
 
-use super::{Glob, Interface};
+use super::Interface;
 pub use epguard_common::Role;
+use nix::libc::fnmatch;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CString, NulError};
+use std::str::FromStr;
+
+/// A pattern of names, as a shell has them: `*`, `?`, `[0-9]`.
+#[derive(Debug, Clone)]
+pub struct Glob(CString);
+
+impl Glob {
+    /// Whether it fits the whole name.
+    pub fn matches(&self, name: &str) -> bool {
+        // SAFETY: both are texts with a zero octet at the end, and fnmatch(3) only reads them.
+        CString::new(name).is_ok_and(|name| unsafe { fnmatch(self.0.as_ptr(), name.as_ptr(), 0) } == 0)
+    }
+}
+
+impl FromStr for Glob {
+    type Err = NulError;
+
+    fn from_str(pattern: &str) -> Result<Self, NulError> {
+        CString::new(pattern).map(Self)
+    }
+}
 
 /// The operator's choice of interfaces. With both lists empty, every interface that packets of pods can pass.
 #[derive(Debug, Clone, Default)]
@@ -230,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_may_lead_to_a_pod_never_becomes_an_uplink() {
-        let uplinks = vec![Glob::new("*").unwrap()];
+        let uplinks = vec!["*".parse().unwrap()];
         let named = Selection { pods: vec![], uplinks };
         for selection in [Selection::default(), named] {
             let mut roles = Roles::new(selection);
@@ -272,7 +295,7 @@ mod tests {
     }
 
     fn globs(names: &[&str]) -> Vec<Glob> {
-        names.iter().map(|name| Glob::new(name).unwrap()).collect()
+        names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::lenient::entries;
 use epguard_core::state::{IpState, PodState};
-use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -92,19 +91,29 @@ impl Distribution {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.sum_us = self.sum_us.saturating_add(us);
         self.count += 1;
-        if let Some((_, count)) = self.buckets.iter_mut().find(|(bound, _)| us <= *bound) {
+        let bucket = self.buckets.partition_point(|(bound, _)| *bound < us);
+        if let Some((_, count)) = self.buckets.get_mut(bucket) {
             *count += 1;
         }
     }
+
+    /// The upper bound of the bucket in which this percentile lies; none if it is longer than all bounds.
+    pub fn percentile(&self, percent: u64) -> Option<u64> {
+        let mut up_to = 0;
+        let within = self.buckets.iter().find(|(_, count)| {
+            up_to += count;
+            up_to * 100 >= self.count * percent
+        });
+        within.map(|(bound, _)| *bound)
+    }
 }
 
-/// Largest duration in the quantiles, one minute in microseconds; longer ones count as this long.
-const CEILING_US: u64 = 60_000_000;
+const MINUTE_US: u64 = 60_000_000;
 
-/// Records durations in constant memory; quantiles are exact to 1 %.
+/// Records durations in constant memory; quantiles up to a minute are exact to 1 %.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    histogram: Histogram<u64>,
+    durations: Distribution,
     last_us: u64,
     max_us: u64,
 }
@@ -130,25 +139,23 @@ impl Latency {
     pub fn record(&mut self, took: Duration) {
         self.last_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.max_us = self.max_us.max(self.last_us);
-        self.histogram.saturating_record(self.last_us);
+        self.durations.record(took);
     }
 
     /// The figures so far.
     pub fn figures(&self) -> LatencyFigures {
-        LatencyFigures {
-            count: self.histogram.len(),
-            last_us: self.last_us,
-            p50_us: self.histogram.value_at_quantile(0.5),
-            p99_us: self.histogram.value_at_quantile(0.99),
-            max_us: self.max_us,
-        }
+        let Self { durations, last_us, max_us } = self;
+        let percentile = |percent| durations.percentile(percent).unwrap_or(*max_us).min(*max_us);
+        let (p50_us, p99_us) = (percentile(50), percentile(99));
+        LatencyFigures { count: durations.count, last_us: *last_us, p50_us, p99_us, max_us: *max_us }
     }
 }
 
 impl Default for Latency {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, CEILING_US, 2).expect("the bounds fit");
-        Self { histogram, last_us: 0, max_us: 0 }
+        let bounds = std::iter::successors(Some(1), |us| Some(us + (us / 100).max(1)));
+        let bounds: Vec<u64> = bounds.take_while(|us| *us <= MINUTE_US).collect();
+        Self { durations: Distribution::new(&bounds), last_us: 0, max_us: 0 }
     }
 }
 
@@ -167,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_within_one_percent_and_last_and_longest_exact_also_beyond_the_ceiling() {
+    fn quantiles_are_within_one_percent_and_last_and_longest_exact_also_beyond_a_minute() {
         let mut latency = Latency::default();
         assert_eq!(latency.figures(), LatencyFigures::default());
         for ms in (1..=1000).rev() {
