@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match stories().and_then(|stories| Ok((stories, tests()?))) {
         Ok((stories, tests)) => {
             ladder.run_together([(stories, 1), (checks, 1)]);
-            ladder.run_together([(tests, 4)]);
+            ladder.run_together([(tests, 5)]);
         }
         Err(error) => ladder.check("stories and tests", || Err(error)),
     }
