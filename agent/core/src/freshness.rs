@@ -12,6 +12,7 @@
 //! besides: 5.1. A failed confirmation is repeated after 3 s, then after twice as long each time.
 
 use crate::facts::Watched;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,8 +34,7 @@ pub fn requests_per_second(watches: usize, max_age: Duration) -> u32 {
 }
 
 /// What showed that a watch is fresh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Proof {
     /// Everything was listed.
@@ -50,7 +50,7 @@ pub struct Freshness {
     random: fn() -> f64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Watch {
     max_age: Duration,
     up: bool,
@@ -75,7 +75,7 @@ pub struct Due {
 impl Freshness {
     /// Starts without any proof. `random` returns a number from 0 to 1, by which confirmations are early.
     pub fn new(ids: &[Watched], max_age: Duration, random: fn() -> f64) -> Self {
-        let watch = |id: &Watched| (*id, Watch::new(max_age));
+        let watch = |id: &Watched| (*id, Watch { max_age, ..Watch::default() });
         Self { watches: ids.iter().map(watch).collect(), random }
     }
 
@@ -148,10 +148,6 @@ impl Freshness {
 }
 
 impl Watch {
-    fn new(max_age: Duration) -> Self {
-        Self { max_age, up: false, after: None, proven: None, patience: Duration::ZERO, again: None }
-    }
-
     fn as_of(&self) -> Option<Duration> {
         self.proven.map(|(as_of, _)| as_of)
     }

@@ -7,6 +7,7 @@
 
 use crate::state::{State, View};
 use epguard_common::Addr;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -57,8 +58,7 @@ struct Kept {
 }
 
 /// The history of an IP, with the clocks to read it by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Chronicle {
     /// The IP.
@@ -80,8 +80,7 @@ pub struct Chronicle {
 }
 
 /// What the agent knew about an IP from a moment on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// When the agent had processed the change, ms of `CLOCK_BOOTTIME`.

@@ -13,7 +13,7 @@ pub use parts::{
     Attachment, Cause, Conflict, Gap, ModeSource, Partial, PendingDenials, Ranges, SocketLb, Translators,
     Watch,
 };
-pub use socket::{Question, Request, ask, current, serve};
+pub use socket::{Question, Request, accepted, ask, current, serve};
 
 use crate::shared::drops::Dropped;
 use epguard_common::{Mode, Reason, ServiceNumber, Uid};

@@ -33,6 +33,7 @@ pub use watched::Visitor;
 pub use workload::Workload;
 
 use epguard_common::{Addr, Uid};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
@@ -173,18 +174,20 @@ pub type Ignored = Vec<String>;
 /// Why an object of the API could not be read, for a log line.
 pub type Unreadable = Box<dyn Error + Send + Sync>;
 
-/// The parts of an object that most kinds have.
+/// The parts of an object that most kinds have; a `ConfigMap` has data.
 #[derive(Deserialize)]
-pub struct RawObject<'a, S: Default, T: Default> {
+pub struct RawObject<'a, S: Default, T: Default, D: Default = IgnoredAny> {
     #[serde(borrow)]
     metadata: Meta<'a>,
     #[serde(default)]
     spec: S,
     #[serde(default)]
     status: T,
+    #[serde(default)]
+    data: D,
 }
 
-impl<'a, S: Default, T: Default> AsRef<Meta<'a>> for RawObject<'a, S, T> {
+impl<'a, S: Default, T: Default, D: Default> AsRef<Meta<'a>> for RawObject<'a, S, T, D> {
     fn as_ref(&self) -> &Meta<'a> {
         &self.metadata
     }
@@ -254,7 +257,7 @@ struct OwnedFields {
 #[serde(default)]
 struct OwnedStatus {
     #[serde(rename = "f:phase")]
-    phase: Option<serde::de::IgnoredAny>,
+    phase: Option<IgnoredAny>,
 }
 
 /// An address in an object of its own.
@@ -273,7 +276,7 @@ impl Ip<'_> {
 
 /// A value that is its default where the API has `null`: so Go writes an empty list without `omitempty`.
 #[derive(Default)]
-struct OrDefault<T>(T);
+pub struct OrDefault<T>(T);
 
 impl<'de, T: Default + Deserialize<'de>> Deserialize<'de> for OrDefault<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {

@@ -7,9 +7,9 @@
 //!   retired-backend: observe # highest mode for one reason, by its name
 //! ```
 
-use super::{Ignored, Meta, Object, OrDefault, Unreadable};
+use super::{Ignored, Object, OrDefault, RawObject, Unreadable};
 use epguard_common::{Mode, OneOf, Reason};
-use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
 const MODE: &str = "mode";
@@ -40,9 +40,9 @@ impl Object for ModePolicy {
     const KIND: &'static str = "ConfigMap";
     const PATH: &'static str = "/api/v1/configmaps";
 
-    type Raw<'a> = RawConfigMap<'a>;
+    type Raw<'a> = RawObject<'a, IgnoredAny, IgnoredAny, OrDefault<BTreeMap<String, String>>>;
 
-    fn from_named(raw: RawConfigMap<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_named(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let mut wanted = WantedModes::default();
         let errors = raw.data.iter().filter_map(|(key, value)| wanted.set(key, value).err());
         let errors: Vec<String> = errors.collect();
@@ -66,21 +66,6 @@ impl WantedModes {
             }
         }
         Ok(())
-    }
-}
-
-/// What is read of its JSON.
-#[derive(Deserialize)]
-pub struct RawConfigMap<'a> {
-    #[serde(borrow)]
-    metadata: Meta<'a>,
-    #[serde(default)]
-    data: OrDefault<BTreeMap<String, String>>,
-}
-
-impl<'a> AsRef<Meta<'a>> for RawConfigMap<'a> {
-    fn as_ref(&self) -> &Meta<'a> {
-        &self.metadata
     }
 }
 

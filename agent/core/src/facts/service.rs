@@ -6,6 +6,7 @@ use super::{
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use strum::{EnumString, FromRepr, IntoStaticStr};
 
 /// Addresses and ports of a Service that are read.
 const VIPS: usize = 256;
@@ -58,19 +59,7 @@ pub struct ServicePort {
 }
 
 /// Transport protocols of a Service, by their IP protocol number.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    strum::EnumString,
-    strum::FromRepr,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, FromRepr, IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "the names explain the fields")]
 #[repr(u8)]

@@ -10,9 +10,8 @@ macro_rules! watched {
         /// A collection that one watch shows.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-            strum::Display, strum::IntoStaticStr,
+            strum::Display, strum::IntoStaticStr, schemars::JsonSchema,
         )]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum Watched {
             $($(#[$doc])* #[serde(rename = $name)] #[strum(serialize = $name)] $watched,)*
         }

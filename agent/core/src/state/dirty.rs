@@ -37,11 +37,9 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
             dirty.changed_pod(cluster.pods.delete(now, pod), cluster, now);
         }
         Fact::Slice(change) => {
-            let mut touched = Touched::default();
             for (name, slice) in cluster.slices_by_name(change) {
-                touched.append(cluster.endpoint_index.set(now, &name, slice));
+                dirty.changed_slice(cluster, now, &name, slice);
             }
-            dirty.changed_endpoints(touched, cluster);
         }
         Fact::Pod(Change::Part(part)) => {
             // One at a time: two possible holders that come together would each seem not to be the first.
@@ -337,7 +335,6 @@ impl Dirty {
         if name == cluster.settings.node {
             // It answers NodePorts on its addresses.
             self.vips(cluster.stale.services());
-            cluster.note_strays(now);
             self.own_range(cluster);
             // Their deaths prove something from now on.
             let dead = cluster.pods.dead_on(name).map(|record| record.pod.uid);

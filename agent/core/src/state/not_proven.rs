@@ -1,10 +1,10 @@
 //! Why the proof against an endpoint does not hold.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The first step of the proof that fails, in the order in which `judge` takes them. Pods are named.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotProven {
     /// The agent has not listed everything yet.
@@ -42,8 +42,7 @@ pub enum NotProven {
 }
 
 /// Why a pod that is meant is not proven retired or dead.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotStale {
     /// The slice names no pod.
@@ -59,8 +58,7 @@ pub enum NotStale {
 }
 
 /// Why a pod's end proves nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exemption {
     /// The pod or its Namespace has `epguard.io/mode: off`.

@@ -8,7 +8,7 @@ use super::denials::opinions::ReceivedList;
 use super::index::ClusterIndex;
 use super::index::endpoints::MEMORY;
 use super::index::pods::Record;
-use crate::facts::Pod;
+use crate::facts::Selection;
 use epguard_common::{Addr, Mode, Uid, UidState, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -123,21 +123,21 @@ impl OrphanIps {
         self.last_pods.extract_if(.., is_old).map(|(_, last_pod)| last_pod.dead).collect()
     }
 
-    /// The pods whose death only one list of this node's pods showed: nothing is denied on it before a second one agrees.
-    pub fn doubtful<'a>(&'a self, cluster: &'a ClusterIndex) -> impl Iterator<Item = &'a Pod> {
-        self.last_pods.values().filter_map(|last_pod| {
-            let record = cluster.pods.get(last_pod.dead)?;
-            let is_dead = record.uid_state == UidState::Dead;
-            (is_dead && !last_pod.is_dead_for_good(record)).then_some(&record.pod)
+    /// True if only one list of this node's pods showed a death: nothing is denied on it before a second one agrees.
+    pub fn has_doubtful(&self, cluster: &ClusterIndex) -> bool {
+        self.last_pods.values().any(|last_pod| {
+            let dead = cluster.pods.get(last_pod.dead).filter(|record| record.uid_state == UidState::Dead);
+            dead.is_some_and(|record| !last_pod.is_dead_for_good(record))
         })
     }
 
     /// Notes a list of pods that was applied, if it is of all pods of this node.
     pub fn listed(&mut self, cluster: &ClusterIndex, list: &ReceivedList) {
-        for last_pod in self.last_pods.values_mut() {
+        let is_of_node = matches!(&list.part, Some(Selection::OnNode(of)) if *of == cluster.settings.node);
+        for last_pod in self.last_pods.values_mut().filter(|_| is_of_node) {
             let record = cluster.pods.get(last_pod.dead);
             let is_dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
-            last_pod.confirmed |= is_dead && list.shows_node(&cluster.settings.node, last_pod.since);
+            last_pod.confirmed |= is_dead && list.is_later_than(last_pod.since);
         }
     }
 

@@ -4,10 +4,11 @@
 
 use super::dirty::Dirty;
 use super::index::ClusterIndex;
+use super::index::pods::Record;
 use super::proof::Own;
 use crate::counts::{Counts, make_room, uncount};
 use crate::facts::{Name, Presence};
-use epguard_common::{Addr, Reason, Uid, UidState};
+use epguard_common::{Addr, Reason, Uid};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub struct Case {
 }
 
 /// The packets of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Packets {
     /// The pod that would have been hit.
     pub owner: Uid,
@@ -113,15 +114,8 @@ impl Review {
             make_room(&mut self.open, &mut self.shares, &case, |case| case.ip, |packets| packets.last);
         self.evicted += u64::from(evicts);
         let (meant, ip) = (case.meant, case.ip);
-        let packets = self.open.entry(case).or_insert(Packets {
-            owner,
-            first: at,
-            last: at,
-            reported: 0,
-            held,
-            holder_since: None,
-            convicted: false,
-        });
+        let new = Packets { first: at, held, ..Packets::default() };
+        let packets = self.open.entry(case).or_insert(new);
         packets.owner = owner;
         packets.last = packets.last.max(at);
         packets.reported += 1;
@@ -134,10 +128,7 @@ impl Review {
 
     /// Marks denials as wrong whose meant pod is alive, after pods changed.
     pub fn seen_alive(&mut self, cluster: &ClusterIndex, changed: impl Fn(Uid) -> bool) {
-        let alive = |uid| {
-            let record = cluster.pods.get(uid);
-            record.is_some_and(|record| record.present && record.uid_state == UidState::Live)
-        };
+        let alive = |uid| cluster.pods.get(uid).is_some_and(Record::is_live);
         self.convict(Evidence::MeantIsAlive, |case, _| {
             let retired = matches!(case.reason, Reason::Reused | Reason::RetiredBackend);
             retired && changed(case.meant) && alive(case.meant)
@@ -162,7 +153,7 @@ impl Review {
     }
 
     /// Looks at past denials again, after a change of the index.
-    pub(in crate::state) fn again(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
+    pub(crate) fn again(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
         self.seen_alive(cluster, |uid| dirty.pods.contains(&uid));
         for (uid, ip, since) in &dirty.published {
             self.published(cluster, *uid, *ip, *since);
@@ -170,7 +161,7 @@ impl Review {
     }
 
     /// Stores a report of the node.
-    pub(in crate::state) fn note(&mut self, now: Duration, presence: &Presence) {
+    pub(crate) fn note(&mut self, now: Duration, presence: &Presence) {
         match presence {
             Presence::Held(ips) => {
                 let before = self.holders.take().unwrap_or_default();

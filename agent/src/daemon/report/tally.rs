@@ -1,5 +1,5 @@
-//! Counts denied packets by what they have in common, from the kernel's counts of each denial: for the log and for
-//! `epguard drops`. Pure: callers pass the time.
+//! Counts denied packets by what they have in common, from the kernel's counts of each denial: for the log, for
+//! `epguard drops`, and for Events. Pure: callers pass the time.
 
 use crate::shared::drops::{CLIENTS, Dropped, Kind};
 use epguard_common::Count;
@@ -14,66 +14,76 @@ const QUIET: Duration = Duration::from_secs(10);
 /// The counts of all kinds since the agent's start, and since the denial began where that is longer ago.
 #[derive(Debug, Default)]
 pub struct Tally {
-    kinds: BTreeMap<Kind, Seen>,
+    /// With the clients of each.
+    kinds: BTreeMap<Kind, Course<Vec<IpAddr>>>,
     shares: Counts<IpAddr>,
     evicted: u64,
 }
 
+/// What occurred, and how much of that was reported.
 #[derive(Debug)]
-struct Seen {
-    count: Count,
-    /// The part of `count` that was logged.
-    logged: Count,
-    logged_at: Option<Duration>,
-    clients: Vec<IpAddr>,
-    first: Duration,
-    last: Duration,
+pub struct Course<T> {
+    /// What it is about.
+    pub about: T,
+    /// How often it occurred.
+    pub count: Count,
+    /// When it occurred first.
+    pub first: Duration,
+    /// When it occurred last.
+    pub last: Duration,
+    /// When it was last reported, and the count then.
+    pub reported: Option<(Duration, Count)>,
+}
+
+impl<T> Course<T> {
+    /// Nothing is counted yet.
+    pub fn new(now: Duration, about: T) -> Self {
+        Self { about, count: Count::default(), first: now, last: now, reported: None }
+    }
+
+    /// Adds what occurred until then.
+    pub fn add(&mut self, last: Duration, count: Count) {
+        self.count = self.count.plus(count);
+        self.last = self.last.max(last);
+    }
+
+    /// True if there is something new, and nothing was reported for so long.
+    pub fn is_due(&self, now: Duration, rest: Duration) -> bool {
+        let has_rested = self.reported.is_none_or(|(at, _)| now.saturating_sub(at) >= rest);
+        has_rested && self.count.packets > self.reported.map_or(0, |(_, count)| count.packets)
+    }
 }
 
 impl Tally {
     /// Adds packets of a kind. `last` is the time of the last one.
     pub fn count(&mut self, last: Duration, kind: Kind, count: Count) {
-        let seen = self.seen(last, kind);
-        seen.count = seen.count.plus(count);
-        seen.last = seen.last.max(last);
+        self.seen(last, kind).add(last, count);
     }
 
     /// Records the client of one packet.
     pub fn client(&mut self, now: Duration, kind: Kind, client: IpAddr) {
-        let clients = &mut self.seen(now, kind).clients;
+        let clients = &mut self.seen(now, kind).about;
         clients.retain(|known| *known != client);
         clients.truncate(CLIENTS - 1);
         clients.insert(0, client);
     }
 
-    fn seen(&mut self, now: Duration, kind: Kind) -> &mut Seen {
+    fn seen(&mut self, now: Duration, kind: Kind) -> &mut Course<Vec<IpAddr>> {
         let ip = |kind: &Kind| kind.endpoint.ip();
         let evicts = make_room(&mut self.kinds, &mut self.shares, &kind, ip, |seen| seen.last);
         self.evicted += u64::from(evicts);
-        self.kinds.entry(kind).or_insert(Seen {
-            count: Count::default(),
-            logged: Count::default(),
-            logged_at: None,
-            clients: Vec::new(),
-            first: now,
-            last: now,
-        })
+        self.kinds.entry(kind).or_insert_with(|| Course::new(now, Vec::new()))
     }
 
     /// The kinds to log now, which count as logged, each at most once in ten seconds; with the packets since its last line, and
     /// [`Dropped::clients`].
     pub fn due(&mut self, now: Duration) -> Vec<(Kind, Count, Vec<IpAddr>)> {
-        let added = self.kinds.iter_mut().filter(|(_, seen)| {
-            let quiet = seen.logged_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
-            quiet && seen.count.packets > seen.logged.packets
+        let due = self.kinds.iter_mut().filter(|(_, seen)| seen.is_due(now, QUIET));
+        let logged = due.map(|(kind, seen)| {
+            let (_, before) = seen.reported.replace((now, seen.count)).unwrap_or_default();
+            (kind.clone(), seen.count.since(before), seen.about.clone())
         });
-        added
-            .map(|(kind, seen)| {
-                let count = seen.count.since(seen.logged);
-                (seen.logged, seen.logged_at) = (seen.count, Some(now));
-                (kind.clone(), count, seen.clients.clone())
-            })
-            .collect()
+        logged.collect()
     }
 
     /// How many kinds were evicted.
@@ -90,7 +100,7 @@ impl Tally {
                 packets: seen.count.packets,
                 bytes: seen.count.bytes,
                 openings: seen.count.openings,
-                clients: seen.clients.clone(),
+                clients: seen.about.clone(),
                 first_ms_ago: ago(seen.first),
                 last_ms_ago: ago(seen.last),
             })

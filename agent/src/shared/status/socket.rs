@@ -5,7 +5,7 @@ use crate::shared::run_dir::SOCKET;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -70,24 +70,25 @@ const MAX_REQUEST: u64 = 1024;
 pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Result<()> {
     let listener = bind(run_dir)?;
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let ask = ask.clone();
-                tokio::spawn(async move {
-                    match tokio::time::timeout(PATIENCE, answer(stream, &ask)).await {
-                        Ok(Err(error)) => tracing::debug!("status reader left: {error:#}"),
-                        Err(_) => tracing::debug!("status reader is too slow"),
-                        Ok(Ok(())) => {}
-                    }
-                });
+        let Some((stream, _)) = accepted(listener.accept().await, "a status reader").await else { continue };
+        let ask = ask.clone();
+        tokio::spawn(async move {
+            match tokio::time::timeout(PATIENCE, answer(stream, &ask)).await {
+                Ok(Err(error)) => tracing::debug!("status reader left: {error:#}"),
+                Err(_) => tracing::debug!("status reader is too slow"),
+                Ok(Ok(())) => {}
             }
-            // Out of file descriptors, or the client has disconnected: the next one may succeed.
-            Err(error) => {
-                tracing::warn!("cannot accept a status reader: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+        });
     }
+}
+
+/// An accepted connection; none after a pause. Out of file descriptors, or if the client has disconnected, the next one may succeed.
+pub async fn accepted<T>(connection: io::Result<T>, what: &str) -> Option<T> {
+    if let Err(error) = &connection {
+        tracing::warn!("cannot accept {what}: {error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    connection.ok()
 }
 
 /// The running agent's status. Blocks; errors name the socket and the remedy.

@@ -10,7 +10,7 @@ pub mod opinions;
 pub mod pending;
 mod room;
 
-pub(in crate::state) use opinions::Opinions;
+pub(crate) use opinions::Opinions;
 pub use opinions::{Opinion, spread};
 pub use pending::Why;
 
@@ -176,12 +176,10 @@ impl Denials {
     pub fn waiting(&self, cluster: &ClusterIndex, list: &ReceivedList) -> impl Iterator<Item = &Name> {
         let concerned = self.of_services.iter().filter(move |(service, known)| {
             let needs = Needs::new(cluster, service);
-            let pending = known
-                .denied
-                .iter()
-                .filter_map(|(endpoint, denied)| Some((endpoint.ip, denied.pending.as_ref()?)));
-            let waiting = pending.filter(|(_, pending)| pending.waits.contains(&Some(list.kind)));
-            let ips: BTreeSet<Addr> = waiting.map(|(ip, _)| ip).collect();
+            let waits = |pending: &Pending| pending.waits.contains(&Some(list.kind));
+            let waiting =
+                known.denied.iter().filter(|(_, denied)| denied.pending.as_deref().is_some_and(waits));
+            let ips: BTreeSet<Addr> = waiting.map(|(endpoint, _)| endpoint.ip).collect();
             ips.into_iter().any(|ip| needs.may_include(ip, list))
         });
         concerned.map(|(service, _)| service)

@@ -54,7 +54,7 @@ impl Opinion {
 }
 
 /// Lists that are wanted, each with the namespaces that request it; none: this node does.
-pub(in crate::state) type Wanted = BTreeMap<Opinion, BTreeSet<Text>>;
+pub(crate) type Wanted = BTreeMap<Opinion, BTreeSet<Text>>;
 
 /// A list that has come.
 #[derive(Debug, Clone)]
@@ -85,11 +85,6 @@ impl ReceivedList {
         Some(Self { kind, part, sent })
     }
 
-    /// True for a list of everything.
-    pub const fn is_whole(&self) -> bool {
-        self.part.is_none()
-    }
-
     /// True if the list is the wanted one, or covers it.
     pub fn answers(&self, opinion: &Opinion) -> bool {
         let covers = |part: &Selection| opinion.selection.as_ref().is_some_and(|one| part.covers(one));
@@ -99,12 +94,6 @@ impl ReceivedList {
     /// True unless the list was requested by that moment: then it may be as old as the list that it should confirm.
     pub fn is_later_than(&self, moment: Duration) -> bool {
         self.sent.is_none_or(|sent| sent > moment)
-    }
-
-    /// True for a list of all pods of the node that was requested later than `moment`.
-    pub fn shows_node(&self, node: &str, moment: Duration) -> bool {
-        let is_of_node = matches!(&self.part, Some(Selection::OnNode(of)) if *of == *node);
-        is_of_node && self.is_later_than(moment)
     }
 }
 
@@ -120,7 +109,7 @@ pub fn spread(nodes: usize) -> Duration {
 
 /// The lists that were requested, and those that may still be.
 #[derive(Debug, Clone)]
-pub(in crate::state) struct Opinions {
+pub(crate) struct Opinions {
     due: BTreeMap<Opinion, Due>,
     of_node: Bucket,
     of_namespaces: BTreeMap<Text, Bucket>,
@@ -150,18 +139,13 @@ impl Default for Opinions {
 
 impl Opinions {
     /// Notes a list that has come: the next one starts with a new delay.
-    pub(in crate::state) fn received(&mut self, list: &ReceivedList) {
+    pub(crate) fn received(&mut self, list: &ReceivedList) {
         self.due.retain(|opinion, _| !list.answers(opinion));
     }
 
     /// The wanted lists to request now: each once, `DELAY` after it was first wanted, and again if it does not come within
     /// `spread` and `RETRY`.
-    pub(in crate::state) fn take_due(
-        &mut self,
-        now: Duration,
-        wanted: &Wanted,
-        spread: Duration,
-    ) -> Vec<Opinion> {
+    pub(crate) fn take_due(&mut self, now: Duration, wanted: &Wanted, spread: Duration) -> Vec<Opinion> {
         self.due.retain(|opinion, _| wanted.contains_key(opinion));
         self.of_namespaces.retain(|_, bucket| !bucket.is_full(now));
         for opinion in wanted.keys() {

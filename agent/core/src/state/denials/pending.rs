@@ -6,6 +6,7 @@ use crate::facts::{Name, Watched};
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::{ClusterIndex, Moment};
 use epguard_common::{Addr, Denial, Uid, UidState};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,9 +43,19 @@ pub type Waits = [Option<Watched>; 3];
 
 /// Why a denial is pending.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, strum::Display,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    JsonSchema,
 )]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Why {

@@ -29,17 +29,17 @@ pub struct ClusterIndex {
     /// All Services.
     pub services: BTreeMap<Name, Service>,
     /// Services with a selector whose slices list pods that it does not select: it proves nothing.
-    pub(in crate::state) unselective: BTreeSet<Name>,
-    pub(in crate::state) vips: Vips,
+    pub(crate) unselective: BTreeSet<Name>,
+    pub(crate) vips: Vips,
     /// All Nodes.
     pub nodes: HashMap<Text, Node>,
     /// Nodes that are gone, for [`MEMORY`]: when, and whether each was a virtual kubelet.
-    gone: HashMap<Text, (Duration, bool)>,
+    pub(crate) gone: HashMap<Text, (Duration, bool)>,
     local: Vec<Addr>,
     node_addresses: Addresses,
     service_addresses: Addresses,
     /// When a pod last disproved this node's ranges.
-    pub(in crate::state) strayed: Option<Duration>,
+    pub(crate) strayed: Option<Duration>,
 }
 
 /// Whose names a whole list would show; of a kind of which nobody asks for a part, a part shows nobody to be gone.
@@ -57,7 +57,7 @@ impl ClusterIndex {
     }
 
     /// Drops what the API has shown, except facts that make the agent more cautious.
-    pub(in crate::state) fn start_over(&mut self, now: Duration) {
+    pub(crate) fn start_over(&mut self, now: Duration) {
         let mut before = std::mem::replace(self, Self::new(self.settings.clone()));
         let nodes = before.nodes.into_values();
         let gone = nodes.map(|node| (node.name, (now, node.virtual_kubelet)));
@@ -76,7 +76,7 @@ impl ClusterIndex {
     }
 
     /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.
-    pub(in crate::state) fn forget_gone(&mut self, now: Duration) -> (BTreeSet<Text>, Vec<Addr>) {
+    pub(crate) fn forget_gone(&mut self, now: Duration) -> (BTreeSet<Text>, Vec<Addr>) {
         let is_old = |_: &Text, (at, _): &mut (Duration, bool)| now.saturating_sub(*at) >= MEMORY;
         let nodes = self.gone.extract_if(is_old).map(|(node, _)| node).collect();
         let mut addresses = self.node_addresses.forget(now);
@@ -90,12 +90,12 @@ impl ClusterIndex {
     }
 
     /// The Services of a change, by name.
-    pub(in crate::state) fn services_by_name(&self, change: Change<Service>) -> Vec<(Name, Option<Service>)> {
+    pub(crate) fn services_by_name(&self, change: Change<Service>) -> Vec<(Name, Option<Service>)> {
         change.by_name(|service| &service.name, |part| all_but_in_part(part, self.services.keys()))
     }
 
     /// The slices of a change, by name.
-    pub(in crate::state) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(Name, Option<Slice>)> {
+    pub(crate) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(Name, Option<Slice>)> {
         let known = |part: Option<(&Selection, &BTreeSet<Name>)>| {
             let known = self.endpoint_index.slices.iter().filter(|(name, slice)| {
                 part.is_none_or(|(of, later)| of.has_slice(slice) && !later.contains(name))
@@ -106,7 +106,7 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a Namespace; removes it with `None`. True if it allows something else now.
-    pub(in crate::state) fn set_namespace(&mut self, name: &Text, shown: Option<&Namespace>) -> bool {
+    pub(crate) fn set_namespace(&mut self, name: &Text, shown: Option<&Namespace>) -> bool {
         let before = match shown {
             Some(shown) => self.namespaces.insert(name.clone(), shown.bound),
             None => self.namespaces.remove(name),
@@ -115,7 +115,7 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a Service; removes it with `None`.
-    pub(in crate::state) fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
+    pub(crate) fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.vips.remove(&old);
             self.service_addresses.remove(now, &old.vips);
@@ -128,17 +128,20 @@ impl ClusterIndex {
     }
 
     /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
-    pub(in crate::state) fn retry_vips(&mut self) -> bool {
+    pub(crate) fn retry_vips(&mut self) -> bool {
         let mut found = false;
         for name in self.vips.left_out.take_turn(RETRIED) {
-            let service = self.service(&name).cloned();
-            found |= service.is_some_and(|service| self.vips.retry(&service));
+            if let Some(service) = self.services.get(&name).filter(|service| self.vips.fits(service)) {
+                self.vips.remove(service);
+                self.vips.add(service);
+                found = true;
+            }
         }
         found
     }
 
     /// Sets the addresses of the node's own interfaces. Returns those that came or went.
-    pub(in crate::state) fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
+    pub(crate) fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
         let before: BTreeSet<Addr> = std::mem::take(&mut self.local).into_iter().collect();
         let after: BTreeSet<Addr> = addresses.into_iter().collect();
         self.local = after.iter().copied().collect();
@@ -147,7 +150,7 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a node; removes it with `None`. One that was a virtual kubelet stays one: its pods outlive the mark.
-    pub(in crate::state) fn set_node(&mut self, now: Duration, name: &str, fact: Option<Node>) {
+    pub(crate) fn set_node(&mut self, now: Duration, name: &str, fact: Option<Node>) {
         if let Some(before) = self.nodes.remove(name) {
             self.node_addresses.remove(now, &before.addresses);
             self.gone.insert(before.name, (now, before.virtual_kubelet));
@@ -160,12 +163,10 @@ impl ClusterIndex {
         }
         if name == self.settings.node {
             self.index_vips();
+            if self.has_strays() {
+                self.strayed = Some(now);
+            }
         }
-    }
-
-    /// How many nodes there are, or were within [`MEMORY`].
-    pub(in crate::state) fn count_nodes(&self) -> usize {
-        self.nodes.len() + self.gone.len()
     }
 
     /// Adds all VIPs anew if the addresses changed on which this node answers NodePorts.
@@ -182,14 +183,14 @@ impl ClusterIndex {
     }
 
     /// Addresses of nodes and of this node's own interfaces (gateways, tunnels) are never judged.
-    pub(in crate::state) fn is_infrastructure(&self, ip: Addr) -> bool {
+    pub(crate) fn is_infrastructure(&self, ip: Addr) -> bool {
         self.node_addresses.contains(ip)
             || self.local.contains(&ip)
             || self.pods.places.host_network.contains_key(&ip)
     }
 
     /// True if a terminating endpoint of this node has the IP: packets to it are only counted. The nodes of others count those.
-    pub(in crate::state) fn is_draining(&self, ip: Addr) -> bool {
+    pub(crate) fn is_draining(&self, ip: Addr) -> bool {
         let mut publishing = self.pods.claimants(ip).take_while(|record| record.pod.ips.contains(&ip));
         let is_draining = publishing.any(|record| {
             let pod = &record.pod;
@@ -199,12 +200,12 @@ impl ClusterIndex {
     }
 
     /// True if something else than a pod has the IP, so that it has no owner, and is no orphan.
-    pub(in crate::state) fn is_no_pods(&self, ip: Addr) -> bool {
+    pub(crate) fn is_no_pods(&self, ip: Addr) -> bool {
         self.is_infrastructure(ip) || self.service_addresses.contains(ip)
     }
 
     /// The reason why no endpoint at the IP is ever denied; none if one may be.
-    pub(in crate::state) fn spared(&self, ip: Addr) -> Option<NotProven> {
+    pub(crate) fn spared(&self, ip: Addr) -> Option<NotProven> {
         if self.is_infrastructure(ip) {
             Some(NotProven::NodeAddress)
         } else {
@@ -225,7 +226,7 @@ impl ClusterIndex {
     }
 
     /// Whether a node is a virtual kubelet, or was, or is not known to be none.
-    pub(in crate::state) fn may_be_virtual(&self, node: Option<&str>) -> bool {
+    pub(crate) fn may_be_virtual(&self, node: Option<&str>) -> bool {
         let Some(name) = node else { return false };
         match (self.nodes.get(name), self.gone.get(name)) {
             (Some(node), _) => node.virtual_kubelet,
@@ -236,7 +237,7 @@ impl ClusterIndex {
 
     /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an earlier process saw,
     /// nothing but the bound is known.
-    pub(in crate::state) fn bound_of_pod(&self, pod: &Pod) -> Mode {
+    pub(crate) fn bound_of_pod(&self, pod: &Pod) -> Mode {
         let inherited = pod.name.0.is_empty();
         if inherited {
             return pod.bound;
@@ -245,12 +246,12 @@ impl ClusterIndex {
     }
 
     /// Most that a Namespace allows: `observe` while it is unknown.
-    pub(in crate::state) fn bound_of_namespace(&self, name: &str) -> Mode {
+    pub(crate) fn bound_of_namespace(&self, name: &str) -> Mode {
         self.namespaces.get(name).copied().unwrap_or(Mode::Observe)
     }
 
     /// True if the selector of the Service does not tell which pods are its own.
-    pub(in crate::state) fn proves_nothing(&self, service: &Service) -> bool {
+    pub(crate) fn proves_nothing(&self, service: &Service) -> bool {
         service.selector.is_none() || self.unselective.contains(&service.name)
     }
 
@@ -258,7 +259,7 @@ impl ClusterIndex {
     ///
     /// The labels of a pod that only an earlier process saw are not known: it shows nothing beside a pod that the selector does
     /// select, and else that the selector may prove nothing.
-    pub(in crate::state) fn note_unselective(&mut self, name: &Name) -> bool {
+    pub(crate) fn note_unselective(&mut self, name: &Name) -> bool {
         let service = self.service(name).filter(|service| service.selector.is_some());
         let is_unselective = service.is_some_and(|service| {
             let (mut is_unknown, mut is_selected) = (false, false);
@@ -285,20 +286,14 @@ impl ClusterIndex {
         if is_unselective { self.unselective.insert(name.clone()) } else { self.unselective.remove(name) }
     }
 
-    /// The node with this boot id.
-    pub(in crate::state) fn node_that_booted(&self, boot_id: Uid) -> Option<Text> {
-        let mut nodes = self.nodes.values().filter(|_| boot_id != Uid::NONE);
-        nodes.find(|node| node.boot_id == boot_id).map(|node| node.name.clone())
-    }
-
     /// A node's boot id; none if unknown.
-    pub(in crate::state) fn boot_id(&self, node: Option<&str>) -> Uid {
+    pub(crate) fn boot_id(&self, node: Option<&str>) -> Uid {
         node.and_then(|node| self.nodes.get(node)).map(|node| node.boot_id).unwrap_or_default()
     }
 
     /// True if a slice of any Service lists the IP for a target that is not proven dead, or a slice that was left out
     /// lists the IP.
-    pub(in crate::state) fn listed_alive_anywhere(&self, ip: Addr) -> bool {
+    pub(crate) fn listed_alive_anywhere(&self, ip: Addr) -> bool {
         let dead = |target: Option<Uid>| {
             target.and_then(|uid| self.pods.get(uid)).is_some_and(|record| record.uid_state == UidState::Dead)
         };

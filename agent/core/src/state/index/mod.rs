@@ -1,11 +1,11 @@
 //! What the API and the node have shown: pods, endpoints, Services, Nodes and Namespaces.
 
 mod addresses;
-pub(in crate::state) mod cluster_index;
-pub(in crate::state) mod endpoints;
+pub(crate) mod cluster_index;
+pub(crate) mod endpoints;
 mod own_range;
-pub(in crate::state) mod pods;
-pub(in crate::state) mod quota;
+pub(crate) mod pods;
+pub(crate) mod quota;
 mod settings;
 mod stale_index;
 mod vips;

@@ -15,7 +15,7 @@ const STRAYS: Duration = Duration::from_hours(1);
 
 impl ClusterIndex {
     /// True if only pods of this node can hold the IP.
-    pub(in crate::state) fn is_exclusive(&self, ip: Addr) -> bool {
+    pub(crate) fn is_exclusive(&self, ip: Addr) -> bool {
         let holds = match self.settings.ipam {
             Ipam::Cluster => false,
             Ipam::Node => true,
@@ -25,7 +25,7 @@ impl ClusterIndex {
     }
 
     /// True if the IP is in a range of the node, and no pod contradicts the ranges of this one.
-    pub(in crate::state) fn hands_out(&self, node: &str, ip: Addr) -> bool {
+    pub(crate) fn hands_out(&self, node: &str, ip: Addr) -> bool {
         let is_believed = self.settings.ipam != Ipam::Cluster && self.strayed.is_none();
         let mut ranges = self.nodes.get(node).into_iter().flat_map(|node| &node.pod_cidrs);
         is_believed && ranges.any(|range| range.contains(ip))
@@ -33,35 +33,28 @@ impl ClusterIndex {
 
     /// True if the pod may hold an IP that it shows. A client that may annotate a pod can write any address: an IP that only this node
     /// hands out is not another node's.
-    pub(in crate::state) fn may_hold(&self, record: &Record, ip: Addr) -> bool {
+    pub(crate) fn may_hold(&self, record: &Record, ip: Addr) -> bool {
         record.pod.ips.contains(&ip) || self.is_own(&record.pod) || !self.is_exclusive(ip)
     }
 
     /// True for a pod of this node.
-    pub(in crate::state) fn is_own(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_own(&self, pod: &Pod) -> bool {
         pod.node.as_deref() == Some(&*self.settings.node)
     }
 
     /// True if the IP is in a range of this node.
-    pub(in crate::state) fn is_in_own_range(&self, ip: Addr) -> bool {
+    pub(crate) fn is_in_own_range(&self, ip: Addr) -> bool {
         self.own_ranges().iter().any(|range| range.contains(ip))
     }
 
     /// Notes a pod that disproves the ranges. True if that changed how IPs are judged.
-    pub(in crate::state) fn note_stray(&mut self, now: Duration, uid: Uid) -> bool {
+    pub(crate) fn note_stray(&mut self, now: Duration, uid: Uid) -> bool {
         let pod = self.pods.get(uid).filter(|record| record.is_live());
         pod.is_some_and(|record| self.is_stray(&record.pod)) && self.strayed.replace(now).is_none()
     }
 
-    /// The same for all pods, after a change of this node's ranges.
-    pub(in crate::state) fn note_strays(&mut self, now: Duration) {
-        if self.has_strays() {
-            self.strayed = Some(now);
-        }
-    }
-
     /// Lets the ranges count again if no pod has disproved them for [`STRAYS`]. True if that changed how IPs are judged.
-    pub(in crate::state) fn forget_strays(&mut self, now: Duration) -> bool {
+    pub(crate) fn forget_strays(&mut self, now: Duration) -> bool {
         let is_old = self.strayed.is_some_and(|at| now.saturating_sub(at) >= STRAYS);
         if is_old {
             self.strayed = self.has_strays().then_some(now);
@@ -70,12 +63,13 @@ impl ClusterIndex {
     }
 
     /// The IPs of this node's ranges that pods show, with these pods.
-    pub(in crate::state) fn claims_in_own_range(&self) -> impl Iterator<Item = (Addr, &Record)> {
+    pub(crate) fn claims_in_own_range(&self) -> impl Iterator<Item = (Addr, &Record)> {
         let ranges = self.own_ranges().iter();
         ranges.flat_map(|range| self.pods.claimants_between((range.first, range.last)))
     }
 
-    fn has_strays(&self) -> bool {
+    /// True if a pod disproves the ranges now.
+    pub(super) fn has_strays(&self) -> bool {
         let own = self.pods.live_on(&self.settings.node);
         let inside = self.claims_in_own_range().map(|(_, record)| record);
         let mut pods = own.chain(inside);

@@ -50,10 +50,7 @@ impl StaleIndex {
 
 impl ClusterIndex {
     /// The pairs that name an ended pod of one of the nodes.
-    pub(in crate::state) fn stale_of_nodes(
-        &self,
-        nodes: &BTreeSet<Text>,
-    ) -> impl Iterator<Item = (&Name, Addr)> {
+    pub(crate) fn stale_of_nodes(&self, nodes: &BTreeSet<Text>) -> impl Iterator<Item = (&Name, Addr)> {
         let is_of = |uid: &Uid| {
             let node = self.pods.get(*uid).and_then(|record| record.pod.node.as_ref());
             node.is_some_and(|node| nodes.contains(node))
@@ -64,7 +61,7 @@ impl ClusterIndex {
     }
 
     /// Updates the index, after a pod ended, or came back.
-    pub(in crate::state) fn index_stale(&mut self, uid: Uid) {
+    pub(crate) fn index_stale(&mut self, uid: Uid) {
         let places = self.endpoint_index.of_pod(uid).map(|(service, ip)| (service.clone(), ip));
         let is_stale = self.has_ended(uid);
         for (service, ip) in places.collect::<Vec<_>>() {
@@ -73,13 +70,13 @@ impl ClusterIndex {
     }
 
     /// The same, after a change of the endpoints of one Service at one IP: many Services may list the pod there.
-    pub(in crate::state) fn index_stale_at(&mut self, uid: Uid, service: &Name, ip: Addr) {
+    pub(crate) fn index_stale_at(&mut self, uid: Uid, service: &Name, ip: Addr) {
         let is_stale = self.has_ended(uid) && self.endpoint_index.names(service, ip, uid);
         self.stale.set(uid, service.clone(), ip, is_stale);
     }
 
     /// True if the pod is retired or dead.
-    pub(in crate::state) fn has_ended(&self, uid: Uid) -> bool {
+    pub(crate) fn has_ended(&self, uid: Uid) -> bool {
         self.pods.get(uid).is_some_and(|record| record.uid_state != UidState::Live)
     }
 }

@@ -26,41 +26,31 @@ pub struct Vips {
 impl Vips {
     /// Adds the VIPs of a Service, all or none.
     pub fn add(&mut self, service: &Service) {
-        let (namespace, count) = (&service.name.0, self.count(service));
-        if count > OF_ONE || !self.room.admits(namespace, count) {
+        if !self.fits(service) {
             self.left_out.add(&service.name, service.vips.iter().copied(), node_ports(service));
             return;
         }
-        self.room.take(namespace.clone(), count);
+        self.room.take(service.name.0.clone(), self.count(service));
         for vip in vips_of(&self.own, service) {
             self.owners.insert((vip, service.name.clone()), ());
         }
     }
 
-    /// Adds the VIPs of a Service that was left out, if there is room by now. False if there is none.
-    pub fn retry(&mut self, service: &Service) -> bool {
+    /// True if there is room for the VIPs of a Service.
+    pub fn fits(&self, service: &Service) -> bool {
         let count = self.count(service);
-        let fits = count <= OF_ONE && self.room.admits(&service.name.0, count);
-        if fits && self.was_left_out(service) {
-            self.add(service);
-        }
-        fits
+        count <= OF_ONE && self.room.admits(&service.name.0, count)
     }
 
     /// Removes the VIPs of a Service, which must be the object that was added.
     pub fn remove(&mut self, service: &Service) {
-        if self.was_left_out(service) {
+        if self.left_out.remove(&service.name, service.vips.iter().copied(), node_ports(service)) {
             return;
         }
         self.room.give_back(&service.name.0, self.count(service));
         for vip in vips_of(&self.own, service) {
             self.owners.remove(&(vip, service.name.clone()));
         }
-    }
-
-    /// Removes a Service that was left out; false if it was not left out.
-    fn was_left_out(&mut self, service: &Service) -> bool {
-        self.left_out.remove(&service.name, service.vips.iter().copied(), node_ports(service))
     }
 
     /// The VIPs of a Service that no other one claims: on the others the Service meant is unknown.

@@ -149,11 +149,8 @@ impl<'a> Case<'a> {
         // On a network that its status does not show, others may hold the IP unseen, too.
         let is_shown = |record: &Record| record.claims.get(&self.ip).is_some_and(|claim| claim.published);
         let bounds = pods.iter().map(|(record, _)| {
-            if is_shown(record) {
-                self.cluster.bound_of_pod(&record.pod)
-            } else {
-                self.cluster.bound_of_pod(&record.pod).lower(Mode::Observe)
-            }
+            let bound = self.cluster.bound_of_pod(&record.pod);
+            if is_shown(record) { bound } else { bound.lower(Mode::Observe) }
         });
         Ok(Denial {
             reason: self.reason(is_dead, &listed)?,
@@ -191,12 +188,10 @@ impl<'a> Case<'a> {
     /// and own the IP. For a dead pod the order does not matter: its claims are void. Claims on other networks than the
     /// pods' show no order: such networks may overlap.
     fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
-        match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
-            (Some(later), Some(earlier)) => {
-                let order = |claim| self.cluster.pods.order_of(claim);
-                later.published && earlier.published && order(later) > order(earlier)
-            }
-            _ => false,
-        }
+        let order = |claim| self.cluster.pods.order_of(claim);
+        let claims = owner.claims.get(&self.ip).zip(meant.claims.get(&self.ip));
+        claims.is_some_and(|(later, earlier)| {
+            later.published && earlier.published && order(later) > order(earlier)
+        })
     }
 }

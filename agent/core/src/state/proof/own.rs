@@ -39,7 +39,7 @@ impl<'a> Own<'a> {
     }
 
     /// True if slices give more names to a pod that they list at the IP than are kept: any pod may be meant.
-    pub(in crate::state) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         self.names.contains(&PodName::ANY)
     }
 
@@ -53,7 +53,7 @@ impl<'a> Own<'a> {
     }
 
     /// A possible holder among them: it may hold the IP without showing it, whichever node it is on.
-    pub(in crate::state) fn possible_holder(&self) -> Option<&'a Record> {
+    pub(crate) fn possible_holder(&self) -> Option<&'a Record> {
         let pods = &self.cluster.pods;
         let is_own = |holder: &&Record| self.contains(&holder.pod);
         // The pods that slices list may be of any namespace.

@@ -4,6 +4,7 @@ use crate::facts::{Doubt, Name, Slice, named};
 use crate::state::State;
 use crate::state::index::pods::Record;
 use epguard_common::UidState;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,8 +16,7 @@ const LASTING: Duration = Duration::from_mins(1);
 const MOST: usize = 20;
 
 /// Nodes on which pods finish and none is proven dead.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnprovenDeaths {
     /// The manager that writes these pods' phase, if the doubt is about it. None: the kubelet does not report
@@ -29,8 +29,7 @@ pub struct UnprovenDeaths {
 }
 
 /// A pod that may hold an IP that it does not show, and so keeps a denial from being proven.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PossibleHolder {
     /// `namespace/name`.
@@ -54,24 +53,24 @@ impl State {
         };
         let dead = leaving().filter(|(_, record)| record.uid_state == UidState::Dead);
         let proven: BTreeSet<&str> = dead.map(|(node, _)| node).collect();
-        let mut found: BTreeMap<&Doubt, UnprovenDeaths> = BTreeMap::new();
-        let mut nodes = BTreeSet::new();
+        let mut found: BTreeMap<&Doubt, (BTreeSet<&str>, usize)> = BTreeMap::new();
         for (node, record) in leaving().filter(|(node, _)| !proven.contains(node)) {
             if let (true, UidState::Retired, Some(doubt)) =
                 (record.present, record.pod.uid_state, &record.pod.doubt)
             {
-                found.entry(doubt).or_default().pods += 1;
-                nodes.insert((doubt, node));
+                let (nodes, pods) = found.entry(doubt).or_default();
+                nodes.insert(node);
+                *pods += 1;
             }
         }
-        for (doubt, node) in nodes {
-            found.entry(doubt).or_default().nodes.push(node.to_owned());
-        }
-        let with_manager = found.into_iter().map(|(doubt, deaths)| match doubt {
-            Doubt::Writer(manager) => UnprovenDeaths { manager: Some(manager.to_string()), ..deaths },
-            Doubt::SandboxCondition => deaths,
+        let deaths = found.into_iter().map(|(doubt, (nodes, pods))| {
+            let manager = match doubt {
+                Doubt::Writer(manager) => Some(manager.to_string()),
+                Doubt::SandboxCondition => None,
+            };
+            UnprovenDeaths { manager, nodes: nodes.into_iter().map(str::to_owned).collect(), pods }
         });
-        with_manager.collect()
+        deaths.collect()
     }
 
     /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest

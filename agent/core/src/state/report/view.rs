@@ -8,12 +8,12 @@ use crate::state::index::pods::Record;
 use crate::state::not_proven::{Exemption, NotProven};
 use crate::state::proof::judge;
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// All facts about an IP. Equal views lead to equal verdicts.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct View {
     /// Whether every watch has shown a whole list; until then nothing is denied.
@@ -29,8 +29,7 @@ pub struct View {
 }
 
 /// A pod.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodView {
     /// `namespace/name`.
@@ -56,8 +55,7 @@ pub struct PodView {
 }
 
 /// A Service, as far as it concerns the IP.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceView {
     /// `namespace/name`.
@@ -67,8 +65,7 @@ pub struct ServiceView {
 }
 
 /// A port of a Service at the IP.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointView {
     /// Target port, host order.
@@ -84,8 +81,7 @@ pub struct EndpointView {
 }
 
 /// A pod that is meant.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetView {
     /// Its UID; none where the slice names no pod.
@@ -99,8 +95,7 @@ pub struct TargetView {
 }
 
 /// A denial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DenialView {
     /// Which proof holds.
@@ -174,16 +169,12 @@ impl State {
 
     fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
         let cluster = &self.cluster;
-        let why_not: BTreeMap<Endpoint, NotProven> =
-            cluster.service(name).map_or_else(BTreeMap::new, |service| {
-                let verdicts = judge(cluster, (name, service), ip, &|uid| self.pod_or_uid(uid)).into_iter();
-                verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?))).collect()
-            });
-        let not_proven = |endpoint: &Endpoint| {
-            let otherwise = if self.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
-            let why = why_not.get(endpoint).filter(|_| self.is_synced()).cloned();
-            why.unwrap_or(otherwise)
-        };
+        let service = cluster.service(name).filter(|_| self.is_synced()).into_iter();
+        let judged = service.flat_map(|known| judge(cluster, (name, known), ip, &|uid| self.pod_or_uid(uid)));
+        let why_not = judged.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?)));
+        let why_not: BTreeMap<Endpoint, NotProven> = why_not.collect();
+        let otherwise = if self.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
+        let not_proven = |endpoint: &Endpoint| why_not.get(endpoint).unwrap_or(&otherwise).clone();
         let endpoints = cluster.endpoint_index.at(name, ip).map(|(endpoint, targets)| {
             let mut targets: Vec<TargetView> = targets
                 .iter()

@@ -151,7 +151,6 @@ impl State {
                 self.task = Some(Task::Apply(watched, objects));
                 self.process_changes(now, dirty);
                 if !more {
-                    self.task = None;
                     self.listed(now, watched);
                 }
             }
@@ -205,7 +204,7 @@ impl State {
         }
         self.process_changes(now, dirty);
         match list {
-            Some(list) if list.is_whole() => self.listed(now, list.kind),
+            Some(list) if list.part.is_none() => self.listed(now, list.kind),
             Some(list) => self.opinions.received(&list),
             None => {}
         }
@@ -300,7 +299,7 @@ impl State {
 
     /// The Services whose denials a list confirms, ends or may begin.
     fn services_concerned(&self, list: &ReceivedList, dirty: &Dirty) -> BTreeSet<Name> {
-        if list.is_whole() {
+        if list.part.is_none() {
             return self.services_to_judge();
         }
         let changed = dirty.services.keys();

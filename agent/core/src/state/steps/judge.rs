@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Endpoints that are judged at once: two milliseconds' worth.
-pub(in crate::state) const AT_ONCE: usize = 128;
+pub(crate) const AT_ONCE: usize = 128;
 
 impl State {
     /// Draws the consequences of a change, as far as they take no longer than a step. Services that wait longer have no VIPs
     /// meanwhile: what they wait for may end their denials.
-    pub(in crate::state) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
+    pub(crate) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
         self.touched.add_changed(&dirty);
         self.update_owners(now, &dirty);
         let drained = self.changed_draining(&dirty);
@@ -57,7 +57,7 @@ impl State {
     }
 
     /// Drops those of the pods that the API no longer shows and that nothing refers to.
-    pub(in crate::state) fn forget_unneeded(&mut self, pods: impl IntoIterator<Item = Uid>) {
+    pub(crate) fn forget_unneeded(&mut self, pods: impl IntoIterator<Item = Uid>) {
         for uid in pods {
             let absent = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
             if absent && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
@@ -67,7 +67,7 @@ impl State {
     }
 
     /// Proves orphan IPs again. None is new while a list is applied: a pod further down may hold the IP.
-    pub(in crate::state) fn prove_orphan_ips(&mut self) {
+    pub(crate) fn prove_orphan_ips(&mut self) {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
         let mut terminated = if self.is_listed() {
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// Judges about `most` endpoints, of those Services first that wait longest.
-    pub(in crate::state) fn judge_queue(&mut self, now: Duration, most: usize) {
+    pub(crate) fn judge_queue(&mut self, now: Duration, most: usize) {
         let mut judged = 0;
         let mut changed = BTreeSet::new();
         while judged < most
@@ -171,7 +171,7 @@ impl State {
     }
 
     /// Has Services judged on a list that has come.
-    pub(in crate::state) fn judge_on(&mut self, list: ReceivedList, services: BTreeSet<Name>) {
+    pub(crate) fn judge_on(&mut self, list: ReceivedList, services: BTreeSet<Name>) {
         for service in &services {
             let scope = Scope { all: true, ..Scope::default() };
             self.queue.push(service.clone(), scope);
@@ -191,20 +191,20 @@ impl State {
     }
 
     /// Puts the denials of a Service at some IPs into the tables.
-    pub(in crate::state) fn lay_out(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
+    pub(crate) fn lay_out(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
         self.lay_out_service(service, ips);
         self.lay_out_suspects(ips);
     }
 
     /// The same without what the IPs have in common with those of other Services.
-    pub(in crate::state) fn lay_out_service(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
+    pub(crate) fn lay_out_service(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
         for ip in ips {
             self.layout.endpoints(&self.denials, service, *ip);
         }
         self.layout.service((&self.cluster, &self.denials), service, &self.queue);
     }
 
-    pub(in crate::state) fn lay_out_suspects(&mut self, ips: &BTreeSet<Addr>) {
+    pub(crate) fn lay_out_suspects(&mut self, ips: &BTreeSet<Addr>) {
         for ip in ips {
             self.layout.suspect(&self.cluster, &self.denials, *ip);
         }
@@ -224,7 +224,7 @@ impl State {
     fn wanted_opinions(&self) -> Wanted {
         let mut wanted = self.denials.wanted_opinions(&self.cluster);
         // An IP of a death on this node that one list has shown is unused only if none of the node's pods may hold it.
-        if self.is_synced() && self.orphan_ips.doubtful(&self.cluster).next().is_some() {
+        if self.is_synced() && self.orphan_ips.has_doubtful(&self.cluster) {
             let selection = Some(Selection::OnNode(self.node().into()));
             wanted.insert(Opinion { kind: Watched::Pods, selection }, BTreeSet::new());
         }
@@ -233,7 +233,7 @@ impl State {
 
     /// The time over which all agents spread such lists.
     pub fn spread(&self) -> Duration {
-        spread(self.cluster.count_nodes())
+        spread(self.cluster.nodes.len() + self.cluster.gone.len())
     }
 
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.

@@ -78,7 +78,7 @@ impl Objects {
             Self::Pods(gone, listed) => {
                 let touched = match gone.next() {
                     Some(uid) => Some(cluster.pods.vanish(uid)),
-                    None => cluster.pods.list(now, listed.next()?),
+                    None => cluster.pods.upsert(now, listed.next()?, true),
                 };
                 dirty.changed_pod(touched, cluster, now);
             }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 impl State {
     /// Puts what the tables prove into the index, once everything has been listed. Returns the pods that the tables name.
-    pub(in crate::state) fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
+    pub(crate) fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
         let cluster = &mut self.cluster;
         let services = services(tables, cluster);
         for (number, service) in &services {
@@ -32,7 +32,8 @@ impl State {
             else {
                 continue;
             };
-            let node = cluster.node_that_booted(denial.boot_id);
+            let mut nodes = cluster.nodes.values().filter(|_| denial.boot_id != Uid::NONE);
+            let node = nodes.find(|node| node.boot_id == denial.boot_id).map(|node| node.name.clone());
             cluster.pods.restore_dead((uid, denial.mode), ip, node, now);
             if cluster.pods.get(uid).is_some_and(|record| record.uid_state == UidState::Dead) {
                 let endpoint = Endpoint { ip, port: target.port, protocol };

@@ -3,6 +3,7 @@
 use super::Subject;
 use crate::shared::drops::{Kind, NOBODY};
 use epguard_common::Outcome;
+use epguard_core::facts::cut;
 use epguard_core::state::Trip;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -78,11 +79,6 @@ fn event(about: &Subject, node: &str, (reason, action, text): (&str, &str, &str)
     }
 }
 
-/// Cuts a text at a character boundary. Names and notes are ASCII, but a cut through a character would panic.
-fn cut(text: &str, longest: usize) -> &str {
-    &text[..text.floor_char_boundary(longest)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Series;
@@ -137,7 +133,7 @@ mod tests {
         let mut written = |last, times, now: u64| {
             series.count(Duration::from_secs(last), web(), "alarm", event.clone(), times);
             let wall = noon + SignedDuration::from_secs(now.cast_signed() - 100);
-            json!(series.next(Duration::from_secs(now), wall, || true).unwrap().event)
+            json!(series.next(Duration::from_secs(now), wall, || true).unwrap().0)
         };
         let note = "3 of 4 recently ready endpoints would be denied (more-than-half); observed until a second list agrees";
         let first = written(40, 1, 100);

@@ -7,9 +7,10 @@
 mod event;
 mod writer;
 
+use crate::daemon::report::tally::Course;
 use crate::shared::drops::Kind;
 use clap::ValueEnum;
-use epguard_common::Uid;
+use epguard_common::{Count, Uid};
 use epguard_core::bucket::Bucket;
 use epguard_core::facts::Name;
 use epguard_core::state::{State, Trip};
@@ -119,65 +120,42 @@ const MEMORY: Duration = Duration::from_hours(1);
 const MOST: usize = 1024;
 
 /// When to write an Event: once when it is new, then its count at most once a minute. Holds the Events of the last hour, by their
-/// object and what they say. Pure: callers pass the time.
+/// object and what they say: each as of its first occurrence, without its times. Pure: callers pass the time.
 #[derive(Debug, Default)]
-struct Series(BTreeMap<(Subject, String), Course>);
+struct Series(BTreeMap<(Subject, String), Course<Event>>);
 
-/// The occurrences of what an Event reports.
-#[derive(Debug)]
-struct Course {
-    /// The Event of the first occurrence, without its times.
-    event: Event,
-    count: u64,
-    first: Duration,
-    last: Duration,
-    /// When it was written before, and the count that it showed.
-    written: Option<(Duration, u64)>,
-}
-
-/// An Event to write.
-#[derive(Debug, Default)]
-struct Entry {
-    /// The complete Event.
-    event: Event,
-    /// True if it was written before: then only its series is written.
-    repeated: bool,
-}
+/// A complete Event to write, and whether it was written before: then only its series is written.
+type Entry = (Event, bool);
 
 impl Series {
     /// Counts so many occurrences. Those about one object and topic are one Event, the first one.
     fn count(&mut self, now: Duration, about: Subject, topic: &str, event: Event, times: u64) {
         let key = (about, topic.to_owned());
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
-            let oldest = self.0.iter().min_by_key(|(_, course)| (course.written.is_none(), course.last));
+            let oldest = self.0.iter().min_by_key(|(_, course)| (course.reported.is_none(), course.last));
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.and_then(|oldest| self.0.remove(&oldest));
         }
-        let new = Course { event, count: 0, first: now, last: now, written: None };
-        let course = self.0.entry(key).or_insert(new);
-        course.count += times;
-        course.last = course.last.max(now);
+        let course = self.0.entry(key).or_insert_with(|| Course::new(now, event));
+        course.add(now, Count { packets: times, ..Count::default() });
     }
 
     /// The next Event to write, if one is due and one may be written: then it counts as written. New Events come before counts of
     /// earlier ones; within each, the longest waiting comes first. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
     fn next(&mut self, now: Duration, wall: Timestamp, may_write: impl FnOnce() -> bool) -> Option<Entry> {
         self.0.retain(|_, course| now.saturating_sub(course.last) < MEMORY);
-        let has_rested = |at| now.saturating_sub(at) >= REST;
-        let is_due = |course: &&mut Course| {
-            course.written.is_none_or(|(at, count)| course.count > count && has_rested(at))
-        };
-        let due = self.0.values_mut().filter(is_due);
-        let course = due.min_by_key(|course| (course.written, course.first)).filter(|_| may_write())?;
+        let due = self.0.values_mut().filter(|course| course.is_due(now, REST));
+        let waits_since = |course: &&mut Course<Event>| (course.reported.map(|(at, _)| at), course.first);
+        let course = due.min_by_key(waits_since).filter(|_| may_write())?;
         let at = |then| MicroTime(wall.checked_sub(now.saturating_sub(then)).unwrap_or(wall));
-        let repeated = course.written.replace((now, course.count)).is_some();
+        let (repeated, count) =
+            (course.reported.replace((now, course.count)).is_some(), course.count.packets);
         // A series begins with the second occurrence.
-        let series = (course.count > 1).then(|| EventSeries {
-            count: i32::try_from(course.count).unwrap_or(i32::MAX),
+        let series = (count > 1).then(|| EventSeries {
+            count: i32::try_from(count).unwrap_or(i32::MAX),
             last_observed_time: at(course.last),
         });
-        let event = Event { event_time: Some(at(course.first)), series, ..course.event.clone() };
-        Some(Entry { event, repeated })
+        Some((Event { event_time: Some(at(course.first)), series, ..course.about.clone() }, repeated))
     }
 }
 
@@ -209,7 +187,7 @@ mod tests {
         let next = || series.next(s(at), Timestamp::UNIX_EPOCH, || true);
         let count = |event: &Event| event.series.as_ref().map_or(1, |series| series.count);
         let all = std::iter::from_fn(next).take(most);
-        all.map(|Entry { event, repeated }| (event.note.clone().unwrap(), count(&event), repeated)).collect()
+        all.map(|(event, repeated)| (event.note.clone().unwrap(), count(&event), repeated)).collect()
     }
 
     fn row(note: &str, count: i32, repeated: bool) -> (String, i32, bool) {

@@ -24,36 +24,42 @@ const FORBIDDEN: Duration = Duration::from_mins(10);
 /// other Events wait meanwhile: the server cannot take them either.
 pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
     let mut may_patch = true;
-    while let Some(entry) = entries.recv().await {
-        if entry.repeated && !may_patch {
+    while let Some((event, repeated)) = entries.recv().await {
+        if repeated && !may_patch {
             continue;
         }
-        match retry(&client, &entry).await {
-            Ok(()) => {}
+        match retry(&client, &event, repeated).await {
+            // An Event that was written is not written again because of the form of the answer.
+            Ok(_) | Err(kube::Error::SerdeError(_)) => {}
             Err(kube::Error::Api(status)) if is_ending(&status) => {}
             // The role may be missing, or may be created within the next minutes. Without the right to patch, each
             // Event is written once, without later counts.
-            Err(kube::Error::Api(status)) if lacks_role(&status) && entry.repeated => {
-                may_patch = false;
-                refused("patch", &status, "their counts stay unchanged until the agent restarts");
-            }
             Err(kube::Error::Api(status)) if lacks_role(&status) => {
-                refused("create", &status, "none are written for the next 10 minutes");
-                sleep(FORBIDDEN).await;
+                let (verb, until) = if repeated {
+                    ("patch", "their counts stay unchanged until the agent restarts")
+                } else {
+                    ("create", "none are written for the next 10 minutes")
+                };
+                let message = status.message.lines().next().unwrap_or_default();
+                tracing::warn!(
+                    "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
+                     events.k8s.io, or give it --events none; {until}"
+                );
+                if repeated { may_patch = false } else { sleep(FORBIDDEN).await }
             }
             Err(error) => tracing::warn!(
                 error = cause(error).1,
-                event = entry.event.metadata.name,
+                event = event.metadata.name,
                 "cannot write an Event; `epguard drops` shows all denials"
             ),
         }
     }
 }
 
-async fn retry(client: &Client, entry: &Entry) -> kube::Result<()> {
+async fn retry(client: &Client, event: &Event, repeated: bool) -> kube::Result<Event> {
     let mut rests = RESTS.into_iter();
     loop {
-        let sent = timeout(PATIENCE, send(client, entry)).await;
+        let sent = timeout(PATIENCE, send(client, event, repeated)).await;
         let sent = sent.unwrap_or_else(|late| Err(kube::Error::Service(late.into())));
         match (sent, rests.next()) {
             (Err(error), Some(rest)) if may_pass(&error) => sleep(Duration::from_secs(rest)).await,
@@ -62,33 +68,17 @@ async fn retry(client: &Client, entry: &Entry) -> kube::Result<()> {
     }
 }
 
-async fn send(client: &Client, Entry { event, repeated }: &Entry) -> kube::Result<()> {
+async fn send(client: &Client, event: &Event, repeated: bool) -> kube::Result<Event> {
     let events: Api<Event> = Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
-    if *repeated {
+    if repeated {
         let series = Patch::Merge(json!({"series": event.series}));
         match events.patch(&event.name_any(), &PatchParams::default(), &series).await {
             // The Event may be gone: API servers delete Events after some time.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            patched => return written(patched),
+            patched => return patched,
         }
     }
-    written(events.create(&PostParams::default(), event).await)
-}
-
-/// An Event that was written must not be written again because of the form of the answer.
-fn written(answer: kube::Result<Event>) -> kube::Result<()> {
-    match answer {
-        Err(kube::Error::SerdeError(_)) => Ok(()),
-        answer => answer.map(drop),
-    }
-}
-
-fn refused(verb: &str, status: &Status, until: &str) {
-    let message = status.message.lines().next().unwrap_or_default();
-    tracing::warn!(
-        "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
-         events.k8s.io, or give it --events none; {until}"
-    );
+    events.create(&PostParams::default(), event).await
 }
 
 /// True if the account may not write Events, by the text of the API server (`responsewriters.forbiddenMessage`). A
@@ -107,6 +97,7 @@ fn is_ending(status: &Status) -> bool {
 fn may_pass(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        kube::Error::SerdeError(_) => false,
         _ => true,
     }
 }
@@ -122,10 +113,10 @@ mod tests {
     use tokio::time::Instant;
 
     fn entry(number: u64, repeated: bool) -> Entry {
-        let mut entry = Entry { repeated, ..Entry::default() };
-        entry.event.metadata.name = Some(format!("web.{number:016x}"));
-        entry.event.metadata.namespace = Some("shop".into());
-        entry
+        let mut event = Event::default();
+        event.metadata.name = Some(format!("web.{number:016x}"));
+        event.metadata.namespace = Some("shop".into());
+        (event, repeated)
     }
 
     /// The requests to a server that gives these answers in order, each with a code and a cause, and then accepts

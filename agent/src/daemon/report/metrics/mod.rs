@@ -13,12 +13,12 @@ pub use text::render;
 pub use timings::Timings;
 
 use crate::kernel::maps;
-use crate::shared::status::{Question, Request, Status};
+use crate::shared::status::{Question, Request, Status, accepted};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -53,9 +53,8 @@ const CONNECTION: Duration = Duration::from_secs(15);
 /// others.
 const AT_ONCE: usize = 64;
 
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const OPEN_METRICS: HeaderValue =
-    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const TEXT: &str = "text/plain; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What an address serves.
 #[derive(Debug, Clone)]
@@ -68,9 +67,8 @@ pub enum Pages {
 
 /// Binds the address, so that one in use is known before anything is attached. Errors name the remedy.
 pub async fn bind(listen: SocketAddr, option: &str) -> Result<TcpListener> {
-    TcpListener::bind(listen)
-        .await
-        .with_context(|| format!("cannot listen on {listen}: choose another {option}"))
+    let listener = TcpListener::bind(listen).await;
+    listener.with_context(|| format!("cannot listen on {listen}: choose another {option}"))
 }
 
 /// Serves connections and never returns. Each listener has its own connections, so a flood at one does not affect the
@@ -78,44 +76,31 @@ pub async fn bind(listen: SocketAddr, option: &str) -> Result<TcpListener> {
 pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Question>) -> Result<()> {
     let mut open = VecDeque::new();
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                open.retain(|connection: &AbortHandle| !connection.is_finished());
-                if open.len() >= AT_ONCE
-                    && let Some(oldest) = open.pop_front()
-                {
-                    oldest.abort();
-                }
-                let connection = timeout(CONNECTION, connection(stream, pages.clone(), ask.clone()));
-                open.push_back(tokio::spawn(connection).abort_handle());
-            }
-            // Out of file descriptors, or the client has disconnected: the next one may succeed.
-            Err(error) => {
-                tracing::warn!("cannot accept a connection: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+        let Some((stream, _)) = accepted(listener.accept().await, "a connection").await else { continue };
+        open.retain(|connection: &AbortHandle| !connection.is_finished());
+        if open.len() >= AT_ONCE
+            && let Some(oldest) = open.pop_front()
+        {
+            oldest.abort();
         }
+        let (pages, ask) = (pages.clone(), ask.clone());
+        let service = service_fn(move |request| answer(request, pages.clone(), ask.clone()));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service);
+        open.push_back(tokio::spawn(timeout(CONNECTION, connection)).abort_handle());
     }
 }
 
-async fn connection(stream: TcpStream, pages: Pages, ask: mpsc::Sender<Question>) -> hyper::Result<()> {
-    let (pages, ask) = (&pages, &ask);
-    let service = service_fn(|request| async move { answer(&request, pages, ask).await });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-}
-
 async fn answer(
-    request: &hyper::Request<Incoming>,
-    pages: &Pages,
-    ask: &mpsc::Sender<Question>,
+    request: hyper::Request<Incoming>,
+    pages: Pages,
+    ask: mpsc::Sender<Question>,
 ) -> hyper::http::Result<Response<Full<Bytes>>> {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
-    let (code, text) = match (pages, request.uri().path()) {
+    let (code, text) = match (&pages, request.uri().path()) {
         _ if !is_read => (StatusCode::METHOD_NOT_ALLOWED, "there is GET and HEAD\n".to_owned()),
         (Pages::Metrics(pin_dir), "/metrics") => {
             asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
@@ -127,20 +112,18 @@ async fn answer(
         (Pages::Metrics(_), _) => (StatusCode::NOT_FOUND, "there is /metrics\n".to_owned()),
         (Pages::Health, _) => (StatusCode::NOT_FOUND, "there is /healthz and /readyz\n".to_owned()),
     };
-    let kind = match (pages, code) {
-        (Pages::Metrics(_), StatusCode::OK) => OPEN_METRICS,
-        _ => TEXT,
-    };
+    let kind =
+        if matches!((&pages, code), (Pages::Metrics(_), StatusCode::OK)) { OPEN_METRICS } else { TEXT };
     Response::builder().status(code).header(CONTENT_TYPE, kind).header(ALLOW, "GET, HEAD").body(text.into())
 }
 
 /// Asks the main loop, and shows the status that it answers with.
 async fn asked(
-    ask: &mpsc::Sender<Question>,
+    ask: mpsc::Sender<Question>,
     request: Request,
     show: impl FnOnce(&Status) -> (StatusCode, String),
 ) -> (StatusCode, String) {
-    let status = timeout(PATIENCE, request.ask(ask)).await.ok().flatten();
+    let status = timeout(PATIENCE, request.ask(&ask)).await.ok().flatten();
     let stuck = || format!("the agent's loop did not answer in {PATIENCE:?}\n");
     status.as_ref().map_or_else(|| (StatusCode::SERVICE_UNAVAILABLE, stuck()), show)
 }
@@ -153,20 +136,9 @@ fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {
     }
 }
 
-/// A line for each condition, in the format of the API server's own `/readyz?verbose`.
+/// A line for each condition, in the format of the API server's own `/readyz?verbose`: everything was listed, every selected
+/// interface is hooked, and denials are under a lease.
 fn readyz(status: &Status) -> (StatusCode, String) {
-    let failures = readiness(status);
-    let is_ready = failures.iter().all(|(_, failure)| failure.is_none());
-    let lines = failures.map(|(name, failure)| match failure {
-        None => format!("[+]{name} ok\n"),
-        Some(why) => format!("[-]{name} failed: {why}\n"),
-    });
-    (if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, lines.concat())
-}
-
-/// The conditions of readiness, and why each does not hold, none if it does: everything was listed, every selected interface is
-/// hooked, and denials are under a lease.
-fn readiness(status: &Status) -> [(&'static str, Option<String>); 3] {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
     let down: Vec<&str> = down.map(|(name, _)| name.into()).collect();
     let unsynced = (!status.synced).then(|| match &down[..] {
@@ -176,11 +148,15 @@ fn readiness(status: &Status) -> [(&'static str, Option<String>); 3] {
     let bare = status.interfaces.iter().find(|at| !at.attached && !at.waiting);
     let unhooked = bare.map(|at| format!("{}: {}", at.name, at.error.as_deref().unwrap_or("not attached")));
     let ended = (status.denies() && status.lease_ms <= 0).then(|| {
-        let age = status.view_age_ms.map(|ms| format!("{} s", ms / 1000));
-        let age = age.as_deref().unwrap_or("unknown");
+        let age = status.view_age_ms.map_or_else(|| "unknown".to_owned(), |ms| format!("{} s", ms / 1000));
         format!("the view is too old ({age}), so nothing is denied")
     });
-    [("sync", unsynced), ("hooks", unhooked), ("lease", ended)]
+    let failures = [("sync", unsynced), ("hooks", unhooked), ("lease", ended)];
+    let is_ready = failures.iter().all(|(_, failure)| failure.is_none());
+    let lines = failures.map(|(name, failure)| {
+        failure.map_or_else(|| format!("[+]{name} ok\n"), |why| format!("[-]{name} failed: {why}\n"))
+    });
+    (if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, lines.concat())
 }
 
 #[cfg(test)]

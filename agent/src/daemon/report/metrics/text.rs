@@ -26,7 +26,6 @@ pub fn render(status: &Status, counters: Counters) -> Result<String, fmt::Error>
 #[derive(Debug)]
 struct Moment {
     status: Status,
-    /// COUNTERS.
     counters: Counters,
 }
 
@@ -49,9 +48,7 @@ fn family<'a, const N: usize, M: EncodeMetric>(
     samples: impl IntoIterator<Item = ([&'a str; N], M)>,
 ) -> fmt::Result {
     let mut samples = samples.into_iter().peekable();
-    let Some((_, first)) = samples.peek() else {
-        return Ok(());
-    };
+    let Some((_, first)) = samples.peek() else { return Ok(()) };
     let seconds = name.strip_suffix("_seconds");
     let (name, unit) = seconds.map_or((name, None), |name| (name, Some(&Unit::Seconds)));
     let mut family = to.encode_descriptor(name, help, unit, first.metric_type())?;
@@ -196,16 +193,13 @@ impl Moment {
 
     /// Every reason with every denial, even if there was none.
     fn denied(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 3], u64)> {
-        let denials = Outcome::of_denials().filter_map(|outcome| match outcome.effect() {
-            Effect::Stopped(action) => Some((outcome, action.as_str(), "enforce")),
-            Effect::Observed => Some((outcome, "pass", "observe")),
-            Effect::Passed | Effect::Beside(_) => None,
-        });
-        Reason::TO_DENY.into_iter().flat_map(move |reason| {
-            let denials = denials.clone();
-            denials.map(move |(outcome, action, mode)| {
-                ([reason.as_str(), action, mode], of(self.count(reason, outcome)))
-            })
+        let denials = |reason| Outcome::of_denials().map(move |outcome| (reason, outcome));
+        Reason::TO_DENY.into_iter().flat_map(denials).map(move |(reason, outcome)| {
+            let (action, mode) = match outcome.effect() {
+                Effect::Stopped(action) => (action.as_str(), "enforce"),
+                _ => ("pass", "observe"),
+            };
+            ([reason.as_str(), action, mode], of(self.count(reason, outcome)))
         })
     }
 

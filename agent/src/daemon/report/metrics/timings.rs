@@ -48,11 +48,8 @@ impl Timings {
     /// Records that a fact arrived. A change from before the agent's start did not wait for it, so it is not
     /// measured. A list does not show when its objects changed.
     pub fn received(&mut self, at: Instant, fact: &Fact) {
-        let triggered = match fact {
-            Fact::Slice(Change::Applied(slice)) => slice.triggered.filter(|at| *at >= self.began_at),
-            _ => None,
-        };
-        self.waiting.push((at, triggered));
+        let triggered = if let Fact::Slice(Change::Applied(slice)) = fact { slice.triggered } else { None };
+        self.waiting.push((at, triggered.filter(|at| *at >= self.began_at)));
     }
 
     /// Records that everything that arrived is in the maps.

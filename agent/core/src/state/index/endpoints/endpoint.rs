@@ -62,22 +62,13 @@ pub enum Port {
 }
 
 impl Port {
-    /// Notes that a slice gives the port this name.
-    pub fn name(&mut self, name: PortName) {
-        *self = match *self {
-            Self::Unknown => Self::Named(name),
-            Self::Named(known) if known == name => Self::Named(name),
-            Self::Named(_) | Self::Several => Self::Several,
+    /// Notes what a slice, or another listing, calls it.
+    pub(crate) fn merge(&mut self, other: Self) {
+        *self = match (*self, other) {
+            (Self::Unknown, only) | (only, Self::Unknown) => only,
+            (one, other) if one == other => one,
+            _ => Self::Several,
         };
-    }
-
-    /// Notes what another listing calls it.
-    pub(in crate::state) fn merge(&mut self, other: Self) {
-        match other {
-            Self::Named(name) => self.name(name),
-            Self::Several => *self = Self::Several,
-            Self::Unknown => {}
-        }
     }
 }
 
@@ -92,7 +83,7 @@ impl Listing {
         if !self.is_current() {
             self.port = Port::Unknown;
         }
-        self.port.name(port);
+        self.port.merge(Port::Named(port));
         self.slices += 1;
         self.ready += u32::from(ready);
         self.foreign |= foreign;

@@ -26,19 +26,19 @@ const NOTED_EVERY: Duration = Duration::from_mins(1);
 /// The endpoints of all Services.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointIndex {
-    pub(in crate::state) slices: HashMap<Name, Box<Slice>>,
-    pub(in crate::state) services: HashMap<Name, Endpoints>,
+    pub(crate) slices: HashMap<Name, Box<Slice>>,
+    pub(crate) services: HashMap<Name, Endpoints>,
     /// Where each pod is, or was, listed.
-    pub(in crate::state) places: Places,
+    pub(crate) places: Places,
     /// The Services that list an IP, or did.
-    pub(in crate::state) ips: SortedMap<(Addr, Name), ()>,
+    pub(crate) ips: SortedMap<(Addr, Name), ()>,
     /// The endpoints of each Service that no slice lists now, each with its [`Listing::used`].
     pub(super) remembered: Groups<Name, (Moment, Endpoint, Target)>,
     /// Quota of targets behind sockets.
-    pub(in crate::state) room: Quota<OF_ALL>,
+    pub(crate) room: Quota<OF_ALL>,
     /// Slices for whose endpoints there is no room, or that cannot be read in whole: nothing is denied of their Services, nor at their
     /// IPs.
-    pub(in crate::state) left_out: LeftOut<Name, Addr>,
+    pub(crate) left_out: LeftOut<Name, Addr>,
 }
 
 /// The entries that a change of slices touched.
@@ -53,15 +53,9 @@ pub struct Touched {
 }
 
 impl Touched {
-    pub(in crate::state) fn add(&mut self, service: &Name, ip: Addr, target: Target) {
+    pub(crate) fn add(&mut self, service: &Name, ip: Addr, target: Target) {
         self.pairs.insert((service.clone(), ip));
         self.places.extend(target.map(|uid| (uid, ip, service.clone())));
-    }
-
-    pub fn append(&mut self, mut other: Self) {
-        self.pairs.append(&mut other.pairs);
-        self.places.append(&mut other.places);
-        self.foreign.append(&mut other.foreign);
     }
 }
 

@@ -8,20 +8,12 @@ use std::time::Duration;
 
 impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
-    pub(in crate::state) fn at(
-        &self,
-        service: &Name,
-        ip: Addr,
-    ) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    pub(crate) fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         self.services.get(service).into_iter().flat_map(move |endpoints| at(endpoints, ip))
     }
 
     /// All targets named behind a socket of a Service.
-    pub(in crate::state) fn targets<'a>(
-        &'a self,
-        service: &Name,
-        endpoint: &'a Endpoint,
-    ) -> Option<Targets<'a>> {
+    pub(crate) fn targets<'a>(&'a self, service: &Name, endpoint: &'a Endpoint) -> Option<Targets<'a>> {
         Some(Targets { of: self.services.get(service)?, endpoint })
     }
 
@@ -31,7 +23,7 @@ impl EndpointIndex {
     }
 
     /// True if a Service has more IPs than this.
-    pub(in crate::state) fn has_more_ips(&self, service: &Name, than: usize) -> bool {
+    pub(crate) fn has_more_ips(&self, service: &Name, than: usize) -> bool {
         let mut last = None;
         let ips = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
         ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
@@ -56,7 +48,7 @@ impl EndpointIndex {
     }
 
     /// True if the Service lists the pod at the IP, or listed it recently.
-    pub(in crate::state) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+    pub(crate) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
         self.at(service, ip).any(|(_, targets)| targets.get(uid).is_some())
     }
 
@@ -67,7 +59,7 @@ impl EndpointIndex {
 
     /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::endpoint::RECENTLY), in ascending order; only
     /// those that are greater than `ip`, if there is one.
-    pub(in crate::state) fn ready_after(
+    pub(crate) fn ready_after(
         &self,
         now: Duration,
         service: &Name,
@@ -82,25 +74,25 @@ impl EndpointIndex {
     }
 
     /// True if an IP of a Service was ready then.
-    pub(in crate::state) fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
+    pub(crate) fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
         let mut listings = self.at(service, ip).flat_map(|(_, targets)| targets.values());
         listings.any(|listing| listing.is_recently_ready(now))
     }
 
     /// Whether a slice of the Service lists the IP now.
-    pub(in crate::state) fn is_listed(&self, service: &Name, ip: Addr) -> bool {
+    pub(crate) fn is_listed(&self, service: &Name, ip: Addr) -> bool {
         let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
         targets.any(Listing::is_current)
     }
 
     /// Whether a slice of the Service lists a pod at the IP now.
-    pub(in crate::state) fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+    pub(crate) fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
         let mut targets = self.at(service, ip).filter_map(|(_, targets)| targets.get(uid));
         targets.any(Listing::is_current)
     }
 
     /// True if a slice of the Service was left out: it may list any pod.
-    pub(in crate::state) fn leaves_out(&self, service: &Name) -> bool {
+    pub(crate) fn leaves_out(&self, service: &Name) -> bool {
         self.left_out.keys.contains_key(service)
     }
 }

@@ -31,7 +31,7 @@ impl EndpointIndex {
     }
 
     /// Removes the oldest endpoints of a Service that no slice lists, beyond [`MAX_REMEMBERED`].
-    pub(in crate::state) fn drop_surplus(&mut self, service: &Name, touched: &mut Touched) {
+    pub(crate) fn drop_surplus(&mut self, service: &Name, touched: &mut Touched) {
         if let Some(all) = self.remembered.get(service) {
             let gone = all.iter().take(all.len().saturating_sub(MAX_REMEMBERED));
             self.forget(service, gone.copied().collect(), touched);

@@ -1,8 +1,7 @@
 //! Index of all pods with their states, and of the IPs that they claim.
 
 use super::pod_places::PodPlaces;
-use super::possible_holder::is_settled;
-use super::record::{Claim, Record};
+use super::record::{Claim, Record, is_settled};
 use crate::facts::{Part, Pod, Text};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{HashMap, HashSet};
@@ -11,11 +10,11 @@ use std::time::Duration;
 /// All pods.
 #[derive(Debug, Clone, Default)]
 pub struct PodIndex {
-    pub(in crate::state) records: HashMap<Uid, Box<Record>>,
-    pub(in crate::state) places: PodPlaces,
-    pub(in crate::state) order: u64,
+    pub(crate) records: HashMap<Uid, Box<Record>>,
+    pub(crate) places: PodPlaces,
+    pub(crate) order: u64,
     /// The order of the last list: no claim that came before is newer than another.
-    pub(in crate::state) listed: u64,
+    pub(crate) listed: u64,
 }
 
 /// The UID that a change touched, with its record before it; none of a new pod.
@@ -134,7 +133,7 @@ impl PodIndex {
         let uid = pod.uid;
         let known = self.get(uid);
         let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-        let touched = self.list(now, pod).unwrap_or((uid, None));
+        let touched = self.upsert(now, pod, true).unwrap_or((uid, None));
         self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
         let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
         if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
@@ -154,13 +153,8 @@ impl PodIndex {
         (uid, before)
     }
 
-    /// Applies a pod of a list; none if no rule reads what changed.
-    pub fn list(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
-        self.upsert(now, pod, true)
-    }
-
     /// Makes no claim newer than another: a list does not show which came first.
-    pub(in crate::state) fn level_claims(&mut self) {
+    pub(crate) fn level_claims(&mut self) {
         self.listed = self.order;
     }
 
@@ -185,7 +179,8 @@ impl PodIndex {
         is_same
     }
 
-    fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Option<Touched> {
+    /// Applies a pod that the watch or a list shows; none if no rule reads what changed.
+    pub fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Option<Touched> {
         let (uid, order) = (pod.uid, self.order);
         let settled = is_settled(self.get(uid), &pod, from_list);
         if self.shows_nothing_new(&mut pod, settled) {
@@ -219,7 +214,7 @@ impl PodIndex {
     }
 
     /// Changes a record and updates the indexes.
-    pub(in crate::state) fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
+    pub(crate) fn change(&mut self, uid: Uid, edit: impl FnOnce(&mut Record)) {
         if let Some(record) = self.records.get_mut(&uid) {
             self.places.remove(record);
             edit(record);
@@ -258,7 +253,7 @@ impl PodIndex {
     }
 
     /// Puts back a dead pod that the API no longer shows.
-    pub(in crate::state) fn keep_dead(&mut self, record: Record) {
+    pub(crate) fn keep_dead(&mut self, record: Record) {
         let record = Record { present: false, possible_holder_since: None, ..record };
         let uid = record.pod.uid;
         self.records.entry(uid).or_insert_with(|| record.into());
@@ -266,7 +261,7 @@ impl PodIndex {
     }
 
     /// Takes a death back: the pod may hold its IP again, or any other one.
-    pub(in crate::state) fn take_back(&mut self, uid: Uid) {
+    pub(crate) fn take_back(&mut self, uid: Uid) {
         self.change(uid, |record| {
             record.uid_state = UidState::Live;
             record.unconfirmed = false;
