@@ -2,6 +2,7 @@
 
 mod pod_index;
 mod pod_places;
+mod possible_holder;
 mod record;
 
 pub use pod_index::{PodIndex, Touched};

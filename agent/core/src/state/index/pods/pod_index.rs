@@ -1,7 +1,8 @@
 //! Index of all pods with their states, and of the IPs that they claim.
 
 use super::pod_places::PodPlaces;
-use super::record::{Claim, Record, is_settled};
+use super::possible_holder::is_settled;
+use super::record::{Claim, Record};
 use crate::facts::{Part, Pod, Text};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{HashMap, HashSet};
