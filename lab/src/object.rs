@@ -19,6 +19,13 @@ pub(crate) fn uid(object: &Value) -> Option<&str> {
     non_empty(&object["metadata"]["uid"])
 }
 
+/// The object after a JSON merge patch (RFC 7386).
+pub(crate) fn merged(object: &Value, patch: &Value) -> Value {
+    let mut object = object.clone();
+    json_patch::merge(&mut object, patch);
+    object
+}
+
 /// An annotation of the object.
 pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"][key].as_str()

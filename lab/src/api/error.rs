@@ -11,8 +11,6 @@ pub struct ApiError {
     pub reason: &'static str,
     /// `Status.message`, for human readers.
     pub message: String,
-    /// `Status.details.causes[0].reason`, where clients expect it.
-    pub cause: Option<&'static str>,
 }
 
 impl ApiError {
@@ -38,18 +36,12 @@ impl ApiError {
 
     /// 504: a list or watch asked for a resourceVersion of the future.
     pub fn too_large(asked: u64, current: u64) -> Self {
-        let message = format!("Too large resource version: {asked}, current: {current}");
-        Self { cause: Some("ResourceVersionTooLarge"), ..Self::new(504, "Timeout", message) }
-    }
-
-    /// 500: what this server stands for, such as a kubelet, fails.
-    pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(500, "InternalError", message)
+        Self::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"))
     }
 
     /// Any code.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), cause: None }
+        Self { code, reason, message: message.into() }
     }
 
     /// The `Status` object clients get.
@@ -58,8 +50,8 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
         });
-        if let Some(cause) = self.cause {
-            let causes = json!([{"reason": cause, "message": self.message}]);
+        if self.reason == "Timeout" {
+            let causes = json!([{"reason": "ResourceVersionTooLarge", "message": self.message}]);
             status["details"] = json!({"causes": causes, "retryAfterSeconds": 1});
         }
         status

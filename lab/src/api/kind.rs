@@ -68,11 +68,6 @@ impl Kind {
         self.traits().0
     }
 
-    /// The API group; empty for core.
-    pub fn group(self) -> &'static str {
-        self.api_version().split_once('/').map_or("", |(group, _)| group)
-    }
-
     /// The `apiVersion` field of an object.
     pub fn api_version(self) -> &'static str {
         self.traits().1
@@ -90,8 +85,11 @@ impl Kind {
 
     pub(super) fn by_plural(group: &str, plural: &str) -> Option<Self> {
         // The same objects under two groups; discovery shows the older one.
-        let group = if group == "events.k8s.io" && plural == "events" { "" } else { group };
-        Self::ALL.iter().copied().find(|kind| kind.group() == group && kind.plural() == plural)
+        let version = match (group, plural) {
+            ("", _) | ("events.k8s.io", "events") => "v1",
+            _ => &format!("{group}/v1"),
+        };
+        Self::ALL.iter().copied().find(|kind| kind.api_version() == version && kind.plural() == plural)
     }
 }
 

@@ -9,7 +9,8 @@ use super::{ApiError, Kind};
 /// One version of an object. Only its JSON is kept: a tree of values takes ten times as much memory.
 #[derive(Debug)]
 pub(crate) struct Object {
-    json: Bytes,
+    /// All clients and events share these octets.
+    pub(crate) json: Bytes,
     labels: Box<[(Box<str>, Box<str>)]>,
     /// Values of the [`selectable`] fields.
     fields: Box<[(&'static str, Box<str>)]>,
@@ -27,11 +28,6 @@ impl Object {
         }
     }
 
-    /// The object as JSON. All clients and events share these octets.
-    pub(crate) fn json(&self) -> &Bytes {
-        &self.json
-    }
-
     /// Decodes the object.
     pub(crate) fn value(&self) -> Value {
         // It was encoded here.
@@ -46,19 +42,12 @@ pub(crate) fn encode(object: &Value) -> Bytes {
     Bytes::from(json.into_boxed_slice())
 }
 
-/// The fields that Kubernetes 1.36 can select by.
+/// The fields to select by: those of Kubernetes 1.36 that the agent and kubectl ask for.
 pub(crate) fn selectable(kind: Kind) -> impl Iterator<Item = &'static str> {
     let own = match kind {
-        Kind::Pod => {
-            "spec.nodeName spec.hostNetwork spec.restartPolicy spec.schedulerName spec.serviceAccountName status.phase \
-             status.podIP status.nominatedNodeName"
-        }
-        Kind::Service => "spec.clusterIP spec.type",
-        Kind::Node => "spec.unschedulable",
-        Kind::Namespace => "status.phase",
+        Kind::Pod => "spec.nodeName status.phase status.podIP",
         Kind::Event => {
-            "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion \
-             involvedObject.resourceVersion involvedObject.fieldPath reason source type reportingComponent"
+            "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid reportingComponent reason type"
         }
         _ => "",
     };
@@ -66,7 +55,7 @@ pub(crate) fn selectable(kind: Kind) -> impl Iterator<Item = &'static str> {
     ["metadata.name"].into_iter().chain(namespace).chain(own.split_ascii_whitespace())
 }
 
-/// A missing field counts as empty, a missing boolean as false. Events are stored as their writer spelled them.
+/// A field as text, empty if it is missing. Events are stored as their writer spelled them.
 fn field(object: &Value, path: &str) -> Box<str> {
     let value = path.split('.').fold(object, |value, key| {
         let other_group = match key {
@@ -76,12 +65,7 @@ fn field(object: &Value, path: &str) -> Box<str> {
         };
         value.get(key).unwrap_or(&value[other_group])
     });
-    match value {
-        Value::String(text) => text.as_str().into(),
-        Value::Null if matches!(path, "spec.hostNetwork" | "spec.unschedulable") => "false".into(),
-        Value::Null => "".into(),
-        other => other.to_string().into(),
-    }
+    value.as_str().unwrap_or_default().into()
 }
 
 /// Labels and fields that select objects of one kind in a list or watch.
@@ -142,17 +126,11 @@ fn requirements(text: &str) -> Result<Vec<Requirement>, ApiError> {
 
 fn requirement(term: &str) -> Option<Requirement> {
     let set = term.strip_suffix(')').and_then(|term| term.split_once(" in ("));
-    let (key, values, unequal) = if let Some((key, values)) = set {
-        (key, values.split(',').map(|value| value.trim().to_owned()).collect(), false)
-    } else {
-        let (key, value) = term.split_once('=')?;
-        let unequal = key.ends_with('!');
-        let value = value.strip_prefix('=').filter(|_| !unequal).unwrap_or(value);
-        (key.strip_suffix('!').unwrap_or(key), vec![value.trim().to_owned()], unequal)
-    };
-    let key = key.trim();
-    let is_key = !key.is_empty() && !key.contains(['(', ' ']);
-    is_key.then(|| Requirement { key: key.to_owned(), values, unequal })
+    let (key, values) = set.or_else(|| term.split_once('='))?;
+    let (key, unequal) = key.strip_suffix('!').map_or((key, false), |key| (key, true));
+    let is_known = !key.is_empty() && !key.contains(['(', ' ']) && !values.starts_with('=');
+    let values = values.split(',').map(|value| value.trim().to_owned());
+    is_known.then(|| Requirement { key: key.to_owned(), values: values.collect(), unequal })
 }
 
 #[cfg(test)]
@@ -167,26 +145,26 @@ mod tests {
             "spec": {"nodeName": "n1"}, "status": {"phase": "Running"},
         });
         let object = Object::new(Kind::Pod, &pod);
-        assert_eq!((object.value(), object.json()), (pod.clone(), &Bytes::from(pod.to_string())));
+        assert_eq!((object.value(), &object.json), (pod.clone(), &Bytes::from(pod.to_string())));
         for (labels, fields, expected) in [
             ("", "", Ok(true)),
             ("app=web", "", Ok(true)),
             ("app!=web", "", Ok(false)),
             ("other!=web", "", Ok(true)),
-            ("app==web,tier=", "", Ok(true)),
-            ("app in (db, web),tier!=a", "", Ok(true)),
+            ("app=web,tier=", "", Ok(true)),
+            ("app in (db, web),tier=", "", Ok(true)),
+            ("app in (db, web),tier=a", "", Ok(false)),
             ("app in (db)", "", Ok(false)),
             ("other in (web)", "", Ok(false)),
-            ("", "spec.nodeName=n1,status.phase!=Failed", Ok(true)),
-            ("", "status.phase!=Succeeded,status.phase!=Running", Ok(false)),
-            ("", "metadata.name==p,metadata.namespace=ns", Ok(true)),
-            ("", "spec.hostNetwork=false", Ok(true)),
-            ("", "spec.hostNetwork==true", Ok(false)),
+            ("", "spec.nodeName=n1,status.phase=Running", Ok(true)),
+            ("", "spec.nodeName=n1,status.phase=Failed", Ok(false)),
+            ("", "metadata.name=p,metadata.namespace=ns", Ok(true)),
             ("", "status.podIP=", Ok(true)),
             ("a in", "", Err(400)),
             ("a in (", "", Err(400)),
             ("a near (b)", "", Err(400)),
             ("=x", "", Err(400)),
+            ("app==web", "", Err(400)),
             ("", "spec.color=red", Err(400)),
             ("", "status.phase", Err(400)),
             ("", "=x", Err(400)),
@@ -196,6 +174,7 @@ mod tests {
             assert_eq!(selected, expected, "{labels:?} {fields:?}");
         }
     }
+
     #[test]
     fn an_event_of_either_group_is_selected_by_the_fields_of_the_older_one() {
         let selector =

@@ -4,58 +4,33 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 
-/// A patch as sent, by its content type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// RFC 6902
-    Json,
-    /// RFC 7386
-    Merge,
-    /// Merge that knows the lists with keys (Pod containers, conditions, Service ports).
-    Strategic,
-}
-
-impl Format {
-    /// Reads a `Content-Type`.
-    pub(crate) fn of(content_type: &str) -> Result<Self, ApiError> {
-        match content_type.split(';').next().unwrap_or_default().trim() {
-            "application/json-patch+json" => Ok(Self::Json),
-            "application/merge-patch+json" => Ok(Self::Merge),
-            "application/strategic-merge-patch+json" => Ok(Self::Strategic),
-            other => {
-                let message = format!("the body of the request was in an unknown format: {other:?}");
-                Err(ApiError::new(415, "UnsupportedMediaType", message))
-            }
+/// The object after a patch of this content type.
+pub(crate) fn apply(content_type: &str, object: &Value, patch: &Value) -> Result<Value, ApiError> {
+    let mut patched = object.clone();
+    match content_type {
+        "application/json-patch+json" => {
+            let operations: json_patch::Patch = serde_json::from_value(patch.clone())
+                .map_err(|e| ApiError::bad_request(format!("not a JSON patch: {e}")))?;
+            json_patch::patch(&mut patched, &operations)
+                .map_err(|e| ApiError::invalid(format!("JSON patch does not apply: {e}")))?;
+        }
+        "application/merge-patch+json" => json_patch::merge(&mut patched, patch),
+        "application/strategic-merge-patch+json" => merge(&mut patched, patch, ""),
+        other => {
+            let message = format!("the body of the request was in an unknown format: {other:?}");
+            return Err(ApiError::new(415, "UnsupportedMediaType", message));
         }
     }
-
-    /// The object after the patch.
-    pub(crate) fn apply(self, object: &Value, patch: &Value) -> Result<Value, ApiError> {
-        let mut patched = object.clone();
-        match self {
-            Self::Merge => json_patch::merge(&mut patched, patch),
-            Self::Strategic => merge(&mut patched, patch, ""),
-            Self::Json => {
-                let operations: json_patch::Patch = serde_json::from_value(patch.clone())
-                    .map_err(|e| ApiError::bad_request(format!("not a JSON patch: {e}")))?;
-                json_patch::patch(&mut patched, &operations)
-                    .map_err(|e| ApiError::invalid(format!("JSON patch does not apply: {e}")))?;
-            }
-        }
-        Ok(patched)
-    }
+    Ok(patched)
 }
 
-/// The key that identifies elements of a list in strategic merge; none: the list is one value.
+/// The key that identifies elements of a list in strategic merge, for the lists of the agent's manifests; none: the list is one
+/// value.
 fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
     match (parent, field) {
-        (_, "containers" | "initContainers" | "volumes" | "env") => Some("name"),
+        (_, "containers" | "volumes" | "env") => Some("name"),
         (_, "volumeMounts") => Some("mountPath"),
-        ("status", "conditions" | "addresses") => Some("type"),
-        (_, "podIPs" | "hostIPs") => Some("ip"),
-        (_, "ownerReferences") => Some("uid"),
-        ("spec", "ports") => Some("port"),
-        ("containers" | "initContainers", "ports") => Some("containerPort"),
+        ("containers", "ports") => Some("containerPort"),
         _ => None,
     }
 }
@@ -89,16 +64,13 @@ fn merge_list(list: &mut Value, elements: &[Value], merge_key: &str, field: &str
         *list = json!([]);
     }
     let Some(list) = list.as_array_mut() else { return };
-    if elements.iter().any(|element| element["$patch"] == "replace") {
-        list.clear();
-    }
     for element in elements {
         let known = list.iter().position(|old| old.get(merge_key) == element.get(merge_key));
-        match (element["$patch"].as_str(), known) {
-            (Some("replace"), _) | (Some("delete"), None) => {}
-            (Some("delete"), Some(index)) => _ = list.remove(index),
-            (_, Some(index)) => merge(&mut list[index], element, field),
-            (_, None) => {
+        match (element["$patch"] == "delete", known) {
+            (true, None) => {}
+            (true, Some(index)) => _ = list.remove(index),
+            (false, Some(index)) => merge(&mut list[index], element, field),
+            (false, None) => {
                 let mut new = Value::Null;
                 merge(&mut new, element, field);
                 list.push(new);
@@ -111,6 +83,10 @@ fn merge_list(list: &mut Value, elements: &[Value], merge_key: &str, field: &str
 mod tests {
     use super::*;
 
+    fn strategic(object: &Value, patch: &Value) -> Value {
+        apply("application/strategic-merge-patch+json", object, patch).unwrap()
+    }
+
     #[test]
     fn objects_and_keyed_lists_are_merged_as_kubectl_asks() {
         let containers =
@@ -121,26 +97,36 @@ mod tests {
             "tolerations": [2],
         });
         let merged = json!({"containers": [{"name": "a", "image": "2"}, {"name": "c"}], "tolerations": [2]});
-        let ready = |ready| json!({"conditions": [{"type": "Ready", "status": ready}, {"type": "Other"}]});
-        let unready = json!({"conditions": [{"type": "Ready", "status": "False"}]});
         // A rollback of kubectl.
         let template = json!({"template": {"x": 1, "y": 2}, "z": 3});
         let rollback = json!({"template": {"$patch": "replace", "x": 4}});
-        for (part, object, patch, expected) in [
-            ("spec", containers, change, merged),
-            ("status", ready("True"), unready, ready("False")),
-            ("spec", template, rollback, json!({"template": {"x": 4}, "z": 3})),
+        for (object, patch, expected) in
+            [(containers, change, merged), (template, rollback, json!({"template": {"x": 4}, "z": 3}))]
+        {
+            assert_eq!(strategic(&object, &patch), expected);
+        }
+    }
+
+    #[test]
+    fn every_patch_format_is_understood() {
+        let append = json!([{"op": "add", "path": "/args/-", "value": "b"}]);
+        for (format, patch, expected) in [
+            ("json-patch+json", append, Ok(json!({"args": ["a", "b"], "x": 1}))),
+            ("json-patch+json", json!({}), Err(400)),
+            ("json-patch+json", json!([{"op": "remove", "path": "/y"}]), Err(422)),
+            ("merge-patch+json", json!({"x": null, "y": 2}), Ok(json!({"args": ["a"], "y": 2}))),
+            ("strategic-merge-patch+json", json!({"x": 2}), Ok(json!({"args": ["a"], "x": 2}))),
+            ("unknown", json!({}), Err(415)),
         ] {
-            let merged = Format::Strategic.apply(&json!({part: object}), &json!({part: patch})).unwrap();
-            assert_eq!(merged[part], expected);
+            let patched = apply(&format!("application/{format}"), &json!({"args": ["a"], "x": 1}), &patch);
+            assert_eq!(patched.map_err(|error| error.code), expected, "{format} {patch}");
         }
     }
 
     #[test]
     fn lists_of_invalid_items_do_not_panic() {
-        let object = json!({"spec": {"containers": "none", "ports": [1, null, "x"]}});
-        let patch = json!({"spec": {"containers": [null, 1, {"name": null}], "ports": [{"port": []}, 7]}});
-        let merged = Format::Strategic.apply(&object, &patch).unwrap();
-        assert_eq!(merged["spec"]["ports"].as_array().unwrap().len(), 4);
+        let object = json!({"containers": "none", "env": [1, null, "x"]});
+        let patch = json!({"containers": [null, 1, {"name": null}], "env": [{"name": []}, 7]});
+        assert_eq!(strategic(&object, &patch)["env"].as_array().unwrap().len(), 4);
     }
 }

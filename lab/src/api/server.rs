@@ -1,7 +1,7 @@
 //! Sockets, TLS and faults around one [`Store`].
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::protocol::Api;
 use super::store::random_uid;
-use super::{Access, Audit, Execs, Faults, Logs, Store};
+use super::{Access, Audit, Execs, Faults, Store};
 
 /// Time between changes of leases.
 const RENEWALS: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Serves `store` on a bound listener, in the network namespace that it was bound in; several servers may share a store.
+    /// Serves `store` on a bound listener, in the network namespace that it was bound in.
     ///
     /// Errors: called outside of a tokio runtime, the listener has no address, or no certificate could be made.
     pub fn start(listener: std::net::TcpListener, store: Store) -> Result<Self> {
@@ -58,7 +58,7 @@ impl ApiServer {
             audit: Audit::default(),
             access: Access::default(),
             execs: Execs::default(),
-            logs: Logs::default(),
+            log: OnceLock::new(),
         });
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));

@@ -1,32 +1,24 @@
 //! The agent's state machine, fed with a recording.
 
 use super::oracle::{Denial, Shape};
-use super::recording::{ApiEvent, Change, Kind, Listed, Object, Recording};
+use super::recording::{ApiEvent, Change, Kind, Listed, Object, Recording, WATCHED};
 use super::world::Key;
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
 use epguard_core::facts::{self, Fact, Namespace, Watched};
 use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 /// Adapter for `epguard_core::state::State`.
 #[derive(Debug)]
 pub struct Agent {
     state: State,
-    /// UIDs as the API writes them.
-    uids: BTreeMap<Uid, String>,
     listed: Listed,
 }
 
 /// The kind in recordings; the other collections are taken to be empty.
 fn recorded(watched: Watched) -> Option<Kind> {
-    Some(match watched {
-        Watched::Pods => Kind::Pod,
-        Watched::EndpointSlices => Kind::EndpointSlice,
-        Watched::Services => Kind::Service,
-        Watched::Nodes => Kind::Node,
-        _ => return None,
-    })
+    watched.to_string().parse().ok().filter(|kind| WATCHED.contains(kind))
 }
 
 impl Agent {
@@ -46,9 +38,7 @@ impl Agent {
             state.apply(Duration::ZERO, watched.empty());
         }
         state.apply(Duration::ZERO, Fact::Namespace(facts::Change::Reset(namespaces.collect())));
-        let uids = recording.pod_names().into_keys();
-        let uids = uids.filter_map(|uid| Some((Uid::parse(&uid)?, uid))).collect();
-        Self { state, uids, listed: Listed::default() }
+        Self { state, listed: Listed::default() }
     }
 
     /// The state machine itself.
@@ -68,7 +58,7 @@ impl Agent {
     pub fn denials(&self) -> Vec<Denial> {
         let all = self.state.denials();
         all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint))
-            .map(|(service, endpoint, denial)| self.denial(service, endpoint, denial))
+            .map(|(service, endpoint, proven)| denial(service, endpoint, proven))
             .collect()
     }
 
@@ -97,28 +87,15 @@ impl Agent {
         }
         Ok(())
     }
+}
 
-    fn denial(
-        &self,
-        (namespace, name): &facts::Name,
-        endpoint: &Endpoint,
-        proven: &epguard_common::Denial,
-    ) -> Denial {
-        Denial {
-            key: Key {
-                service: format!("{namespace}/{name}"),
-                ip: endpoint.ip.ip(),
-                port: endpoint.port,
-                protocol: endpoint.protocol,
-            },
-            shape: Shape { reason: proven.reason, openers_only: proven.uid_state != UidState::Dead },
-            meant: self.uid(proven.dead_uid),
-            owner: (proven.owner_uid != Uid::NONE).then(|| self.uid(proven.owner_uid)),
-        }
-    }
-
-    fn uid(&self, uid: Uid) -> String {
-        self.uids.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
+fn denial((namespace, name): &facts::Name, endpoint: &Endpoint, proven: &epguard_common::Denial) -> Denial {
+    let (service, protocol) = (format!("{namespace}/{name}"), endpoint.protocol);
+    Denial {
+        key: Key { service, ip: endpoint.ip.ip(), port: endpoint.port, protocol },
+        shape: Shape { reason: proven.reason, openers_only: proven.uid_state != UidState::Dead },
+        meant: proven.dead_uid.to_string(),
+        owner: (proven.owner_uid != Uid::NONE).then(|| proven.owner_uid.to_string()),
     }
 }
 

@@ -74,7 +74,7 @@ fn row(story: &Story, finding: &Finding) -> [String; 8] {
     // A later pod may have the same name with another UID.
     let meant = story.pods.get(&denial.meant).map_or("?", String::as_str);
     let hit = match (hit.is_empty(), story.has_truth) {
-        (false, _) => hit.join(", "),
+        (false, _) => hit.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
         (true, true) => "nobody".into(),
         (true, false) => "?".into(),
     };
@@ -105,11 +105,8 @@ fn summary(story: &Story) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::judge::tests::recording;
     use super::*;
-
-    fn recording(name: &str) -> Recording {
-        Recording::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name)).unwrap()
-    }
 
     #[test]
     fn a_missing_denial_fails_the_run_and_names_the_recording() {

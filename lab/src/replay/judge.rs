@@ -1,18 +1,19 @@
 //! One recording, replayed: the verdicts at each instant, on each denial and on each that is missing, and their story.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use super::agent::Agent;
 use super::oracle::{self, Denial, Proof};
-use super::recording::{Object, Recording, What};
+use super::recording::{ApiEvent, Object, Recording, What};
 use super::truth::{PodIdentity, Truth};
 use super::world::{Key, Standing, World};
 use anyhow::{Context, Result};
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The kernel keeps denials this long after the last watch was seen running.
-pub const LEASE: Duration = Duration::from_secs(15);
+const LEASE: Duration = Duration::from_secs(15);
 
 /// The verdict on a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
@@ -50,40 +51,38 @@ pub struct Finding {
     /// When it ended; at the end of the recording at the latest.
     pub to: Duration,
     /// Pods that held the IP during the span, by the node's records.
-    pub hit: Vec<String>,
+    pub hit: BTreeSet<String>,
     /// The reason, for a fault.
     pub why: Option<String>,
 }
 
 /// Compares the denials with the pods that really held the IPs, and with the provable denials.
-#[derive(Debug)]
-pub struct Judge {
+#[derive(Debug, Default)]
+struct Judge {
     truth: Truth,
+    world: World,
     /// Time since which not all watches run; none before they all ran once.
     blind_since: Option<Duration>,
     proofs: BTreeMap<Key, Proof>,
 }
 
 impl Judge {
-    /// A judge of one recording.
-    pub fn new(truth: Truth) -> Self {
-        Self { truth, blind_since: None, proofs: BTreeMap::new() }
-    }
-
-    /// Stores the denials that are provable after the latest API event.
-    pub fn learn(&mut self, world: &World, now: Duration) {
-        self.proofs = oracle::proofs(world, now).map(|(key, proof)| (key.clone(), proof)).collect();
-        self.blind_since = if world.is_watching() { None } else { self.blind_since.or(Some(now)) };
+    /// Stores an API event and the denials that are provable after it.
+    fn learn(&mut self, now: Duration, event: &ApiEvent) {
+        self.world.apply(now, event);
+        let proof = |key: &Key| Some((key.clone(), oracle::prove(&self.world, key, now).ok()?));
+        self.proofs = self.world.listings.keys().filter_map(proof).collect();
+        self.blind_since = if self.world.is_watching() { None } else { self.blind_since.or(Some(now)) };
     }
 
     /// The time at which the kernel stops denying because not all watches run. Before the first view there is no lease, and
     /// every denial is judged.
-    pub fn lease_ends(&self) -> Option<Duration> {
+    fn lease_ends(&self) -> Option<Duration> {
         self.blind_since.map(|since| since + LEASE)
     }
 
     /// Judges one instant; denials whose lease has ended do not count.
-    pub fn judge(&self, world: &World, denials: &[Denial], now: Duration) -> Vec<Finding> {
+    fn judge(&self, denials: &[Denial], now: Duration) -> Vec<Finding> {
         if self.lease_ends().is_some_and(|end| now >= end) {
             return Vec::new();
         }
@@ -93,29 +92,20 @@ impl Judge {
         let all = denials.iter().map(|denial| (denial.clone(), false)).chain(missing);
         let judged = all.map(|(denial, is_missing)| {
             let holders = self.truth.holders(denial.key.ip, now);
-            let (verdict, why) = if is_missing {
-                (Verdict::Missing, None)
-            } else {
-                self.verdict(world, &denial, &holders, now)
-            };
+            let (verdict, why) =
+                if is_missing { (Verdict::Missing, None) } else { self.verdict(&denial, &holders, now) };
             Finding { denial, verdict, from: now, to: now, hit: names(&holders), why }
         });
         judged.collect()
     }
 
-    fn verdict(
-        &self,
-        world: &World,
-        denial: &Denial,
-        holders: &[PodIdentity],
-        now: Duration,
-    ) -> (Verdict, Option<String>) {
-        if world.infrastructure.contains(&denial.key.ip) {
+    fn verdict(&self, denial: &Denial, holders: &[PodIdentity], now: Duration) -> (Verdict, Option<String>) {
+        if self.world.infrastructure.contains(&denial.key.ip) {
             return (Verdict::Wrong, Some("a node's own address".into()));
         }
         let mut verdict = Verdict::Ok;
         for holder in holders {
-            let is_own = |object: &Object| world.is_own(&denial.key, object);
+            let is_own = |object: &Object| self.world.is_own(&denial.key, object);
             let claim = if holder.uids.contains(&denial.meant) {
                 "was meant and still holds the IP"
             } else if self.truth.object(holder, now).is_some_and(is_own) {
@@ -123,26 +113,26 @@ impl Judge {
             } else {
                 continue;
             };
-            if !serves_only_what_it_began(world, denial, holder) {
+            if !self.serves_only_what_it_began(denial, holder) {
                 return (Verdict::Wrong, Some(format!("{} {claim}", holder.name)));
             }
             verdict = Verdict::StillAlive;
         }
         let objection = match self.proofs.get(&denial.key) {
             Some(proof) => proof.objection(denial),
-            None => oracle::prove(world, &denial.key, now).err().map(str::to_owned),
+            None => oracle::prove(&self.world, &denial.key, now).err().map(str::to_owned),
         };
         (if objection.is_some() { Verdict::Unproven } else { verdict }, objection)
     }
+
+    /// Kubernetes sends a Retired pod no new flow, and only new ones are denied.
+    fn serves_only_what_it_began(&self, denial: &Denial, holder: &PodIdentity) -> bool {
+        let retired = |uid: &String| self.world.standing(uid) == Standing::Retired;
+        denial.shape.openers_only && !holder.uids.is_empty() && holder.uids.iter().all(retired)
+    }
 }
 
-/// Kubernetes sends a Retired pod no new flow, and only new ones are denied.
-fn serves_only_what_it_began(world: &World, denial: &Denial, holder: &PodIdentity) -> bool {
-    let retired = |uid: &String| world.standing(uid) == Standing::Retired;
-    denial.shape.openers_only && !holder.uids.is_empty() && holder.uids.iter().all(retired)
-}
-
-fn names(holders: &[PodIdentity]) -> Vec<String> {
+fn names(holders: &[PodIdentity]) -> BTreeSet<String> {
     let name = |holder: &PodIdentity| match holder.name.as_str() {
         "" => "an unknown pod".to_owned(),
         name => name.to_owned(),
@@ -185,7 +175,7 @@ impl Story {
 /// denies.
 pub fn replay(recording: &Recording, mut denials: impl FnMut(&Agent) -> Vec<Denial>) -> Result<Story> {
     let mut agent = Agent::new(recording);
-    let (mut world, mut judge) = (World::default(), Judge::new(Truth::of(recording)));
+    let mut judge = Judge { truth: Truth::of(recording), ..Judge::default() };
     let (mut timeline, mut end) = (Timeline::default(), Duration::ZERO);
     for (at, what) in &recording.instants {
         if let Some(lease_end) = judge.lease_ends().filter(|lease_end| lease_end < at) {
@@ -194,10 +184,9 @@ pub fn replay(recording: &Recording, mut denials: impl FnMut(&Agent) -> Vec<Deni
         if let What::Api(event) = what {
             let fed = agent.feed(*at, event);
             fed.with_context(|| format!("{}: at {} ms", recording.name, at.as_millis()))?;
-            world.apply(*at, event);
-            judge.learn(&world, *at);
+            judge.learn(*at, event);
         }
-        timeline.at(*at, judge.judge(&world, &denials(&agent), *at));
+        timeline.at(*at, judge.judge(&denials(&agent), *at));
         end = *at;
     }
     Ok(Story {
@@ -223,13 +212,8 @@ impl Timeline {
         let mut before = std::mem::take(&mut self.open);
         for found in found {
             let key = (found.denial.clone(), found.verdict);
-            let hit = found.hit.clone();
-            let mut finding = before.remove(&key).unwrap_or(Finding { hit: Vec::new(), ..found });
-            for pod in hit {
-                if !finding.hit.contains(&pod) {
-                    finding.hit.push(pod);
-                }
-            }
+            let mut finding = before.remove(&key).unwrap_or_else(|| found.clone());
+            finding.hit.extend(found.hit);
             self.open.insert(key, finding);
         }
         self.closed.extend(before.into_values().map(|finding| Finding { to: now, ..finding }));

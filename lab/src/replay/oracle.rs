@@ -12,7 +12,7 @@ use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, op
 use crate::proxy::Protocol;
 use epguard_common::Reason;
 use serde_json::Value;
-use std::{collections::BTreeSet, fmt, net::IpAddr, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 /// A pair may leave the history this long after the last slice that listed it.
 const HISTORY: Duration = Duration::from_mins(10);
@@ -88,12 +88,6 @@ impl Proof {
     }
 }
 
-/// Every provable denial of the world.
-pub fn proofs(world: &World, now: Duration) -> impl Iterator<Item = (&Key, Proof)> {
-    let keys = world.listings.keys();
-    keys.filter_map(move |key| Some((key, prove(world, key, now).ok()?)))
-}
-
 /// The provable denial of one endpoint of a Service, or the rule that forbids one.
 pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static str> {
     if !world.is_synced() {
@@ -110,190 +104,190 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     if world.infrastructure.contains(&key.ip) {
         return Err("the IP is a node's");
     }
-    let mut required = world.is_watching()
+    let required = world.is_watching()
         && vips.iter().any(|vip| vip.is_ipv4() == key.ip.is_ipv4())
         && !world.deleted_services.contains(&key.service);
-
-    let meant = meant(world, key, now, &mut required)?;
-    nobody_else_is_listed(world, key)?;
+    let mut case = Case { world, key, required };
+    let meant = case.meant(now)?;
+    case.nobody_else_is_listed()?;
     if !has_selector(service) {
-        still_lists(world, key, &meant, &mut required)?;
+        case.still_lists(&meant)?;
     }
-    no_candidate(world, key, &mut required)?;
+    case.no_candidate()?;
 
-    let owner = owner(world, key)?;
-    let mut shapes = strengths(world, key, &meant);
+    let owner = case.owner()?;
+    let mut shapes = case.strengths(&meant);
     if let Some(owner) = &owner {
-        newer_than_retired(world, key, &meant, owner, &mut required)?;
+        case.newer_than_retired(&meant, owner)?;
         for shape in &mut shapes {
             shape.reason = Reason::Reused;
         }
-    } else if retired_stranger_claims(world, key, &meant) {
-        required = false;
+    } else if case.retired_stranger_claims(&meant) {
+        case.required = false;
         for reason in [Reason::DeadBackend, Reason::Reused, Reason::RetiredBackend] {
-            let openers_only = true;
-            shapes.push(Shape { reason, openers_only });
+            shapes.push(Shape { reason, openers_only: true });
         }
     }
     // UDP has no opener, so a verdict about openers denies no packet of it.
-    required &= key.protocol != Protocol::Udp || !shapes[0].openers_only;
+    let required = case.required && (key.protocol != Protocol::Udp || !shapes[0].openers_only);
     Ok(Proof { required, shapes, meant, owner })
 }
 
-/// The UIDs that were ever listed there. An error unless all of them are Retired or Dead.
-fn meant(
-    world: &World,
-    key: &Key,
-    now: Duration,
-    required: &mut bool,
-) -> Result<BTreeSet<String>, &'static str> {
-    let listings = world.listings.get(key).ok_or("the Service never listed it")?;
-    *required &= !listings.contains_key(&None);
-    *required &= listings.values().any(|&last| now.saturating_sub(last) < HISTORY);
-    let uids: BTreeSet<String> = listings.keys().flatten().cloned().collect();
-    if uids.is_empty() {
-        return Err("the Service never listed it with a UID");
+/// An endpoint of a Service in question.
+struct Case<'a> {
+    world: &'a World,
+    key: &'a Key,
+    /// Whether a missing denial is a fault, by the rules so far.
+    required: bool,
+}
+
+impl Case<'_> {
+    /// The UIDs that were ever listed there. An error unless all of them are Retired or Dead.
+    fn meant(&mut self, now: Duration) -> Result<BTreeSet<String>, &'static str> {
+        let Self { world, key, required } = self;
+        let listings = world.listings.get(key).ok_or("the Service never listed it")?;
+        *required &= !listings.contains_key(&None);
+        *required &= listings.values().any(|&last| now.saturating_sub(last) < HISTORY);
+        let uids: BTreeSet<String> = listings.keys().flatten().cloned().collect();
+        if uids.is_empty() {
+            return Err("the Service never listed it with a UID");
+        }
+        for uid in &uids {
+            let standing = world.standing(uid);
+            let record = match (standing, world.pods.get(uid)) {
+                (Standing::Dead | Standing::Retired, Some(record)) => record,
+                (Standing::Live, _) => return Err("a pod listed there lives"),
+                _ => return Err("a UID listed there is neither Retired nor Dead"),
+            };
+            if pod::is_host_network(&record.object) {
+                return Err("a pod listed there uses its node's network");
+            }
+            if opted_out(&record.object) {
+                return Err("the pod opted out");
+            }
+            if node_of(world, &record.object).is_some_and(is_virtual_kubelet) {
+                return Err("a virtual kubelet's status proves nothing");
+            }
+            *required &= record.claims.contains_key(&key.ip);
+            *required &= standing == Standing::Dead || record.gone != Gone::Vanished;
+        }
+        Ok(uids)
     }
-    for uid in &uids {
-        let standing = world.standing(uid);
-        let record = match (standing, world.pods.get(uid)) {
-            (Standing::Dead | Standing::Retired, Some(record)) => record,
-            (Standing::Live, _) => return Err("a pod listed there lives"),
-            _ => return Err("a UID listed there is neither Retired nor Dead"),
+
+    fn nobody_else_is_listed(&self) -> Result<(), &'static str> {
+        let Self { world, key, .. } = self;
+        let listed = world.slices(&key.service).flat_map(|slice| endpoints(slice));
+        for endpoint in listed.filter(|endpoint| endpoint.ip == key.ip) {
+            match endpoint.uid.map(|uid| world.standing(uid)) {
+                Some(Standing::Dead | Standing::Retired) => {}
+                Some(Standing::Live) => return Err("the Service lists the IP with a live UID"),
+                Some(Standing::Unknown) => return Err("the Service lists the IP with an unknown UID"),
+                None => return Err("the Service lists the IP without a UID"),
+            }
+        }
+        Ok(())
+    }
+
+    /// For a Service without a selector, whose slices alone name its pods: an error if they no longer list a meant pod.
+    fn still_lists(&mut self, meant: &BTreeSet<String>) -> Result<(), &'static str> {
+        let Self { world, key, .. } = *self;
+        let mut elsewhere = false;
+        for slice in world.slices(&key.service) {
+            for endpoint in endpoints(slice) {
+                let aims = endpoint.uid.is_some_and(|uid| meant.contains(uid));
+                let mut ports = ports(slice).map(|port| (port.number, port.protocol));
+                if aims && endpoint.ip == key.ip && ports.any(|port| port == (key.port, key.protocol)) {
+                    return Ok(());
+                }
+                elsewhere |= aims;
+            }
+        }
+        self.required = false;
+        if elsewhere { Ok(()) } else { Err("the Service, without a selector, no longer lists it") }
+    }
+
+    fn no_candidate(&mut self) -> Result<(), &'static str> {
+        let Self { world, key, required } = self;
+        let own = world.live_pods().filter(|(_, record)| world.is_own(key, &record.object));
+        for (_, PodRecord { object, .. }) in own {
+            match pod::may_hold_unpublished(object) {
+                Answer::Yes => return Err("a pod of the Service may hold the IP unpublished"),
+                Answer::Perhaps => *required = false,
+                Answer::No => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The one live pod that claims the IP, if any.
+    fn owner(&self) -> Result<Option<String>, &'static str> {
+        let Self { world, key, .. } = self;
+        let mut claimants =
+            world.live_pods().filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
+        let Some((uid, record)) = claimants.next() else {
+            return Ok(None);
         };
-        if pod::is_host_network(&record.object) {
-            return Err("a pod listed there uses its node's network");
+        if world.is_own(key, &record.object) {
+            return Err("a live pod of the Service claims the IP");
         }
         if opted_out(&record.object) {
-            return Err("the pod opted out");
+            return Err("the pod that claims the IP opted out");
         }
-        if node_of(world, &record.object).is_some_and(is_virtual_kubelet) {
-            return Err("a virtual kubelet's status proves nothing");
+        if claimants.next().is_some() {
+            return Err("two live pods claim the IP");
         }
-        *required &= record.claims.contains_key(&key.ip);
-        *required &= standing == Standing::Dead || record.gone != Gone::Vanished;
+        Ok(Some(uid.to_owned()))
     }
-    Ok(uids)
-}
 
-fn nobody_else_is_listed(world: &World, key: &Key) -> Result<(), &'static str> {
-    let listed = world.slices(&key.service).flat_map(|slice| endpoints(slice));
-    for endpoint in listed.filter(|endpoint| endpoint.ip == key.ip) {
-        match endpoint.uid.map(|uid| world.standing(uid)) {
-            Some(Standing::Dead | Standing::Retired) => {}
-            Some(Standing::Live) => return Err("the Service lists the IP with a live UID"),
-            Some(Standing::Unknown) => return Err("the Service lists the IP with an unknown UID"),
-            None => return Err("the Service lists the IP without a UID"),
+    /// All packets if every meant pod is Dead; only openers if a Retired one may still serve connections from before.
+    fn strengths(&self, meant: &BTreeSet<String>) -> Vec<Shape> {
+        let (dead, retired): (Vec<&String>, Vec<&String>) =
+            meant.iter().partition(|uid| self.world.standing(uid) == Standing::Dead);
+        let all = Shape { reason: Reason::DeadBackend, openers_only: false };
+        let openers = Shape { reason: Reason::RetiredBackend, openers_only: true };
+        let superseded = |old: &&String| dead.iter().any(|new| self.order(new, old) != Answer::No);
+        match (retired.is_empty(), retired.iter().all(superseded)) {
+            (true, _) => vec![all],
+            (false, true) => vec![openers, all],
+            (false, false) => vec![openers],
         }
     }
-    Ok(())
-}
 
-/// For a Service without a selector, whose slices alone name its pods: an error if they no longer list a meant pod.
-fn still_lists(
-    world: &World,
-    key: &Key,
-    meant: &BTreeSet<String>,
-    required: &mut bool,
-) -> Result<(), &'static str> {
-    let mut elsewhere = false;
-    for slice in world.slices(&key.service) {
-        for endpoint in endpoints(slice) {
-            let aims = endpoint.uid.is_some_and(|uid| meant.contains(uid));
-            let mut ports = ports(slice).map(|port| (port.number, port.protocol));
-            if aims && endpoint.ip == key.ip && ports.any(|port| port == (key.port, key.protocol)) {
-                return Ok(());
+    fn newer_than_retired(&mut self, meant: &BTreeSet<String>, owner: &str) -> Result<(), &'static str> {
+        for uid in meant.iter().filter(|uid| self.world.standing(uid) == Standing::Retired) {
+            match self.order(owner, uid) {
+                Answer::Yes => {}
+                Answer::Perhaps => self.required = false,
+                Answer::No => return Err("which claim of the IP is newer is unknown"),
             }
-            elsewhere |= aims;
         }
+        Ok(())
     }
-    *required = false;
-    if elsewhere { Ok(()) } else { Err("the Service, without a selector, no longer lists it") }
-}
 
-fn no_candidate(world: &World, key: &Key, required: &mut bool) -> Result<(), &'static str> {
-    let own = world.live_pods().filter(|(_, record)| world.is_own(key, &record.object));
-    for (_, PodRecord { object, .. }) in own {
-        match pod::may_hold_unpublished(object) {
-            Answer::Yes => return Err("a pod of the Service may hold the IP unpublished"),
-            Answer::Perhaps => *required = false,
-            Answer::No => {}
+    /// Whether one pod's claim is newer than another's; across a gap in the watch the order is uncertain.
+    fn order(&self, newer: &str, older: &str) -> Answer {
+        let claim = |uid| self.world.pods.get(uid)?.claims.get(&self.key.ip);
+        match (claim(newer), claim(older)) {
+            (Some(new), Some(old)) if new > old && *old >= self.world.pods_listed => Answer::Yes,
+            (Some(new), Some(old)) if new > old => Answer::Perhaps,
+            _ => Answer::No,
         }
     }
-    Ok(())
+
+    /// True if a finished pod that was never listed there publishes the IP and is not proven dead. The text does not say if
+    /// that is a claim, so a denial of fewer packets is accepted.
+    fn retired_stranger_claims(&self, meant: &BTreeSet<String>) -> bool {
+        let Self { world, key, .. } = self;
+        world.pods.iter().any(|(uid, record)| {
+            record.gone == Gone::No
+                && !meant.contains(uid)
+                && world.standing(uid) == Standing::Retired
+                && pod::ips(&record.object).contains(&key.ip)
+        })
+    }
 }
 
 fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {
     let mut nodes = world.nodes().map(AsRef::as_ref);
     nodes.find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"])
-}
-
-/// The one live pod that claims the IP, if any.
-fn owner(world: &World, key: &Key) -> Result<Option<String>, &'static str> {
-    let mut claimants = world.live_pods().filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
-    let Some((uid, record)) = claimants.next() else {
-        return Ok(None);
-    };
-    if world.is_own(key, &record.object) {
-        return Err("a live pod of the Service claims the IP");
-    }
-    if opted_out(&record.object) {
-        return Err("the pod that claims the IP opted out");
-    }
-    if claimants.next().is_some() {
-        return Err("two live pods claim the IP");
-    }
-    Ok(Some(uid.to_owned()))
-}
-
-/// All packets if every meant pod is Dead; only openers if a Retired one may still serve connections from before.
-fn strengths(world: &World, key: &Key, meant: &BTreeSet<String>) -> Vec<Shape> {
-    let (dead, retired): (Vec<&String>, Vec<&String>) =
-        meant.iter().partition(|uid| world.standing(uid) == Standing::Dead);
-    let all = Shape { reason: Reason::DeadBackend, openers_only: false };
-    let openers = Shape { reason: Reason::RetiredBackend, openers_only: true };
-    let superseded = |old: &&String| dead.iter().any(|new| order(world, new, old, key.ip) != Answer::No);
-    match (retired.is_empty(), retired.iter().all(superseded)) {
-        (true, _) => vec![all],
-        (false, true) => vec![openers, all],
-        (false, false) => vec![openers],
-    }
-}
-
-fn newer_than_retired(
-    world: &World,
-    key: &Key,
-    meant: &BTreeSet<String>,
-    owner: &str,
-    required: &mut bool,
-) -> Result<(), &'static str> {
-    for uid in meant.iter().filter(|uid| world.standing(uid) == Standing::Retired) {
-        match order(world, owner, uid, key.ip) {
-            Answer::Yes => {}
-            Answer::Perhaps => *required = false,
-            Answer::No => return Err("which claim of the IP is newer is unknown"),
-        }
-    }
-    Ok(())
-}
-
-/// Whether one pod's claim is newer than another's; across a gap in the watch the order is uncertain.
-fn order(world: &World, newer: &str, older: &str, ip: IpAddr) -> Answer {
-    let claim = |uid| world.pods.get(uid)?.claims.get(&ip);
-    match (claim(newer), claim(older)) {
-        (Some(new), Some(old)) if new > old && *old >= world.pods_listed => Answer::Yes,
-        (Some(new), Some(old)) if new > old => Answer::Perhaps,
-        _ => Answer::No,
-    }
-}
-
-/// True if a finished pod that was never listed there publishes the IP and is not proven dead. The text does not say if
-/// that is a claim, so a denial of fewer packets is accepted.
-fn retired_stranger_claims(world: &World, key: &Key, meant: &BTreeSet<String>) -> bool {
-    world.pods.iter().any(|(uid, record)| {
-        record.gone == Gone::No
-            && !meant.contains(uid)
-            && world.standing(uid) == Standing::Retired
-            && pod::ips(&record.object).contains(&key.ip)
-    })
 }

@@ -27,11 +27,6 @@ pub(super) fn is_terminal(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-/// True with a deletionTimestamp.
-pub(super) fn is_deleting(pod: &Value) -> bool {
-    pod["metadata"]["deletionTimestamp"].is_string()
-}
-
 /// Whether the status proves that the UID will never send or receive again, if it isn't a mirror's.
 pub(super) fn is_dead(pod: &Value) -> bool {
     let over = |status: &Value| {

@@ -61,7 +61,8 @@ impl Truth {
     /// The pods that hold the address at this time; a pod that was not identified has an empty name.
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
         let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
-        self.leases.iter().filter(held).map(|lease| self.pod_of(lease)).collect()
+        let pod = |lease: &Lease| self.pods.get(lease.sandbox.as_ref()?).cloned();
+        self.leases.iter().filter(held).map(|lease| pod(lease).unwrap_or_default()).collect()
     }
 
     /// The latest API object of a pod at this time, or the first one after it.
@@ -70,11 +71,6 @@ impl Truth {
         let (past, future): (Vec<_>, Vec<_>) = versions.partition(|(time, _)| *time <= at);
         let latest = past.into_iter().max_by_key(|(time, _)| *time);
         latest.or_else(|| future.into_iter().min_by_key(|(time, _)| *time)).map(|(_, object)| object)
-    }
-
-    fn pod_of(&self, lease: &Lease) -> PodIdentity {
-        let known = lease.sandbox.as_ref().and_then(|sandbox| self.pods.get(sandbox));
-        known.cloned().unwrap_or_default()
     }
 
     /// The runtime's UID equals the API's. For a static pod it is the hash of the configuration that the mirror carries as an

@@ -173,7 +173,7 @@ impl World {
             return Standing::Unknown;
         };
         let retired = match gone {
-            Gone::Deleted => pod::is_deleting(object) || pod::is_terminal(object),
+            Gone::Deleted => object["metadata"]["deletionTimestamp"].is_string() || pod::is_terminal(object),
             Gone::No | Gone::Vanished => pod::is_terminal(object),
         };
         match (pod::is_mirror(object), gone) {

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::workdir::Workdir;
 use crate::agent::{AgentProcess, Place};
-use crate::api::{Kind, Store};
+use crate::api::Store;
 use crate::net::NetNs;
 use crate::process;
 use crate::wait;
@@ -92,14 +92,8 @@ impl Agent {
 
     /// Waits until the maps reflect all objects in the store and every named link has its hooks.
     pub fn catch_up(&mut self, store: &Store, links: &[&str]) -> Result<Status> {
-        let wanted = [
-            (Watched::Pods, Kind::Pod),
-            (Watched::EndpointSlices, Kind::EndpointSlice),
-            (Watched::Services, Kind::Service),
-            (Watched::Nodes, Kind::Node),
-            (Watched::Namespaces, Kind::Namespace),
-        ];
-        let wanted = wanted.map(|(watched, kind)| (watched, store.resource_version(kind)));
+        let version = |watched: Watched| Ok((watched, store.resource_version(watched.to_string().parse()?)));
+        let wanted = Watched::ALWAYS.into_iter().map(version).collect::<Result<Vec<_>>>()?;
         let process = self.process.as_mut().context("the agent was killed")?;
         process.until("did not catch up", |status| missing(status, &wanted, links))
     }

@@ -11,8 +11,8 @@ use epguard_common::{Outcome, Reason};
 use super::agent::Agent;
 use super::format::{Action, Burst, Group};
 use super::stage::Stage;
-use super::tell::Presenter;
-use super::traffic::{Clients, word};
+use super::tell::{Presenter, Run};
+use super::traffic::word;
 use crate::traffic::{Answer, Call, Client, Server};
 use crate::wait;
 
@@ -65,89 +65,79 @@ pub fn milliseconds(latency: Duration) -> String {
     format!("{number:.digits$} ms")
 }
 
-/// Makes the calls and hands every claim to the presenter.
-pub(super) fn play<'a>(
-    burst: &'a Burst,
-    stage: &Stage,
-    clients: &mut Clients,
-    earlier: &[Played<'a>],
-    presenter: &mut dyn Presenter,
-) -> Result<Played<'a>> {
-    for group in &burst.groups {
-        let is_whole = group.denied.is_some() == group.hit.is_some();
-        ensure!(is_whole, "calls to {} have `denied` and `hit`, or none of them", group.means);
-    }
-    let server = |group: &Group| stage.cluster.servers.get(&group.means);
-    let requests = |group: &Group| server(group).map_or(0, Server::requests);
-    let (before, drops_before) = (stage.counters()?, stage.agent.drops().unwrap_or_default());
-    let received: Vec<u64> = burst.groups.iter().map(requests).collect();
-    let calls = burst.callers().map(|(_, caller)| {
-        let call = |_| clients.aim(&caller.from, &caller.call, TIMEOUT, &stage.cluster);
-        (0..burst.rounds).map(call).collect()
-    });
-    let mut played = Played {
-        burst,
-        answers: vec![vec![None; usize::try_from(burst.rounds)?]; burst.callers().count()],
-        reports: Vec::new(),
-    };
-    make(&calls.collect::<Result<Vec<_>>>()?, &mut played, presenter);
-    let denied = burst.denied().map(|group| (group, played.calls(group)));
-    if let Some((_, wanted)) = denied {
-        played.reports = counted_since(&drops_before, &stage.agent, wanted);
-    }
-    let now = stage.counters()?.since(&before);
-    presenter.counted(&played);
-    for group in &burst.groups {
-        let saw = played.of(group).filter(|answer| word(answer) == group.sees).count() as u64;
-        let text = format!("all {} {}", played.calls(group), group.claim);
-        presenter.claim(saw == played.calls(group), text, format!("{saw} were"))?;
-    }
-    let Some((group, calls)) = denied else {
-        return Ok(played);
-    };
-    if group.by.is_some() {
-        let others = burst.groups.iter().zip(&received);
-        for (other, before) in others.filter(|(other, _)| other.denied.is_none()) {
-            let (own, got) = (played.calls(other), requests(other) - before);
-            let text = format!("{}'s process received those {own} requests and not one more", other.means);
-            presenter.claim(own == got, text, format!("it received {got}"))?;
+impl<'a> Run<'a> {
+    /// Makes the calls and hands every claim to the presenter.
+    pub(super) fn burst(&mut self, burst: &'a Burst) -> Result<()> {
+        self.stage.catch_up()?;
+        let Self { clients, played: earlier, presenter, stage, .. } = self;
+        for group in &burst.groups {
+            let is_whole = group.denied.is_some() == group.hit.is_some();
+            ensure!(is_whole, "calls to {} have `denied` and `hit`, or none of them", group.means);
         }
-        let outcome = outcome(group);
-        let reason = group.denied.as_deref().and_then(Reason::parse);
-        let counted = reason.map_or(0, |reason| now.of(reason, outcome));
-        let (kind, means) = (outcome.as_str(), &group.means);
-        let text = format!("epguard counted {calls} {kind} packets, a SYN for each call to {means}");
-        presenter.claim(counted == calls, text, format!("it counted {now}"))?;
-    } else {
-        let stopped: u64 = Outcome::stopped().map(|outcome| now.with_outcome(outcome)).sum();
-        let text = "epguard stopped nothing".into();
-        presenter.claim(stopped == 0, text, format!("it counted {now}"))?;
+        let server = |group: &Group| stage.cluster.servers.get(&group.means);
+        let requests = |group: &Group| server(group).map_or(0, Server::requests);
+        let (before, drops_before) = (stage.counters()?, stage.agent.drops().unwrap_or_default());
+        let received: Vec<u64> = burst.groups.iter().map(requests).collect();
+        let calls = burst.callers().map(|(_, caller)| {
+            let call = |_| clients.aim(&caller.from, &caller.call, TIMEOUT, &stage.cluster);
+            (0..burst.rounds).map(call).collect()
+        });
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        let answers = vec![vec![None; usize::try_from(burst.rounds)?]; calls.len()];
+        let mut played = Played { burst, answers, reports: Vec::new() };
+        make(&calls, &mut played, *presenter);
+        let denied = burst.denied().map(|group| (group, played.calls(group)));
+        if let Some((_, wanted)) = denied {
+            played.reports = counted_since(&drops_before, &stage.agent, wanted);
+        }
+        let now = stage.counters()?.since(&before);
+        presenter.counted(&played);
+        for group in &burst.groups {
+            let saw = played.of(group).filter(|answer| word(answer) == group.sees).count() as u64;
+            let text = format!("all {} {}", played.calls(group), group.claim);
+            presenter.claim(saw == played.calls(group), text, format!("{saw} were"))?;
+        }
+        let Some((group, calls)) = denied else {
+            earlier.push(played);
+            return Ok(());
+        };
+        if group.by.is_some() {
+            let others = burst.groups.iter().zip(&received);
+            for (other, before) in others.filter(|(other, _)| other.denied.is_none()) {
+                let (own, got) = (played.calls(other), requests(other) - before);
+                let text =
+                    format!("{}'s process received those {own} requests and not one more", other.means);
+                presenter.claim(own == got, text, format!("it received {got}"))?;
+            }
+            let outcome = outcome(group);
+            let reason = group.denied.as_deref().and_then(Reason::parse);
+            let counted = reason.map_or(0, |reason| now.of(reason, outcome));
+            let (kind, means) = (outcome.as_str(), &group.means);
+            let text = format!("epguard counted {calls} {kind} packets, a SYN for each call to {means}");
+            presenter.claim(counted == calls, text, format!("it counted {now}"))?;
+        } else {
+            let stopped: u64 = Outcome::stopped().map(|outcome| now.with_outcome(outcome)).sum();
+            let text = "epguard stopped nothing".into();
+            presenter.claim(stopped == 0, text, format!("it counted {now}"))?;
+        }
+        let (named, all) = named(&played, group, stage)?;
+        let means = &group.means;
+        let text = format!(
+            "epguard counted all {calls} connections to {means}, with both pods' names, and no other"
+        );
+        presenter.claim(named == calls && all == calls, text, format!("{named} of {all} are right"))?;
+        if let Some(than) = burst.quicker_than {
+            let mut denied = earlier.iter().filter_map(|played| Some((played, played.burst.denied()?)));
+            let before = denied.find(|(_, group)| group.by == Some(than));
+            let (before, of) = before.context("no earlier burst is denied in this way")?;
+            let (now, before) = (played.median(group), before.median(of));
+            let [short, long] = [now, before].map(milliseconds);
+            let text = format!("half of them within {short}, where {than} let them wait {long}");
+            presenter.claim(now * 10 <= before, text, "not even a tenth".into())?;
+        }
+        earlier.push(played);
+        Ok(())
     }
-    let (named, all) = named(&played, group, stage)?;
-    let text = format!(
-        "epguard counted all {calls} connections to {}, with both pods' names, and no other",
-        group.means
-    );
-    let seen = format!("{named} of {all} are right");
-    presenter.claim(named == calls && all == calls, text, seen)?;
-    if let Some(than) = burst.quicker_than {
-        quicker(played.median(group), than, earlier, presenter)?;
-    }
-    Ok(played)
-}
-
-fn quicker(now: Duration, than: Action, earlier: &[Played<'_>], presenter: &mut dyn Presenter) -> Result<()> {
-    let mut medians = earlier.iter().filter_map(|played| {
-        let group = played.burst.denied().filter(|group| group.by == Some(than))?;
-        Some(played.median(group))
-    });
-    let before = medians.next().context("no earlier burst is denied in this way")?;
-    let text = format!(
-        "half of them within {}, where {than} let them wait {}",
-        milliseconds(now),
-        milliseconds(before)
-    );
-    presenter.claim(now * 10 <= before, text, "not even a tenth".into())
 }
 
 fn outcome(group: &Group) -> Outcome {

@@ -47,8 +47,7 @@ impl Stage {
         }
         let declared = scenario.neighbour.as_ref();
         let mut neighbour = declared.map(|declared| {
-            let place = variant.place.unwrap_or(declared.place);
-            let plan = Plan { kind: declared.kind, place, clsact };
+            let plan = Plan { kind: declared.kind, place: variant.place.unwrap_or_default(), clsact };
             Neighbour::new(plan, &netns, &workdir.pins().join("neighbour"))
         });
         let forbids = declared.map(|declared| declared.forbids.clone()).unwrap_or_default();
@@ -140,17 +139,15 @@ impl Stage {
     pub fn write_at_once(&self, writers: &Writers, map: Option<&str>) -> Result<()> {
         let map = map.and_then(|map| map.split_once('/'));
         let (namespace, name) = map.context("`writers` needs `agent: {fleet-config: NAMESPACE/NAME}`")?;
-        let store = &self.cluster.store;
-        store.ensure_namespace(namespace)?;
         for _ in 0..writers.rounds {
             thread::scope(|scope| -> Result<()> {
                 let commands =
                     scope.spawn(|| writers.commands.iter().try_for_each(|words| self.agent.run(words)));
                 for data in &writers.config_map {
                     let metadata = json!({"name": name, "namespace": namespace});
-                    store.apply(json!({
-                        "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data,
-                    }))?;
+                    let object =
+                        json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data});
+                    self.cluster.apply(&[object])?;
                 }
                 commands.join().map_err(|_| anyhow!("a command's thread panicked"))?
             })?;

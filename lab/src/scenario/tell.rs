@@ -7,7 +7,7 @@ use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::burst::{self, Played};
+use super::burst::Played;
 use super::entries;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
 use super::stage::Stage;
@@ -57,13 +57,13 @@ pub struct Silent;
 impl Presenter for Silent {}
 
 /// A story in progress.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     scenario: &'a Scenario,
     variant: Variant,
-    clients: Clients,
-    played: Vec<Played<'a>>,
-    presenter: &'a mut dyn Presenter,
-    stage: Stage,
+    pub(super) clients: Clients,
+    pub(super) played: Vec<Played<'a>>,
+    pub(super) presenter: &'a mut dyn Presenter,
+    pub(super) stage: Stage,
 }
 
 /// How a story is run.
@@ -126,13 +126,7 @@ impl<'a> Run<'a> {
             Step::Apply(objects) => self.stage.cluster.apply(objects),
             Step::Patch(patch) => self.stage.cluster.patch(patch),
             Step::Delete(objects) => self.stage.cluster.delete(objects),
-            Step::Burst(burst) => {
-                self.stage.catch_up()?;
-                let clients = &mut self.clients;
-                let played = burst::play(burst, &self.stage, clients, &self.played, self.presenter)?;
-                self.played.push(played);
-                Ok(())
-            }
+            Step::Burst(burst) => self.burst(burst),
             Step::Epguard(words) => self.stage.agent.run(words),
             Step::Maps(tables) | Step::Dump(tables) => {
                 self.stage.catch_up()?;
@@ -157,15 +151,7 @@ impl<'a> Run<'a> {
                 self.stage.write_at_once(writers, self.scenario.agent.fleet_config.as_deref())
             }
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
-            Step::Check(_)
-            | Step::Interleave(_)
-            | Step::EveryMode(_)
-            | Step::Off(_)
-            | Step::Observe(_)
-            | Step::Enforce(_) => {
-                let (modes, rounds, calls) = step.calls();
-                self.calls(modes, rounds, calls)
-            }
+            _ => self.calls(step.calls()),
         }
     }
 
@@ -176,7 +162,7 @@ impl<'a> Run<'a> {
         as_expected(sees, &answers).with_context(|| format!("line {}", call.referenced.line()))
     }
 
-    fn calls(&mut self, modes: &[Mode], rounds: u32, calls: &[Spanned<Call>]) -> Result<()> {
+    fn calls(&mut self, (modes, rounds, calls): (&[Mode], u32, &[Spanned<Call>])) -> Result<()> {
         self.stage.catch_up()?;
         let mut series = Series::new(self.scenario, &self.stage, self.variant)?;
         for mode in modes {
@@ -220,8 +206,7 @@ impl<'a> Run<'a> {
             Entries { has: expand(&expected.has)?, lacks: expand(&expected.lacks)?, ..expected.clone() };
         let compare = || -> Result<Option<String>> {
             let seen = read()?;
-            let shown = || seen.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ");
-            Ok(entries::mismatch(&expanded, &seen).map(|what| format!("{what}; seen:\n  {}", shown())))
+            Ok(entries::mismatch(&expanded, &seen).map(|what| format!("{what}; seen:\n  {}", shown(&seen))))
         };
         let every = Duration::from_millis(20);
         wait::until(every, compare)?;
@@ -249,16 +234,18 @@ impl<'a> Run<'a> {
     fn evidence(&self) -> String {
         let log = self.stage.agent.log();
         let lines: Vec<&str> = log.lines().collect();
-        let last = lines[lines.len().saturating_sub(LOG_LINES)..].iter().map(|line| (*line).to_owned());
-        let mut evidence: Vec<(&str, Vec<String>)> = vec![("agent's log", last.collect())];
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n  ");
+        let mut evidence = format!("agent's log:\n  {last}\n");
         for map in ["SUSPECTS", "SERVICES", "DENIED", "TERMINATED", "OWNERS"] {
             let entries = entries::read(&self.stage.agent.pin_dir, map);
-            let shown = |entries: Vec<Value>| entries.iter().map(Value::to_string).collect();
-            evidence.push((map, entries.map_or_else(|error| vec![format!("{error:#}")], shown)));
+            let shown = entries.map_or_else(|error| format!("{error:#}"), |entries| shown(&entries));
+            evidence.extend([map, ":\n  ", &shown, "\n"]);
         }
-        let shown = evidence.iter().flat_map(|(title, lines)| {
-            [format!("{title}:\n")].into_iter().chain(lines.iter().map(|line| format!("  {line}\n")))
-        });
-        shown.collect()
+        evidence
     }
+}
+
+/// Entries of a table, one a line.
+fn shown(entries: &[Value]) -> String {
+    entries.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ")
 }

@@ -1,7 +1,7 @@
 //! Discovery: the documents that kubectl reads before it requests objects.
 
 use hyper::{Response, StatusCode};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::reply::{self, Body};
 use crate::api::{ApiError, Kind};
@@ -17,22 +17,12 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
         "/version" => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"}),
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         "/apis" => {
-            let groups: Value = groups().map(api_group).collect();
+            let groups: Value = VERSIONS.into_iter().filter_map(api_group).collect();
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         }
-        "/openapi/v3" => {
-            let validation = |version| {
-                let root = root(version);
-                (root[1..].to_owned(), json!({"serverRelativeURL": format!("/openapi/v3{root}")}))
-            };
-            json!({"paths": VERSIONS.into_iter().map(validation).collect::<Map<_, _>>()})
-        }
         _ => {
-            let version = |at: &str| VERSIONS.into_iter().find(|version| root(version) == at);
-            let group = path.strip_prefix("/apis/").and_then(|name| groups().find(|group| *group == name));
-            let group = group.map(api_group).or_else(|| version(path).map(resources));
-            let validation = || version(path.strip_prefix("/openapi/v3")?).map(field_validation);
-            group.or_else(validation).ok_or_else(ApiError::unknown_path)?
+            let version = VERSIONS.into_iter().find(|version| root(version) == path);
+            version.map(resources).ok_or_else(ApiError::unknown_path)?
         }
     };
     Ok(reply::json(StatusCode::OK, &document))
@@ -46,31 +36,11 @@ fn root(version: &str) -> String {
     if version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{version}") }
 }
 
-fn groups() -> impl Iterator<Item = &'static str> {
-    VERSIONS.into_iter().filter_map(|version| Some(version.split_once('/')?.0))
-}
-
-fn api_group(group: &str) -> Value {
-    let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
-    json!({
-        "kind": "APIGroup", "apiVersion": "v1", "name": group,
-        "versions": [version], "preferredVersion": version,
-    })
-}
-
-/// The smallest document that shows kubectl 1.27 and newer that the server itself validates what they apply.
-fn field_validation(version: &str) -> Value {
-    let kinds = Kind::ALL.iter().filter(|kind| kind.api_version() == version);
-    let paths = kinds.map(|kind| {
-        let parameters =
-            json!([{"name": "fieldValidation", "in": "query"}, {"name": "dryRun", "in": "query"}]);
-        let named = json!({"group": kind.group(), "version": "v1", "kind": kind.name()});
-        let patch =
-            json!({"parameters": parameters, "x-kubernetes-group-version-kind": named, "responses": {}});
-        (format!("/{}/{{name}}", kind.plural()), json!({"patch": patch}))
-    });
-    let paths: Value = paths.collect::<Map<_, _>>().into();
-    json!({"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "unversioned"}, "paths": paths})
+/// The group of a version; none for core's.
+fn api_group(version: &str) -> Option<Value> {
+    let (name, _) = version.split_once('/')?;
+    let version = json!({"groupVersion": version, "version": "v1"});
+    Some(json!({"name": name, "versions": [version], "preferredVersion": version}))
 }
 
 fn resources(version: &str) -> Value {

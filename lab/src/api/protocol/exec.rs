@@ -1,25 +1,24 @@
-//! Commands in pods and logs of pods: a test decides, in place of a kubelet. `pods/exec` goes over a websocket: subprotocols v5 and
+//! Commands in pods: a test decides, in place of a kubelet. `pods/exec` goes over a websocket: subprotocols v5 and
 //! v4, which send binary messages with the channel in the first octet.
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{SinkExt, StreamExt};
-use hyper::header::{
-    CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
-};
+use http_body_util::{BodyExt, Empty};
+use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use hyper::http::request::Parts;
 use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper::{Response, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 
-use super::reply::{self, Body};
+use super::reply::Body;
 use super::{Api, Route, header};
 use crate::api::{ApiError, Kind, ObjectRef};
 
@@ -47,13 +46,12 @@ impl Api {
         let exec = Exec { namespace, pod, command: words.collect() };
         let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         let (upgrade, response) = upgrade
-            .zip(switch(&parts.headers))
+            .zip(switch(parts))
             .ok_or_else(|| ApiError::bad_request("you must specify the websocket protocol"))?;
         // Before the command: a reset during it ends this session, too.
         let mut faults = self.faults.clone();
         let resets = faults.borrow().resets;
         let run = self.execs.ask(&exec);
-        let run = run.unwrap_or_else(|| Run::Fails(ApiError::internal("no kubelet runs this pod")));
         if matches!(run, Run::Unanswered) {
             return std::future::pending().await;
         }
@@ -73,19 +71,12 @@ impl Api {
 }
 
 /// The answer that begins the websocket; none if the request does not ask for one that this server speaks.
-fn switch(headers: &HeaderMap) -> Option<Response<Body>> {
-    let offered = header(headers, SEC_WEBSOCKET_PROTOCOL);
+fn switch(parts: &Parts) -> Option<Response<Body>> {
+    let offered = header(&parts.headers, SEC_WEBSOCKET_PROTOCOL);
     let chosen = PROTOCOLS.into_iter().find(|known| offered.split(',').any(|one| one.trim() == *known))?;
-    let accept = derive_accept_key(headers.get(SEC_WEBSOCKET_KEY)?.as_bytes());
-    let mut response = reply::bytes(StatusCode::SWITCHING_PROTOCOLS, "text/plain", "".into());
-    for (name, value) in [
-        (UPGRADE, "websocket"),
-        (CONNECTION, "Upgrade"),
-        (SEC_WEBSOCKET_ACCEPT, &accept),
-        (SEC_WEBSOCKET_PROTOCOL, chosen),
-    ] {
-        response.headers_mut().insert(name, value.parse().ok()?);
-    }
+    let request = Request::from_parts(parts.clone(), ());
+    let mut response = create_response_with_body(&request, || Empty::new().boxed_unsync()).ok()?;
+    response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(chosen));
     Some(response)
 }
 
@@ -117,7 +108,7 @@ async fn messages(run: Run) -> Vec<Message> {
             let mut command = tokio::process::Command::from(command);
             let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
             let ended = output.map(|it| (it.stdout, it.stderr, it.status.code().unwrap_or(137)));
-            ended.map_err(|error| ApiError::internal(error.to_string()))
+            ended.map_err(|error| ApiError::new(500, "InternalError", error.to_string()))
         }
     };
     let (stdout, stderr, status) = match ended {
@@ -175,32 +166,23 @@ pub enum Run {
     Process(Command),
 }
 
-type Handler<Q, A> = dyn Fn(&Q) -> A + Send + Sync;
-
-/// What a test answers to questions of one kind.
-pub struct Answers<Q: ?Sized, A>(Mutex<Option<Arc<Handler<Q, A>>>>);
+type Handler = dyn Fn(&Exec) -> Run + Send + Sync;
 
 /// What runs commands in the pods of a server (`kubectl exec`).
-pub type Execs = Answers<Exec, Run>;
+#[derive(Default)]
+pub struct Execs(Mutex<Option<Arc<Handler>>>);
 
-/// The logs of the pods of a server by the pods' names (`kubectl logs`); none: the pod has no log.
-pub type Logs = Answers<str, Option<String>>;
-
-impl<Q: ?Sized, A> Answers<Q, A> {
-    /// Answers every question from now on.
-    pub fn answer(&self, handler: impl Fn(&Q) -> A + Send + Sync + 'static) {
+impl Execs {
+    /// Answers every command from now on.
+    pub fn answer(&self, handler: impl Fn(&Exec) -> Run + Send + Sync + 'static) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
     }
 
-    /// None if no test answers.
-    pub(super) fn ask(&self, question: &Q) -> Option<A> {
-        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(handler(question))
-    }
-}
-
-impl<Q: ?Sized, A> Default for Answers<Q, A> {
-    fn default() -> Self {
-        Self(Mutex::default())
+    fn ask(&self, exec: &Exec) -> Run {
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        handler.map_or_else(
+            || Run::Fails(ApiError::new(500, "InternalError", "no kubelet runs this pod")),
+            |run| run(exec),
+        )
     }
 }

@@ -8,20 +8,22 @@ mod request;
 mod verbs;
 mod watch;
 
-use std::sync::Arc;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, USER_AGENT};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, USER_AGENT};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::{Access, ApiError, Audit, Faults, Kind, ObjectRef, Request as Logged, Store};
-pub use exec::{Exec, Execs, Logs, Run};
+pub use exec::{Exec, Execs, Run};
 use reply::Body;
 pub(super) use request::Route;
 use request::{Query, verb};
@@ -37,8 +39,8 @@ pub struct Api {
     pub access: Access,
     /// What runs commands in pods.
     pub execs: Execs,
-    /// What reads the logs of pods.
-    pub logs: Logs,
+    /// The file that is the log of each pod (`kubectl logs`); unset: no pod has one.
+    pub log: OnceLock<PathBuf>,
 }
 
 /// A request for a resource, read completely.
@@ -56,7 +58,7 @@ impl Api {
         let (parts, body) = request.into_parts();
         let route = Route::parse(parts.uri.path());
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let verb = verb(&parts.method, route.as_ref(), query.is_watch());
+        let verb = verb(&parts.method, route.as_ref(), query.flag("watch"));
         let logged = Logged {
             verb: verb.clone(),
             resource: route.as_ref().and_then(Route::kind).map_or("", Kind::plural),
@@ -109,10 +111,6 @@ impl Api {
             Some("log") => return self.log(&route.target(kind, None)?),
             _ => {}
         }
-        query.flag("watch")?;
-        if query.text("dryRun").is_some() {
-            return Err(ApiError::bad_request("dryRun is not served here"));
-        }
         let body =
             body.collect().await.map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
         let call = Call { kind, route, query, headers: parts.headers.clone(), body: body.to_bytes() };
@@ -134,8 +132,9 @@ impl Api {
     /// The whole log of a pod at once. An earlier container's log is in that of the last one.
     fn log(&self, pod: &ObjectRef) -> Result<Response<Body>, ApiError> {
         self.store.get(pod).ok_or_else(|| pod.missing())?;
-        let log = self.logs.ask(&pod.name).flatten();
-        let log = log.ok_or_else(|| ApiError::internal("no kubelet has the log of this pod"))?;
+        let log = self.log.get().and_then(|path| fs::read(path).ok());
+        let log =
+            log.ok_or_else(|| ApiError::new(500, "InternalError", "no kubelet has the log of this pod"))?;
         Ok(reply::bytes(StatusCode::OK, "text/plain", log.into()))
     }
 }
@@ -147,10 +146,6 @@ impl Call {
 
     /// The body as JSON.
     fn object(&self) -> Result<Value, ApiError> {
-        if header(&self.headers, CONTENT_TYPE).contains("protobuf") {
-            let message = "protobuf is not served here: send JSON (kubectl apply -f does)";
-            return Err(ApiError::new(415, "UnsupportedMediaType", message));
-        }
         serde_json::from_slice(&self.body)
             .map_err(|e| ApiError::bad_request(format!("body is not JSON: {e}")))
     }

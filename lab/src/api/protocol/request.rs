@@ -89,18 +89,9 @@ impl Query {
         self.text(key).map(|value| value.parse().map_err(|_| unsupported(key, value))).transpose()
     }
 
-    /// The same as `true` or `false`.
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ApiError> {
-        let flag = |value| match value {
-            "true" | "1" => Ok(true),
-            "false" | "0" => Ok(false),
-            _ => Err(unsupported(key, value)),
-        };
-        self.text(key).map(flag).transpose()
-    }
-
-    pub(super) fn is_watch(&self) -> bool {
-        self.flag("watch") == Ok(Some(true))
+    /// Whether a parameter is true.
+    pub(super) fn flag(&self, key: &str) -> bool {
+        matches!(self.text(key), Some("true" | "1"))
     }
 
     /// The asked resourceVersion, 0 if any will do, and whether the answer may be newer.
@@ -123,9 +114,8 @@ pub(super) fn verb(method: &Method, route: Option<&Route>, is_watch: bool) -> St
     let is_named = route.map(|route| route.name.is_some());
     let verb = match (method.as_str(), is_named) {
         (other, None) => other,
-        ("GET" | "HEAD", _) if is_watch => "watch",
-        ("GET" | "HEAD", Some(true)) => "get",
-        ("GET" | "HEAD", Some(false)) => "list",
+        ("GET", _) if is_watch => "watch",
+        ("GET", Some(false)) => "list",
         ("POST", _) => "create",
         ("PUT", _) => "update",
         ("DELETE", Some(false)) => "deletecollection",
@@ -139,52 +129,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_name_collections_objects_and_subresources() {
-        let shown = |path: &str| {
-            let route = Route::parse(path)?;
+    fn a_request_names_a_verb_and_a_collection_an_object_or_a_subresource() {
+        let shown = |method: &Method, path: &str, is_watch| {
+            let route = Route::parse(path);
+            let verb = verb(method, route.as_ref(), is_watch);
+            let Some(route) = route else { return verb };
             let kind = route.kind().map_or("-".into(), |kind| kind.to_string());
             let resource = route.resource();
             let [namespace, name] = [route.namespace, route.name].map(|part| part.unwrap_or("-".into()));
-            Some(format!("{kind} {}/{resource} {namespace} {name}", route.group))
+            format!("{verb} {kind} {}/{resource} {namespace} {name}", route.group)
         };
-        for (path, expected) in [
-            ("/api/v1/pods", Some("Pod /pods - -")),
-            ("/api/v1/namespaces/a/pods", Some("Pod /pods a -")),
-            ("/api/v1/namespaces/a/pods/p", Some("Pod /pods a p")),
-            ("/api/v1/namespaces/a/pods/p/status", Some("- /pods/status a p")),
-            ("/api/v1/namespaces/a/pods/p/log", Some("Pod /pods/log a p")),
-            ("/api/v1/namespaces/a", Some("Namespace /namespaces - a")),
+        for (method, path, is_watch, expected) in [
+            (Method::GET, "/api/v1/pods", false, "list Pod /pods - -"),
+            (Method::GET, "/api/v1/pods", true, "watch Pod /pods - -"),
+            (Method::GET, "/api/v1/namespaces/a/pods", false, "list Pod /pods a -"),
+            (Method::GET, "/api/v1/namespaces/a/pods/p", false, "get Pod /pods a p"),
+            (Method::PATCH, "/api/v1/namespaces/a/pods/p", false, "patch Pod /pods a p"),
+            (Method::PUT, "/api/v1/namespaces/a/pods/p/status", false, "update - /pods/status a p"),
+            (Method::GET, "/api/v1/namespaces/a/pods/p/log", false, "get Pod /pods/log a p"),
+            (Method::DELETE, "/api/v1/namespaces/a", false, "delete Namespace /namespaces - a"),
+            (Method::DELETE, "/api/v1/namespaces/a/pods", false, "deletecollection Pod /pods a -"),
             (
+                Method::GET,
                 "/apis/discovery.k8s.io/v1/endpointslices",
-                Some("EndpointSlice discovery.k8s.io/endpointslices - -"),
+                false,
+                "list EndpointSlice discovery.k8s.io/endpointslices - -",
             ),
-            ("/apis/events.k8s.io/v1/namespaces/a/events/e/", Some("Event events.k8s.io/events a e")),
-            ("/api/v1/pods/p", Some("- /pods - p")),
-            ("/api/v1/namespaces/a/nodes", Some("- /nodes a -")),
-            ("/api/v1/endpointslices", Some("- /endpointslices - -")),
-            ("/api/v1/secrets", Some("- /secrets - -")),
-            ("/api/v1", None),
-            ("/apis/discovery.k8s.io/v1", None),
-            ("/version", None),
-            ("", None),
-        ] {
-            assert_eq!(shown(path).as_deref(), expected, "{path}");
-        }
-    }
-    #[test]
-    fn a_request_has_the_verb_that_roles_name() {
-        for (method, path, watch, expected) in [
-            (Method::GET, "/api/v1/pods", false, "list"),
-            (Method::GET, "/api/v1/pods", true, "watch"),
-            (Method::GET, "/api/v1/namespaces/a/pods/p", false, "get"),
-            (Method::PUT, "/api/v1/namespaces/a/pods/p/status", false, "update"),
-            (Method::PATCH, "/api/v1/namespaces/a/pods/p", false, "patch"),
-            (Method::POST, "/apis/events.k8s.io/v1/namespaces/a/events", false, "create"),
-            (Method::DELETE, "/api/v1/namespaces/a/pods/p", false, "delete"),
-            (Method::DELETE, "/api/v1/namespaces/a/pods", false, "deletecollection"),
+            (
+                Method::POST,
+                "/apis/events.k8s.io/v1/namespaces/a/events/",
+                false,
+                "create Event events.k8s.io/events a -",
+            ),
+            (Method::GET, "/api/v1/pods/p", false, "get - /pods - p"),
+            (Method::GET, "/api/v1/namespaces/a/nodes", false, "list - /nodes a -"),
+            (Method::GET, "/api/v1/endpointslices", false, "list - /endpointslices - -"),
+            (Method::GET, "/api/v1/secrets", false, "list - /secrets - -"),
+            (Method::GET, "/api/v1", false, "get"),
+            (Method::GET, "/apis/discovery.k8s.io/v1", false, "get"),
             (Method::GET, "/version", false, "get"),
+            (Method::GET, "", false, "get"),
         ] {
-            assert_eq!(verb(&method, Route::parse(path).as_ref(), watch), expected, "{path}");
+            assert_eq!(shown(&method, path, is_watch), expected, "{path}");
         }
     }
 }

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use super::reply::{self, Body};
 use super::{Api, Call, event, header};
 use crate::api::object::{Object, Selector};
-use crate::api::patch::Format;
-use crate::api::{ApiError, Kind};
+use crate::api::{ApiError, Kind, patch};
 use crate::object::non_empty;
 
 /// How long a request for a resourceVersion of the future waits for it, as in the real server.
@@ -52,11 +51,7 @@ impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let object = call.object()?;
         call.check(None, &object)?;
-        let meta = &object["metadata"];
-        if non_empty(&meta["resourceVersion"]).is_some() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
-        }
-        let target = call.route.target(call.kind, non_empty(&meta["name"]))?;
+        let target = call.route.target(call.kind, non_empty(&object["metadata"]["name"]))?;
         let stored = self.store.write(&target, |old| match old {
             Some(_) => Err(ApiError::new(409, "AlreadyExists", format!("{target} already exists"))),
             None => Ok(object),
@@ -66,12 +61,13 @@ impl Api {
 
     /// Replaces the object that the path names by the body, or by what the patch in the body makes of the object.
     pub(super) fn update(&self, call: &Call, verb: &str) -> Result<Response<Body>, ApiError> {
-        let is_patch = verb == "patch";
-        let format = is_patch.then(|| Format::of(header(&call.headers, CONTENT_TYPE))).transpose()?;
         let (target, body) = (call.target()?, call.object()?);
         let stored = self.store.write(&target, |old| {
             let old = old.ok_or_else(|| target.missing())?;
-            let new = format.map_or(Ok(body.clone()), |format| format.apply(old, &body))?;
+            let new = match verb {
+                "patch" => patch::apply(header(&call.headers, CONTENT_TYPE), old, &body)?,
+                _ => body,
+            };
             call.check(Some(old), &new)?;
             Ok(new)
         })?;
@@ -81,7 +77,6 @@ impl Api {
     pub(super) fn delete(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let body = if call.body.is_empty() { Value::Null } else { call.object()? };
         let grace = body["gracePeriodSeconds"].as_u64().and_then(|grace| grace.try_into().ok());
-        let grace = grace.map_or_else(|| call.query.number("gracePeriodSeconds"), |grace| Ok(Some(grace)))?;
         let last = self.store.delete(&call.target()?, grace)?;
         Ok(reply::json(StatusCode::OK, &last))
     }
@@ -130,7 +125,7 @@ fn list(head: &Value, items: &[Arc<Object>]) -> Vec<Bytes> {
     let mut parts = vec![Bytes::from(head + ",\"items\":[")];
     for (index, item) in items.iter().enumerate() {
         parts.extend((index > 0).then_some(Bytes::from_static(b",")));
-        parts.push(item.json().clone());
+        parts.push(item.json.clone());
     }
     parts.push(Bytes::from_static(b"]}\n"));
     parts

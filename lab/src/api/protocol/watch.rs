@@ -48,18 +48,18 @@ struct Watch {
 impl Api {
     pub(super) async fn watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let query = &call.query;
-        let ((asked, may_be_newer), initial_events) = (query.version()?, query.flag("sendInitialEvents")?);
-        if initial_events.is_some() != may_be_newer {
+        let ((asked, may_be_newer), initial_events) = (query.version()?, query.flag("sendInitialEvents"));
+        if initial_events != may_be_newer {
             return Err(ApiError::invalid(
                 "sendInitialEvents requires resourceVersionMatch=NotOlderThan, and the reverse",
             ));
         }
-        if initial_events.is_some() && self.faults.borrow().pages_only {
+        if initial_events && self.faults.borrow().pages_only {
             return Err(ApiError::invalid(
                 "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
             ));
         }
-        let with_state = asked == 0 || initial_events == Some(true);
+        let with_state = asked == 0 || initial_events;
         let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
         let timeout = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs).min(NEVER);
         if with_state {
@@ -71,14 +71,14 @@ impl Api {
             selector: call.selector()?,
             pending: VecDeque::new(),
             rv: asked,
-            bookmarks: query.flag("allowWatchBookmarks")? == Some(true),
+            bookmarks: query.flag("allowWatchBookmarks"),
             last_bookmark: Instant::now(),
             deadline: Instant::now() + timeout,
             faults: self.faults.clone(),
             over: false,
         };
         let opened = if with_state {
-            watch.begin_with_state(&self.store, initial_events == Some(true))
+            watch.begin_with_state(&self.store, initial_events)
         } else {
             watch.changes.borrow().of(call.kind).check(asked)
         };
@@ -99,7 +99,7 @@ impl Watch {
         let cached = self.faults.borrow().cached;
         let mut page = store.page(self.kind, &self.selector, cached, None, usize::MAX)?;
         self.faults.borrow().poison(self.kind, &mut page.items);
-        self.pending = page.items.iter().map(|object| ("ADDED", object.json().clone())).collect();
+        self.pending = page.items.iter().map(|object| ("ADDED", object.json.clone())).collect();
         self.rv = page.rv;
         if streaming && self.bookmarks {
             let end = json!({"k8s.io/initial-events-end": "true"});
@@ -169,7 +169,7 @@ impl Watch {
 /// A change as seen through a selector: objects that enter it are ADDED, objects that leave it DELETED.
 fn select(selector: &Selector, change: &Change) -> Option<Event> {
     let before = change.previous.as_ref().filter(|previous| selector.matches(previous));
-    let event = |name| Some((name, change.object.json().clone()));
+    let event = |name| Some((name, change.object.json.clone()));
     match (before, selector.matches(&change.object)) {
         (Some(_), _) if change.deleted => event("DELETED"),
         (None, true) if !change.deleted => event("ADDED"),

@@ -6,9 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::Store;
-use crate::api::patch::Format;
 use crate::api::{ApiError, Kind, ObjectRef};
-use crate::object::non_empty;
+use crate::object::{merged, non_empty};
 
 impl Store {
     /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null removes), status included.
@@ -18,15 +17,12 @@ impl Store {
     pub fn apply(&self, mut object: Value) -> Result<Value, ApiError> {
         let target = ObjectRef::of(&object)?;
         metadata(&mut object)?.remove("resourceVersion");
-        self.write(&target, |old| match old {
-            Some(old) => Format::Merge.apply(old, &object),
-            None => Ok(object),
-        })
+        self.write(&target, |old| Ok(old.map_or(object.clone(), |old| merged(old, &object))))
     }
 
     /// Merges a JSON merge patch into a stored object, status included. A resourceVersion in it is a precondition.
     pub fn patch(&self, target: &ObjectRef, patch: &Value) -> Result<Value, ApiError> {
-        self.write(target, |old| Format::Merge.apply(old.ok_or_else(|| target.missing())?, patch))
+        self.write(target, |old| Ok(merged(old.ok_or_else(|| target.missing())?, patch)))
     }
 
     /// Creates a Namespace unless there is one. A real API server refuses objects without one; here the
@@ -63,7 +59,7 @@ impl Store {
             if old == Some(&new) {
                 return Ok(new);
             }
-            stamp_generation(old, &mut new)?;
+            stamp_generation(old, &mut new);
             Ok(state.commit(target, new, false))
         })
     }
@@ -153,38 +149,31 @@ fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(),
 }
 
 /// `metadata.generation` counts changes outside metadata and status; here of every kind.
-fn stamp_generation(old: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
-    let Some(old) = old else {
-        metadata(new)?.entry("generation").or_insert(1.into());
-        return Ok(());
-    };
+fn stamp_generation(old: Option<&Value>, new: &mut Value) {
     let desired = |object: &Value| {
         let mut object = object.clone();
         object.as_object_mut().map(|fields| (fields.remove("metadata"), fields.remove("status")));
         object
     };
-    let before = old["metadata"]["generation"].as_i64().unwrap_or(1);
-    let generation = before.saturating_add(i64::from(desired(old) != desired(new)));
-    metadata(new)?.insert("generation".into(), generation.into());
-    Ok(())
+    let before = new["metadata"]["generation"].as_i64().unwrap_or(1);
+    let changed = old.is_some_and(|old| desired(old) != desired(new));
+    new["metadata"]["generation"] = before.saturating_add(changed.into()).into();
 }
 
 /// Sets or shortens a Pod's deletionTimestamp. False if nothing changes.
 fn mark(pod: &mut Value, grace: i64) -> Result<bool, ApiError> {
-    let meta = metadata(pod)?;
-    let marked = meta.get("deletionTimestamp").and_then(Value::as_str);
-    let marked = marked.and_then(|at| at.parse::<Timestamp>().ok());
-    let had = meta.get("deletionGracePeriodSeconds").and_then(Value::as_i64);
-    let due = match (marked, had) {
+    let meta = &mut pod["metadata"];
+    let marked = meta["deletionTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    let due = match (marked, meta["deletionGracePeriodSeconds"].as_i64()) {
         (Some(at), Some(had)) if grace < had => at.saturating_add(SignedDuration::from_secs(grace - had)),
         (Some(_), _) => return Ok(false),
         (None, _) => Timestamp::now().saturating_add(SignedDuration::from_secs(grace)),
     };
     let due = due.map_err(|error| ApiError::bad_request(error.to_string()))?;
-    meta.insert("deletionTimestamp".into(), timestamp(due).into());
-    meta.insert("deletionGracePeriodSeconds".into(), grace.into());
-    if let (None, Some(generation)) = (marked, meta.get("generation").and_then(Value::as_i64)) {
-        meta.insert("generation".into(), generation.saturating_add(1).into());
+    meta["deletionTimestamp"] = timestamp(due).into();
+    meta["deletionGracePeriodSeconds"] = grace.into();
+    if let (None, Some(generation)) = (marked, meta["generation"].as_i64()) {
+        meta["generation"] = generation.saturating_add(1).into();
     }
     Ok(true)
 }

@@ -37,11 +37,7 @@ impl Lab {
         for name in pods {
             store.apply(pod(name)).unwrap();
         }
-        Self::serve("127.0.0.1:0", store).await
-    }
-
-    async fn serve(address: &str, store: Store) -> Self {
-        let server = ApiServer::start(TcpListener::bind(address).unwrap(), store.clone()).unwrap();
+        let server = ApiServer::start(TcpListener::bind("127.0.0.1:0").unwrap(), store.clone()).unwrap();
         server.faults(|faults| faults.quiet = true);
         let client = connect(&server.kubeconfig()).await;
         Self { store, server, client }
@@ -52,15 +48,16 @@ impl Lab {
     }
 
     async fn get(&self, path: &str) -> Answer {
-        self.send("GET", path, "", &Value::Null).await.unwrap()
+        self.call("GET", path, &Value::Null).await
     }
 
     async fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
-        self.send(method, path, "application/json", body).await.unwrap()
+        self.send(method, path, body).await.unwrap()
     }
 
-    /// Sends a request. An error if the transport fails or the response takes more than 20 s.
-    async fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> Result<Answer, String> {
+    /// Sends a request; a patch is a merge. An error if the transport fails or the response takes more than 20 s.
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer, String> {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string().into_bytes()) };
         let request = hyper::Request::builder().method(method).uri(path).header("content-type", kind);
         let exchange = async {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 type Tamper = Box<dyn FnMut(Vec<Denial>) -> Vec<Denial>>;
 
-fn recording(name: &str) -> Recording {
+pub(crate) fn recording(name: &str) -> Recording {
     Recording::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name)).unwrap()
 }
 

@@ -167,10 +167,6 @@ fn a() -> Value {
     backend("a", X)
 }
 
-fn dead_but(patch: &Value) -> Value {
-    but(dead(a()), patch)
-}
-
 /// Each verdict on X after these events, before which a slice lists the pod there.
 fn verdicts<const N: usize>(rows: [(Value, Vec<ApiEvent>, &str); N]) {
     for (number, (pod, events, expected)) in rows.into_iter().enumerate() {
@@ -205,7 +201,7 @@ fn a_terminal_phase_proves_death_only_with_all_of_its_conditions() {
         (annotated("epguard.io/mode", "off"), "the pod opted out"),
         (annotated("kubernetes.io/config.mirror", "h"), LIVES),
     ] {
-        assert_eq!(Small::listing(dead_but(&patch)).verdict(), expected, "{patch}");
+        assert_eq!(Small::listing(but(dead(a()), &patch)).verdict(), expected, "{patch}");
     }
 }
 

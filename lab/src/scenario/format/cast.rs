@@ -6,7 +6,7 @@ use serde::Deserialize;
 use strum::Display;
 
 use super::number;
-use crate::neighbour::{Kind, Place};
+use crate::neighbour::Kind;
 use crate::proxy::Protocol;
 
 /// A pod of the story. It exists once a step creates it.
@@ -99,8 +99,6 @@ impl From<Wire> for Protocol {
 pub struct Neighbour {
     pub kind: Kind,
     #[serde(default)]
-    pub place: Place,
-    #[serde(default)]
     pub forbids: Vec<Forbidden>,
     pub first: Option<First>,
 }
@@ -111,7 +109,6 @@ pub struct Neighbour {
 pub struct Forbidden {
     pub from: String,
     pub to: String,
-    pub port: Option<u16>,
 }
 
 fn node_a() -> String {

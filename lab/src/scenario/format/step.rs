@@ -84,8 +84,6 @@ pub struct Entries {
     pub has: Vec<Value>,
     pub lacks: Vec<Value>,
     pub count: Option<usize>,
-    #[serde(rename = "for")]
-    pub seconds: Option<f32>,
     pub claim: Option<String>,
 }
 
@@ -94,8 +92,7 @@ impl Entries {
     /// a denial.
     pub fn hold(&self) -> Duration {
         let is_negative = self.has.is_empty() && self.count.unwrap_or_default() == 0;
-        let default = if is_negative { 1.0 } else { 0.0 };
-        Duration::from_secs_f32(self.seconds.unwrap_or(default).clamp(0.0, 60.0))
+        Duration::from_secs(is_negative.into())
     }
 }
 
@@ -152,7 +149,7 @@ words! {
     Sync { Sync }
 
     /// State of an endpoint in a slice (ready, serving, terminating).
-    Condition { Ready, NotReady, Published, Terminating, TerminatingNotServing }
+    Condition { Ready, Published, Terminating, TerminatingNotServing }
 
     /// An event of the neighbour.
     NeighbourStep { Starts, Restarts, Killed, Stops }
@@ -165,8 +162,8 @@ words! {
 
     /// An event of a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
     PodEvent {
-        Scheduled, SandboxUp, Plugged, Published, Starts, Unready, Ready, Exits, SandboxDown, Succeeds, Fails,
-        FailsEarly, FailedByPodgc, Rebooted, Deleting, Gone, Stops, ForceDeleted, Appears, NewSandbox
+        Scheduled, SandboxUp, Plugged, Published, Starts, Unready, Exits, SandboxDown, Succeeds, Fails,
+        FailsEarly, FailedByPodgc, Rebooted, Deleting, Gone, Stops, Appears, NewSandbox
     }
 }
 
@@ -175,7 +172,6 @@ impl Condition {
     pub fn flags(self) -> [bool; 3] {
         match self {
             Self::Ready => [true, true, false],
-            Self::NotReady => [false, false, false],
             Self::Published => [true, false, false],
             Self::Terminating => [false, true, true],
             Self::TerminatingNotServing => [false, false, true],

@@ -14,6 +14,7 @@ use super::format::{Condition, Patch, Scenario, Service, Wire};
 use super::names::split;
 use crate::api::{Kind, ObjectRef};
 use crate::net::Node;
+use crate::object::merged;
 use crate::proxy::Protocol;
 pub use pod::{PodName, PodObject};
 
@@ -198,7 +199,5 @@ fn family(ipv4: bool) -> &'static str {
 
 /// The object without its null fields.
 fn without_nulls(object: &Value) -> Value {
-    let mut fields = json!({});
-    json_patch::merge(&mut fields, object);
-    fields
+    merged(&Value::Null, object)
 }

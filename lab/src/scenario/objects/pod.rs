@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
 use super::without_nulls;
+use crate::object::merged;
 use crate::scenario::format::{Kubelet, Pod, Service};
 
 /// A pod's namespace, name and UID, and the addresses of its sandboxes.
@@ -73,8 +74,7 @@ impl PodObject {
             "kubernetes.io/config.hash": of_mirror("9a7c4e21b0d3"),
             "kubernetes.io/config.mirror": of_mirror("9a7c4e21b0d3"),
         });
-        let mut annotations = json!(declared.annotations);
-        json_patch::merge(&mut annotations, &without_nulls(&own));
+        let annotations = merged(&json!(declared.annotations), &own);
         let entry = |ip: IpAddr| json!({"ip": ip});
         let ips: Option<Value> =
             self.ip.map(|ip| [ip].into_iter().chain(name.other_family).map(entry).collect());

@@ -145,7 +145,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
 pub(crate) fn shows_logs(cluster: &Cluster) {
     let thread = fs::read_link("/proc/thread-self").unwrap();
     let path = Path::new("/proc").join(thread).join("root/run/agent.log");
-    cluster.api.api.logs.answer(move |_| fs::read_to_string(&path).ok());
+    cluster.api.api.log.set(path).unwrap();
 }
 
 impl Drop for Kubelet {
