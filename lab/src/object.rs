@@ -22,8 +22,25 @@ pub(crate) fn uid(object: &Value) -> Option<&str> {
 /// The object after a JSON merge patch (RFC 7386).
 pub(crate) fn merged(object: &Value, patch: &Value) -> Value {
     let mut object = object.clone();
-    json_patch::merge(&mut object, patch);
+    merge(&mut object, patch);
     object
+}
+
+/// Applies a JSON merge patch.
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
+    let Some(fields) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    let mut merged = target.as_object_mut().map(std::mem::take).unwrap_or_default();
+    for (key, value) in fields {
+        if value.is_null() {
+            merged.remove(key);
+        } else {
+            merge(merged.entry(key).or_insert(Value::Null), value);
+        }
+    }
+    *target = merged.into();
 }
 
 /// An annotation of the object.

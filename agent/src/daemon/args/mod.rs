@@ -75,7 +75,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
     /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
-    #[arg(long)]
+    #[arg(long, env)]
     pub detach_on_exit: bool,
     /// Where maps and links stay.
     #[command(flatten)]

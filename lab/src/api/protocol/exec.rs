@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 
 use super::reply::Body;
+use super::request::parameters;
 use super::{Api, Route, header};
 use crate::api::{ApiError, Kind, ObjectRef};
 
@@ -41,8 +42,8 @@ impl Api {
         let target = route.target(Kind::Pod, None)?;
         self.store.get(&target).ok_or_else(|| target.missing())?;
         let ObjectRef { namespace, name: pod, .. } = target;
-        let words = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let words = words.filter(|(key, _)| key == "command").map(|(_, word)| word.into());
+        let words = parameters(parts.uri.query().unwrap_or_default());
+        let words = words.filter(|(key, _)| key == "command").map(|(_, word)| word);
         let exec = Exec { namespace, pod, command: words.collect() };
         let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         let (upgrade, response) = upgrade

@@ -75,8 +75,7 @@ pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(super) fn parse(query: &str) -> Self {
-        let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
-        Self(pairs.filter(|(_, value)| !value.is_empty()).collect())
+        Self(parameters(query).filter(|(_, value)| !value.is_empty()).collect())
     }
 
     /// The value of a parameter.
@@ -122,6 +121,28 @@ pub(super) fn verb(method: &Method, route: Option<&Route>, is_watch: bool) -> St
         (other, _) => other,
     };
     verb.to_lowercase()
+}
+
+/// Names and values of a query, decoded.
+pub(super) fn parameters(query: &str) -> impl Iterator<Item = (String, String)> {
+    query.split('&').map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(name), decoded(value))
+    })
+}
+
+/// Text of which some octets are written as `%20`, and blanks as `+`.
+fn decoded(text: &str) -> String {
+    let text = text.replace('+', " ");
+    let mut parts = text.split('%');
+    let mut octets = Vec::from(parts.next().unwrap_or_default());
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(octet) => octets.extend([&[octet], &part.as_bytes()[2..]].concat()),
+            None => octets.extend(format!("%{part}").bytes()),
+        }
+    }
+    String::from_utf8_lossy(&octets).into_owned()
 }
 
 #[cfg(test)]
@@ -172,5 +193,21 @@ mod tests {
         ] {
             assert_eq!(shown(&method, path, is_watch), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn the_parameters_of_a_query_are_decoded_and_a_wrong_code_is_text() {
+        for (query, name, value) in [
+            ("command=cat+%2Fproc%2F1%2Fstat", "command", "cat /proc/1/stat"),
+            ("label%53elector=a%3D%c3%bc,b", "labelSelector", "a=ü,b"),
+            ("watch", "watch", ""),
+            ("a=b=c", "a", "b=c"),
+            ("a=100%25%", "a", "100%%"),
+            ("a=%zz%2", "a", "%zz%2"),
+            ("a=%ü", "a", "%ü"),
+        ] {
+            assert_eq!(parameters(query).collect::<Vec<_>>(), [(name.into(), value.into())]);
+        }
+        assert_eq!(parameters("a=1&b=2").count(), 2);
     }
 }

@@ -84,7 +84,7 @@ fn kind(object: &Value) -> Kind {
 
 /// The object with a JSON merge patch.
 fn but(mut object: Value, patch: &Value) -> Value {
-    json_patch::merge(&mut object, patch);
+    crate::object::merge(&mut object, patch);
     object
 }
 

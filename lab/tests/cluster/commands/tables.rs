@@ -68,7 +68,7 @@ pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
 /// What has to run before a command.
 pub(crate) const BEFORE: [(&str, &str); 1] = [(
     "kubectl -n epguard rollout undo *",
-    r#"kubectl -n epguard patch daemonset epguard --type=json -p '[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--lease=20"}]'"#,
+    "kubectl -n epguard set env daemonset/epguard DETACH_ON_EXIT=false",
 )];
 
 /// Texts in the output.

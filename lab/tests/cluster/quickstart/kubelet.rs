@@ -107,7 +107,10 @@ impl Kubelet {
         let mut command: Command = node.command(epguard);
         let arguments = container["args"].as_array().unwrap().iter();
         command.args(arguments.map(|argument| resolved(argument.as_str().unwrap(), spec)));
+        let variables = container["env"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         command
+            .envs(variables.filter_map(|variable| text(&variable["name"]).zip(text(&variable["value"]))))
             .env("KUBERNETES_SERVICE_HOST", self.api.ip().to_string())
             .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string());
         AgentProcess::start(command, Path::new("/run")).unwrap()
