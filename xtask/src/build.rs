@@ -1,12 +1,11 @@
 //! `cargo xtask build`: the eBPF object, then the host's binaries with the object inside.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::packages;
 use crate::process::{cargo, command, read, root, run as run_command};
 use crate::setup::{self, Ebpf};
 use crate::toolchain::{OBJECTS, TARGET};
@@ -36,21 +35,20 @@ pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
     // the kernel allows.
     let mut cargo = ebpf.toolchain.cargo(&["build", "--release"], &ebpf.linker);
     run_command(cargo.env("CARGO_INCREMENTAL", "0"))?;
-    OBJECTS.iter().try_for_each(|object| hand_over(object))
+    OBJECTS.iter().try_for_each(|object| hand_over(object, &ebpf.strip))
 }
 
 /// What only a debugger reads is left out, four fifths of it; the kernel's own description of types and lines (BTF) stays.
-fn hand_over(object: &str) -> Result<()> {
-    packages::install_missing(&[("llvm-strip", "llvm")])?;
+fn hand_over(object: &str, strip: &Path) -> Result<()> {
     let bpf = root().join("target/bpf");
     let built = bpf.join(TARGET).join("release").join(object);
     let stripped = built.with_extension("stripped");
-    read(command("llvm-strip").arg("--strip-debug").arg("-o").args([&stripped, &built]))?;
-    let built = fs::read(&stripped).with_context(|| format!("cannot read {}", stripped.display()))?;
+    read(command(strip).arg("--strip-debug").arg("-o").args([&stripped, &built]))?;
+    let new = fs::read(&stripped).with_context(|| format!("cannot read {}", stripped.display()))?;
     let handed = bpf.join(object);
     // Unchanged files keep their time stamp, on which a new build of the host crate depends.
-    if fs::read(&handed).ok().as_ref() != Some(&built) {
-        fs::write(&handed, built).with_context(|| format!("cannot write {}", handed.display()))?;
+    if fs::read(&handed).ok() != Some(new) {
+        fs::rename(&stripped, &handed).with_context(|| format!("cannot replace {}", handed.display()))?;
     }
     Ok(())
 }

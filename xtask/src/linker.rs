@@ -39,6 +39,16 @@ pub(crate) fn ensure(toolchain: &Toolchain) -> Result<PathBuf> {
     }
 }
 
+/// Finds or installs LLVM's strip, of any version.
+pub(crate) fn ensure_strip(toolchain: &Toolchain) -> Result<PathBuf> {
+    let beside_linker = PathBuf::from(format!("/usr/lib/llvm-{}/bin/llvm-strip", toolchain.llvm));
+    if beside_linker.exists() {
+        return Ok(beside_linker);
+    }
+    packages::install_missing(&[("llvm-strip", "llvm")])?;
+    Ok("llvm-strip".into())
+}
+
 /// Finds a linker without building one.
 pub(crate) fn find(toolchain: &Toolchain) -> Option<PathBuf> {
     let built = tools::folder().join("bin/bpf-linker");

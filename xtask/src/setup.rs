@@ -36,6 +36,7 @@ const HELM: &str = "helm-python-sdk==0.2.2 \
 pub(crate) struct Ebpf {
     pub(crate) toolchain: Toolchain,
     pub(crate) linker: PathBuf,
+    pub(crate) strip: PathBuf,
 }
 
 /// Installs all tools and prints their versions.
@@ -55,7 +56,7 @@ pub(crate) fn ebpf() -> Result<Ebpf> {
     let toolchain = Toolchain::ensure()?;
     let linker = linker::ensure(&toolchain)?;
     println!("eBPF toolchain: {toolchain}, linker {}", linker.display());
-    Ok(Ebpf { toolchain, linker })
+    Ok(Ebpf { strip: linker::ensure_strip(&toolchain)?, toolchain, linker })
 }
 
 /// Ensures the programs that the lab and the root tests start.

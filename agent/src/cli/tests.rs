@@ -70,6 +70,8 @@ fn a_wrong_value_is_refused_in_one_line_with_the_right_form_or_beside_a_list_of_
         ("--lease", "2", &["3..=300"]),
         ("--hooks", "xdp", &["auto, tcx, clsact"]),
         ("--clsact-delay", "301", &["0..=300"]),
+        ("--uplinks", "eth[0-9", &["'eth[0-9'", "`[0-9]`, as in cali*"]),
+        ("--pod-interfaces", r"cali\*", &["as in cali*"]),
         ("--api-rate", "0", &["1..=1000"]),
         ("--api-rate", "1001", &["1..=1000"]),
         ("--api-rate", "fast", &["invalid digit"]),

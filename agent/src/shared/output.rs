@@ -148,6 +148,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The same; a reader that has left (`epguard lint | head`) is no error.
+pub fn show(text: &str) -> anyhow::Result<()> {
+    print(text).or_else(|error| if is_unread(&error) { Ok(()) } else { Err(error) })
+}
+
 /// Whether standard output is a terminal that shows colours, and the user wants them ([`NO_COLOR`](https://no-color.org)).
 pub fn is_coloured() -> bool {
     let is_set = |name, not: &str| std::env::var_os(name).is_some_and(|value| value != not);
@@ -167,7 +172,7 @@ pub fn is_read() -> bool {
     !output[0].revents().is_some_and(|events| events.intersects(PollFlags::POLLERR | PollFlags::POLLHUP))
 }
 
-/// Whether an error is only that the reader of the output has left (`epguard lint | head`).
+/// Whether an error is only that the reader of the output has left.
 pub fn is_unread(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

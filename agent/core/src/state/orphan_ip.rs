@@ -124,7 +124,7 @@ impl OrphanIps {
     }
 
     /// True if only one list of this node's pods showed a death: nothing is denied on it before a second one agrees.
-    pub fn has_doubtful(&self, cluster: &ClusterIndex) -> bool {
+    pub fn has_doubtful_death(&self, cluster: &ClusterIndex) -> bool {
         self.last_pods.values().any(|last_pod| {
             let dead = cluster.pods.get(last_pod.dead).filter(|record| record.uid_state == UidState::Dead);
             dead.is_some_and(|record| !last_pod.is_dead_for_good(record))

@@ -16,7 +16,7 @@ pub use services::findings;
 
 use crate::shared::args::seconds;
 use crate::shared::client;
-use crate::shared::output::{Output, count, exit, is_unread, print};
+use crate::shared::output::{Output, count, exit, show};
 use crate::shared::plain::plain;
 use anyhow::Result;
 use clap::Args;
@@ -64,8 +64,7 @@ pub struct LintArgs {
 pub async fn run(args: LintArgs) -> ExitCode {
     let (output, strict) = (args.output, args.strict);
     let checked = collect(args).await.and_then(|report| {
-        let printed = print(&output.text(&report, Report::text)?);
-        printed.or_else(|error| if is_unread(&error) { Ok(()) } else { Err(error) })?;
+        show(&output.text(&report, Report::text)?)?;
         Ok(if report.fails(strict) { FOUND } else { 0 })
     });
     exit(checked, FAILED)

@@ -10,7 +10,7 @@ pub(crate) use problems::gap;
 pub use problems::problems;
 
 use crate::shared::args::RunArgs;
-use crate::shared::output::{Output, count, exit, print, seconds, table};
+use crate::shared::output::{Output, count, exit, seconds, show, table};
 use crate::shared::status::{self, Attachment, Request, Status};
 use anyhow::Result;
 use clap::Args;
@@ -70,16 +70,16 @@ impl Problem {
 
 /// Asks the agent, prints, and returns the exit code.
 pub fn run(args: &StatusArgs) -> ExitCode {
-    exit(show(args), UNKNOWN)
+    exit(judge(args), UNKNOWN)
 }
 
-fn show(args: &StatusArgs) -> Result<u8> {
+fn judge(args: &StatusArgs) -> Result<u8> {
     let status = status::ask(&args.run.run_dir, &Request::Figures)?;
     let problems = problems(&status);
     let code = if problems.is_empty() { 0 } else { DEGRADED };
     let condition = Condition { problems, status };
     let text = |condition: &Condition| text(&condition.status, &condition.problems);
-    print(&args.output.text(&condition, text)?)?;
+    show(&args.output.text(&condition, text)?)?;
     Ok(code)
 }
 

@@ -4,7 +4,7 @@ use super::Interface;
 pub use epguard_common::Role;
 use nix::libc::fnmatch;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CString, NulError};
+use std::ffi::CString;
 use std::str::FromStr;
 
 /// A pattern of names, as a shell has them: `*`, `?`, `[0-9]`.
@@ -20,10 +20,12 @@ impl Glob {
 }
 
 impl FromStr for Glob {
-    type Err = NulError;
+    type Err = &'static str;
 
-    fn from_str(pattern: &str) -> Result<Self, NulError> {
-        CString::new(pattern).map(Self)
+    fn from_str(pattern: &str) -> Result<Self, &'static str> {
+        let is_whole = pattern.split('[').skip(1).all(|class| class.contains(']'));
+        let pattern = CString::new(pattern).ok().filter(|_| is_whole && !pattern.contains('\\'));
+        pattern.map(Self).ok_or("a pattern is a name with `*`, `?` or `[0-9]`, as in cali*")
     }
 }
 

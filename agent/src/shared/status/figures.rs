@@ -110,7 +110,7 @@ impl Distribution {
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// Records durations in constant memory; quantiles up to a minute are exact to 1 %.
+/// Records durations in constant memory; quantiles are exact to 1 %, and a longer one counts as a minute.
 #[derive(Debug, Clone)]
 pub struct Latency {
     durations: Distribution,
@@ -145,7 +145,7 @@ impl Latency {
     /// The figures so far.
     pub fn figures(&self) -> LatencyFigures {
         let Self { durations, last_us, max_us } = self;
-        let percentile = |percent| durations.percentile(percent).unwrap_or(*max_us).min(*max_us);
+        let percentile = |percent| durations.percentile(percent).unwrap_or(MINUTE_US).min(*max_us);
         let (p50_us, p99_us) = (percentile(50), percentile(99));
         LatencyFigures { count: durations.count, last_us: *last_us, p50_us, p99_us, max_us: *max_us }
     }
@@ -154,7 +154,7 @@ impl Latency {
 impl Default for Latency {
     fn default() -> Self {
         let bounds = std::iter::successors(Some(1), |us| Some(us + (us / 100).max(1)));
-        let bounds: Vec<u64> = bounds.take_while(|us| *us <= MINUTE_US).collect();
+        let bounds: Vec<u64> = bounds.take_while(|us| *us < MINUTE_US).chain([MINUTE_US]).collect();
         Self { durations: Distribution::new(&bounds), last_us: 0, max_us: 0 }
     }
 }
@@ -184,7 +184,11 @@ mod tests {
         assert_eq!((figures.count, figures.last_us, figures.max_us), (1000, 1_000, 1_000_000));
         assert!((495_000..=505_000).contains(&figures.p50_us), "{figures:?}");
         assert!((980_000..=1_000_000).contains(&figures.p99_us), "{figures:?}");
-        latency.record(Duration::from_hours(1));
-        assert_eq!((latency.figures().count, latency.figures().max_us), (1001, 3_600_000_000));
+        for _ in 0..1001 {
+            latency.record(Duration::from_hours(1));
+        }
+        let LatencyFigures { count, p50_us, p99_us, max_us, .. } = latency.figures();
+        assert_eq!((count, max_us), (2001, 3_600_000_000));
+        assert_eq!((p50_us, p99_us), (60_000_000, 60_000_000));
     }
 }

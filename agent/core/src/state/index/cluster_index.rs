@@ -34,7 +34,7 @@ pub struct ClusterIndex {
     /// All Nodes.
     pub nodes: HashMap<Text, Node>,
     /// Nodes that are gone, for [`MEMORY`]: when, and whether each was a virtual kubelet.
-    pub(crate) gone: HashMap<Text, (Duration, bool)>,
+    gone: HashMap<Text, (Duration, bool)>,
     local: Vec<Addr>,
     node_addresses: Addresses,
     service_addresses: Addresses,
@@ -167,6 +167,11 @@ impl ClusterIndex {
                 self.strayed = Some(now);
             }
         }
+    }
+
+    /// How many nodes there are, or were within [`MEMORY`].
+    pub(crate) fn count_nodes(&self) -> usize {
+        self.nodes.len() + self.gone.len()
     }
 
     /// Adds all VIPs anew if the addresses changed on which this node answers NodePorts.

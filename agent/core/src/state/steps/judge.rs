@@ -224,7 +224,7 @@ impl State {
     fn wanted_opinions(&self) -> Wanted {
         let mut wanted = self.denials.wanted_opinions(&self.cluster);
         // An IP of a death on this node that one list has shown is unused only if none of the node's pods may hold it.
-        if self.is_synced() && self.orphan_ips.has_doubtful(&self.cluster) {
+        if self.is_synced() && self.orphan_ips.has_doubtful_death(&self.cluster) {
             let selection = Some(Selection::OnNode(self.node().into()));
             wanted.insert(Opinion { kind: Watched::Pods, selection }, BTreeSet::new());
         }
@@ -233,7 +233,7 @@ impl State {
 
     /// The time over which all agents spread such lists.
     pub fn spread(&self) -> Duration {
-        spread(self.cluster.nodes.len() + self.cluster.gone.len())
+        spread(self.cluster.count_nodes())
     }
 
     /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.

@@ -197,7 +197,7 @@ impl Moment {
         Reason::TO_DENY.into_iter().flat_map(denials).map(move |(reason, outcome)| {
             let (action, mode) = match outcome.effect() {
                 Effect::Stopped(action) => (action.as_str(), "enforce"),
-                _ => ("pass", "observe"),
+                Effect::Observed | Effect::Passed | Effect::Beside(_) => ("pass", "observe"),
             };
             ([reason.as_str(), action, mode], of(self.count(reason, outcome)))
         })

@@ -180,7 +180,7 @@ impl PodIndex {
         is_same
     }
 
-    /// Applies a pod that the watch or a list shows; none if no rule reads what changed.
+    /// Applies a pod of a list, or as a part of [`PodIndex::show`]; none if no rule reads what changed.
     pub fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Option<Touched> {
         let (uid, order) = (pod.uid, self.order);
         let settled = is_settled(self.get(uid), &pod, from_list);
