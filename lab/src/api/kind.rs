@@ -3,15 +3,19 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Deserialize;
 use serde_json::Value;
-use strum::{Display, IntoStaticStr, VariantArray};
+use strum::{IntoStaticStr, VariantArray};
 
 use super::ApiError;
 use crate::object::non_empty;
 
 /// A resource kind served by the embedded API server: those that the agent reads or writes, and those of its manifests
 /// (`kubectl rollout undo` reads the revisions of a `DaemonSet`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "lowercase", suffix = "s")]
 #[allow(missing_docs, reason = "they are Kubernetes' own names")]
 pub enum Kind {
     Pod,
@@ -30,52 +34,30 @@ pub enum Kind {
     ClusterRoleBinding,
 }
 
-const DISCOVERY: &str = "discovery.k8s.io/v1";
-const APPS: &str = "apps/v1";
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
-
 impl Kind {
     /// Every kind, in discovery order.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Plural, `apiVersion`, and whether its objects belong to a namespace.
-    fn traits(self) -> (&'static str, &'static str, bool) {
-        match self {
-            Kind::Pod => ("pods", "v1", true),
-            Kind::Service => ("services", "v1", true),
-            Kind::Node => ("nodes", "v1", false),
-            Kind::Namespace => ("namespaces", "v1", false),
-            Kind::ConfigMap => ("configmaps", "v1", true),
-            Kind::Event => ("events", "v1", true),
-            Kind::ServiceAccount => ("serviceaccounts", "v1", true),
-            Kind::EndpointSlice => ("endpointslices", DISCOVERY, true),
-            Kind::DaemonSet => ("daemonsets", APPS, true),
-            Kind::ControllerRevision => ("controllerrevisions", APPS, true),
-            Kind::Role => ("roles", RBAC, true),
-            Kind::RoleBinding => ("rolebindings", RBAC, true),
-            Kind::ClusterRole => ("clusterroles", RBAC, false),
-            Kind::ClusterRoleBinding => ("clusterrolebindings", RBAC, false),
-        }
-    }
-
-    /// The `kind` field of an object.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The resource's name in URLs.
     pub fn plural(self) -> &'static str {
-        self.traits().0
+        self.into()
     }
 
     /// The `apiVersion` field of an object.
     pub fn api_version(self) -> &'static str {
-        self.traits().1
+        match self {
+            Kind::EndpointSlice => "discovery.k8s.io/v1",
+            Kind::DaemonSet | Kind::ControllerRevision => "apps/v1",
+            Kind::Role | Kind::RoleBinding | Kind::ClusterRole | Kind::ClusterRoleBinding => {
+                "rbac.authorization.k8s.io/v1"
+            }
+            _ => "v1",
+        }
     }
 
     /// False for kinds whose objects belong to no namespace.
     pub fn namespaced(self) -> bool {
-        self.traits().2
+        !matches!(self, Kind::Node | Kind::Namespace | Kind::ClusterRole | Kind::ClusterRoleBinding)
     }
 
     /// The error for an object without a name.
@@ -93,12 +75,19 @@ impl Kind {
     }
 }
 
+/// The `kind` field of an object.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
 impl FromStr for Kind {
     type Err = ApiError;
 
     /// Reads a `kind` ("Pod") or a plural ("pods").
     fn from_str(text: &str) -> Result<Self, ApiError> {
-        let found = Self::ALL.iter().copied().find(|kind| kind.name() == text || kind.plural() == text);
+        let found = Self::ALL.iter().copied().find(|kind| kind.to_string() == text || kind.plural() == text);
         found.ok_or_else(|| {
             let message = format!("kind {text:?} is not served here; known: {:?}", Self::ALL);
             ApiError::bad_request(message)

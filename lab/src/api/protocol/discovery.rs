@@ -47,7 +47,7 @@ fn resources(version: &str) -> Value {
     let kinds = Kind::ALL.iter().filter(|kind| kind.api_version() == version);
     let resources = kinds.map(|kind| {
         json!({
-            "name": kind.plural(), "singularName": kind.name().to_lowercase(), "kind": kind.name(),
+            "name": kind.plural(), "singularName": kind.to_string().to_lowercase(), "kind": kind.to_string(),
             "namespaced": kind.namespaced(),
             "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
         })

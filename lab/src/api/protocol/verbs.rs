@@ -99,7 +99,7 @@ impl Call {
     fn check(&self, old: Option<&Value>, object: &Value) -> Result<(), ApiError> {
         let (kind, meta) = (self.kind, &object["metadata"]);
         for (field, given, expected) in [
-            ("kind", &object["kind"], Some(kind.name())),
+            ("kind", &object["kind"], Some(&*kind.to_string())),
             ("apiVersion", &object["apiVersion"], Some(kind.api_version())),
             ("metadata.namespace", &meta["namespace"], self.route.namespace.as_deref()),
             ("metadata.name", &meta["name"], self.route.name.as_deref()),

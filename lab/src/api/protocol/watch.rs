@@ -192,7 +192,7 @@ fn bookmark(kind: Kind, rv: u64, annotations: Option<Value>) -> Event {
         Kind::Node | Kind::Namespace => json!({"spec": {}, "status": {}}),
         _ => json!({}),
     };
-    object["kind"] = kind.name().into();
+    object["kind"] = kind.to_string().into();
     object["apiVersion"] = kind.api_version().into();
     object["metadata"] = json!({"resourceVersion": rv.to_string()});
     if let Some(annotations) = annotations {

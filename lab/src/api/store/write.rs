@@ -143,7 +143,7 @@ fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(),
     }
     meta.entry("uid").or_insert_with(|| random_uid().into());
     meta.entry("creationTimestamp").or_insert_with(|| timestamp(Timestamp::now()).into());
-    new["kind"] = target.kind.name().into();
+    new["kind"] = target.kind.to_string().into();
     new["apiVersion"] = target.kind.api_version().into();
     Ok(())
 }
