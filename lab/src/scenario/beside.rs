@@ -85,7 +85,7 @@ pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, befo
 }
 
 fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
-    let to = destination(&forbidden.to, (None, false), Wire::Tcp, "client", cluster)?;
+    let to = destination(&forbidden.to, (forbidden.port, false), Wire::Tcp, "client", cluster)?;
     let from = match &*forbidden.from {
         "node-a" => cluster.topology.node("node-a")?.ip(to.is_ipv4()),
         "external" => cluster.topology.external_ip(to.is_ipv4())?,

@@ -28,7 +28,7 @@ impl Cluster {
             PodEvent::Scheduled => self.scheduled(alias),
             PodEvent::SandboxUp => self.sandbox_up(alias),
             PodEvent::Plugged => self.attach(alias, self.names.pod(alias)?.ip),
-            PodEvent::Published => self.edit(alias, Cluster::show_running),
+            PodEvent::Published | PodEvent::Ready => self.edit(alias, Cluster::show_running),
             PodEvent::Appears => {
                 self.scheduled(alias)?;
                 self.edit(alias, Cluster::show_running)
@@ -54,7 +54,7 @@ impl Cluster {
                 pod.report_sandbox(false, now);
             }),
             PodEvent::Deleting => self.delete_pod(alias, None),
-            PodEvent::Gone => self.delete_pod(alias, Some(0)),
+            PodEvent::Gone | PodEvent::ForceDeleted => self.delete_pod(alias, Some(0)),
             PodEvent::Stops => self.each(alias, &[PodEvent::Deleting, PodEvent::Succeeds, PodEvent::Gone]),
             PodEvent::NewSandbox => self.new_sandbox(alias),
         }

@@ -17,10 +17,12 @@ pub const CLIENT: &str = "client";
 /// The values of all names in one run.
 #[derive(Clone, Debug)]
 pub struct Names {
-    is_ipv4: bool,
+    family: Family,
     addresses: BTreeMap<String, IpAddr>,
     pods: BTreeMap<String, PodName>,
     services: BTreeMap<String, Frontends>,
+    /// Pod ranges of the nodes.
+    ranges: BTreeMap<String, String>,
 }
 
 impl Names {
@@ -68,7 +70,14 @@ impl Names {
             Ok((name.clone(), Frontends { vip: vip(is_ipv4)?, other_family, node_port }))
         });
         let services = services.collect::<Result<_>>()?;
-        Ok(Self { is_ipv4, addresses, pods, services })
+        let ranges = ["node-a", "node-b", "node-c"].map(|name| {
+            let ranges = topology.node(name)?.pod_cidrs();
+            let own = ranges.iter().find(|(base, _)| base.is_ipv4() == is_ipv4);
+            let range = own.map(|(base, length)| format!("{base}/{length}"));
+            Ok((name.to_owned(), range.unwrap_or_default()))
+        });
+        let ranges = ranges.into_iter().collect::<Result<_>>()?;
+        Ok(Self { family: variant.family, addresses, pods, services, ranges })
     }
 
     /// A pod of the story, or the client.
@@ -90,10 +99,11 @@ impl Names {
 
     /// True if all addresses are IPv4.
     pub fn is_ipv4(&self) -> bool {
-        self.is_ipv4
+        self.family == Family::Ipv4
     }
 
-    /// Replaces `${X}`, `${A}` (namespace/name), `${A.uid}`, `${A.ip}`, `${ns/service.vip}` and `${family}` in every text.
+    /// Replaces `${X}`, `${A}` (namespace/name), `${A.uid}`, `${A.ip}`, `${ns/service.vip}`, `${node-b.range}` and `${family}` in
+    /// every text.
     pub fn expand(&self, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::String(text) => self.expand_text(text)?.into(),
@@ -133,8 +143,9 @@ impl Names {
         match (self.services.get(thing), self.addresses.get(thing), part) {
             (Some(service), _, "vip") => Ok(service.vip.to_string()),
             (_, Some(address), "") => Ok(address.to_string()),
+            _ if part == "range" && self.ranges.contains_key(thing) => Ok(self.ranges[thing].clone()),
             _ if name == "family" => Ok(if self.is_ipv4() { "IPv4" } else { "IPv6" }.into()),
-            _ => bail!("${{{name}}} is no address, pod or SERVICE.vip of this story"),
+            _ => bail!("${{{name}}} is no address, pod, SERVICE.vip or NODE.range of this story"),
         }
     }
 }

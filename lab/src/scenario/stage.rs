@@ -47,7 +47,8 @@ impl Stage {
         }
         let declared = scenario.neighbour.as_ref();
         let mut neighbour = declared.map(|declared| {
-            let plan = Plan { kind: declared.kind, place: variant.place.unwrap_or_default(), clsact };
+            let place = variant.place.unwrap_or(declared.place);
+            let plan = Plan { kind: declared.kind, place, clsact };
             Neighbour::new(plan, &netns, &workdir.pins().join("neighbour"))
         });
         let forbids = declared.map(|declared| declared.forbids.clone()).unwrap_or_default();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use strum::Display;
 
 use super::number;
-use crate::neighbour::Kind;
+use crate::neighbour::{Kind, Place};
 use crate::proxy::Protocol;
 
 /// A pod of the story. It exists once a step creates it.
@@ -99,6 +99,8 @@ impl From<Wire> for Protocol {
 pub struct Neighbour {
     pub kind: Kind,
     #[serde(default)]
+    pub place: Place,
+    #[serde(default)]
     pub forbids: Vec<Forbidden>,
     pub first: Option<First>,
 }
@@ -109,6 +111,7 @@ pub struct Neighbour {
 pub struct Forbidden {
     pub from: String,
     pub to: String,
+    pub port: Option<u16>,
 }
 
 fn node_a() -> String {

@@ -203,14 +203,22 @@ steps:
 
     #[test]
     fn entries_that_must_be_absent_must_stay_absent_for_a_second() {
+        let hold = |entries: &str| {
+            let story = STORY.replace("  - check:", &format!("  - maps: {{DENIED: {entries}}}\n  - check:"));
+            match &parse(&story, "story.yaml").unwrap().steps[1].value {
+                Step::Maps(maps) => maps["DENIED"].hold().as_secs_f32(),
+                other => panic!("{other:?}"),
+            }
+        };
         for (entries, seconds) in [
-            ("{count: 0}", 1),
-            ("{lacks: [{mode: 2}]}", 1),
-            ("{count: 1}", 0),
-            ("{has: [{mode: 2}], count: 1, lacks: [{mode: 1}]}", 0),
+            ("{count: 0}", 1.0),
+            ("{lacks: [{mode: 2}]}", 1.0),
+            ("{count: 0, for: 2.5}", 2.5),
+            ("{count: 1}", 0.0),
+            ("{has: [{mode: 2}], count: 1, lacks: [{mode: 1}]}", 0.0),
+            ("{has: [{mode: 2}], for: 3}", 3.0),
         ] {
-            let parsed: Entries = serde_saphyr::from_str(entries).unwrap();
-            assert_eq!(parsed.hold().as_secs(), seconds, "{entries}");
+            assert!((hold(entries) - seconds).abs() < 0.01, "{entries}");
         }
     }
 
@@ -223,7 +231,7 @@ steps:
                 "ns/s: {selektor: {app: a}}",
                 &["selektor", "story.yaml:8:10", "selector", "publish-not-ready-addresses"][..],
             ),
-            ("A starts", "A explodes", &["story.yaml", "explodes", "succeeds", "failed-by-podgc"]),
+            ("A starts", "A explodes", &["story.yaml", "explodes", "succeeds", "force-deleted"]),
             ("  A: {", "  nothing: {", &["story.yaml", "no pod can have"]),
             ("must: m", "must: m\nruns: {family: []}", &["story.yaml", "never run"]),
         ] {

@@ -85,6 +85,8 @@ pub struct Entries {
     pub lacks: Vec<Value>,
     pub count: Option<usize>,
     pub claim: Option<String>,
+    #[serde(rename = "for")]
+    pub seconds: Option<f32>,
 }
 
 impl Entries {
@@ -92,7 +94,8 @@ impl Entries {
     /// a denial.
     pub fn hold(&self) -> Duration {
         let is_negative = self.has.is_empty() && self.count.unwrap_or_default() == 0;
-        Duration::from_secs(is_negative.into())
+        let default = if is_negative { 1.0 } else { 0.0 };
+        Duration::from_secs_f32(self.seconds.unwrap_or(default).clamp(0.0, 60.0))
     }
 }
 
@@ -149,7 +152,7 @@ words! {
     Sync { Sync }
 
     /// State of an endpoint in a slice (ready, serving, terminating).
-    Condition { Ready, Published, Terminating, TerminatingNotServing }
+    Condition { Ready, NotReady, Published, Terminating, TerminatingNotServing }
 
     /// An event of the neighbour.
     NeighbourStep { Starts, Restarts, Killed, Stops }
@@ -162,8 +165,8 @@ words! {
 
     /// An event of a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
     PodEvent {
-        Scheduled, SandboxUp, Plugged, Published, Starts, Unready, Exits, SandboxDown, Succeeds, Fails,
-        FailsEarly, FailedByPodgc, Rebooted, Deleting, Gone, Stops, Appears, NewSandbox
+        Scheduled, SandboxUp, Plugged, Published, Starts, Unready, Ready, Exits, SandboxDown, Succeeds, Fails,
+        FailsEarly, FailedByPodgc, Rebooted, Deleting, Gone, Stops, ForceDeleted, Appears, NewSandbox
     }
 }
 
@@ -172,6 +175,7 @@ impl Condition {
     pub fn flags(self) -> [bool; 3] {
         match self {
             Self::Ready => [true, true, false],
+            Self::NotReady => [false, false, false],
             Self::Published => [true, false, false],
             Self::Terminating => [false, true, true],
             Self::TerminatingNotServing => [false, false, true],
