@@ -25,6 +25,7 @@ fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
     match (parent, field) {
         (_, "containers" | "volumes" | "env") => Some("name"),
         (_, "volumeMounts") => Some("mountPath"),
+        ("spec", "ports") => Some("port"),
         ("containers", "ports") => Some("containerPort"),
         _ => None,
     }

@@ -151,7 +151,12 @@ impl<'a> Run<'a> {
                 self.stage.write_at_once(writers, self.scenario.agent.fleet_config.as_deref())
             }
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
-            _ => self.calls(step.calls()),
+            Step::Check(_)
+            | Step::Interleave(_)
+            | Step::EveryMode(_)
+            | Step::Off(_)
+            | Step::Observe(_)
+            | Step::Enforce(_) => self.calls(step.calls()),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::kernel::datapath::{Hooks, Xdp};
 use crate::node::netlink::{Glob, Selection};
 use crate::shared::args::{PinArgs, RunArgs, name, one_of, seconds};
 use anyhow::{Result, ensure};
+use clap::builder::FalseyValueParser;
 use clap::{Args, value_parser};
 use epguard_common::Mode;
 use epguard_core::facts::Name;
@@ -75,7 +76,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
     /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
-    #[arg(long, env)]
+    #[arg(long, env, value_parser = FalseyValueParser::new())]
     pub detach_on_exit: bool,
     /// Where maps and links stay.
     #[command(flatten)]

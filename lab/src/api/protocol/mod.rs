@@ -111,6 +111,9 @@ impl Api {
             Some("log") => return self.log(&route.target(kind, None)?),
             _ => {}
         }
+        if query.text("dryRun").is_some() {
+            return Err(ApiError::bad_request("dryRun is not served here"));
+        }
         let body =
             body.collect().await.map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
         let call = Call { kind, route, query, headers: parts.headers.clone(), body: body.to_bytes() };

@@ -51,7 +51,11 @@ impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let object = call.object()?;
         call.check(None, &object)?;
-        let target = call.route.target(call.kind, non_empty(&object["metadata"]["name"]))?;
+        let meta = &object["metadata"];
+        if non_empty(&meta["resourceVersion"]).is_some() {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let target = call.route.target(call.kind, non_empty(&meta["name"]))?;
         let stored = self.store.write(&target, |old| match old {
             Some(_) => Err(ApiError::new(409, "AlreadyExists", format!("{target} already exists"))),
             None => Ok(object),

@@ -55,6 +55,8 @@ async fn bad_bodies_get_an_error_and_no_panic() {
         ("POST", OF_NS, json!({"metadata": {}}), 422),
         ("POST", OF_NS, kind, 400),
         ("POST", OF_NS, namespace, 400),
+        ("POST", OF_NS, json!({"metadata": {"name": "x", "resourceVersion": "7"}}), 400),
+        ("POST", "/api/v1/namespaces/ns/pods?dryRun=All", json!({"metadata": {"name": "x"}}), 400),
         ("PUT", POD, json!("banana"), 400),
         ("PUT", POD, json!({"metadata": []}), 400),
         ("PUT", POD, json!({"metadata": {"name": "a", "uid": "other"}}), 409),
