@@ -94,7 +94,8 @@ impl Judge {
             let holders = self.truth.holders(denial.key.ip, now);
             let (verdict, why) =
                 if is_missing { (Verdict::Missing, None) } else { self.verdict(&denial, &holders, now) };
-            Finding { denial, verdict, from: now, to: now, hit: names(&holders), why }
+            let hit = holders.into_iter().map(|holder| holder.name).collect();
+            Finding { denial, verdict, from: now, to: now, hit, why }
         });
         judged.collect()
     }
@@ -130,14 +131,6 @@ impl Judge {
         let retired = |uid: &String| self.world.standing(uid) == Standing::Retired;
         denial.shape.openers_only && !holder.uids.is_empty() && holder.uids.iter().all(retired)
     }
-}
-
-fn names(holders: &[PodIdentity]) -> BTreeSet<String> {
-    let name = |holder: &PodIdentity| match holder.name.as_str() {
-        "" => "an unknown pod".to_owned(),
-        name => name.to_owned(),
-    };
-    holders.iter().map(name).collect()
 }
 
 /// The result of a replay.

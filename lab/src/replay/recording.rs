@@ -41,9 +41,10 @@ impl Recording {
                 instants.push((Duration::ZERO, What::Api(ApiEvent { kind, change })));
                 continue;
             }
-            let mut stream = Stream::new(kind);
+            let mut stream = Stream::default();
             each_line(&path, &read(&path)?, |at, line| {
-                instants.extend(stream.line(&line)?.map(|event| (at, What::Api(event))));
+                let change = stream.line(&line)?;
+                instants.extend(change.map(|change| (at, What::Api(ApiEvent { kind, change }))));
                 Ok(())
             })?;
         }
@@ -183,41 +184,33 @@ impl Listed {
     }
 }
 
-/// Reads a watch's lines in order.
+/// A watch whose lines are read in order.
 #[derive(Debug)]
-pub struct Stream {
-    kind: Kind,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
+enum Stream {
     Closed,
     /// Between opening and the bookmark that ends the initial events.
     Listing(Vec<Object>),
     Watching,
 }
 
-impl Stream {
-    /// A stream without a line for its opening begins with the initial events.
-    pub fn new(kind: Kind) -> Self {
-        let state = State::Listing(Vec::new());
-        Self { kind, state }
+/// Without a line for its opening it begins with the initial events.
+impl Default for Stream {
+    fn default() -> Self {
+        Self::Listing(Vec::new())
     }
+}
 
+impl Stream {
     /// The change that this line makes, if any. An error if the recorder does not write such lines.
-    pub fn line(&mut self, line: &Value) -> Result<Option<ApiEvent>> {
-        let change = if let Some(watch) = line.get("watch") {
-            match watch.as_str() {
-                Some("opened") => self.opened(line)?,
-                Some("closed") => self.closed(),
-                _ => bail!("a watch is \"opened\" or \"closed\", not {watch}"),
-            }
-        } else {
-            self.event(line.get("event").context("neither an \"event\" nor a \"watch\" line")?)?
+    fn line(&mut self, line: &Value) -> Result<Option<Change>> {
+        let Some(watch) = line.get("watch") else {
+            return self.event(line.get("event").context("neither an \"event\" nor a \"watch\" line")?);
         };
-        let kind = self.kind;
-        Ok(change.map(|change| ApiEvent { kind, change }))
+        match watch.as_str() {
+            Some("opened") => self.opened(line),
+            Some("closed") => Ok(self.closed()),
+            _ => bail!("a watch is \"opened\" or \"closed\", not {watch}"),
+        }
     }
 
     fn opened(&mut self, line: &Value) -> Result<Option<Change>> {
@@ -231,7 +224,7 @@ impl Stream {
         };
         if parameter("sendInitialEvents") == Some("true") {
             let was_open = self.closed();
-            self.state = State::Listing(Vec::new());
+            *self = Self::default();
             return Ok(was_open);
         }
         ensure!(
@@ -239,13 +232,13 @@ impl Stream {
             "this watch neither goes on from a resourceVersion nor asks for the initial events \
              (record with sendInitialEvents=true): {url}"
         );
-        self.state = State::Watching;
+        *self = Self::Watching;
         Ok(Some(Change::Resumed))
     }
 
     fn closed(&mut self) -> Option<Change> {
-        let was = std::mem::replace(&mut self.state, State::Closed);
-        matches!(was, State::Watching).then_some(Change::Closed)
+        let was = std::mem::replace(self, Self::Closed);
+        matches!(was, Self::Watching).then_some(Change::Closed)
     }
 
     fn event(&mut self, event: &Value) -> Result<Option<Change>> {
@@ -260,12 +253,12 @@ impl Stream {
         };
         ensure!(object["metadata"]["name"].is_string(), "a {kind} event whose object has no metadata.name");
         let object = Arc::new(object.clone());
-        match &mut self.state {
-            State::Closed => bail!("a {kind} event on a closed watch"),
-            State::Watching if deleted => Ok(Some(Change::Deleted(object))),
-            State::Watching => Ok(Some(Change::Applied(object))),
-            State::Listing(_) if deleted => bail!("a DELETED event among the initial events"),
-            State::Listing(list) => {
+        match self {
+            Self::Closed => bail!("a {kind} event on a closed watch"),
+            Self::Watching if deleted => Ok(Some(Change::Deleted(object))),
+            Self::Watching => Ok(Some(Change::Applied(object))),
+            Self::Listing(_) if deleted => bail!("a DELETED event among the initial events"),
+            Self::Listing(list) => {
                 list.push(object);
                 Ok(None)
             }
@@ -274,14 +267,10 @@ impl Stream {
 
     fn bookmark(&mut self, object: &Value) -> Option<Change> {
         let ends = object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
-        match &mut self.state {
-            State::Listing(list) if ends => {
-                let list = std::mem::take(list);
-                self.state = State::Watching;
-                Some(Change::Reset(list))
-            }
-            _ => None,
-        }
+        let Self::Listing(list) = self else { return None };
+        let list = ends.then(|| std::mem::take(list))?;
+        *self = Self::Watching;
+        Some(Change::Reset(list))
     }
 }
 
@@ -300,7 +289,7 @@ mod tests {
             ("{\"t_ms\": 1}", "pods.jsonl:1: neither an \"event\" nor a \"watch\" line"),
             (event, "pods.jsonl:1: \"EXPLODED\" is no type"),
         ] {
-            let mut stream = Stream::new(Kind::Pod);
+            let mut stream = Stream::default();
             let take = |_, line| stream.line(&line).map(drop);
             let error = each_line(Path::new("pods.jsonl"), lines, take).unwrap_err();
             assert!(format!("{error:#}").starts_with(expected), "{error:#}");
@@ -356,9 +345,9 @@ mod tests {
             ("refused, ADDED", "a ADDED event on a closed watch"),
             ("opened resourceVersion=0", nowhere),
         ] {
-            let mut stream = Stream::new(Kind::Pod);
+            let mut stream = Stream::default();
             let changes = lines.split(", ").filter_map(|text| match stream.line(&line(text)) {
-                Ok(event) => event.map(|ApiEvent { change, .. }| {
+                Ok(change) => change.map(|change| {
                     let shown = format!("{change:?}");
                     format!("{} {}", shown.split('(').next().unwrap_or_default(), change.objects().len())
                 }),

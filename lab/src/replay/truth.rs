@@ -19,9 +19,9 @@ pub struct Truth {
 }
 
 /// A pod as the node identifies it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodIdentity {
-    /// `namespace/name`.
+    /// `namespace/name`, or `an unknown pod`.
     pub name: String,
     /// UIDs of its API objects: of a static pod those of its mirrors, one after the other.
     pub uids: BTreeSet<String>,
@@ -58,11 +58,12 @@ impl Truth {
         truth
     }
 
-    /// The pods that hold the address at this time; a pod that was not identified has an empty name.
+    /// The pods that hold the address at this time; one that was not identified has no UIDs.
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
         let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
         let pod = |lease: &Lease| self.pods.get(lease.sandbox.as_ref()?).cloned();
-        self.leases.iter().filter(held).map(|lease| pod(lease).unwrap_or_default()).collect()
+        let unknown = || PodIdentity { name: "an unknown pod".into(), uids: BTreeSet::new() };
+        self.leases.iter().filter(held).map(|lease| pod(lease).unwrap_or_else(unknown)).collect()
     }
 
     /// The latest API object of a pod at this time, or the first one after it.

@@ -4,56 +4,56 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::cluster::Cluster;
 use super::format::{Call, Forbidden, NeighbourStep, Wire};
+use super::stage::Stage;
 use super::traffic::destination;
 use crate::neighbour::{Counts, Flow, Kind, Neighbour};
 use crate::wait;
 
-/// Makes a step happen to the neighbour.
-pub(super) fn happen(
-    neighbour: &mut Neighbour,
-    step: NeighbourStep,
-    forbids: &[Forbidden],
-    cluster: &Cluster,
-) -> Result<()> {
-    match step {
-        NeighbourStep::Killed => neighbour.kill(),
-        NeighbourStep::Stops => neighbour.stop()?,
-        NeighbourStep::Starts | NeighbourStep::Restarts => {
-            // Links of removed interfaces cannot be taken over.
-            hook(neighbour, cluster, false)?;
-            neighbour.start()?;
-            let flows = forbids.iter().map(|forbidden| flow(forbidden, cluster));
-            neighbour.forbid(&flows.collect::<Result<Vec<_>>>()?)?;
-            hook(neighbour, cluster, false)?;
+impl Stage {
+    /// Makes an event happen to the story's neighbour.
+    pub fn neighbour(&mut self, step: NeighbourStep) -> Result<()> {
+        // Links of removed interfaces cannot be taken over.
+        self.hook_neighbour(false)?;
+        let neighbour = self.neighbour.as_mut().context("the story has no `neighbour`")?;
+        match step {
+            NeighbourStep::Killed => neighbour.kill(),
+            NeighbourStep::Stops => neighbour.stop()?,
+            NeighbourStep::Starts | NeighbourStep::Restarts => {
+                neighbour.start()?;
+                let flows = self.forbids.iter().map(|forbidden| flow(forbidden, &self.cluster));
+                neighbour.forbid(&flows.collect::<Result<Vec<_>>>()?)?;
+                self.hook_neighbour(false)?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Hooks the interfaces of node-a, and drops the entries of removed ones. `epguard_is_there`: whether epguard has hooked them all.
-pub(super) fn hook(neighbour: &mut Neighbour, cluster: &Cluster, epguard_is_there: bool) -> Result<()> {
-    let mut interfaces = cluster.links();
-    if neighbour.kind().is_everywhere() {
-        interfaces.extend(cluster.topology.uplinks());
-    }
-    neighbour.hook(&interfaces, epguard_is_there)?;
-    if neighbour.kind() != Kind::HostRouting || !neighbour.is_attached() {
-        return Ok(());
-    }
-    let pods = cluster.local_pods();
-    let node = &cluster.topology.node("node-a")?.netns;
-    let mut routes = BTreeMap::new();
-    for (alias, pod) in &pods {
-        let ifindex = node.run(|| nix::net::if_::if_nametoindex(&*pod.host_ifname))??;
-        for port in &cluster.cast[*alias].ports {
-            routes.extend(pod.ips.iter().map(|ip| (SocketAddr::new(*ip, *port), ifindex)));
+    /// Lets the neighbour, if there is one, hook the interfaces of node-a, and drop the entries of removed ones. `epguard_is_there`:
+    /// whether epguard has hooked them all.
+    pub(super) fn hook_neighbour(&mut self, epguard_is_there: bool) -> Result<()> {
+        let Self { neighbour: Some(neighbour), cluster, .. } = self else { return Ok(()) };
+        let mut interfaces = cluster.links();
+        if neighbour.kind().is_everywhere() {
+            interfaces.extend(cluster.topology.uplinks());
         }
+        neighbour.hook(&interfaces, epguard_is_there)?;
+        if neighbour.kind() != Kind::HostRouting || !neighbour.is_attached() {
+            return Ok(());
+        }
+        let node = &cluster.topology.node("node-a")?.netns;
+        let mut routes = BTreeMap::new();
+        for (alias, pod) in cluster.local_pods() {
+            let ifindex = node.run(|| nix::net::if_::if_nametoindex(&*pod.host_ifname))??;
+            for port in &cluster.cast[alias].ports {
+                routes.extend(pod.ips.iter().map(|ip| (SocketAddr::new(*ip, *port), ifindex)));
+            }
+        }
+        neighbour.route(&routes)
     }
-    neighbour.route(&routes)
 }
 
 /// Checks what the neighbour's programs have seen of one call since `before`. Its policy must drop the call if it `is_forbidden`: its

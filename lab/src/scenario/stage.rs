@@ -8,7 +8,6 @@ use serde_json::json;
 
 use super::agent::Agent;
 use super::balancer::Balancer;
-use super::beside;
 use super::cluster::Cluster;
 use super::entries::Counters;
 use super::format::{
@@ -26,7 +25,7 @@ pub struct Stage {
     pub agent: Agent,
     /// The program beside the agent, if the story has one.
     pub neighbour: Option<Neighbour>,
-    forbids: Vec<Forbidden>,
+    pub(super) forbids: Vec<Forbidden>,
     /// Nodes, pods, API and proxy.
     pub cluster: Cluster,
     /// Directory of the agent's maps, sockets and log.
@@ -43,10 +42,9 @@ impl Stage {
         let cilium_maps = workdir.pins().join("cilium");
         if variant.caller.has_socket_lb() || variant.caller.is_per_packet() {
             cluster.balancer = Some(Balancer::new(&cilium_maps, variant.caller, &netns, clsact)?);
-            cluster.serve_pods()?;
         }
         let declared = scenario.neighbour.as_ref();
-        let mut neighbour = declared.map(|declared| {
+        let neighbour = declared.map(|declared| {
             let place = variant.place.unwrap_or(declared.place);
             let plan = Plan { kind: declared.kind, place, clsact };
             Neighbour::new(plan, &netns, &workdir.pins().join("neighbour"))
@@ -54,13 +52,6 @@ impl Stage {
         let forbids = declared.map(|declared| declared.forbids.clone()).unwrap_or_default();
         let first =
             variant.first.or(declared.and_then(|declared| declared.first)).unwrap_or(First::Neighbour);
-        if let (Some(neighbour), First::Neighbour) = (&mut neighbour, first) {
-            beside::happen(neighbour, NeighbourStep::Starts, &forbids, &cluster)?;
-        }
-        if let (Some(balancer), First::Neighbour | First::Later) = (&mut cluster.balancer, first) {
-            balancer.step(SocketLbStep::Starts)?;
-            cluster.serve_pods()?;
-        }
         let action = variant.action.or(scenario.agent.action);
         if action == Some(Action::Capture) {
             // Packets that are sent there go no further.
@@ -88,33 +79,32 @@ impl Stage {
         if how.least_privilege {
             agent.capabilities = CAPABILITIES.to_vec();
         }
-        if !scenario.agent.later {
-            agent.start_again()?;
-        }
         let mut stage = Self { agent, neighbour, forbids, cluster, workdir };
         if first == First::Epguard {
+            stage.start_agent(scenario)?;
             stage.catch_up()?;
-            if stage.neighbour.is_some() {
-                stage.neighbour(NeighbourStep::Starts)?;
-            }
-            if stage.cluster.balancer.is_some() {
-                stage.socket_lb(SocketLbStep::Starts)?;
-            }
+        }
+        if stage.neighbour.is_some() && first != First::Later {
+            stage.neighbour(NeighbourStep::Starts)?;
+        }
+        if stage.cluster.balancer.is_some() {
+            stage.socket_lb(SocketLbStep::Starts)?;
+        }
+        if first != First::Epguard {
+            stage.start_agent(scenario)?;
         }
         Ok(stage)
+    }
+
+    /// Starts the agent, unless a step of the story does.
+    fn start_agent(&mut self, scenario: &Scenario) -> Result<()> {
+        if scenario.agent.later { Ok(()) } else { self.agent.start_again() }
     }
 
     /// Makes an event happen to a pod. The neighbour hooks the pod before any packet is sent there, as a CNI does.
     pub fn pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
         self.cluster.pod_event(alias, event)?;
         self.hook_neighbour(false)
-    }
-
-    /// Makes an event happen to the story's neighbour.
-    pub fn neighbour(&mut self, step: NeighbourStep) -> Result<()> {
-        let neighbour = self.neighbour.as_mut();
-        let neighbour = neighbour.context("the story has no `neighbour`")?;
-        beside::happen(neighbour, step, &self.forbids, &self.cluster)
     }
 
     /// Makes an event happen to the load balancer.
@@ -168,11 +158,6 @@ impl Stage {
             balancer.await_hooks(&self.agent)?;
         }
         self.hook_neighbour(true)
-    }
-
-    fn hook_neighbour(&mut self, epguard_is_there: bool) -> Result<()> {
-        let neighbour = self.neighbour.as_mut();
-        neighbour.map_or(Ok(()), |neighbour| beside::hook(neighbour, &self.cluster, epguard_is_there))
     }
 
     /// Reads the datapath's counters.
