@@ -12,7 +12,8 @@ use std::time::Duration;
 /// Adapter for `epguard_core::state::State`.
 #[derive(Debug)]
 pub struct Agent {
-    state: State,
+    /// The state machine itself.
+    pub state: State,
     listed: Listed,
 }
 
@@ -39,11 +40,6 @@ impl Agent {
         }
         state.apply(Duration::ZERO, Fact::Namespace(facts::Change::Reset(namespaces.collect())));
         Self { state, listed: Listed::default() }
-    }
-
-    /// The state machine itself.
-    pub fn state(&mut self) -> &mut State {
-        &mut self.state
     }
 
     /// Takes one event; `now` is the time since the recording began. An error if an agent could not take the object.

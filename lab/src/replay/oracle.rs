@@ -7,6 +7,7 @@
 mod tests;
 
 use super::pod::{self, Answer};
+use super::recording::Kind;
 use super::world::{Gone, Key, PodRecord, Standing, World};
 use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports};
 use crate::proxy::Protocol;
@@ -93,7 +94,7 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     if !world.is_synced() {
         return Err("not every watch has shown its objects");
     }
-    let service = world.service(&key.service).ok_or("the Service does not exist")?;
+    let service = world.listed.get(Kind::Service, &key.service).ok_or("the Service does not exist")?;
     let vips = cluster_ips(service);
     if vips.is_empty() {
         return Err("the Service has no VIP");
@@ -288,6 +289,6 @@ impl Case<'_> {
 }
 
 fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {
-    let mut nodes = world.nodes().map(AsRef::as_ref);
+    let mut nodes = world.listed.of(Kind::Node).map(AsRef::as_ref);
     nodes.find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"])
 }

@@ -30,7 +30,7 @@ pub struct Key {
 pub struct World {
     /// By UID; removed pods stay.
     pub(super) pods: BTreeMap<String, PodRecord>,
-    listed: Listed,
+    pub(super) listed: Listed,
     /// UIDs that the Service's slices list or listed at an endpoint, and the last time of each.
     pub(super) listings: BTreeMap<Key, BTreeMap<Option<String>, Duration>>,
     /// Services that were deleted once; a later Service of the same name is another one.
@@ -117,14 +117,6 @@ impl World {
         self.is_synced() && self.open.len() == WATCHED.len()
     }
 
-    pub(super) fn service(&self, name: &str) -> Option<&Object> {
-        self.listed.get(Kind::Service, name)
-    }
-
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Object> {
-        self.listed.of(Kind::Node)
-    }
-
     /// The slices of a Service.
     pub(super) fn slices<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Object> {
         let slices = self.listed.of(Kind::EndpointSlice);
@@ -133,9 +125,7 @@ impl World {
 
     /// True if the pod, while it lives, is the Service's own at an endpoint (docs/verdicts.md).
     pub(super) fn is_own(&self, key: &Key, pod: &Value) -> bool {
-        let Some(service) = self.service(&key.service) else {
-            return false;
-        };
+        let Some(service) = self.listed.get(Kind::Service, &key.service) else { return false };
         let slices = || self.slices(&key.service);
         let listed = || slices().flat_map(|slice| endpoints(slice)).filter_map(|endpoint| endpoint.uid);
         let selects_all = || {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::format::{Runs, Scenario, load};
-use super::tell::{Failure, How, Silent, tell};
+use super::tell::{Failure, How, tell};
 use super::variant::Variant;
 use crate::files;
 
@@ -56,12 +56,6 @@ impl Args {
     }
 }
 
-struct Job<'a> {
-    file: &'a PathBuf,
-    scenario: &'a Scenario,
-    variant: Variant,
-}
-
 /// Runs every story in every variant; the exit code says whether all held.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let every = ["scenarios", "scenarios-at-sockets"]
@@ -73,7 +67,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let scenarios: Vec<(&PathBuf, Scenario)> = scenarios.collect::<Result<_>>()?;
     let runs = scenarios.iter().enumerate().flat_map(|(index, (file, scenario))| {
         let variants = args.variants(&scenario.runs, index).into_iter();
-        variants.map(move |variant| Job { file, scenario, variant })
+        variants.map(move |variant| (*file, scenario, variant))
     });
     let jobs = Mutex::new(runs);
     // Most of the time a run waits to see that no packet comes.
@@ -84,12 +78,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let work = || {
         loop {
             let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(job) = job else { return };
+            let Some((file, scenario, variant)) = job else { return };
             let start = Instant::now();
-            let told = tell(&mut Silent, job.scenario, job.variant, &args.how).map(drop);
+            let told = tell(&mut (), scenario, variant, &args.how).map(drop);
+            let name = format!("{} [{variant}]", scenario.id);
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
             counts[usize::from(told.is_err())] += 1;
-            report(&job, &told, start.elapsed());
+            report(file, &name, &told, start.elapsed());
         }
     };
     thread::scope(|scope| (0..parallel).for_each(|_| _ = scope.spawn(work)));
@@ -98,21 +93,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn report(job: &Job<'_>, told: &Result<(), Box<Failure>>, took: Duration) {
+fn report(file: &Path, name: &str, told: &Result<(), Box<Failure>>, took: Duration) {
     let mark = if told.is_ok() { "✓" } else { "✗" };
-    let name = format!("{} [{}]", job.scenario.id, job.variant);
     println!("{mark} {name:<58} {:5.1} s", took.as_secs_f64());
     let Err(failure) = told else { return };
     match failure.line {
-        Some(line) => println!("    {}:{line}: {}", job.file.display(), source_line(job.file, line)),
-        None => println!("    {}: before the first step", job.file.display()),
+        Some(line) => println!("    {}:{line}: {}", file.display(), source_line(file, line)),
+        None => println!("    {}: before the first step", file.display()),
     }
     for line in format!("{:#}\n{}", failure.error, failure.evidence).lines() {
         println!("    {line}");
     }
 }
 
-fn source_line(file: &PathBuf, line: u64) -> String {
+fn source_line(file: &Path, line: u64) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let index = usize::try_from(line).unwrap_or_default().saturating_sub(1);
     text.lines().nth(index).unwrap_or_default().trim().to_owned()

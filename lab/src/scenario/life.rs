@@ -26,7 +26,10 @@ impl Cluster {
     fn try_pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
         match event {
             PodEvent::Scheduled => self.scheduled(alias),
-            PodEvent::SandboxUp => self.sandbox_up(alias),
+            PodEvent::SandboxUp => {
+                self.attach(alias, self.names.pod(alias)?.ip)?;
+                self.edit(alias, |pod, now, _| pod.report_sandbox(true, now))
+            }
             PodEvent::Plugged => self.attach(alias, self.names.pod(alias)?.ip),
             PodEvent::Published | PodEvent::Ready => self.edit(alias, Cluster::show_running),
             PodEvent::Appears => {
@@ -81,11 +84,6 @@ impl Cluster {
         };
         self.objects.insert(alias.into(), object);
         self.publish(alias)
-    }
-
-    fn sandbox_up(&mut self, alias: &str) -> Result<()> {
-        self.attach(alias, self.names.pod(alias)?.ip)?;
-        self.edit(alias, |pod, now, _| pod.report_sandbox(true, now))
     }
 
     /// Replaces the sandbox; the kubelet still reports the old address (as recorded on 1.36).

@@ -20,4 +20,4 @@ pub mod workdir;
 
 pub use cli::{Args, run};
 pub use format::{load, parse};
-pub use tell::{How, Presenter, Silent, tell};
+pub use tell::{How, Presenter, tell};

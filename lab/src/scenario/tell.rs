@@ -51,10 +51,7 @@ pub trait Presenter {
 }
 
 /// Shows nothing.
-#[derive(Debug)]
-pub struct Silent;
-
-impl Presenter for Silent {}
+impl Presenter for () {}
 
 /// A story in progress.
 pub(super) struct Run<'a> {

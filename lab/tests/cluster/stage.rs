@@ -7,7 +7,7 @@ use epguard_common::{Outcome, Reason};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
-use epguard_lab::scenario::{How, Silent, parse, tell};
+use epguard_lab::scenario::{How, parse, tell};
 use epguard_lab::wait;
 pub(crate) use epguard_lab::wait::PATIENCE;
 
@@ -20,7 +20,7 @@ pub(crate) fn stage(story: &str) -> Stage {
 pub(crate) fn stage_as(story: &str, variant: impl Into<Option<Variant>>) -> Stage {
     let scenario = parse(&format!("id: stage\ntitle: t\nmust: m\n{story}"), "story").unwrap();
     let variant = variant.into().unwrap_or_else(|| Variant::all(&scenario.runs).remove(0));
-    let told = tell(&mut Silent, &scenario, variant, &How::default());
+    let told = tell(&mut (), &scenario, variant, &How::default());
     let mut stage = told.unwrap_or_else(|failure| panic!("{failure:?}"));
     stage.catch_up().unwrap();
     stage

@@ -1,7 +1,7 @@
 //! Small sets of objects: a Service `ns/s` (selector `app: s`, target port 8080) and two nodes.
 
 use super::*;
-use crate::replay::recording::{ApiEvent, Change, Kind, Object};
+use crate::replay::recording::{ApiEvent, Change, Object};
 use serde_json::json;
 
 const DEAD: &str = "dead-backend";

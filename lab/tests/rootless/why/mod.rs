@@ -47,9 +47,9 @@ impl Remembered {
         for (at, what) in &recording.instants {
             if let What::Api(event) = what {
                 agent.feed(*at, event).unwrap();
-                history.note(*at, 0, agent.state());
+                history.note(*at, 0, &mut agent.state);
                 // Times are in milliseconds: the last step within one counts.
-                denied_at.insert(Duration::from_millis(millis(*at)), denied(agent.state()));
+                denied_at.insert(Duration::from_millis(millis(*at)), denied(&agent.state));
             }
             end = *at;
         }
@@ -63,7 +63,7 @@ impl Remembered {
             now_ms,
             wall_ms: i64::try_from(now_ms).unwrap(),
             mode: "enforce".to_owned(),
-            ..self.history.chronicle(ip, self.agent.state().view(ip))
+            ..self.history.chronicle(ip, self.agent.state.view(ip))
         }
     }
 }
