@@ -6,7 +6,7 @@ use super::sysdump::parts;
 use super::sysdump::tests::archive;
 use crate::commands::audit::Report;
 use crate::commands::drops::table;
-use crate::commands::status::{Condition, text};
+use crate::commands::status::Condition;
 use crate::commands::why::Explanation;
 use crate::fuzz::harness::run;
 use crate::shared::drops::Dropped;
@@ -66,7 +66,7 @@ fn answers_of_nodes() {
         "18446744073709551615",
     ];
     run("answers", seeds(), words, |answer| {
-        shown::<Condition>(answer, |all| text(&all.status, &all.problems));
+        shown::<Condition>(answer, Condition::text);
         shown::<Vec<Dropped>>(answer, |all| {
             table(&all.iter().map(|one| (one.clone(), String::new())).collect::<Vec<_>>(), false)
         });

@@ -3,7 +3,7 @@
 use super::agents::Fleet;
 use super::ask::{self, Answer, Asked, grouped, names};
 use super::scope::Form;
-use crate::commands::status::{self as local, BAD, Condition, GOOD, bullet, lease};
+use crate::commands::status::{BAD, Condition, GOOD, bullet, lease};
 use crate::shared::output::{Column, columned, count, seconds};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
     if scope.nodes.len() == 1 && scope.output == Form::Table {
         // One node, as its own command shows it.
         return asked.print(scope.output, Value::Null, |answers| {
-            answers.iter().map(|answer| local::text(&answer.known.status, &answer.known.problems)).collect()
+            answers.iter().map(|answer| answer.known.text()).collect()
         });
     }
     let (differences, unlisted) = (differences(&asked.answers), fleet.without_agent.as_ref().err());

@@ -12,7 +12,6 @@ pub use problems::problems;
 use crate::shared::args::RunArgs;
 use crate::shared::output::{Output, count, exit, seconds, show, table};
 use crate::shared::status::{self, Attachment, Request, Status};
-use anyhow::Result;
 use clap::Args;
 use clap::builder::styling::{AnsiColor, Style};
 use schemars::JsonSchema;
@@ -70,29 +69,29 @@ impl Problem {
 
 /// Asks the agent, prints, and returns the exit code.
 pub fn run(args: &StatusArgs) -> ExitCode {
-    exit(judge(args), UNKNOWN)
-}
-
-fn judge(args: &StatusArgs) -> Result<u8> {
-    let status = status::ask(&args.run.run_dir, &Request::Figures)?;
-    let problems = problems(&status);
-    let code = if problems.is_empty() { 0 } else { DEGRADED };
-    let condition = Condition { problems, status };
-    let text = |condition: &Condition| text(&condition.status, &condition.problems);
-    show(&args.output.text(&condition, text)?)?;
-    Ok(code)
+    let asked = status::ask(&args.run.run_dir, &Request::Figures);
+    let shown = asked.and_then(|status| {
+        let problems = problems(&status);
+        let code = if problems.is_empty() { 0 } else { DEGRADED };
+        show(&args.output.text(&Condition { problems, status }, Condition::text)?)?;
+        Ok(code)
+    });
+    exit(shown, UNKNOWN)
 }
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// The whole text, with colours; the caller removes them for a pipe.
-pub fn text(status: &Status, problems: &[Problem]) -> String {
-    let mut parts = vec![headline(status, problems)];
-    parts.extend(problems.iter().map(|problem| bullet("", problem)));
-    let tables = [facts(status), watches(status), interfaces(status), maps(status)];
-    parts.extend(tables.map(|table| format!("\n{table}")));
-    parts.join("\n")
+impl Condition {
+    /// The whole text, with colours; the caller removes them for a pipe.
+    pub fn text(&self) -> String {
+        let Self { problems, status } = self;
+        let mut parts = vec![headline(status, problems)];
+        parts.extend(problems.iter().map(|problem| bullet("", problem)));
+        let tables = [facts(status), watches(status), interfaces(status), maps(status)];
+        parts.extend(tables.map(|table| format!("\n{table}")));
+        parts.join("\n")
+    }
 }
 
 /// A problem with its remedy, in two lines; `place` stands before it.
