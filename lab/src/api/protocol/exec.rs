@@ -37,7 +37,7 @@ const CHUNK: usize = 32 * 1024;
 impl Api {
     /// Switches to the websocket and runs the command there. As Kubernetes from 1.35 on, it requires the right to
     /// create beside the one of the method, which is GET.
-    pub(super) async fn exec(&self, parts: &Parts, route: &Route) -> Result<Response<Body>, ApiError> {
+    pub(super) fn exec(&self, parts: &Parts, route: &Route) -> Result<Response<Body>, ApiError> {
         self.access.check("create", route)?;
         let target = route.target(Kind::Pod, None)?;
         self.store.get(&target).ok_or_else(|| target.missing())?;
@@ -53,9 +53,6 @@ impl Api {
         let mut faults = self.faults.clone();
         let resets = faults.borrow().resets;
         let run = self.execs.ask(&exec);
-        if matches!(run, Run::Unanswered) {
-            return std::future::pending().await;
-        }
         tokio::spawn(async move {
             let session = async {
                 if let Ok(upgraded) = upgrade.await {
@@ -102,7 +99,7 @@ async fn serve(upgraded: Upgraded, run: Run) {
 
 async fn messages(run: Run) -> Vec<Message> {
     let ended = match run {
-        Run::Hangs | Run::Unanswered => std::future::pending().await,
+        Run::Hangs => std::future::pending().await,
         Run::Fails(error) => Err(error),
         Run::Prints { stdout, stderr, code } => Ok((stdout, stderr.into_bytes(), code)),
         Run::Process(command) => {
@@ -157,8 +154,6 @@ pub enum Run {
         /// Exit code.
         code: i32,
     },
-    /// The request gets no answer, as while the API server waits for a kubelet.
-    Unanswered,
     /// It runs and prints nothing, without end.
     Hangs,
     /// The API server cannot run it, as when it does not reach the kubelet.

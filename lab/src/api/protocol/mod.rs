@@ -71,7 +71,10 @@ impl Api {
         let sent = Arc::clone(&logged.sent);
         self.audit.log(logged);
         let answer = self.answer(&parts, body, &verb, route, query).await;
-        let answer = answer.unwrap_or_else(|error| reply::error(&error));
+        let answer = answer.unwrap_or_else(|error| {
+            let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            reply::json(code, &error.status())
+        });
         answer.map(|body| {
             let counted = body.map_frame(move |frame| {
                 let octets = frame.data_ref().map_or(0, Bytes::len);
@@ -107,7 +110,7 @@ impl Api {
             return Err(ApiError::new(403, "Forbidden", message));
         }
         match route.subresource.as_deref() {
-            Some("exec") => return self.exec(parts, &route).await,
+            Some("exec") => return self.exec(parts, &route),
             Some("log") => return self.log(&route.target(kind, None)?),
             _ => {}
         }

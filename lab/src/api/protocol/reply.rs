@@ -9,8 +9,6 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 
-use crate::api::ApiError;
-
 /// A whole object or an endless stream.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -19,12 +17,6 @@ const JSON: &str = "application/json";
 /// A response with one object.
 pub(super) fn json(code: StatusCode, object: &Value) -> Response<Body> {
     bytes(code, JSON, format!("{object}\n").into())
-}
-
-/// A response with a Status object for an error.
-pub(super) fn error(error: &ApiError) -> Response<Body> {
-    let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json(code, &error.status())
 }
 
 /// A response with raw bytes.

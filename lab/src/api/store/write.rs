@@ -30,15 +30,11 @@ impl Store {
     ///
     /// Errors: no name.
     pub fn ensure_namespace(&self, name: &str) -> Result<(), ApiError> {
-        if name.is_empty() {
-            return Err(Kind::Namespace.unnamed());
-        }
         let new = json!({
-            "metadata": {"labels": {"kubernetes.io/metadata.name": name}},
+            "kind": "Namespace", "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
         });
-        let target = ObjectRef::new(Kind::Namespace, "", name);
-        self.write(&target, |old| Ok(old.cloned().unwrap_or(new))).map(drop)
+        self.apply(new).map(drop)
     }
 
     /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.
