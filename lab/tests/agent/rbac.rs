@@ -49,6 +49,10 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
     });
     assert_eq!(world.server.api.access.refused(), [""; 0]);
+    // The second list is one of the Service's pods, and one of its slices.
+    let requests = world.server.api.audit.requests();
+    let narrow = requests.iter().filter(|request| request.query.contains("labelSelector"));
+    assert_eq!(narrow.count(), 2, "{requests:#?}");
     // A lost watch is resumed; an expired one is listed again.
     world.server.faults(|faults| faults.delay = Duration::ZERO);
     world.server.reset_connections();
