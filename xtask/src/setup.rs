@@ -12,13 +12,12 @@ use crate::process::{command, read, root, run as run_command, which};
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
-pub(crate) const PROGRAMS: [(&str, &str); 9] = [
+pub(crate) const PROGRAMS: [(&str, &str); 8] = [
     ("bpftool", "bpftool"),
     ("nft", "nftables"),
     ("ip", "iproute2"),
     ("kubectl", "kubernetes-client"),
     ("ethtool", "ethtool"),
-    ("tcpdump", "tcpdump"),
     ("iptables-nft", "iptables"),
     ("jq", "jq"),
     ("sysctl", "procps"),

@@ -64,14 +64,20 @@ fn a_service_without_backends_refuses() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces"]
-fn late_rules_lead_to_the_new_owner_of_the_address() {
+fn late_rules_and_direct_calls_lead_to_the_new_owner_of_the_address() {
     on_every_cni_and_family(|mut cluster| {
-        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
-        cluster.answered_by("shop/client", cluster.vip(), "shop/local");
+        let (address, vip) = (cluster.pod(1, 3), cluster.vip());
+        let answered_by = |cluster: &Cluster, pod| {
+            for (from, to) in [("shop/client", vip), ("node-a", vip), ("node-b", address)] {
+                cluster.answered_by(from, to, pod);
+                cluster.answered_by(from, address, pod);
+            }
+        };
+        cluster.program("node-a", &[address], ProxyOptions::default());
+        answered_by(&cluster, "shop/local");
         cluster.lab.remove_pod("shop/local").unwrap();
-        cluster.serve("node-a", "bank/b", cluster.ip(1, 3));
-        cluster.answered_by("shop/client", cluster.vip(), "bank/b");
-        cluster.answered_by("node-a", cluster.vip(), "bank/b");
+        cluster.serve("node-a", "bank/b", address.ip());
+        answered_by(&cluster, "bank/b");
     });
 }
 

@@ -13,10 +13,10 @@ use epguard_lab::traffic::{Outcome, Server};
 use socket2::Type;
 
 use super::world::{World, any, echo, mapped, on_both_families, peer};
+use crate::net::cluster::PROTOCOLS;
 
 const KINDS: [Type; 2] = [Type::STREAM, Type::DGRAM];
 const HOSTS: [&str; 2] = ["node-a", "shop/client"];
-const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
