@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::node::{DYING, await_hooks, node, stage};
 use super::pelting::{Catching, Pelting};
+use super::{DYING, await_hooks, node, stage};
 use crate::stage::{dropped, until};
 use epguard_lab::net::{Cni, NetNs};
 use epguard_lab::scenario::format::PodEvent;

@@ -3,27 +3,9 @@
 use epguard_lab::net::{Cni, NetNs};
 use nix::libc;
 
-use super::node::{await_hooks, is_hooked, node, stage};
+use super::{await_hooks, is_hooked, node, stage};
 
 const TIMES: usize = 20;
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_veth_that_is_deleted_and_made_again_under_its_name_or_its_number_is_hooked_again() {
-    let stage = stage(Cni::Ptp);
-    let node = node(&stage);
-    for (number, peers, in_one_go) in [("", "", false), ("index 7001", "index 7002", true)] {
-        let make = format!("link add again {number} type veth peer name peer {peers}");
-        node.ip(&[&make]).unwrap();
-        await_hooks(&node, "again");
-        for _ in 0..TIMES {
-            let again = ["link delete again", &make];
-            again.chunks(if in_one_go { 2 } else { 1 }).for_each(|batch| node.ip(batch).unwrap());
-            await_hooks(&node, "again");
-        }
-        node.ip(&["link delete again"]).unwrap();
-    }
-}
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]

@@ -1,8 +1,7 @@
 //! Many connections, and many bytes on one; a pod floods a redirected Service with SYNs, and other pods' redirected connections go on.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpStream};
-use std::sync::atomic::Ordering;
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,8 +9,8 @@ use epguard_common::Outcome;
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::traffic::{Client, Flood, Forged};
 
-use super::place::{call, connect, echo, stage};
-use crate::stage::{netns, vip};
+use super::place::{call, connect, echo, stage, taken};
+use crate::stage::{netns, v4, vip};
 
 const CONNECTIONS: usize = 10_000;
 const CHUNK: usize = 1 << 20;
@@ -24,8 +23,7 @@ fn ten_thousand_connections_all_reach_the_live_endpoint_and_none_another_pod() {
     let (live, stranger, plain) = (echo(&stage, "L"), echo(&stage, "B"), echo(&stage, "C"));
     let redirected = first_answers(&stage, "old/web");
     let not_redirected = first_answers(&stage, "ok/api");
-    let counted = |count: &std::sync::atomic::AtomicUsize| count.load(Ordering::SeqCst);
-    assert_eq!((counted(&live), counted(&stranger), counted(&plain)), (CONNECTIONS, 0, CONNECTIONS));
+    assert_eq!([live, stranger, plain].map(|server| taken(&server)), [CONNECTIONS, 0, CONNECTIONS]);
     let failed = stage.counters().unwrap().with_outcome(Outcome::RedirectFailed);
     assert_eq!(failed, 0, "packets that could not be steered");
     println!(
@@ -60,7 +58,7 @@ fn a_gibibyte_is_sent_and_returned_byte_for_byte() {
     let (live, _plain) = (echo(&stage, "L"), echo(&stage, "C"));
     let redirected = there_and_back(&connect(&stage, "old/web").unwrap());
     let not_redirected = there_and_back(&connect(&stage, "ok/api").unwrap());
-    assert_eq!(live.load(Ordering::SeqCst), 1);
+    assert_eq!(taken(&live), 1);
     println!(
         "1 GiB there and back: steered {redirected:.1?}, not steered {not_redirected:.1?}, throughput ratio {:.2}",
         not_redirected.as_secs_f64() / redirected.as_secs_f64()
@@ -107,9 +105,7 @@ fn a_flood_of_syns_resets_no_other_pods_redirected_connection() {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_flood_from_forged_addresses_with_guessed_acknowledgements_resets_no_redirected_connection() {
     survives(|stage| {
-        let SocketAddr::V4(to) = vip(stage, "old/web") else {
-            panic!("the first variant is IPv4");
-        };
+        let to = v4(vip(stage, "old/web"));
         // Each client address sends a SYN, and an ACK of a guessed answer.
         let forged = (0..SYNS / 2).flat_map(|number| {
             let [_, a, b, c] = number.to_be_bytes();

@@ -1,7 +1,7 @@
 //! Single flows: each keeps its endpoint, its port and its room, and is refused where it could not be carried.
 
-use super::place::{PORT, call, connect, connect_from, echo, stage, stage_on_a_bridge};
-use crate::stage::{ip, netns, until, vip};
+use super::place::{ON_A_BRIDGE, address, call, connect, echo, stage, stage_with, taken};
+use crate::stage::{connect_from, ip, netns, until, vip};
 use aya::maps::{HashMap, MapData};
 use epguard_common::{Keyed, Outcome, RawRole, Reason};
 use epguard_lab::scenario::format::{Condition, PodEvent};
@@ -11,7 +11,6 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -86,13 +85,12 @@ fn a_connection_to_the_live_endpoint_outlives_a_redirected_one_from_the_same_por
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_connection_from_the_port_of_a_redirected_one_survives_on_a_bridge() {
-    outlives(&stage_on_a_bridge());
+    outlives(&stage_with(&[ON_A_BRIDGE]));
 }
 
 fn outlives(stage: &Stage) {
     let _servers = (echo(stage, "L"), echo(stage, "B"));
-    let live = SocketAddr::new(ip(stage, "L"), PORT);
-    let mut older = from_port(stage, live).unwrap();
+    let mut older = from_port(stage, address(stage, "L")).unwrap();
     call(&mut older).unwrap();
     let refused = from_port(stage, vip(stage, "old/web")).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{refused}");
@@ -122,12 +120,12 @@ fn a_flow_is_refused_at_once_if_its_answers_would_enter_where_nothing_translates
     let live = echo(&stage, "L");
     assert!(connect(&stage, "old/web").is_ok());
     // A connection is there before the endpoint has taken it.
-    until("the endpoint takes the connection", || live.load(Ordering::SeqCst) > 0);
-    assert_eq!(live.load(Ordering::SeqCst), 1);
+    until("the endpoint takes the connection", || taken(&live) > 0);
+    assert_eq!(taken(&live), 1);
     forget_interface_of(&stage, "L");
     let error = connect(&stage, "old/web").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
-    assert_eq!(live.load(Ordering::SeqCst), 1);
+    assert_eq!(taken(&live), 1);
 }
 
 #[test]
