@@ -23,9 +23,6 @@ pub(crate) const PROGRAMS: [(&str, &str); 8] = [
     ("sysctl", "procps"),
 ];
 
-/// Programs that the benchmarks compare epguard with.
-const BENCH_PROGRAMS: [(&str, &str); 2] = [("xdp-filter", "xdp-tools"), ("ipset", "ipset")];
-
 /// Helm's engine as a library of Python, for `x86_64` and aarch64. Debian has no package of Helm.
 const HELM: &str = "helm-python-sdk==0.2.2 \
     --hash=sha256:28cc13abaf134c3a7e37f070c939be8d9cdc9825c3c8b8b2d35161073bcd4578 \
@@ -61,11 +58,6 @@ pub(crate) fn ebpf() -> Result<Ebpf> {
 /// Ensures the programs that the lab and the root tests start.
 pub(crate) fn programs() -> Result<()> {
     packages::install_missing(&PROGRAMS)
-}
-
-/// Ensures the programs of the benchmarks.
-pub(crate) fn bench_programs() -> Result<()> {
-    packages::install_missing(&BENCH_PROGRAMS)
 }
 
 /// Ensures the further programs that tests start.
