@@ -1,9 +1,6 @@
 //! Every command of the README and of docs/: in a shell on node-a, beside the agent of the `DaemonSet` and a Service with a
 //! dead endpoint.
 
-#[allow(dead_code, reason = "xtask uses the rest")]
-#[path = "../../../../xtask/src/pages/markdown.rs"]
-mod markdown;
 mod pages;
 mod rig;
 mod tables;

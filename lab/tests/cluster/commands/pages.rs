@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::markdown::{Line, parts, variants};
+use crate::markdown::{Line, parts, variants};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 

@@ -1,10 +1,9 @@
 //! The cluster and the shell that the commands run in.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::format::PodEvent;
-use epguard_lab::wait;
 
 use super::pages::Command;
 use super::tables::{BEFORE, EXIT_CODES, FOLLOWING, SHOWN, is_meant};
@@ -112,11 +111,8 @@ impl Rig {
     }
 
     fn await_output(&mut self, command: &str, text: &str) {
-        let missing = || {
-            let (_, output) = self.exit_code(command);
-            Ok((!output.contains(text)).then(|| format!("{command} does not print {text:?}: {output}")))
-        };
-        wait::until(Duration::ZERO, missing).unwrap();
+        let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
+        self.shell.run_until_it_says(text, command, || kubelet.step(cluster));
     }
 
     fn run_until(&mut self, command: &str, text: &str) -> String {
@@ -136,7 +132,9 @@ impl Rig {
     fn filled_in(&self, command: &str) -> String {
         let ip = |pod| self.cluster.names.pod(pod).unwrap().ip.to_string();
         let (dead, client) = (ip("A"), ip("client"));
-        let link = format!("{}-from", self.uplink());
+        let node = &self.cluster.topology.node("node-a").unwrap().netns;
+        let uplink = node.run(|| nix::net::if_::if_nametoindex("eth0")).unwrap().unwrap();
+        let link = format!("{uplink}-from");
         let mut filled = command.to_owned();
         for (name, value) in
             [("10.244.1.10", &*dead), ("10.244.2.5", &*client), ("worker-1", "node-a"), ("12-from", &*link)]
@@ -156,12 +154,5 @@ impl Rig {
         // There is no terminal to ask at.
         let asks = filled.starts_with("kubectl epguard mode ");
         filled + if asks { " --yes" } else { "" }
-    }
-
-    /// Number of node-a's uplink.
-    fn uplink(&self) -> u32 {
-        let node = &self.cluster.topology.node("node-a").unwrap().netns;
-        let number = node.run(|| nix::net::if_::if_nametoindex("eth0"));
-        number.unwrap().unwrap()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::pelting::{Catching, Pelting};
 use super::{DYING, await_hooks, node, stage};
 use crate::stage::{dropped, until};
-use epguard_lab::net::{Cni, NetNs};
+use epguard_lab::net::NetNs;
 use epguard_lab::scenario::format::PodEvent;
 use epguard_lab::scenario::stage::Stage;
 
@@ -19,7 +19,7 @@ const IN_A_ROW: u64 = 200;
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_holder_whose_veth_is_made_again_or_renamed_is_never_denied() {
-    let mut stage = stage(Cni::Ptp);
+    let mut stage = stage();
     let (node, pod) = (node(&stage), NetNs::new("holder").unwrap());
     let x = crate::stage::ip(&stage, "A0");
     let pelting = Pelting::from_far(&stage, x, Duration::from_micros(500));

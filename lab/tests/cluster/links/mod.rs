@@ -8,20 +8,20 @@ use std::fmt::Write as _;
 use super::lives::pelting;
 use crate::stage::until;
 use aya::programs::{SchedClassifier, TcAttachType};
-use epguard_lab::net::{Cni, NetNs};
+use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
 
 /// The pods that die on X, one after the other.
 const DYING: usize = 10;
 
 /// `far` calls from another node; no API object shows the pod that gets X after the dead ones.
-fn stage(cni: Cni) -> Stage {
+fn stage() -> Stage {
     let mut pods = String::new();
     for number in 0..DYING {
         let _ = writeln!(pods, "  A{number}: {{is: old/a-{number}, ip: X}}");
     }
     crate::stage::stage(&format!(
-        "runs: {{cni: [{cni}]}}\nagent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
+        "agent: {{mode: enforce}}\npods:\n{pods}  far: {{is: shop/far, node: node-b}}\nsteps:\n  - pods: [far starts]\n"
     ))
 }
 

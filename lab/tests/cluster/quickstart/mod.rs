@@ -4,6 +4,7 @@
 pub(crate) mod kubelet;
 pub(crate) mod shell;
 
+use crate::markdown::parts;
 use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::format::{Condition, PodEvent};
 use epguard_lab::scenario::variant::Variant;
@@ -43,8 +44,7 @@ fn the_quick_start_has_the_results_of_the_readme() {
     kubelet::runs_commands(&cluster);
     let mut shell = Shell::start(&cluster);
     let readme = |section| {
-        let commands = commands(section).into_iter();
-        commands.map(|command| command.replace("worker-1", "node-a").replace("10.244.1.10", &x))
+        commands(section).map(|command| command.replace("worker-1", "node-a").replace("10.244.1.10", &x))
     };
 
     let installed: String =
@@ -55,8 +55,8 @@ fn the_quick_start_has_the_results_of_the_readme() {
     let mut next = || first.next().unwrap();
     let checked = shell.run(&next(), || {});
     assert!(checked.contains("0 errors"), "{checked}");
-    let all = shell.run_until_it_says("all is well", &next());
-    let status = shell.run_until_it_says("all is well", ONE);
+    let all = shell.run_until_it_says("all is well", &next(), || {});
+    let status = shell.run_until_it_says("all is well", ONE, || {});
     for place in ["eth0", "tcx, place 1"] {
         assert!(status.contains(place), "{place}: {status}");
     }
@@ -69,17 +69,14 @@ fn the_quick_start_has_the_results_of_the_readme() {
     assert!(why.contains("(dead-backend)"), "{why}");
     assert_eq!(first.next(), None, "a command without a test");
 
-    let mut enforce = readme("Enforce");
-    let mut next = || enforce.next().unwrap();
-    let commands = next();
-    let mut changes = commands.lines();
+    let mut changes = readme("Enforce");
     for mode in [
         "observe (by configmap)",
         "observe (by configmap)",
         "enforce (by configmap, canary)",
         "enforce (by configmap, canary)",
     ] {
-        let change = changes.next().unwrap().split('#').next().unwrap().trim_end();
+        let change = changes.next().unwrap();
         // There is no terminal to ask at.
         let asks = change.starts_with("kubectl epguard mode");
         shell.run(&format!("{change}{}", if asks { " --yes" } else { "" }), || {});
@@ -97,25 +94,14 @@ fn the_quick_start_has_the_results_of_the_readme() {
 const ONE: &str = "kubectl epguard status --node node-a";
 
 fn becomes(shell: &mut Shell, mode: &str) {
-    shell.run_until_it_says(mode, ONE);
+    shell.run_until_it_says(mode, ONE, || {});
 }
 
 const PAGES: &str =
     concat!(include_str!("../../../../README.md"), include_str!("../../../../docs/install.md"));
 
-/// The indented commands of a section. A blank line separates two of them.
-pub(crate) fn commands(section: &str) -> Vec<String> {
-    let heading = format!("\n## {section}\n");
-    let (_, rest) = PAGES.split_once(&heading).unwrap();
-    let text = rest.split("\n## ").next().unwrap();
-    let mut commands = vec![String::new()];
-    for line in text.lines() {
-        match (line.strip_prefix("    "), commands.last_mut()) {
-            (Some(command), Some(last)) => last.extend([command, "\n"]),
-            (None, Some(last)) if !last.is_empty() => commands.push(String::new()),
-            _ => {}
-        }
-    }
-    commands.retain(|command| !command.is_empty());
-    commands
+/// The commands in the blocks of a section.
+fn commands(section: &str) -> impl Iterator<Item = String> {
+    let lines = parts(PAGES).lines.into_iter();
+    lines.filter(move |line| !line.is_span && line.section == section).map(|line| line.text)
 }

@@ -2,7 +2,7 @@
 
 use super::denials::{dropped, explanation, report, usual};
 use super::follow::first_line;
-use super::world::{World, expect, node_of, prints, says, status};
+use super::world::{World, node_of, prints, says, status};
 use epguard::commands::status::Problem;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,19 +68,15 @@ fn world(name: &str) -> World {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_node_writes_to_the_terminal_or_forges_a_line() {
     let world = world("hostile");
-    let mut outputs = Vec::new();
-    for verb in
-        ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"]
-    {
-        outputs.push(format!("{verb}: {}", world.run(verb).await));
-    }
+    let verbs =
+        ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"];
+    let outputs = world.expect_each("hostile.txt", &verbs).await;
     let followed = first_line(world.command("drops -f")).await;
     for output in outputs.iter().chain([&followed]) {
         assert_eq!(raw(output), None, "{output:?}");
         assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
     }
     assert!(followed.contains("FORGED"), "{followed}");
-    expect("hostile.txt", &outputs.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
