@@ -6,7 +6,7 @@ use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::format::PodEvent;
 
 use super::pages::Command;
-use super::tables::{BEFORE, EXIT_CODES, FOLLOWING, SHOWN, is_meant};
+use super::tables::{BECOMES, BEFORE, EXIT_CODES, FOLLOWING, HELM_INSTALL, SHOWN, is_meant};
 use crate::quickstart::kubelet::{self, Kubelet};
 use crate::quickstart::shell::Shell;
 use crate::quickstart::{calls, cluster};
@@ -25,10 +25,9 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Installs the agent, and waits until it has observed a call to the dead pod.
+    /// Installs the agent as the README does, and waits until it has observed a call to the dead pod.
     pub(crate) fn start() -> Self {
-        // The names of the pages: a Service whose only endpoint is dead.
-        let cluster = cluster("shop/a", "web");
+        let cluster = cluster();
         let kubelet = Kubelet::new(&cluster);
         kubelet::runs_commands(&cluster);
         kubelet::shows_logs(&cluster);
@@ -42,13 +41,17 @@ impl Rig {
             wrong: Vec::new(),
             modes_are_set: false,
         };
-        rig.must("kubectl apply -f deploy/epguard.yaml");
-        rig.must("install target/image/kubectl-epguard /usr/local/bin");
+        rig.must(HELM_INSTALL);
         rig.must(ROLLED_OUT);
-        rig.await_output("epguard status", "tcx, place 1");
+        rig.must("install target/image/kubectl-epguard /usr/local/bin");
+        for (command, text) in
+            [("epguard lint", "0 errors"), ("kubectl epguard status", "all is well"), (STATUS, "eth0")]
+        {
+            rig.await_output(command, text);
+        }
         rig.cluster.pod_event("A", PodEvent::Fails).unwrap();
         rig.await_output("epguard dump", "dead-backend");
-        calls(&rig.cluster, "shop/web");
+        calls(&rig.cluster);
         rig.await_output("kubectl get events -A", "web.");
         rig
     }
@@ -77,6 +80,14 @@ impl Rig {
         if !expected.contains(&code) || !is_shown || has_unknown_field {
             let Command { page, section, .. } = command;
             self.wrong.push(format!("{page}, {section}: {text}: exit code {code}: {output}"));
+        }
+        for (_, mode) in BECOMES.iter().filter(|(entry, _)| of(entry)) {
+            self.await_output(STATUS, mode);
+            if mode.starts_with("enforce") {
+                // Commands of another page may have set another action.
+                self.must("epguard action drop");
+                self.run_until("kubectl epguard drops -f", "dropped dead-backend shop/web -> ");
+            }
         }
         self.modes_are_set |= text.contains(" mode ") || text.contains(" action ");
         self.kubelet.step(&self.cluster);
@@ -119,7 +130,7 @@ impl Rig {
         let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
         self.shell.run_until(command, text, || {
             kubelet.step(cluster);
-            calls(cluster, "shop/web");
+            calls(cluster);
         })
     }
 
