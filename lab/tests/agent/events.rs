@@ -1,6 +1,7 @@
 //! Events of the Kubernetes API about denied packets, by the real agent.
 
-use super::world::{World, manifest};
+use super::rbac::bind_without;
+use super::world::World;
 use epguard::daemon::report::metrics;
 use epguard::kernel::maps;
 use epguard::shared::drops::Dropped;
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn forbidden_events_are_logged_once_and_everything_else_goes_on() {
-    let mut world = denying("events-forbidden", &["create", "patch"]);
+    let mut world =
+        denying("events-forbidden", &["create events.k8s.io/events", "patch events.k8s.io/events"]);
     call(&world, 1);
     until(&world, "refused", |world| world.log().contains("cannot create Events"));
     reuse(&mut world);
@@ -152,18 +154,10 @@ fn logged(world: &World) -> Vec<u64> {
     counts.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-/// An agent under its role, without these verbs on Events, on a node with a denial.
+/// An agent under its role, without these rights, on a node with a denial.
 fn denying(name: &str, forbidden: &[&str]) -> World {
     let mut world = World::new(name);
-    for mut role in ["ClusterRole", "Role"].map(manifest) {
-        for rule in role["rules"].as_array_mut().into_iter().flatten() {
-            if rule["resources"] == json!(["events"]) {
-                let verbs = rule["verbs"].as_array_mut().unwrap();
-                verbs.retain(|verb| !forbidden.iter().any(|forbidden| verb == forbidden));
-            }
-        }
-        world.server.api.access.bind(&role).unwrap();
-    }
+    bind_without(&world, forbidden);
     // Before the agent starts: it denies nothing in a Namespace that it has not seen.
     world.store.ensure_namespace("team-b").unwrap();
     start(&mut world, &[]);

@@ -44,11 +44,6 @@ impl Pelting {
         Self { sent, thread: Repeated::start(|| turn) }
     }
 
-    /// Number of datagrams sent so far, which is the next number.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent.load(Ordering::SeqCst)
-    }
-
     /// Ends the sender; returns how many it sent.
     pub(crate) fn stop(self) -> u64 {
         drop(self.thread);

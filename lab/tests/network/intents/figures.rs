@@ -42,6 +42,18 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    /// What has come since earlier figures.
+    pub(crate) fn since(self, before: &Self) -> Self {
+        Self {
+            aimed: self.aimed,
+            arrived: std::array::from_fn(|aim| self.arrived[aim] - before.arrived[aim]),
+            denied: self.denied - before.denied,
+            no_intent: self.no_intent - before.no_intent,
+            no_connection: self.no_connection - before.no_connection,
+            not_denied: self.not_denied - before.not_denied,
+        }
+    }
+
     /// Asserts that exactly the packets aimed at the denied Service were denied, and that each packet was counted once. In IPv6
     /// neighbour solicitations pass, too.
     #[track_caller]
@@ -110,15 +122,7 @@ pub(crate) fn in_mode(
 /// The figures once every datagram is accounted for.
 fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Figures {
     let settled = wait::value(Duration::ZERO, || {
-        let now = world.figures();
-        let figures = Figures {
-            aimed,
-            arrived: std::array::from_fn(|aim| now.arrived[aim] - before.arrived[aim]),
-            denied: now.denied - before.denied,
-            no_intent: now.no_intent - before.no_intent,
-            no_connection: now.no_connection - before.no_connection,
-            not_denied: now.not_denied - before.not_denied,
-        };
+        let figures = Figures { aimed, ..world.figures().since(before) };
         let stopped = if mode == Mode::Enforce { figures.denied } else { 0 };
         let is_settled = figures.arrived[1..] == aimed[1..] && figures.arrived[0] + stopped >= aimed[0];
         Ok(if is_settled { Ok(figures) } else { Err(format!("lost: {figures}")) })

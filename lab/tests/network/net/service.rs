@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
-use epguard_lab::net::TopologyOptions;
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::{Call, Client, Outcome};
 
@@ -129,11 +128,4 @@ fn one_source_port_serves_many_destinations_at_once() {
         assert_eq!(peer.ask(closed, SECOND).outcome, Outcome::Refused);
         assert_eq!(peer.ask(cluster.pod(2, 3), SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
     });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn a_node_without_rules_leads_a_cluster_ip_nowhere() {
-    let cluster = Cluster::new(TopologyOptions::default(), false);
-    assert_eq!(cluster.call("shop/client", Protocol::Tcp, cluster.vip()), Outcome::TimedOut);
 }

@@ -1,9 +1,9 @@
-//! Interfaces that are made again while the kernel announces more changes than the agent's sockets hold.
+//! Interfaces that are made again under a running agent while the kernel announces more changes than the agent's sockets hold.
 
+use crate::stage::{netns, stage, until};
+use aya::programs::{SchedClassifier, TcAttachType};
 use epguard_lab::net::NetNs;
 use nix::libc;
-
-use super::{await_hooks, is_hooked, node, stage};
 
 /// Announcements, each of some kilobytes; a socket holds 208 kB.
 const STORM: usize = 2000;
@@ -12,8 +12,8 @@ const OVERRUNS: usize = 5;
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
-    let stage = stage();
-    let node = node(&stage);
+    let stage = stage("agent: {mode: enforce}\npods: {}\nsteps:\n  - pods: []\n");
+    let node = netns(&stage, "node-a").clone();
     let make = "link add same index 7001 type veth peer name peer index 7002".to_owned();
     node.ip(std::slice::from_ref(&make)).unwrap();
     await_hooks(&node, "same");
@@ -51,4 +51,15 @@ fn drops(netns: &NetNs) -> u64 {
 fn signal(pid: i32, signal: i32) {
     // SAFETY: no pointers; the agent is our own child, not waited for yet.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// Whether both hooks are there; false without such an interface.
+fn is_hooked(netns: &NetNs, link: &str) -> bool {
+    let at = |side| SchedClassifier::query_tcx(link, side).is_ok_and(|(_, programs)| !programs.is_empty());
+    netns.run(|| [TcAttachType::Ingress, TcAttachType::Egress].into_iter().all(at)).unwrap()
+}
+
+/// Waits until both hooks are seen.
+pub(crate) fn await_hooks(netns: &NetNs, link: &str) {
+    until(&format!("{link} is hooked"), || is_hooked(netns, link));
 }
