@@ -34,7 +34,8 @@ fn rules(world: &World, text: &str) {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn packets_that_rules_keep_from_conntrack_pass_and_are_counted() {
-    let raw = "add table IP raw; add chain IP raw pre { type filter hook prerouting priority raw; }; add rule IP raw pre ";
+    let raw = "add table IP raw; add chain IP raw pre { type filter hook prerouting priority raw; }; \
+               add rule IP raw pre ";
     let stateless = format!("{raw} IP daddr VIP udp dport 80 notrack IP daddr set X udp dport set {PORT}");
     let copies = "add table IP copies; add chain IP copies post { type filter hook postrouting priority 0; }; \
                   add rule IP copies post IP daddr X dup to GATEWAY device \"eth0\"";
