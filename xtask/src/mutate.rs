@@ -158,8 +158,8 @@ impl Tree {
 
     /// Builds the object and the binaries that root tests load and start. Returns false if they do not build.
     fn build(&self) -> Result<bool> {
-        let mut build = command(std::env::current_exe().context("cannot find this program")?);
-        build.arg("build").env("CARGO_MANIFEST_DIR", self.folder.join("xtask"));
+        let mut build = cargo();
+        build.args(["xtask", "build"]);
         Ok(self.here(build).status()?.success())
     }
 
