@@ -13,13 +13,11 @@ use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps;
 use epguard_common::{Addr, Owner};
 use epguard_lab::figures::{Row, Table, in_turns};
+use epguard_lab::net::NetNs;
 use nix::net::if_::if_nametoindex;
-use nix::sched::{CloneFlags, unshare};
-use std::fmt::Write as _;
 use std::fs;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
@@ -54,9 +52,10 @@ fn alone<T: Send>(measure: impl FnOnce() -> T + Send) -> T {
 
 /// Milliseconds of each of [`STEPS`] on a new node.
 fn start() -> [f64; STEPS.len()] {
-    unshare(CloneFlags::CLONE_NEWNET).unwrap();
+    let node = NetNs::new("start").unwrap();
+    node.enter().unwrap();
     kernel::fresh_bpffs();
-    let interfaces = make_interfaces();
+    let interfaces = make_interfaces(&node);
     let ((), empty) = timed(|| attach_empty(&interfaces));
     let (first, load) = timed(load_all);
     let (first, attach) = timed(|| hook(first, &interfaces));
@@ -96,15 +95,10 @@ fn attach_empty(interfaces: &[(u32, String)]) {
 }
 
 /// Numbers and names.
-fn make_interfaces() -> Vec<(u32, String)> {
+fn make_interfaces(node: &NetNs) -> Vec<(u32, String)> {
     let names: Vec<String> = (0..INTERFACES).map(|number| format!("veth{number}")).collect();
-    let mut batch = String::new();
-    for pair in names.chunks(2) {
-        writeln!(batch, "link add {} type veth peer name {}", pair[0], pair[1]).unwrap();
-    }
-    let mut ip = Command::new("ip");
-    let made = epguard_lab::process::with_input(ip.args(["-batch", "-"]), &batch, "iproute2").unwrap();
-    assert!(made.status.success(), "{made:?}");
+    let pairs = names.chunks(2).map(|pair| format!("link add {} type veth peer name {}", pair[0], pair[1]));
+    node.ip(&pairs.collect::<Vec<_>>()).unwrap();
     names.into_iter().map(|name| (if_nametoindex(&*name).unwrap(), name)).collect()
 }
 

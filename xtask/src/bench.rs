@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use crate::build;
+use crate::packages;
 use crate::process::{cargo, is_root, run as run_command};
 use crate::setup;
 
@@ -49,7 +50,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("`cargo xtask bench` loads BPF programs: run it as root");
     }
     setup::programs()?;
-    setup::bench_programs()?;
+    // What epguard is compared with.
+    packages::install_missing(&[("xdp-filter", "xdp-tools"), ("ipset", "ipset")])?;
     build::object(&setup::ebpf()?)?;
     build::released()?;
     let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };

@@ -50,16 +50,11 @@ pub(crate) struct Ladder {
 
 struct Step {
     title: String,
-    outcome: Outcome,
+    /// Or the reason why it was not run.
+    count: Result<Count, String>,
     took: Duration,
     /// What a failed command printed, to be shown last: the beginning of a long log may be cut off.
     failure: Vec<u8>,
-}
-
-enum Outcome {
-    Counted(Count),
-    /// Not run, with the reason.
-    LeftOut(String),
 }
 
 impl Ladder {
@@ -114,8 +109,8 @@ impl Ladder {
             println!("error: {error:#}");
             Count { passed: 0, failed: 1 }
         });
-        let (title, outcome) = (title.into(), Outcome::Counted(count));
-        self.done.push(Step { title, outcome, took: start.elapsed(), failure: Vec::new() });
+        let (title, took) = (title.into(), start.elapsed());
+        self.done.push(Step { title, count: Ok(count), took, failure: Vec::new() });
     }
 
     /// Runs a check of this program that passes if it finds nothing. Prints what it finds.
@@ -132,8 +127,8 @@ impl Ladder {
     /// Records that `title` was not run, which counts neither as passed nor as failed.
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
-        let outcome = Outcome::LeftOut(why.into());
-        self.done.push(Step { title: title.into(), outcome, took: Duration::ZERO, failure: Vec::new() });
+        let (title, count) = (title.into(), Err(why.into()));
+        self.done.push(Step { title, count, took: Duration::ZERO, failure: Vec::new() });
     }
 
     /// Prints the table and, as the last line, `N passed, N failed`.
@@ -143,9 +138,9 @@ impl Ladder {
         }
         println!("\n== Summary");
         let mut sum = Count::default();
-        for Step { title, outcome, took, .. } in &self.done {
-            match outcome {
-                Outcome::Counted(Count { passed, failed }) => {
+        for Step { title, count, took, .. } in &self.done {
+            match count {
+                Ok(Count { passed, failed }) => {
                     let verdict = if *failed == 0 { "ok" } else { "FAILED" };
                     println!(
                         "{title:<28}{verdict:<8}{passed:>5} passed {failed:>4} failed {:>7.1} s",
@@ -154,7 +149,7 @@ impl Ladder {
                     sum.passed += passed;
                     sum.failed += failed;
                 }
-                Outcome::LeftOut(why) => println!("{title:<28}left out: {why}"),
+                Err(why) => println!("{title:<28}left out: {why}"),
             }
         }
         println!("{} passed, {} failed", sum.passed, sum.failed);
@@ -163,6 +158,11 @@ impl Ladder {
 }
 
 impl Planned {
+    /// A step that runs once.
+    pub(crate) fn new(title: &str, counted: Counted, command: Command) -> Self {
+        Self { title: title.into(), counted, command, again: false }
+    }
+
     /// Runs it to its end. Returns all that it printed, too.
     fn run(&mut self) -> (Step, Vec<u8>) {
         let (start, mut output) = (Instant::now(), Vec::new());
@@ -172,8 +172,7 @@ impl Planned {
             Count { passed: 0, failed: 1 }
         });
         let failure = if count.failed > 0 { output.clone() } else { Vec::new() };
-        let (title, outcome) = (self.title.clone(), Outcome::Counted(count));
-        (Step { title, outcome, took: start.elapsed(), failure }, output)
+        (Step { title: self.title.clone(), count: Ok(count), took: start.elapsed(), failure }, output)
     }
 }
 
@@ -268,11 +267,11 @@ mod tests {
         let ran = std::env::temp_dir().join(format!("epguard-again-{}-{again}", std::process::id()));
         let mut command = crate::process::command("/bin/sh");
         command.args(["-c", "[ -e $1 ] || { touch $1; exit 1; }; rm $1", "sh"]).arg(&ran);
-        let step = Planned { title: "late".into(), counted: Counted::ByExit, command, again };
+        let step = Planned { again, ..Planned::new("late", Counted::ByExit, command) };
         let mut ladder = Ladder::default();
         ladder.run_together([(vec![step], 1)]);
         let _ = std::fs::remove_file(ran);
-        let [Step { outcome: Outcome::Counted(count), .. }] = &ladder.done[..] else { panic!("one step") };
+        let [Step { count: Ok(count), .. }] = &ladder.done[..] else { panic!("one step") };
         (count.passed, count.failed)
     }
 
@@ -291,20 +290,16 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_several_binaries_add_up() {
-        assert_eq!(sh("echo '2 passed, 0 failed'; echo '3 passed, 0 failed'", Counted::ByOutput), (5, 0));
-    }
-
-    #[test]
-    fn a_command_without_a_closing_line_that_fails_counts_as_a_failure() {
-        assert_eq!(sh("echo '2 passed, 0 failed'; exit 101", Counted::ByOutput), (2, 1));
-        assert_eq!(sh("exit 1", Counted::ByExit), (0, 1));
-    }
-
-    #[test]
-    fn a_test_run_that_counts_nothing_is_a_failure() {
-        assert_eq!(sh("echo done", Counted::ByOutput), (0, 1));
-        assert_eq!(sh("echo done", Counted::ByExit), (1, 0));
+    fn a_step_has_the_sum_of_its_counts_and_a_failure_of_its_own_or_if_it_counts_nothing() {
+        for (script, counted, count) in [
+            ("echo '2 passed, 0 failed'; echo '3 passed, 0 failed'", Counted::ByOutput, (5, 0)),
+            ("echo '2 passed, 0 failed'; exit 101", Counted::ByOutput, (2, 1)),
+            ("exit 1", Counted::ByExit, (0, 1)),
+            ("echo done", Counted::ByOutput, (0, 1)),
+            ("echo done", Counted::ByExit, (1, 0)),
+        ] {
+            assert_eq!(sh(script, counted), count, "{script}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<ExitCode> {
 pub(crate) fn dependencies() -> Result<Planned> {
     let mut command = command(std::env::current_exe().context("cannot find this program")?);
     command.arg("dependencies");
-    Ok(Planned { title: "dependencies".into(), counted: Counted::ByExit, command, again: false })
+    Ok(Planned::new("dependencies", Counted::ByExit, command))
 }
 
 /// The checks that are commands. Those that take no time run at once, and what this machine cannot check is left out.
@@ -40,14 +40,7 @@ pub(crate) fn plan(ladder: &mut Ladder) -> Vec<Planned> {
     let mut planned = Vec::new();
     for (title, command) in checks {
         match command {
-            Ok(command) => {
-                planned.push(Planned {
-                    title: title.into(),
-                    counted: Counted::ByExit,
-                    command,
-                    again: false,
-                });
-            }
+            Ok(command) => planned.push(Planned::new(title, Counted::ByExit, command)),
             Err(why) => ladder.leave_out(title, &format!("{why:#}")),
         }
     }

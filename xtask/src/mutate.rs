@@ -38,8 +38,6 @@ struct Mutation {
     row: String,
     /// The command of the one test that has to fail.
     test: Vec<String>,
-    /// Whether the diff changes sources of the eBPF programs.
-    ebpf: bool,
 }
 
 /// Runs the mutations on a copy of HEAD, prints a row for each, and fails unless every test failed.
@@ -55,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !is_root() && mutations.iter().any(Mutation::needs_root) {
         bail!("tests among them make namespaces and load BPF programs: run as root, or name other mutations");
     }
-    let mut tree = Tree::of_head()?;
+    let tree = Tree::of_head()?;
     let mut caught = 0;
     for (number, mutation) in (1..).zip(&mutations) {
         eprintln!("[{number}/{}] {}", mutations.len(), mutation.name());
@@ -86,13 +84,7 @@ impl Mutation {
         if test.iter().rev().nth(1).is_none_or(|word| word != "--exact") {
             bail!("{}: `# test:` has to end with `--exact NAME`", file.display());
         }
-        let folders = ["common/", "ebpf/", "lab/neighbour/"];
-        Ok(Self {
-            file: file.into(),
-            row: header("# row: ")?.into(),
-            ebpf: folders.iter().any(|folder| patch.contains(&format!("\n+++ b/{folder}"))),
-            test,
-        })
+        Ok(Self { file: file.into(), row: header("# row: ")?.into(), test })
     }
 
     fn name(&self) -> String {
@@ -112,15 +104,13 @@ impl Mutation {
 /// The copy of HEAD: a git worktree at `target/mutate`, with build artifacts of its own that stay from one mutation to the next.
 struct Tree {
     folder: PathBuf,
-    /// True until the eBPF object is built from HEAD's sources.
-    foreign_object: bool,
 }
 
 impl Tree {
     fn of_head() -> Result<Self> {
         let folder = root().join("target/mutate");
         let head = read(command("git").args(["rev-parse", "HEAD"]))?;
-        let tree = Self { folder, foreign_object: true };
+        let tree = Self { folder };
         if tree.folder.join(".git").exists() {
             // Unchanged files keep their times, so that cargo builds only the changes of a mutation.
             run_command(tree.git().args(["checkout", "--quiet", "--force", "--detach", head.trim()]))?;
@@ -140,12 +130,12 @@ impl Tree {
     }
 
     /// `caught` if the named test fails with this mutation alone.
-    fn outcome(&mut self, mutation: &Mutation) -> Result<String> {
+    fn outcome(&self, mutation: &Mutation) -> Result<String> {
         self.reset()?;
         if !self.git().arg("apply").arg(&mutation.file).status()?.success() {
             return Ok("DOES NOT APPLY".into());
         }
-        if mutation.needs_root() && !self.build(mutation.ebpf)? {
+        if mutation.needs_root() && !self.build()? {
             return Ok("DOES NOT BUILD".into());
         }
         let mut test = self.here(cargo());
@@ -167,17 +157,9 @@ impl Tree {
     }
 
     /// Builds the object and the binaries that root tests load and start. Returns false if they do not build.
-    fn build(&mut self, mutated: bool) -> Result<bool> {
-        let build = if mutated || self.foreign_object {
-            let mut build = command(std::env::current_exe().context("cannot find this program")?);
-            build.arg("build").env("CARGO_MANIFEST_DIR", self.folder.join("xtask"));
-            build
-        } else {
-            let mut build = cargo();
-            build.args(["build", "--quiet", "--package", "epguard", "--package", "epguard-lab"]);
-            build
-        };
-        self.foreign_object = mutated;
+    fn build(&self) -> Result<bool> {
+        let mut build = cargo();
+        build.args(["xtask", "build"]);
         Ok(self.here(build).status()?.success())
     }
 

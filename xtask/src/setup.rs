@@ -12,20 +12,16 @@ use crate::process::{command, read, root, run as run_command, which};
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
-pub(crate) const PROGRAMS: [(&str, &str); 9] = [
+pub(crate) const PROGRAMS: [(&str, &str); 8] = [
     ("bpftool", "bpftool"),
     ("nft", "nftables"),
     ("ip", "iproute2"),
     ("kubectl", "kubernetes-client"),
     ("ethtool", "ethtool"),
-    ("tcpdump", "tcpdump"),
     ("iptables-nft", "iptables"),
     ("jq", "jq"),
     ("sysctl", "procps"),
 ];
-
-/// Programs that the benchmarks compare epguard with.
-const BENCH_PROGRAMS: [(&str, &str); 2] = [("xdp-filter", "xdp-tools"), ("ipset", "ipset")];
 
 /// Helm's engine as a library of Python, for `x86_64` and aarch64. Debian has no package of Helm.
 const HELM: &str = "helm-python-sdk==0.2.2 \
@@ -62,11 +58,6 @@ pub(crate) fn ebpf() -> Result<Ebpf> {
 /// Ensures the programs that the lab and the root tests start.
 pub(crate) fn programs() -> Result<()> {
     packages::install_missing(&PROGRAMS)
-}
-
-/// Ensures the programs of the benchmarks.
-pub(crate) fn bench_programs() -> Result<()> {
-    packages::install_missing(&BENCH_PROGRAMS)
 }
 
 /// Ensures the further programs that tests start.

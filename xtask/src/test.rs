@@ -2,7 +2,7 @@
 
 mod groups;
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
@@ -13,6 +13,7 @@ use crate::ladder::{Count, Counted, Ladder, Planned};
 use crate::lint;
 use crate::process::{cargo, command, is_root, root, run as run_command};
 use crate::setup;
+use groups::Group;
 
 /// The steps that take longest.
 const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
@@ -71,10 +72,6 @@ fn rootless() -> ExitCode {
     ladder.finish()
 }
 
-fn planned(title: impl Into<String>, command: Command) -> Planned {
-    Planned { title: title.into(), counted: Counted::ByOutput, command, again: false }
-}
-
 /// Replays every recording, and plays the stories. At sockets and at clsact one variant of each story is enough: the rest of
 /// the agent is the same. At clsact it has all capabilities.
 fn stories() -> Result<Vec<Planned>> {
@@ -84,10 +81,10 @@ fn stories() -> Result<Vec<Planned>> {
     let story = |title: &str, folder: &str, arguments: &[&str]| {
         let mut scenario = lab::lab("scenario");
         scenario.args(arguments).arg(root().join("lab").join(folder));
-        Planned { again: true, ..planned(title, scenario) }
+        Planned { again: true, ..Planned::new(title, Counted::ByOutput, scenario) }
     };
     Ok(vec![
-        planned("replay", replay),
+        Planned::new("replay", Counted::ByOutput, replay),
         story("scenario", "scenarios", &["--least-privilege"]),
         story("scenario, at sockets", "scenarios-at-sockets", &["--least-privilege"]),
         story("scenario, socket-lb", "scenarios", &["--socket-lb", "--sample", "--least-privilege"]),
@@ -117,23 +114,23 @@ fn checks(ladder: &mut Ladder, dependencies: Planned) -> Vec<Planned> {
 fn unit_tests() -> Planned {
     let mut cargo = cargo();
     cargo.args(["test", "--quiet", "--no-fail-fast"]);
-    planned("unit tests", cargo)
+    Planned::new("unit tests", Counted::ByOutput, cargo)
 }
 
 /// Unit tests, and those that make namespaces and load programs. Most of these wait, for timers of the kernel or to see that no
 /// packet comes, so several run at a time, the longest first.
 fn tests() -> Result<Vec<Planned>> {
-    let root_tests = |which: &[String]| {
+    let root_step = |title: &str, which: &[&str]| {
         let mut cargo = cargo();
         cargo.args(["test", "--quiet"]).args(which).args(["--", "--ignored"]);
-        cargo
+        Planned { again: true, ..Planned::new(title, Counted::ByOutput, cargo) }
     };
-    let groups = groups::all()?;
-    let root_step =
-        |title: &str, which: &[String]| Planned { again: true, ..planned(title, root_tests(which)) };
-    let mut steps: Vec<Planned> =
-        groups.iter().map(|group| root_step(&group.title(), &group.which())).collect();
-    steps.push(root_step("root: libraries", &["--lib", "--bins"].map(Into::into)));
+    // The name of the module selects its tests, and no other group's of the binary.
+    let step = |Group { binary, module }: Group| {
+        root_step(&format!("root: {module}"), &["--test", &binary, &format!("{module}::")])
+    };
+    let mut steps: Vec<Planned> = groups::all()?.into_iter().map(step).collect();
+    steps.push(root_step("root: libraries", &["--lib", "--bins"]));
     steps.sort_by_key(|step| LONGEST.iter().position(|long| *long == step.title).unwrap_or(LONGEST.len()));
     steps.insert(0, unit_tests());
     Ok(steps)

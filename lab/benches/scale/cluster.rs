@@ -111,7 +111,8 @@ impl Cluster {
         // The last pods: others die in other rows.
         let last = (1..=CHANGING).map(|back| self.size.pods - back);
         let pods = last.filter(|number| *number >= BIG);
-        let mut pods: Vec<Value> = pods.map(|pod| self.objects.pod(self.own(pod), State::Running)).collect();
+        let mut pods: Vec<Value> =
+            pods.map(|pod| self.objects.pod(self.objects.own(pod), State::Running)).collect();
         let store = self.store().clone();
         Changes::start(per_second, move |made| {
             let index = usize::try_from(made).unwrap() % pods.len();
@@ -120,11 +121,6 @@ impl Cluster {
                 format!("2026-11-21T02:{minutes:02}:{seconds:02}Z").into();
             store.apply(pods[index].clone()).unwrap();
         })
-    }
-
-    /// A pod of the beginning.
-    pub(crate) fn own(&self, number: u32) -> Pod {
-        Pod { number, service: self.size.service_of(number) }
     }
 
     /// A pod of a Service of Jobs.
@@ -161,17 +157,8 @@ fn fill(store: &Store, objects: &Objects, size: Size) {
     let apply = |object| drop(store.apply(object).unwrap());
     size::namespaces().for_each(|name| store.ensure_namespace(&name).unwrap());
     (0..size.nodes).for_each(|node| apply(objects.node(node)));
-    (0..size.pods).for_each(|number| {
-        let service = size.service_of(number);
-        apply(objects.pod(Pod { number, service }, State::Running));
-    });
-    for service in 0..size.services {
-        apply(objects.service(service));
-        for (index, pods) in size.slices_of(service).into_iter().enumerate() {
-            let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
-            apply(objects.slice(service, index, &pods));
-        }
-    }
+    (0..size.services).for_each(|service| apply(objects.service(service)));
+    objects.pods().chain(objects.slices()).for_each(apply);
     for round in 0..JOBS {
         let pods: Vec<Pod> = (0..JOB_PODS).map(|pod| job(size, round, pod)).collect();
         apply(objects.service(pods[0].service));

@@ -70,7 +70,7 @@ pub(crate) fn die(cluster: &mut Cluster, services: Range<u32>) -> Vec<f64> {
         // Not in step with the agent's timers.
         sleep(Duration::from_millis(20 + fastrand::u64(0..80)));
         let number = cluster.size.pods_of(service)[0];
-        let dead = cluster.objects.pod(cluster.own(number), State::Ended);
+        let dead = cluster.objects.pod(cluster.objects.own(number), State::Ended);
         let begun = Instant::now();
         cluster.store().apply(dead).unwrap();
         let ip = cluster.size.ip_of(number);
@@ -123,7 +123,7 @@ pub(crate) fn replace(cluster: &Cluster, pods: Range<u32>) {
     let slices = cluster.size.slices_of(0);
     for number in pods {
         let index = number as usize / SLICE;
-        let (old, new) = (cluster.own(number), successor(cluster, number));
+        let (old, new) = (cluster.objects.own(number), successor(cluster, number));
         cluster.pod(new, State::Pending);
         cluster.pod(new, State::Running);
         cluster.pod(old, State::Terminating);

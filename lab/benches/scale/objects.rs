@@ -55,6 +55,27 @@ impl Objects {
         }
     }
 
+    /// Their slices.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = Value> {
+        let of = |service| {
+            (0..).zip(self.size.slices_of(service)).map(move |(index, pods)| (service, index, pods))
+        };
+        (0..self.size.services).flat_map(of).map(|(service, index, pods)| {
+            let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
+            self.slice(service, index, &pods)
+        })
+    }
+
+    /// All pods of the beginning, which run.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = Value> {
+        (0..self.size.pods).map(|number| self.pod(self.own(number), State::Running))
+    }
+
+    /// A pod of the beginning.
+    pub(crate) fn own(&self, number: u32) -> Pod {
+        Pod { number, service: self.size.service_of(number) }
+    }
+
     pub(crate) fn pod(&self, pod: Pod, state: State) -> Value {
         let Pod { number, service } = pod;
         let ip = self.size.ip_of(number).to_string();

@@ -1,6 +1,6 @@
 //! The cluster, and the facts that its watches report.
 
-use crate::objects::{Objects, Pod, State as PodState};
+use crate::objects::{Objects, State as PodState};
 use crate::size::{self, BIG, Size};
 use epguard_core::facts::{Change, Fact, Object, Presence};
 use epguard_core::plan;
@@ -34,24 +34,16 @@ impl Cluster {
             objects: Objects::new(SIZE),
         };
         let namespaces = size::namespaces().map(|name| json!({"metadata": {"name": name}}));
-        let nodes = (0..SIZE.nodes).map(|node| cluster.objects.node(node));
-        let services = (0..SIZE.services).map(|service| cluster.objects.service(service));
-        let slices = (0..SIZE.services).flat_map(|service| {
-            let slices = SIZE.slices_of(service).into_iter().enumerate();
-            slices.map(move |(index, pods)| (service, index, pods))
-        });
-        let slices = slices.map(|(service, index, pods)| {
-            let pods: Vec<_> = pods.into_iter().map(|pod| (pod, PodState::Running)).collect();
-            cluster.objects.slice(service, index, &pods)
-        });
-        let pods = (0..SIZE.pods).map(|pod| cluster.pod(pod, PodState::Running));
+        let objects = &cluster.objects;
+        let nodes = (0..SIZE.nodes).map(|node| objects.node(node));
+        let services = (0..SIZE.services).map(|service| objects.service(service));
         let lists = [
             Fact::Presence(Presence::Held(vec![])),
             Fact::Namespace(list(namespaces)),
             Fact::Node(list(nodes)),
             Fact::Service(list(services)),
-            Fact::Slice(list(slices)),
-            Fact::Pod(list(pods)),
+            Fact::Slice(list(objects.slices())),
+            Fact::Pod(list(objects.pods())),
         ];
         for list in lists {
             cluster.apply(list);
@@ -62,7 +54,7 @@ impl Cluster {
 
     /// A pod of the beginning.
     pub(crate) fn pod(&self, number: u32, state: PodState) -> Value {
-        self.objects.pod(Pod { number, service: SIZE.service_of(number) }, state)
+        self.objects.pod(self.objects.own(number), state)
     }
 
     /// Applies the fact in as many turns as it needs, and plans the writes of each.

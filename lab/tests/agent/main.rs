@@ -11,7 +11,6 @@ mod late_module;
 mod metrics;
 mod mode_policy;
 mod operator;
-mod opinions;
 mod rbac;
 mod view_age;
 mod world;

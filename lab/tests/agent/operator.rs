@@ -2,14 +2,10 @@
 
 use std::process::Output;
 
-use epguard::commands::why::{Question, explain};
-use epguard::shared::args::ServiceArgs;
-use epguard::shared::status::{self, Request};
-use epguard_core::state::PodState;
 use epguard_lab::api::ObjectRef;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::world::{World, dead_pod, service, slice};
+use super::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
@@ -83,35 +79,11 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn a_denied_flow_is_one_row_with_the_pod_that_was_meant() {
-    let mut world = World::synced("drops", &[]);
-    world.deny();
-    let nothing = world.run(&["drops"]);
-    assert_eq!(text(&nothing), "nothing was denied, and nothing would have been\n");
-
-    world.connect_to_the_service();
-    let rows = |arguments: &[&str]| {
-        let output = world.run(&[&["drops", "-o", "json"], arguments].concat());
-        let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
-        rows.as_array().unwrap().clone()
-    };
-    let all = rows(&[]);
-    println!("{}", text(&world.run(&["drops"])));
-    let [row] = all.as_slice() else { panic!("{all:?}") };
-    assert_eq!(
-        [&row["service"], &row["meant"], &row["hit"], &row["reason"], &row["outcome"]],
-        ["shop/web", "shop/a", "nobody", "dead-backend", "dropped"]
-    );
-    assert!(row["packets"].as_u64().unwrap() >= 1, "{row}");
-    assert_eq!(rows(&["-n", "shop", "--reason", "dead-backend"]).len(), 1);
-    assert!(rows(&["-n", "other"]).is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs root: runs the agent"]
 async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     let mut world = World::synced("names", &[]);
     world.deny();
+    let nothing = text(&world.run(&["drops"]));
+    assert_eq!(nothing, "nothing was denied, and nothing would have been\n");
     world.connect_to_the_service();
     let names = world.dir.join("names.json");
     world.until("names are kept", |_| {
@@ -134,49 +106,9 @@ async fn a_pod_that_was_gone_before_a_restart_keeps_its_name() {
     assert_eq!(drops.lines().count(), 2, "{drops}");
     assert!(drops.contains("shop/a"), "{drops}");
     let why = text(&world.run(&["why", "10.244.1.10"]));
-    assert!(why.contains("shop/a is meant"), "{why}");
+    assert!(why.contains("shop/a is meant") && why.contains("(dead-backend)"), "{why}");
 }
 
 fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs root: runs the agent"]
-async fn why_names_the_owners_of_the_ip_and_the_reason_of_its_denial() {
-    let mut world = World::new("why");
-    world.store.apply(service("web", "10.96.0.1")).unwrap();
-    world.start(&[]);
-    world.until("synced", |status| status.synced);
-    let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    world.until("told of the pod", |status| status.figures.pods[&PodState::Dead] == 1);
-    let ports = json!([{"port": 8080}]);
-    let listed = slice("web-1", "web", "10.244.1.10", &dead["metadata"]["uid"], &ports);
-    world.store.apply(listed).unwrap();
-    world.until("denying", |status| !status.services.is_empty());
-
-    let ip = "10.244.1.10".parse().unwrap();
-    let answer = status::ask(&world.dir, &Request::History(ip)).unwrap();
-    let question = Question {
-        subject: "10.244.1.10:8080".parse().unwrap(),
-        services: ServiceArgs { service: Some("shop/web".to_owned()), namespace: None },
-        at: None,
-    };
-    let explanation = explain(&answer.history.unwrap(), &question);
-    let [verdict] = explanation.verdicts.as_slice() else { panic!("{explanation:?}") };
-    assert_eq!((&*verdict.verdict, verdict.reason.as_deref()), ("deny", Some("dead-backend")));
-    assert_eq!((explanation.mode.as_str(), explanation.now), ("enforce", true));
-    let evidence: Vec<&str> = explanation.evidence.iter().map(|event| event.what.as_str()).collect();
-    let uid = dead["metadata"]["uid"].as_str().unwrap();
-    assert_eq!(
-        evidence,
-        [
-            &format!("pod shop/a ({uid}) on n shows the IP"),
-            "pod shop/a is dead: finished, and its kubelet reports that its network is torn down",
-            "shop/web lists it, ready, on TCP 8080 for shop/a",
-            "shop/web TCP 8080: denied as dead-backend: every packet",
-        ]
-    );
-    assert!(explanation.evidence.iter().all(|event| event.rv > 0));
-    println!("{}", explanation.text());
 }

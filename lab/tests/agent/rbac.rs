@@ -7,14 +7,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The `ClusterRole` and the `Role`.
-fn roles() -> Vec<Value> {
-    ["ClusterRole", "Role"].map(manifest).into()
-}
-
-fn bind(world: &World, roles: &[Value]) {
-    for role in roles {
-        world.server.api.access.bind(role).unwrap();
-    }
+fn roles() -> [Value; 2] {
+    ["ClusterRole", "Role"].map(manifest)
 }
 
 /// The arguments of the `DaemonSet`.
@@ -37,7 +31,7 @@ fn mass(name: &str) -> World {
 #[ignore = "needs root: runs the agent"]
 async fn the_role_grants_every_right_that_the_agent_needs() {
     let mut world = mass("rbac");
-    bind(&world, &roles());
+    bind_without(&world, &[]);
     world.start(&FLEET);
     world.until("synced", |status| status.synced);
     // Delays the second list, so that the breaker raises its alarm, which is an Event.
@@ -49,6 +43,10 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
     });
     assert_eq!(world.server.api.access.refused(), [""; 0]);
+    // The second list is one of the Service's pods, and one of its slices.
+    let requests = world.server.api.audit.requests();
+    let narrow = requests.iter().filter(|request| request.query.contains("labelSelector"));
+    assert_eq!(narrow.count(), 2, "{requests:#?}");
     // A lost watch is resumed; an expired one is listed again.
     world.server.faults(|faults| faults.delay = Duration::ZERO);
     world.server.reset_connections();
@@ -61,7 +59,7 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
 async fn the_role_grants_only_rights_that_the_agent_needs() {
     for missing in reads() {
         let mut world = mass("rbac-less");
-        bind(&world, &without(&missing));
+        bind_without(&world, &[&missing]);
         // A list is requested by itself only where it cannot be streamed.
         let alone = missing.starts_with("list");
         world.server.faults(|faults| faults.pages_only = alone);
@@ -95,21 +93,19 @@ fn reads() -> Vec<String> {
     reads
 }
 
-/// The roles without one verb on one resource.
-fn without(missing: &str) -> Vec<Value> {
-    let (verb, resource) = missing.split_once(' ').unwrap();
-    let (group, resource) = resource.split_once('/').unwrap();
-    let less = |mut role: Value| {
+/// Binds the roles without some rights, each a verb and a resource.
+pub(crate) fn bind_without(world: &World, missing: &[&str]) {
+    for mut role in roles() {
         let mut rules = Vec::new();
         for rule in role["rules"].as_array().unwrap() {
-            for other in rule["resources"].as_array().unwrap() {
+            for resource in rule["resources"].as_array().unwrap() {
+                let of = format!("{}/{}", rule["apiGroups"][0].as_str().unwrap(), resource.as_str().unwrap());
                 let mut verbs = rule["verbs"].as_array().unwrap().clone();
-                verbs.retain(|v| !(*v == verb && other == resource && rule["apiGroups"] == json!([group])));
-                rules.push(json!({"apiGroups": rule["apiGroups"], "resources": [other], "verbs": verbs}));
+                verbs.retain(|verb| !missing.contains(&&*format!("{} {of}", verb.as_str().unwrap())));
+                rules.push(json!({"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": verbs}));
             }
         }
         role["rules"] = rules.into();
-        role
-    };
-    roles().into_iter().map(less).collect()
+        world.server.api.access.bind(&role).unwrap();
+    }
 }

@@ -5,22 +5,18 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use epguard_lab::process::epguard;
+
 fn demo(epguard: &Path) -> Output {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_epguard-lab"));
     demo.arg("demo").env("EPGUARD", epguard);
     demo.output().expect("cargo has built it")
 }
 
-fn epguard() -> std::path::PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_epguard-lab")).with_file_name("epguard");
-    assert!(path.exists(), "run `cargo xtask build` first");
-    path
-}
-
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn every_claim_holds_and_the_output_is_plain_text() {
-    let output = demo(&epguard());
+    let output = demo(&epguard().unwrap());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(!text.contains('\x1b'), "{text}");
@@ -39,7 +35,7 @@ fn an_epguard_that_enforces_nothing_fails_the_demo() {
     let folder = std::env::temp_dir().join(format!("epguard-demo-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let lazy = folder.join("epguard");
-    let script = format!("#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n", epguard().display());
+    let script = format!("#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n", epguard().unwrap().display());
     fs::write(&lazy, script).unwrap();
     fs::set_permissions(&lazy, fs::Permissions::from_mode(0o755)).unwrap();
     let output = demo(&lazy);

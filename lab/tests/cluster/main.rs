@@ -6,6 +6,9 @@ mod commands;
 mod demo;
 mod links;
 mod lives;
+#[allow(dead_code, reason = "xtask uses the rest")]
+#[path = "../../../xtask/src/pages/markdown.rs"]
+mod markdown;
 mod quickstart;
 mod redirected;
 mod stage;

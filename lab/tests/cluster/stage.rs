@@ -1,6 +1,6 @@
 //! Stages that stories have set, and what their tests need of them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use epguard_common::{Outcome, Reason};
@@ -39,6 +39,20 @@ pub(crate) fn ip(stage: &Stage, pod: &str) -> IpAddr {
 /// The address and port of a Service.
 pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
     SocketAddr::new(stage.cluster.names.service(service).unwrap().vip, 80)
+}
+
+/// A connection of a pod, or a node.
+pub(crate) fn connect_from(stage: &Stage, host: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let stream = netns(stage, host).run(|| TcpStream::connect_timeout(&to, PATIENCE)).unwrap()?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// An address of a stage in its first variant.
+pub(crate) fn v4(address: SocketAddr) -> SocketAddrV4 {
+    let SocketAddr::V4(address) = address else { panic!("the first variant is IPv4") };
+    address
 }
 
 /// Packets denied as `terminated` so far.

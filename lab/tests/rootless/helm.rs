@@ -12,7 +12,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Makes calls of Helm. Returns their results, and the objects afterwards.
 fn after(world: &World, calls: &Value) -> (Vec<Value>, Vec<Value>) {
     let mut command = Command::new(Path::new(ROOT).join("target/tools/helm/bin/python"));
-    command.arg(Path::new(ROOT).join("deploy/helm.py")).arg(world.kubeconfig());
+    command.arg(Path::new(ROOT).join("deploy/helm.py")).arg(&world.kubeconfig);
     let mut helm = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = helm.stdin.take().unwrap();
     input.write_all(calls.to_string().as_bytes()).unwrap();
@@ -62,7 +62,7 @@ async fn kubectl_apply_and_helm_give_the_same_objects() {
     let world = World::empty("kubectl");
     let file = Path::new(ROOT).join("deploy/epguard.yaml");
     let mut kubectl = Command::new("kubectl");
-    kubectl.arg("--kubeconfig").arg(world.kubeconfig()).args(["apply", "-f"]).arg(file);
+    kubectl.arg("--kubeconfig").arg(&world.kubeconfig).args(["apply", "-f"]).arg(file);
     let output = kubectl.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let applied = objects(&world);

@@ -20,9 +20,9 @@ pub(super) fn demo(target: &Path, archive: &Path) -> Result<()> {
     setup::programs()?;
     build::host()?;
     let source = format!("oci-archive:{}", archive.display());
-    let container = read(buildah(target).args(["from", &source]))?;
+    let container = buildah(&["from", &source])?;
     let container = container.trim();
-    let rootfs = read(buildah(target).args(["mount", container]))?;
+    let rootfs = buildah(&["mount", container])?;
     let bundle = target.join("bundle");
     let program = prepare(&bundle, rootfs.trim())?;
     let played = run_command(lab("demo").env("EPGUARD", program));
@@ -30,7 +30,7 @@ pub(super) fn demo(target: &Path, archive: &Path) -> Result<()> {
     let mut runc = command("runc");
     runc.arg("--root").arg(bundle.join("state"));
     let deleted = read(runc.args(["delete", "--force", "epguard-demo"]));
-    read(buildah(target).args(["rm", container]))?;
+    buildah(&["rm", container])?;
     played.and(deleted.map(drop))
 }
 

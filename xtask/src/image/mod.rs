@@ -5,7 +5,7 @@ mod container;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -67,7 +67,6 @@ pub(crate) fn make() -> Result<Image> {
     }
     packages::install_missing(&[("buildah", "buildah")])?;
     build::object(&setup::ebpf()?)?;
-    let buildah = |arguments: &[&str]| read(buildah(&target()).args(arguments));
     // An index of an earlier run would keep its images.
     let _ = buildah(&["manifest", "rm", NAME]);
     buildah(&["manifest", "create", NAME])?;
@@ -113,26 +112,21 @@ fn binary(arch: Arch) -> Result<PathBuf> {
 
 /// Packs the binary alone, with times of 1970, so that the same binary gives the same image. Returns the image's id.
 fn pack(binary: &Path, arch: Arch) -> Result<String> {
-    let run = |arguments: &[&str]| read(buildah(&target()).args(arguments));
-    let container = run(&["from", "--arch", arch.name(), "scratch"])?;
+    let container = buildah(&["from", "--arch", arch.name(), "scratch"])?;
     let container = container.trim();
     let to = "/usr/local/bin/epguard";
-    run(&["copy", "--quiet", "--chmod", "0755", container, &binary.display().to_string(), to])?;
+    buildah(&["copy", "--quiet", "--chmod", "0755", container, &binary.display().to_string(), to])?;
     let entrypoint = format!("[\"{to}\"]");
-    run(&["config", "--entrypoint", &entrypoint, "--env", "PATH=/usr/local/bin", container])?;
+    buildah(&["config", "--entrypoint", &entrypoint, "--env", "PATH=/usr/local/bin", container])?;
     let licenses = "org.opencontainers.image.licenses=Apache-2.0 OR MIT";
-    run(&["config", "--label", licenses, "--arch", arch.name(), container])?;
+    buildah(&["config", "--label", licenses, "--arch", arch.name(), container])?;
     let identity = ["--identity-label=false", "--disable-compression=false"];
-    run(&["commit", "--quiet", "--rm", "--timestamp", "0", identity[0], identity[1], container])
+    buildah(&["commit", "--quiet", "--rm", "--timestamp", "0", identity[0], identity[1], container])
 }
 
-/// buildah with its own storage, so that it leaves nothing on the machine.
-fn buildah(target: &Path) -> Command {
+/// Runs buildah with its own storage, so that it leaves nothing on the machine. Returns what it prints.
+fn buildah(arguments: &[&str]) -> Result<String> {
     let mut buildah = command("buildah");
-    buildah
-        .args(["--storage-driver", "vfs", "--root"])
-        .arg(target.join("storage"))
-        .arg("--runroot")
-        .arg(target.join("storage-run"));
-    buildah
+    buildah.args(["--storage-driver", "vfs", "--root"]).arg(target().join("storage"));
+    read(buildah.arg("--runroot").arg(target().join("storage-run")).args(arguments))
 }

@@ -76,36 +76,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     build::object(&setup::ebpf()?)?;
     let builder = Builder::new(arch)?;
     let guest = Guest::new(arch, &args.deb)?;
-    // What a kernel's version may change is tested on this architecture.
-    let versions =
-        if builder.foreign.is_none() { [late(&builder)?, intents(&builder)?] } else { Default::default() };
-    let work = [versions.concat(), tables(&builder)?, stories(&builder, &args.scenarios)?].concat();
+    let mut work = String::new();
+    // What a kernel's version may change is tested on this architecture. The first is a module that is loaded late: the others load it.
+    if builder.foreign.is_none() {
+        work += &builder.tests(["epguard-lab", "lab", "agent"], "", "late_module::")?;
+        // All that conntrack shows. Debian has IPVS as a module, many other kernels lack it.
+        work += "modprobe ip_vs\n";
+        work += &builder.tests(["epguard-lab", "lab", "network"], "", "--test-threads 2 intents::")?;
+    }
+    // Packets through the programs, and calls through a socket load balancer. Before Linux 6.4 the memory of maps is only estimated.
+    let programs = "--test-threads 2 --skip memory:: programs:: lifecycle::socket_lb";
+    work += &builder.tests(["epguard", "agent", "kernel"], "FRAMES=20000", programs)?;
+    work += &stories(&builder, &args.scenarios)?;
     let mut ladder = Ladder::default();
     let machine = guest.machine(&work)?;
     let title = format!("Linux {}", guest.release);
     ladder.run_within(LONGEST, &title, Counted::ByOutput, machine);
     ladder.check("it came to its end", || guest.has_ended());
     Ok(ladder.finish())
-}
-
-/// The command for the test of a module that is loaded late: the first, as the others load it.
-fn late(builder: &Builder) -> Result<String> {
-    let executable = builder.test("epguard-lab", "agent")?;
-    Ok(format!("cd lab && {executable} --ignored late_module::; cd ..\n"))
-}
-
-/// The command for the tests of all that conntrack shows. Debian has IPVS as a module, many other kernels lack it.
-fn intents(builder: &Builder) -> Result<String> {
-    let executable = builder.test("epguard-lab", "network")?;
-    Ok(format!("modprobe ip_vs\ncd lab && {executable} --ignored --test-threads 2 intents::; cd ..\n"))
-}
-
-/// The command that runs packets through the programs, and calls through a socket load balancer. Before Linux 6.4 the memory of maps is only estimated.
-fn tables(builder: &Builder) -> Result<String> {
-    let executable = builder.test("epguard", "kernel")?;
-    Ok(format!(
-        "cd agent && FRAMES=20000 {executable} --ignored --test-threads 2 --skip memory:: programs:: lifecycle::socket_lb; cd ..\n"
-    ))
 }
 
 /// Builds what the machine runs. A foreign machine has other libraries: all is linked statically.
@@ -128,15 +116,17 @@ impl Builder {
         self.foreign.as_ref().map_or_else(native, |compiler| compiler.cargo(verb, Vec::new()))
     }
 
-    /// A package's test. Returns its path.
-    fn test(&self, package: &str, test: &str) -> Result<String> {
+    /// The command that runs root tests of a package: its name, its folder, and the test binary.
+    fn tests(&self, [package, folder, test]: [&str; 3], variables: &str, which: &str) -> Result<String> {
         let mut build = self.cargo("test");
         build.args(["--no-run", "--package", package, "--test", test]);
         let printed = read(build.args(["--message-format", "json"]))?;
         let paths = printed.split("\"executable\":\"").skip(1);
         let mut paths = paths.filter_map(|rest| rest.split('"').next());
         let executable = paths.find(|path| path.contains(&format!("/{test}-")));
-        executable.map(Into::into).with_context(|| format!("cargo names no executable of the test `{test}`"))
+        let executable =
+            executable.with_context(|| format!("cargo names no executable of the test `{test}`"))?;
+        Ok(format!("cd {folder} && {variables} {executable} --ignored {which}; cd ..\n"))
     }
 
     /// The lab and, beside it, the agent.

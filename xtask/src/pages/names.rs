@@ -10,7 +10,7 @@ use epguard::cli::Cli;
 use epguard::fleet::Plugin;
 
 use super::all;
-use super::markdown::parts;
+use super::markdown::{parts, variants};
 use crate::Verb;
 use crate::files::read_all;
 use crate::process::root;
@@ -45,14 +45,9 @@ fn every_command_that_the_pages_show_exists() {
     let mut checked = 0;
     let mut wrong = Vec::new();
     for page in all().unwrap() {
-        let parts = parts(&page.text);
-        let blocks = parts.blocks.iter().filter(|block| block.language.as_deref().is_none_or(str::is_empty));
-        let blocks = blocks.map(|block| block.text.replace("\\\n", " "));
-        for text in blocks.chain(parts.spans) {
-            for line in text.lines().filter(|line| is_ours(line)) {
-                checked += 1;
-                wrong.extend(command(line).err().map(|why| format!("{}: {line}: {why}", page.name)));
-            }
+        for line in parts(&page.text).lines.iter().map(|line| &*line.text).filter(|line| is_ours(line)) {
+            checked += 1;
+            wrong.extend(command(line).err().map(|why| format!("{}: {line}: {why}", page.name)));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -83,7 +78,7 @@ fn unknown_commands_flags_and_maps_are_refused() {
         "kubectl epguard drops [-f] [--nodes x]",
         "cargo xtask demos",
         "cargo xtask image --verified",
-        "cargo xtask scenario lab/scenarios/none.yaml # a comment",
+        "cargo xtask scenario lab/scenarios/none.yaml",
     ] {
         assert!(is_ours(line) && command(line).is_err(), "{line}");
     }
@@ -94,7 +89,6 @@ fn unknown_commands_flags_and_maps_are_refused() {
     for path in ["v3/NONE", "v2/DENIED"] {
         assert!(pinned(&format!("/sys/fs/bpf/epguard/{path}")).is_err(), "{path}");
     }
-    assert_eq!(variants("a [-f] [--c [d/e]] IP[:PORT]"), ["a IP", "a -f --c d/e IP:PORT"]);
 }
 
 /// A command line of ours. A name alone, or with `...`, stands for all of its commands.
@@ -107,8 +101,7 @@ fn is_ours(line: &str) -> bool {
 /// Parses a command with its program's own definition, with and without the options in square brackets. What a shell would do
 /// with its output is left out. A verb alone is its name: required arguments may be left out.
 fn command(line: &str) -> Result<(), String> {
-    let line = line.split([';', '>']).next().unwrap_or_default();
-    let line = line.split(" #").next().unwrap_or_default().split(" | ").next().unwrap_or_default();
+    let line = line.split([';', '>']).next().unwrap_or_default().split(" | ").next().unwrap_or_default();
     variants(line).iter().try_for_each(|variant| {
         let words: Vec<String> = variant.split_whitespace().map(filled_in).collect();
         match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -139,21 +132,6 @@ fn parsed<T: clap::Parser>(program: &str, arguments: &[&str]) -> Result<(), Stri
 fn filled_in(word: &str) -> String {
     let fill = |word: String, (placeholder, value): &(&str, &str)| word.replace(placeholder, value);
     PLACEHOLDERS.iter().fold(word.replace(['\'', '"'], ""), fill)
-}
-
-/// A synopsis without the parts in square brackets, and with them.
-fn variants(line: &str) -> [String; 2] {
-    let mut depth = 0_u32;
-    let mut without = String::new();
-    for c in line.chars() {
-        match c {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            c if depth == 0 => without.push(c),
-            _ => {}
-        }
-    }
-    [without, line.replace(['[', ']'], "")].map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// A flag that a page names alone, with or without a value: at least one verb accepts it. The plugin's and xtask's values are

@@ -13,53 +13,27 @@ use crate::process::root;
 /// Tests that run as one step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Group {
-    /// The integration test binary. One name stands for those of all packages.
-    binary: String,
-    /// The module in it; none: the whole binary.
-    module: Option<String>,
-}
-
-impl Group {
-    /// The step's heading.
-    pub(super) fn title(&self) -> String {
-        format!("root: {}", self.module.as_ref().unwrap_or(&self.binary))
-    }
-
-    /// Arguments of `cargo test` before `--`. The name of the module selects its tests, and no other group's of the binary.
-    pub(super) fn which(&self) -> Vec<String> {
-        let filter = self.module.as_ref().map(|module| format!("{module}::"));
-        let binary = ["--test".into(), self.binary.clone()];
-        binary.into_iter().chain(filter).collect()
-    }
+    /// The integration test binary, a folder. One name stands for those of all packages.
+    pub(super) binary: String,
+    /// The module in it.
+    pub(super) module: String,
 }
 
 /// Every group of the workspace.
 pub(super) fn all() -> Result<BTreeSet<Group>> {
     let mut groups = BTreeSet::new();
-    for package in ["lab", "agent", "xtask"] {
-        let tests = list(&root().join(package).join("tests"))?;
-        ensure!(!tests.is_empty(), "{package}/tests has nothing to run");
-        for path in tests {
-            groups.extend(of_binary(&path)?);
+    for package in PACKAGES {
+        for folder in list(&root().join(package).join("tests"))? {
+            let main = folder.join("main.rs");
+            ensure!(main.exists() && !needs_root(&main), "root tests of {} have no module", folder.display());
+            let modules = list(&folder)?.into_iter().filter(|module| needs_root(module));
+            groups.extend(modules.map(|path| Group { binary: stem(&folder), module: stem(&path) }));
         }
     }
     Ok(groups)
 }
 
-/// The groups of `tests/BINARY.rs` or `tests/BINARY/main.rs`; none for a folder that is no binary.
-fn of_binary(path: &Path) -> Result<Vec<Group>> {
-    let group = |module| Group { binary: stem(path), module };
-    let main = path.join("main.rs");
-    if path.extension().is_some_and(|end| end == "rs") || needs_root(&main) {
-        return Ok(Vec::from_iter(needs_root(path).then(|| group(None))));
-    }
-    if !main.exists() {
-        return Ok(Vec::new());
-    }
-    let modules = list(path)?.into_iter();
-    let modules = modules.filter(|module| needs_root(module));
-    Ok(modules.map(|module| group(Some(stem(&module)))).collect())
-}
+const PACKAGES: [&str; 3] = ["lab", "agent", "xtask"];
 
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
@@ -88,14 +62,11 @@ mod tests {
     #[test]
     fn a_group_runs_no_test_of_another_group() {
         for group in all().unwrap() {
-            let Some(module) = &group.module else { continue };
-            for package in ["lab", "agent", "xtask"] {
+            for package in PACKAGES {
                 let folder = root().join(package).join("tests").join(&group.binary);
-                let alike: Vec<String> = modules(&folder, module)
-                    .into_iter()
-                    .filter(|other| other.ends_with(module.as_str()))
-                    .collect();
-                assert!(alike.is_empty(), "{}: `{module}::` selects tests of {alike:?}", group.binary);
+                let mut alike = modules(&folder, &group.module);
+                alike.retain(|other| other.ends_with(&group.module));
+                assert!(alike.is_empty(), "{group:?} selects tests of {alike:?}");
             }
         }
     }
@@ -103,10 +74,8 @@ mod tests {
     #[test]
     fn each_group_has_a_heading_of_its_own_and_the_longest_are_groups() {
         let groups = all().unwrap();
-        let titles: BTreeSet<String> = groups.iter().map(Group::title).collect();
+        let titles: BTreeSet<String> = groups.iter().map(|group| format!("root: {}", group.module)).collect();
         assert_eq!(titles.len(), groups.len(), "{groups:?}");
-        for long in super::super::LONGEST {
-            assert!(titles.contains(long), "{long}");
-        }
+        assert!(super::super::LONGEST.iter().all(|long| titles.contains(*long)), "{titles:?}");
     }
 }

@@ -1,13 +1,12 @@
 //! The cluster and the shell that the commands run in.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::format::PodEvent;
-use epguard_lab::wait;
 
 use super::pages::Command;
-use super::tables::{BEFORE, EXIT_CODES, FOLLOWING, SHOWN, is_meant};
+use super::tables::{BECOMES, BEFORE, EXIT_CODES, FOLLOWING, HELM_INSTALL, SHOWN, is_meant};
 use crate::quickstart::kubelet::{self, Kubelet};
 use crate::quickstart::shell::Shell;
 use crate::quickstart::{calls, cluster};
@@ -26,10 +25,9 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Installs the agent, and waits until it has observed a call to the dead pod.
+    /// Installs the agent as the README does, and waits until it has observed a call to the dead pod.
     pub(crate) fn start() -> Self {
-        // The names of the pages: a Service whose only endpoint is dead.
-        let cluster = cluster("shop/a", "web");
+        let cluster = cluster();
         let kubelet = Kubelet::new(&cluster);
         kubelet::runs_commands(&cluster);
         kubelet::shows_logs(&cluster);
@@ -43,13 +41,17 @@ impl Rig {
             wrong: Vec::new(),
             modes_are_set: false,
         };
-        rig.must("kubectl apply -f deploy/epguard.yaml");
-        rig.must("install target/image/kubectl-epguard /usr/local/bin");
+        rig.must(HELM_INSTALL);
         rig.must(ROLLED_OUT);
-        rig.await_output("epguard status", "tcx, place 1");
+        rig.must("install target/image/kubectl-epguard /usr/local/bin");
+        for (command, text) in
+            [("epguard lint", "0 errors"), ("kubectl epguard status", "all is well"), (STATUS, "eth0")]
+        {
+            rig.await_output(command, text);
+        }
         rig.cluster.pod_event("A", PodEvent::Fails).unwrap();
         rig.await_output("epguard dump", "dead-backend");
-        calls(&rig.cluster, "shop/web");
+        calls(&rig.cluster);
         rig.await_output("kubectl get events -A", "web.");
         rig
     }
@@ -78,6 +80,14 @@ impl Rig {
         if !expected.contains(&code) || !is_shown || has_unknown_field {
             let Command { page, section, .. } = command;
             self.wrong.push(format!("{page}, {section}: {text}: exit code {code}: {output}"));
+        }
+        for (_, mode) in BECOMES.iter().filter(|(entry, _)| of(entry)) {
+            self.await_output(STATUS, mode);
+            if mode.starts_with("enforce") {
+                // Commands of another page may have set another action.
+                self.must("epguard action drop");
+                self.run_until("kubectl epguard drops -f", "dropped dead-backend shop/web -> ");
+            }
         }
         self.modes_are_set |= text.contains(" mode ") || text.contains(" action ");
         self.kubelet.step(&self.cluster);
@@ -112,18 +122,15 @@ impl Rig {
     }
 
     fn await_output(&mut self, command: &str, text: &str) {
-        let missing = || {
-            let (_, output) = self.exit_code(command);
-            Ok((!output.contains(text)).then(|| format!("{command} does not print {text:?}: {output}")))
-        };
-        wait::until(Duration::ZERO, missing).unwrap();
+        let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
+        self.shell.run_until_it_says(text, command, || kubelet.step(cluster));
     }
 
     fn run_until(&mut self, command: &str, text: &str) -> String {
         let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
         self.shell.run_until(command, text, || {
             kubelet.step(cluster);
-            calls(cluster, "shop/web");
+            calls(cluster);
         })
     }
 
@@ -136,7 +143,9 @@ impl Rig {
     fn filled_in(&self, command: &str) -> String {
         let ip = |pod| self.cluster.names.pod(pod).unwrap().ip.to_string();
         let (dead, client) = (ip("A"), ip("client"));
-        let link = format!("{}-from", self.uplink());
+        let node = &self.cluster.topology.node("node-a").unwrap().netns;
+        let uplink = node.run(|| nix::net::if_::if_nametoindex("eth0")).unwrap().unwrap();
+        let link = format!("{uplink}-from");
         let mut filled = command.to_owned();
         for (name, value) in
             [("10.244.1.10", &*dead), ("10.244.2.5", &*client), ("worker-1", "node-a"), ("12-from", &*link)]
@@ -156,12 +165,5 @@ impl Rig {
         // There is no terminal to ask at.
         let asks = filled.starts_with("kubectl epguard mode ");
         filled + if asks { " --yes" } else { "" }
-    }
-
-    /// Number of node-a's uplink.
-    fn uplink(&self) -> u32 {
-        let node = &self.cluster.topology.node("node-a").unwrap().netns;
-        let number = node.run(|| nix::net::if_::if_nametoindex("eth0"));
-        number.unwrap().unwrap()
     }
 }

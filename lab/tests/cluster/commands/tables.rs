@@ -1,7 +1,7 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 35] = [
+pub(crate) const NOT_RUN: [(&str, &str); 36] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
@@ -23,10 +23,8 @@ pub(crate) const NOT_RUN: [(&str, &str); 35] = [
     ("sha256sum *", "needs the files of a release"),
     ("skopeo *", "needs a registry"),
     ("k3s *", "needs k3s"),
-    (
-        "helm install *",
-        "`the_quick_start_has_the_results_of_the_readme` and `kubectl_apply_and_helm_give_the_same_objects`, by Helm's engine",
-    ),
+    (HELM_INSTALL, "it has run before all others"),
+    ("helm install *", "`kubectl_apply_and_helm_give_the_same_objects`, by Helm's engine"),
     (
         "helm upgrade *",
         "`a_release_is_upgraded_rolled_back_and_uninstalled_without_a_rest`, by Helm's engine",
@@ -47,6 +45,9 @@ pub(crate) const NOT_RUN: [(&str, &str); 35] = [
     ("kubectl -n epguard create quota *", "it has no quotas"),
     ("kubectl exec", "the name of a command"),
 ];
+
+/// How the README installs the agent.
+pub(crate) const HELM_INSTALL: &str = "helm install epguard deploy/chart -n epguard --create-namespace";
 
 /// Exit codes other than 0, and why.
 pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
@@ -72,7 +73,8 @@ pub(crate) const BEFORE: [(&str, &str); 1] = [(
 )];
 
 /// Texts in the output.
-pub(crate) const SHOWN: [(&str, &str); 14] = [
+pub(crate) const SHOWN: [(&str, &str); 15] = [
+    ("kubectl -n epguard rollout status daemonset/epguard", "successfully rolled out"),
     ("epguard status", "tcx, place 1"),
     ("kubectl epguard status", "all is well"),
     ("kubectl epguard status -o wide", "epguard-x7k2"),
@@ -89,8 +91,14 @@ pub(crate) const SHOWN: [(&str, &str); 14] = [
     ("epguard detach", "nothing to remove"),
 ];
 
+/// What the mode of the node becomes soon.
+pub(crate) const BECOMES: [(&str, &str); 2] = [
+    ("kubectl epguard mode observe", "observe (by configmap)"),
+    ("kubectl label node worker-1 epguard.io/canary=true", "enforce (by configmap, canary)"),
+];
+
 /// Commands that follow until they are ended, and a text that each prints.
-pub(crate) const FOLLOWING: [(&str, &str); 1] = [("drops -f", "dead-backend")];
+pub(crate) const FOLLOWING: [(&str, &str); 1] = [("drops -f", "shop/a was meant, nobody is there")];
 
 /// Whether an entry stands for a command, which may set variables first.
 pub(crate) fn is_meant(entry: &str, command: &str) -> bool {

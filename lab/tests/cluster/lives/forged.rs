@@ -1,10 +1,10 @@
 //! A pod forges packets from an orphan IP. That can end the denial of this IP, and nothing else.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::stage::{ip, netns, stage, until};
+use crate::stage::{ip, netns, stage, until, v4};
 use epguard_common::{Outcome, Reason};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::traffic::{Client, Forged};
@@ -76,10 +76,7 @@ fn send(stage: &Stage, ip: IpAddr) {
 
 /// From the pod `evil`, with the orphan IP as its source.
 fn forge(stage: &Stage, source: IpAddr) {
-    let (IpAddr::V4(from), IpAddr::V4(to)) = (source, ip(stage, "client")) else {
-        panic!("the first variant is IPv4");
-    };
-    let forged =
-        Forged { from: SocketAddrV4::new(from, 9), to: SocketAddrV4::new(to, 9), flags: 2, acknowledges: 0 };
+    let [from, to] = [source, ip(stage, "client")].map(|ip| v4((ip, 9).into()));
+    let forged = Forged { from, to, flags: 2, acknowledges: 0 };
     Client::new(netns(stage, "evil")).forge([forged]).unwrap();
 }

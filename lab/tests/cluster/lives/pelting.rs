@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::stage::{ip, netns, vip};
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::stage::Stage;
-use epguard_lab::wait::Repeated;
+use epguard_lab::wait::{self, Repeated};
 
 /// The port of receivers.
 const PORT: u16 = 9000;
@@ -21,11 +21,6 @@ pub(crate) struct Pelting {
 }
 
 impl Pelting {
-    /// Sends a datagram from the pod `client` to a Service every `pause`.
-    pub(crate) fn of_client(stage: &Stage, service: &str, pause: Duration) -> Self {
-        Self::start(netns(stage, "client"), vip(stage, service), pause)
-    }
-
     /// Sends a datagram from the pod `far` to a receiver's address every `pause`.
     pub(crate) fn from_far(stage: &Stage, to: IpAddr, pause: Duration) -> Self {
         Self::start(netns(stage, "far"), SocketAddr::new(to, PORT), pause)
@@ -49,11 +44,6 @@ impl Pelting {
         Self { sent, thread: Repeated::start(|| turn) }
     }
 
-    /// Number of datagrams sent so far, which is the next number.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent.load(Ordering::SeqCst)
-    }
-
     /// Ends the sender; returns how many it sent.
     pub(crate) fn stop(self) -> u64 {
         drop(self.thread);
@@ -69,11 +59,6 @@ pub(crate) struct Catching {
 }
 
 impl Catching {
-    /// Listens in a pod of the story.
-    pub(crate) fn in_pod(stage: &Stage, pod: &str) -> Self {
-        Self::start(netns(stage, pod), ip(stage, pod))
-    }
-
     /// Listens at an address, on a port of its own.
     pub(crate) fn start(netns: &NetNs, at: IpAddr) -> Self {
         let socket = Arc::new(netns.run(|| UdpSocket::bind((at, PORT))).unwrap().unwrap());
@@ -108,5 +93,58 @@ impl Catching {
 impl Drop for Catching {
     fn drop(&mut self) {
         let _ = socket2::SockRef::from(&*self.socket).shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// Senders in the pod `client` to living pods, and one to `old/web`, whose packets are stale and would reach pod B.
+pub(crate) struct Traffic {
+    begun: Instant,
+    living: Vec<(Pelting, Catching)>,
+    stale: Pelting,
+    hit: Catching,
+}
+
+/// Datagrams sent to the living pods and to `old/web`, how many of these B got, and all in a second.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) living: u64,
+    pub(crate) stale: u64,
+    pub(crate) got_through: u64,
+    pub(crate) per_second: f64,
+}
+
+impl Traffic {
+    /// Starts a sender for each living pod, to the Service that leads to it.
+    pub(crate) fn start(stage: &Stage, living: &[(&str, &str)], pause: Duration) -> Self {
+        let send = |service| Pelting::start(netns(stage, "client"), vip(stage, service), pause);
+        let receive = |pod| Catching::start(netns(stage, pod), ip(stage, pod));
+        let receivers: Vec<_> = living.iter().map(|(_, pod)| receive(pod)).collect();
+        let hit = receive("B");
+        let begun = Instant::now();
+        let living = living.iter().map(|(service, _)| send(service)).zip(receivers).collect();
+        Self { begun, living, stale: send("old/web"), hit }
+    }
+
+    /// How many stale packets got through.
+    pub(crate) fn got_through(&self) -> u64 {
+        self.hit.wait(|_| true).len() as u64
+    }
+
+    /// Ends the traffic. Asserts that the living pods got everything, each at least one datagram.
+    pub(crate) fn stop(self) -> Sent {
+        let (senders, receivers): (Vec<_>, Vec<_>) = self.living.into_iter().unzip();
+        let living = senders.into_iter().map(Pelting::stop).sum();
+        let stale = self.stale.stop();
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let lost = wait::until(Duration::from_millis(1), || {
+            let arrived: Vec<usize> = receivers.iter().map(|one| one.wait(|_| true).len()).collect();
+            let is_all = arrived.iter().sum::<usize>() as u64 == living && !arrived.contains(&0);
+            Ok((!is_all).then(|| format!("{arrived:?} of {living} arrived")))
+        });
+        lost.unwrap();
+        let got_through = self.hit.wait(|_| true).len() as u64;
+        #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let per_second = (living + stale) as f64 / seconds;
+        Sent { living, stale, got_through, per_second }
     }
 }

@@ -1,12 +1,15 @@
-//! An IP is reused, and no API object shows it. None of its new holder's packets is denied.
+//! An IP is reused, by a pod or behind a link that is made again under its old name or renamed at once, and no API object shows it. None
+//! of its new holder's packets is denied.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::thread::sleep;
 use std::time::Duration;
 
 use super::pelting::{Catching, Pelting};
+use crate::links::await_hooks;
 use crate::stage::{self, dropped, netns, until};
+use epguard_lab::net::NetNs;
 use epguard_lab::scenario::format::{PodEvent, Runs};
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::scenario::variant::Variant;
@@ -46,9 +49,38 @@ fn stage(variant: Variant, runs: usize) -> Stage {
     )
 }
 
+/// Names of the link of a holder that the CNI does not know: that of the one before, or a new one right after it was made.
+const LINK: &str = "holder";
+const RENAMED: &str = "renamed";
+
+/// As the lab's point-to-point CNI.
+const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
+
+/// Makes a network namespace with the IP, behind a veth, and the node's route to it.
+fn plug(node: &NetNs, is_renamed: bool, ip: IpAddr) -> NetNs {
+    let holder = NetNs::new("holder").unwrap();
+    let peer = holder.name();
+    node.ip(&[format!("link add {LINK} address {HOST_MAC} type veth peer name eth0 netns {peer}")]).unwrap();
+    let sandbox = [
+        "link set lo up".to_owned(),
+        format!("address add {ip} dev eth0"),
+        "link set eth0 up".to_owned(),
+        format!("neighbour add 169.254.1.1 lladdr {HOST_MAC} dev eth0 nud permanent"),
+        "route add default via 169.254.1.1 dev eth0 onlink".to_owned(),
+    ];
+    holder.ip(&sandbox).unwrap();
+    let route = |link| format!("route replace {ip} dev {link} scope link");
+    node.ip(&[format!("link set {LINK} up"), route(LINK)]).unwrap();
+    if is_renamed {
+        node.ip(&[format!("link set {LINK} down name {RENAMED} up"), route(RENAMED)]).unwrap();
+    }
+    holder
+}
+
 /// A dies, B gets its IP. Returns the number of packets denied while no pod had it.
 fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let agent = [Agent::Running, Agent::Running, Agent::JustKilled, Agent::JustStarting][run % 4];
+    let node = netns(stage, "node-a").clone();
     let speaks_first = fastrand::bool();
     let (a, b) = (format!("A{run}"), format!("B{run}"));
     let ip = stage::ip(stage, &a);
@@ -68,9 +100,15 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
         }
     }
     sleep(Duration::from_micros(fastrand::u64(0..30_000)));
-    stage.cluster.pod_event(&b, PodEvent::Plugged).unwrap();
+    let link = [None, Some(LINK), Some(RENAMED)][run % 3].filter(|_| ip.is_ipv4());
+    let holder = match link {
+        None => {
+            stage.cluster.pod_event(&b, PodEvent::Plugged).unwrap();
+            netns(stage, &b).clone()
+        }
+        Some(link) => plug(&node, link == RENAMED, ip),
+    };
     let denied = dropped(stage) - before;
-    let holder = netns(stage, &b).clone();
     let catching = Catching::start(&holder, ip);
     if speaks_first {
         says_hello(stage, &holder, ip);
@@ -80,7 +118,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let caught = catching.wait(|numbers| !numbers.is_empty());
     let Some(&first) = caught.first() else {
         panic!(
-            "run {run}, {agent:?}, speaks first {speaks_first}: nothing arrived; counted {}",
+            "run {run}, {agent:?}, {link:?}, speaks first {speaks_first}: nothing arrived; counted {}",
             stage.counters().unwrap()
         )
     };
@@ -91,24 +129,29 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     let missing: Vec<u64> = (first..last).filter(|number| !caught.contains(number)).collect();
     assert!(
         missing.is_empty(),
-        "{missing:?} are missing: run {run}, {agent:?}, speaks first {speaks_first}: of {first}..{last}"
+        "{missing:?} are missing: run {run}, {agent:?}, {link:?}, speaks first {speaks_first}: of {first}..{last}"
     );
     assert_eq!(
         dropped(stage) - before,
         denied,
-        "run {run}, {agent:?}, speaks first {speaks_first}: denied later"
+        "run {run}, {agent:?}, {link:?}, speaks first {speaks_first}: denied later"
     );
     if !stage.agent.is_running() {
         stage.agent.start_again().unwrap();
     }
     stage.catch_up().unwrap();
-    stage.cluster.pod_event(&b, PodEvent::SandboxDown).unwrap();
+    if let Some(link) = link {
+        await_hooks(&node, link);
+        node.ip(&[format!("link delete {link}")]).unwrap();
+    } else {
+        stage.cluster.pod_event(&b, PodEvent::SandboxDown).unwrap();
+    }
     stage.cluster.pod_event(&a, PodEvent::Gone).unwrap();
     denied
 }
 
 /// B makes a call and gets an answer.
-fn says_hello(stage: &Stage, holder: &epguard_lab::net::NetNs, ip: std::net::IpAddr) {
+fn says_hello(stage: &Stage, holder: &NetNs, ip: IpAddr) {
     let far = stage::ip(stage, "far");
     let socket = holder.run(|| std::net::UdpSocket::bind(SocketAddr::new(ip, 0))).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();

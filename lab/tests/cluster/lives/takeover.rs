@@ -1,9 +1,9 @@
 //! Agents that end and start again under traffic: no allowed packet is lost, no stale one gets through.
 
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::pelting::{Catching, Pelting};
+use super::pelting::Traffic;
 use crate::stage::until;
 use epguard_common::Mode;
 use epguard_lab::scenario::format::ApiStep;
@@ -14,6 +14,7 @@ const TAKEOVERS: u32 = 10;
 /// Pause of each of the two senders.
 const PAUSE: Duration = Duration::from_micros(300);
 const PACKETS_PER_SECOND: f64 = 5_000.0;
+const LIVING: [(&str, &str); 1] = [("ok/api", "C")];
 
 /// A is dead, B has its IP, and `old/web` still leads there; C is behind `ok/api`.
 const STORY: &str = "
@@ -32,43 +33,6 @@ steps:
   - pods: [A fails, B starts]
 ";
 
-/// Two senders, one to each Service, and the receivers.
-struct Traffic {
-    begun: Instant,
-    stale: Pelting,
-    allowed: Pelting,
-    hit: Catching,
-    served: Catching,
-}
-
-impl Traffic {
-    /// Starts the senders in the pod `client`.
-    fn start(stage: &Stage) -> Self {
-        let send = |service| Pelting::of_client(stage, service, PAUSE);
-        let (hit, served) = (Catching::in_pod(stage, "B"), Catching::in_pod(stage, "C"));
-        Self { begun: Instant::now(), stale: send("old/web"), allowed: send("ok/api"), hit, served }
-    }
-
-    /// How many stale packets got through.
-    fn got_through(&self) -> usize {
-        self.hit.wait(|_| true).len()
-    }
-
-    /// Ends the traffic; asserts that no allowed packet was lost. Returns the number sent, and the rate.
-    fn stop(self) -> (u64, f64) {
-        let (stale, allowed) = (self.stale.stop(), self.allowed.stop());
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let served = self.served.wait(|numbers| numbers.len() as u64 == allowed);
-        let lost: Vec<u64> =
-            (0..allowed).filter(|number| served.binary_search(number).is_err()).take(10).collect();
-        assert!(lost.is_empty(), "lost: {lost:?} ... of {allowed}, {} arrived", served.len());
-        let sent = stale + allowed;
-        #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let rate = sent as f64 / seconds;
-        (sent, rate)
-    }
-}
-
 /// The stage with these flags of the agent, which enforces once `prepare` has run.
 fn stage(agent: &str, prepare: impl FnOnce(&Stage)) -> Stage {
     let stage = crate::stage::stage(&STORY.replace("AGENT", agent));
@@ -81,16 +45,11 @@ fn stage(agent: &str, prepare: impl FnOnce(&Stage)) -> Stage {
     stage
 }
 
-/// An agent that enforces from its start.
-fn enforcing() -> Stage {
-    stage("{mode: enforce, lease: 6}", |_| ())
-}
-
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
-    let mut stage = enforcing();
-    let traffic = Traffic::start(&stage);
+    let mut stage = stage("{mode: enforce, lease: 6}", |_| ());
+    let traffic = Traffic::start(&stage, &LIVING, PAUSE);
     for takeover in 0..TAKEOVERS {
         stage.agent.kill();
         sleep(Duration::from_millis(fastrand::u64(0..400)));
@@ -99,11 +58,9 @@ fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
         sleep(Duration::from_millis(fastrand::u64(0..200)));
         assert_eq!(traffic.got_through(), 0, "stale packets after takeover {takeover}");
     }
-    let (sent, rate) = traffic.stop();
-    println!(
-        "{TAKEOVERS} takeovers, {sent} packets at {rate:.0} a second: 0 allowed lost, 0 stale got through"
-    );
-    assert!(rate >= PACKETS_PER_SECOND, "only {rate:.0} packets a second");
+    let sent = traffic.stop();
+    println!("{TAKEOVERS} takeovers, {sent:?}, 0 allowed lost, 0 stale got through");
+    assert!(sent.per_second >= PACKETS_PER_SECOND, "{sent:?}");
 }
 
 /// The flags only observe: a new agent enforces from its start, as the `ConfigMap` that it has not read yet wants.
@@ -119,7 +76,7 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
     };
     let flags = "{mode: observe, lease: 6, fleet-config: epguard/modes}";
     let mut stage = stage(flags, enforce);
-    let traffic = Traffic::start(&stage);
+    let traffic = Traffic::start(&stage, &LIVING, PAUSE);
     for (ends, is_api_away) in [("a rollout", false), ("kill -9", false), ("kill -9 with the API away", true)]
     {
         if is_api_away {
@@ -139,31 +96,5 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
         stage.catch_up().unwrap();
         assert_eq!(traffic.got_through(), 0, "stale packets after {ends}");
     }
-    let (sent, rate) = traffic.stop();
-    println!("{sent} packets at {rate:.0} a second: 0 allowed lost, 0 stale got through");
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn denials_of_a_killed_agent_end_with_its_lease() {
-    let mut stage = enforcing();
-    let traffic = Traffic::start(&stage);
-    stage.agent.kill();
-    let killed = Instant::now();
-    sleep(Duration::from_millis(1500));
-    assert_eq!(traffic.got_through(), 0, "denials ended before the lease");
-    stage.agent.await_lease(false).unwrap();
-    let lease = killed.elapsed();
-    let seen = traffic.hit.wait(|numbers| !numbers.is_empty());
-    assert!(!seen.is_empty(), "stale packets are denied past the lease");
-    stage.agent.start_again().unwrap();
-    stage.catch_up().unwrap();
-    let before = traffic.got_through();
-    sleep(Duration::from_millis(300));
-    assert_eq!(traffic.got_through(), before, "the next agent does not deny");
-    let (sent, rate) = traffic.stop();
-    println!(
-        "denied for {:.1} s after the kill, then passed; {sent} packets at {rate:.0} a second, 0 allowed lost",
-        lease.as_secs_f32()
-    );
+    println!("{:?}, 0 allowed lost, 0 stale got through", traffic.stop());
 }

@@ -94,9 +94,14 @@ impl Shell {
     }
 
     /// Repeats commands, which may fail, until their output contains a text.
-    pub(crate) fn run_until_it_says(&mut self, text: &str, commands: &str) -> String {
+    pub(crate) fn run_until_it_says(
+        &mut self,
+        text: &str,
+        commands: &str,
+        mut meanwhile: impl FnMut(),
+    ) -> String {
         let said = wait::value(Duration::ZERO, || {
-            let seen = self.run(&format!("set +e\n{commands}\nset -e"), || {});
+            let seen = self.run(&format!("set +e\n{commands}\nset -e"), &mut meanwhile);
             Ok(if seen.contains(text) { Ok(seen) } else { Err(unsaid(commands, text, &seen)) })
         });
         said.unwrap()

@@ -1,29 +1,25 @@
 //! Denied packets at an interface of the operator's choice.
 
-use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::thread;
 
-use super::place::{connect, echo, stage_unasked};
-use crate::stage::{ip, netns, until, vip};
+use super::place::{ANNOTATION, connect, echo, stage_with};
+use crate::stage::{ip, netns};
 use epguard_common::{Outcome, Reason};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
-use socket2::{Domain, Socket, Type};
 
 const ETHERNET: usize = 14;
-/// The capture interface.
-const CAPTURE: [&str; 3] = ["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"];
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
-    let stage = stage_unasked();
+    let stage = stage_with(&[(ANNOTATION, "")]);
     let _stranger = echo(&stage, "B");
     let node = netns(&stage, "node-a");
-    node.ip(&CAPTURE).unwrap();
+    node.ip(&["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"]).unwrap();
     let shown = || stage.agent.dump().unwrap()["denied"][0]["action"].clone();
     assert_eq!(shown(), "drop");
     stage.agent.set_action("capture=cap0").unwrap();
@@ -40,33 +36,6 @@ fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
     assert_eq!(source, ip(&stage, "client").to_string());
     let captured = stage.counters().unwrap().of(Reason::Reused, Outcome::Captured);
     assert!(captured > 0, "{}", stage.counters().unwrap());
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn one_syn_of_a_process_on_the_node_is_captured_once_at_a_hooked_interface() {
-    let stage = stage_unasked();
-    let _stranger = echo(&stage, "B");
-    let node = netns(&stage, "node-a");
-    node.ip(&CAPTURE).unwrap();
-    until("cap0 is hooked", || {
-        let interfaces = stage.agent.status().unwrap().interfaces;
-        interfaces.iter().any(|it| it.name == "cap0" && it.attached)
-    });
-    stage.agent.set_action("capture=cap0").unwrap();
-    let before = stage.counters().unwrap();
-    let to = vip(&stage, "old/web");
-    node.run(|| one_syn(to)).unwrap();
-    let captured = stage.counters().unwrap().since(&before);
-    assert_eq!(captured.of(Reason::Reused, Outcome::Captured), 1, "{captured}");
-}
-
-/// Sends one SYN: connect sends it at once, and the socket is closed before it sends another.
-fn one_syn(to: SocketAddr) {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.set_nonblocking(true).unwrap();
-    let begun = socket.connect(&to.into()).unwrap_err();
-    assert_eq!(begun.raw_os_error(), Some(nix::libc::EINPROGRESS));
 }
 
 /// A packet socket that receives the packets of all interfaces.

@@ -1,17 +1,14 @@
 //! Single flows: each keeps its endpoint, its port and its room, and is refused where it could not be carried.
 
-use super::place::{PORT, call, connect, connect_from, echo, stage, stage_on_a_bridge};
+use super::place::{ON_A_BRIDGE, address, call, connect, echo, stage, stage_with, taken};
 use crate::stage::{ip, netns, until, vip};
 use aya::maps::{HashMap, MapData};
-use epguard_common::{Keyed, Outcome, RawRole, Reason};
+use epguard_common::{Keyed, RawRole};
 use epguard_lab::scenario::format::{Condition, PodEvent};
 use epguard_lab::scenario::stage::Stage;
-use epguard_lab::traffic::{Client, Flood};
-use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -43,38 +40,6 @@ fn a_redirected_flow_keeps_its_endpoint_and_is_reset_when_it_dies() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
-/// More than a client's share of 2,048.
-const OPENED: u64 = 2_500;
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_client_with_thousands_of_redirected_connections_takes_no_room_from_others() {
-    let stage = stage();
-    let _server = echo(&stage, "L");
-    let mut older = connect(&stage, "old/web").unwrap();
-    call(&mut older).unwrap();
-    let to = vip(&stage, "old/web");
-    let open = |_| connect_from(&stage, "C", to).unwrap();
-    let mut taken: Vec<TcpStream> = (0..OPENED).map(open).collect();
-    for stream in &mut taken {
-        call(stream).unwrap();
-    }
-    let counters = stage.counters().unwrap();
-    let beyond = counters.of(Reason::Nothing, Outcome::BeyondShare);
-    assert_eq!(beyond, OPENED - 2_048, "{counters}");
-    let mut younger = connect(&stage, "old/web").unwrap();
-    call(&mut younger).unwrap();
-    // This evicts 16,384 opening flows: all flows beyond their client's share are lost.
-    let flood = Flood { to, per_second: 24_000, count: 60_000 };
-    Client::new(netns(&stage, "C")).flood(flood).unwrap();
-    call(&mut older).unwrap();
-    call(&mut younger).unwrap();
-    // The greedy client's own share stays as well.
-    for stream in taken.iter_mut().take(1_000) {
-        call(stream).unwrap();
-    }
-}
-
 const CLIENT_PORT: u16 = 45_001;
 
 #[test]
@@ -86,13 +51,12 @@ fn a_connection_to_the_live_endpoint_outlives_a_redirected_one_from_the_same_por
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_connection_from_the_port_of_a_redirected_one_survives_on_a_bridge() {
-    outlives(&stage_on_a_bridge());
+    outlives(&stage_with(&[ON_A_BRIDGE]));
 }
 
 fn outlives(stage: &Stage) {
     let _servers = (echo(stage, "L"), echo(stage, "B"));
-    let live = SocketAddr::new(ip(stage, "L"), PORT);
-    let mut older = from_port(stage, live).unwrap();
+    let mut older = from_port(stage, address(stage, "L")).unwrap();
     call(&mut older).unwrap();
     let refused = from_port(stage, vip(stage, "old/web")).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{refused}");
@@ -122,12 +86,12 @@ fn a_flow_is_refused_at_once_if_its_answers_would_enter_where_nothing_translates
     let live = echo(&stage, "L");
     assert!(connect(&stage, "old/web").is_ok());
     // A connection is there before the endpoint has taken it.
-    until("the endpoint takes the connection", || live.load(Ordering::SeqCst) > 0);
-    assert_eq!(live.load(Ordering::SeqCst), 1);
+    until("the endpoint takes the connection", || taken(&live) > 0);
+    assert_eq!(taken(&live), 1);
     forget_interface_of(&stage, "L");
     let error = connect(&stage, "old/web").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
-    assert_eq!(live.load(Ordering::SeqCst), 1);
+    assert_eq!(taken(&live), 1);
 }
 
 #[test]
@@ -149,16 +113,9 @@ fn forget_interface_of(stage: &Stage, pod: &str) {
     interfaces.remove(&interface_of(stage, pod).1).unwrap();
 }
 
-/// Name and index of the interface that the node routes the pod's IP to.
+/// Name and index of the node's end of the pod's veth pair.
 fn interface_of(stage: &Stage, pod: &str) -> (String, u32) {
-    let ip = ip(stage, pod).to_string();
-    let show = |args: &[&str]| {
-        let shown = netns(stage, "node-a").command("ip").arg("-json").args(args).output().unwrap();
-        serde_json::from_slice::<Value>(&shown.stdout).unwrap()
-    };
-    let route = show(&["route", "get", &ip]);
-    let name = route[0]["dev"].as_str().unwrap();
-    let link = show(&["link", "show", "dev", name]);
-    let ifindex = u32::try_from(link[0]["ifindex"].as_u64().unwrap()).unwrap();
-    (name.to_owned(), ifindex)
+    let name = stage.cluster.topology.pod(pod).unwrap().host_ifname.clone();
+    let ifindex = netns(stage, "node-a").run(|| nix::net::if_::if_nametoindex(&*name));
+    (name.clone(), ifindex.unwrap().unwrap())
 }

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use super::place::{PORT, call, connect, echo, stage, stage_with_udp};
-use crate::stage::{ip, netns, vip};
+use super::place::{ANNOTATION, ON_A_BRIDGE, address, call, connect, echo, stage, stage_with};
+use crate::stage::{netns, v4, vip};
 use epguard::kernel::maps::{self, KeyedMap};
 use epguard_common::{Flow, Outcome, Redirected};
 use epguard_lab::scenario::stage::Stage;
@@ -25,7 +25,7 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
     let mut victim = connect(&stage, "old/web").unwrap();
     call(&mut victim).unwrap();
     let client = v4(victim.local_addr().unwrap());
-    let live = SocketAddrV4::new(*v4(address(&stage, "L")).ip(), PORT);
+    let live = v4(address(&stage, "L"));
     let service = v4(vip(&stage, "old/web"));
     // The victim's delayed ACK of the answer is redirected too.
     sleep(Duration::from_millis(100));
@@ -67,12 +67,13 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
-    for (name, from, to) in [
-        ("a pod's interface", "", ""),
-        ("the uplink", "L: {", "L: {node: node-b, "),
-        ("a bridge", "agent:", "runs: {cni: [bridge]}\nagent:"),
+    let udp = (ANNOTATION, &*format!(", protocols: [tcp, udp]{ANNOTATION}"));
+    for (name, changes) in [
+        ("a pod's interface", &[udp][..]),
+        ("the uplink", &[udp, ("L: {", "L: {node: node-b, ")]),
+        ("a bridge", &[udp, ON_A_BRIDGE]),
     ] {
-        let stage = stage_with_udp(from, to);
+        let stage = stage_with(changes);
         let live = address(&stage, "L");
         let in_pod =
             |pod: &str, at: SocketAddr| netns(&stage, pod).run(|| UdpSocket::bind(at)).unwrap().unwrap();
@@ -125,15 +126,4 @@ fn proven(stage: &Stage, client: SocketAddrV4) -> Redirected {
 fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {
     let map = maps::open::<KeyedMap<Flow, Redirected>>(&stage.agent.pin_dir, map).unwrap();
     map.entries().unwrap()
-}
-
-fn address(stage: &Stage, pod: &str) -> SocketAddr {
-    SocketAddr::new(ip(stage, pod), PORT)
-}
-
-fn v4(address: SocketAddr) -> SocketAddrV4 {
-    match address {
-        SocketAddr::V4(address) => address,
-        SocketAddr::V6(_) => panic!("the first variant is IPv4"),
-    }
 }

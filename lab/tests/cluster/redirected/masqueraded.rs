@@ -2,10 +2,9 @@
 //! different destinations.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 
-use super::place::{PORT, call, connect_from, echo, stage};
-use crate::stage::{ip, vip};
+use super::place::{address, call, echo, stage, taken};
+use crate::stage::{connect_from, ip, vip};
 use epguard_lab::scenario::stage::Stage;
 
 /// The source port of both pods' packets after masquerading.
@@ -19,8 +18,7 @@ fn a_masqueraded_client_is_refused_and_another_one_keeps_the_live_endpoint_from_
     masquerade(&stage, &["C", "client"], &SHARED.to_string());
     // A redirected flow to L would occupy the address and port that the next connection needs.
     refused(&stage, "C");
-    let live = SocketAddr::new(ip(&stage, "L"), PORT);
-    let mut direct = connect_from(&stage, "client", live).unwrap();
+    let mut direct = connect_from(&stage, "client", address(&stage, "L")).unwrap();
     assert_eq!(direct.local_addr().unwrap().ip(), ip(&stage, "client"));
     call(&mut direct).unwrap();
     refused(&stage, "C");
@@ -65,8 +63,4 @@ fn masquerade(stage: &Stage, pods: &[&str], ports: &str) {
 fn refused(stage: &Stage, pod: &str) {
     let error = connect_from(stage, pod, vip(stage, "old/web")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{pod}: {error}");
-}
-
-fn taken(server: &std::sync::atomic::AtomicUsize) -> usize {
-    server.load(std::sync::atomic::Ordering::SeqCst)
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::stage::{PATIENCE, ip, netns, vip};
+use crate::stage::{connect_from, ip, netns, vip};
 use epguard_lab::scenario::stage::Stage;
 
 /// Port of the pods' echo servers; the lab's own servers have 8080.
-pub(crate) const PORT: u16 = 9000;
+const PORT: u16 = 9000;
 
 const STORY: &str = "
 agent: {mode: enforce}
@@ -35,38 +35,34 @@ steps:
 
 /// The stage, once flows to `old/web` are redirected.
 pub(crate) fn stage() -> Stage {
-    crate::stage::stage(STORY)
+    stage_with(&[])
 }
 
-/// As [`stage`], with a bridge that joins the node's pods.
-pub(crate) fn stage_on_a_bridge() -> Stage {
-    crate::stage::stage(&STORY.replace("agent:", "runs: {cni: [bridge]}\nagent:"))
+/// As [`stage`], with these words of the story replaced by others.
+pub(crate) fn stage_with(changes: &[(&str, &str)]) -> Stage {
+    let replace = |story: String, (from, to): &(&str, &str)| story.replace(from, to);
+    crate::stage::stage(&changes.iter().fold(STORY.to_owned(), replace))
 }
 
-/// As [`stage`], with a Service of UDP, too, and these words of the story replaced by others.
-pub(crate) fn stage_with_udp(from: &str, to: &str) -> Stage {
-    let udp = "annotations: {epguard.io/action: redirect}";
-    crate::stage::stage(&STORY.replace(udp, &format!("protocols: [tcp, udp], {udp}")).replace(from, to))
+/// Asks for redirection.
+pub(crate) const ANNOTATION: &str = ", annotations: {epguard.io/action: redirect}";
+
+/// Adds a bridge that joins the node's pods.
+pub(crate) const ON_A_BRIDGE: (&str, &str) = ("agent:", "runs: {cni: [bridge]}\nagent:");
+
+/// A pod's address and the port of its echo server.
+pub(crate) fn address(stage: &Stage, pod: &str) -> SocketAddr {
+    SocketAddr::new(ip(stage, pod), PORT)
 }
 
-/// As [`stage`], with a Service that does not ask for redirection.
-pub(crate) fn stage_unasked() -> Stage {
-    crate::stage::stage(
-        &STORY.replace("redirect", "drop").replace(", annotations: {epguard.io/action: drop}", ""),
-    )
+/// How many connections a server has taken.
+pub(crate) fn taken(server: &AtomicUsize) -> usize {
+    server.load(Ordering::SeqCst)
 }
 
 /// A connection of the pod `client`.
 pub(crate) fn connect(stage: &Stage, service: &str) -> std::io::Result<TcpStream> {
     connect_from(stage, "client", vip(stage, service))
-}
-
-/// A connection of a pod.
-pub(crate) fn connect_from(stage: &Stage, pod: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let stream = netns(stage, pod).run(|| TcpStream::connect_timeout(&to, PATIENCE)).unwrap()?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    Ok(stream)
 }
 
 /// Sends a word and reads it back.
@@ -80,7 +76,7 @@ pub(crate) fn call(stream: &mut TcpStream) -> std::io::Result<()> {
 
 /// A server in a pod that returns all data; the result counts its connections.
 pub(crate) fn echo(stage: &Stage, pod: &str) -> Arc<AtomicUsize> {
-    let at = SocketAddr::new(ip(stage, pod), PORT);
+    let at = address(stage, pod);
     let listener = netns(stage, pod).run(|| TcpListener::bind(at)).unwrap().unwrap();
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);

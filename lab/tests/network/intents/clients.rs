@@ -1,14 +1,14 @@
 //! Sockets in pods, on hosts outside, and of processes on the node, whose packets pass no ingress hook: every datagram is judged by its
 //! own aim, not by its socket's earlier ones.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 
 use epguard_lab::net::{Cni, Overlay, TopologyOptions};
 use epguard_lab::proxy::ProxyOptions;
 use socket2::{Domain, Socket, Type};
 
 use super::figures::{
-    AIMS, Aim, counted, in_both_modes, interleaved, judged_right, keep_pace, send, send_all,
+    AIMS, Aim, counted, in_both_modes, interleaved, judged_right, send, send_all, send_each,
 };
 use super::world::{Plan, World, on_both_families};
 
@@ -32,7 +32,7 @@ fn one_socket_to_both_services_and_the_pod() {
         on_both_families(plan, |mut world| {
             let socket = world.socket(host);
             let case = format!("one UDP socket of {host}, {plan:?}");
-            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000), 64));
+            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000)));
         });
     }
 }
@@ -45,7 +45,7 @@ fn a_pod_that_reaches_itself_through_services() {
             let socket = world.socket("bank/x");
             // Packets of a pod to its own address never leave it.
             let aims = interleaved(3000);
-            let figures = in_both_modes(&mut world, "hairpin", |world| send_all(world, &socket, &aims, 64));
+            let figures = in_both_modes(&mut world, "hairpin", |world| send_all(world, &socket, &aims));
             for figures in figures {
                 let [denied, other, _] = figures.aimed;
                 assert_eq!((figures.denied, figures.not_denied), (denied, other), "{figures}");
@@ -62,14 +62,7 @@ fn a_host_outside_by_node_port() {
         on_both_families(Plan { remote, ..Plan::default() }, |mut world| {
             let socket = world.socket("external");
             judged_right(&mut world, "NodePort", |world| {
-                let (start, mut aimed) = (world.sink.arrived(), [0; 3]);
-                let addresses = AIMS.map(|aim| world.node_port(aim));
-                for aim in interleaved(3000) {
-                    send(|| socket.send_to(&[aim as u8; 64], addresses[aim as usize]));
-                    aimed[aim as usize] += 1;
-                    keep_pace(world, start, aimed);
-                }
-                aimed
+                send_each(world, &socket, &interleaved(3000), |aim| world.node_port(aim))
             });
         });
     }
@@ -87,49 +80,33 @@ pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn connected_sockets_one_after_another() {
+fn sockets_that_are_connected_once_or_anew_each_time_or_that_also_send_elsewhere() {
     on_both_families(Plan::default(), |mut world| {
         for aim in AIMS {
             let case = format!("node, connected, {aim:?}");
             judged_right(&mut world, &case, |world| connected(world, "node-a", aim, 500));
         }
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn one_socket_that_is_connected_anew_each_time() {
-    on_both_families(Plan::default(), |mut world| {
-        let socket = world.socket("node-a");
+        let (socket, aims) = (world.socket("node-a"), interleaved(600));
         judged_right(&mut world, "node, reconnected", |world| {
-            let aims = interleaved(600);
             for aim in &aims {
                 socket.connect(world.address(*aim)).unwrap();
                 send(|| socket.send(&[*aim as u8; 64]));
             }
             counted(&aims)
         });
-    });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_connected_socket_that_also_sends_elsewhere() {
-    for first in AIMS {
-        on_both_families(Plan::default(), |mut world| {
+        for first in AIMS {
             let case = format!("node, connected {first:?} and sendto");
             judged_right(&mut world, &case, |world| {
                 let socket = world.socket("node-a");
                 socket.connect(world.address(first)).unwrap();
-                let aims = interleaved(600);
                 for aim in &aims {
                     send(|| socket.send(&[first as u8; 64]));
                     send(|| socket.send_to(&[*aim as u8; 64], world.address(*aim)));
                 }
-                counted(&[aims, vec![first; 600]].concat())
+                counted(&[&aims[..], &vec![first; 600]].concat())
             });
-        });
-    }
+        }
+    });
 }
 
 #[test]
@@ -138,12 +115,12 @@ fn several_threads_on_one_socket() {
     on_both_families(Plan::default(), |mut world| {
         let socket = world.socket("node-a");
         // One flow after another: if conntrack begins two at once, they may clash, and the kernel drops one's first packet.
-        in_both_modes(&mut world, "flows begin", |world| send_all(world, &socket, &AIMS, 64));
+        in_both_modes(&mut world, "flows begin", |world| send_all(world, &socket, &AIMS));
         judged_right(&mut world, "node, 3 threads on one socket", |world| {
             std::thread::scope(|scope| {
                 let (world, socket) = (&*world, &socket);
                 for aim in AIMS {
-                    scope.spawn(move || send_all(world, socket, &vec![aim; 5_000], 64));
+                    scope.spawn(move || send_all(world, socket, &vec![aim; 5_000]));
                 }
             });
             [5_000; 3]
@@ -160,12 +137,8 @@ fn ipv4_through_an_ipv6_socket() {
         v6 @ SocketAddr::V6(_) => v6,
     };
     let addresses = AIMS.map(mapped);
-    let socket = || {
-        let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
-        world.netns("node-a").run(|| UdpSocket::bind((any, 0))).unwrap().unwrap()
-    };
-    let sending = socket();
     let netns = world.netns("node-a").clone();
+    let sending = netns.run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))).unwrap().unwrap();
     let connecting = || netns.run(|| Socket::new(Domain::IPV6, Type::DGRAM, None)).unwrap().unwrap();
     judged_right(&mut world, "node, v4-mapped", |_| {
         let aims = interleaved(100);
@@ -176,11 +149,7 @@ fn ipv4_through_an_ipv6_socket() {
         }
         counted(&aims)
     });
-    judged_right(&mut world, "node, v4-mapped sendto", |_| {
-        let aims = interleaved(600);
-        for aim in &aims {
-            send(|| sending.send_to(&[*aim as u8; 64], addresses[*aim as usize]));
-        }
-        counted(&aims)
+    judged_right(&mut world, "node, v4-mapped sendto", |world| {
+        send_each(world, &sending, &interleaved(600), |aim| addresses[aim as usize])
     });
 }

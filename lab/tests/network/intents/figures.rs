@@ -2,11 +2,12 @@
 
 use nix::libc;
 use std::fmt;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::world::World;
 use epguard_common::Mode;
+use epguard_lab::wait;
 
 /// The aim of a packet; as a number it is the first octet of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,18 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    /// What has come since earlier figures.
+    pub(crate) fn since(self, before: &Self) -> Self {
+        Self {
+            aimed: self.aimed,
+            arrived: std::array::from_fn(|aim| self.arrived[aim] - before.arrived[aim]),
+            denied: self.denied - before.denied,
+            no_intent: self.no_intent - before.no_intent,
+            no_connection: self.no_connection - before.no_connection,
+            not_denied: self.not_denied - before.not_denied,
+        }
+    }
+
     /// Asserts that exactly the packets aimed at the denied Service were denied, and that each packet was counted once. In IPv6
     /// neighbour solicitations pass, too.
     #[track_caller]
@@ -106,37 +119,33 @@ pub(crate) fn in_mode(
     figures
 }
 
-/// The figures once every datagram is accounted for, or after a long enough time without a change.
+/// The figures once every datagram is accounted for.
 fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Figures {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
-        let now = world.figures();
-        let figures = Figures {
-            aimed,
-            arrived: std::array::from_fn(|aim| now.arrived[aim] - before.arrived[aim]),
-            denied: now.denied - before.denied,
-            no_intent: now.no_intent - before.no_intent,
-            no_connection: now.no_connection - before.no_connection,
-            not_denied: now.not_denied - before.not_denied,
-        };
-        let passed = figures.arrived[1..] == aimed[1..];
+    let settled = wait::value(Duration::ZERO, || {
+        let figures = Figures { aimed, ..world.figures().since(before) };
         let stopped = if mode == Mode::Enforce { figures.denied } else { 0 };
-        let stopped = figures.arrived[0] + stopped >= aimed[0];
-        if passed && stopped || Instant::now() > deadline {
-            return figures;
-        }
-        std::thread::yield_now();
-    }
+        let is_settled = figures.arrived[1..] == aimed[1..] && figures.arrived[0] + stopped >= aimed[0];
+        Ok(if is_settled { Ok(figures) } else { Err(format!("lost: {figures}")) })
+    });
+    settled.unwrap()
 }
 
-/// Sends a datagram of `length` octets to each aim from one unconnected socket.
-pub(crate) fn send_all(world: &World, socket: &UdpSocket, aims: &[Aim], length: usize) -> [u64; 3] {
+/// Sends a datagram to each aim from one unconnected socket.
+pub(crate) fn send_all(world: &World, socket: &UdpSocket, aims: &[Aim]) -> [u64; 3] {
+    send_each(world, socket, aims, |aim| world.address(aim))
+}
+
+/// The same, to an aim's address as this kind of client has it.
+pub(crate) fn send_each(
+    world: &World,
+    socket: &UdpSocket,
+    aims: &[Aim],
+    address: impl Fn(Aim) -> SocketAddr,
+) -> [u64; 3] {
     let mut aimed = [0; 3];
     let start = world.sink.arrived();
     for aim in aims {
-        let mut datagram = vec![0; length];
-        datagram[0] = *aim as u8;
-        send(|| socket.send_to(&datagram, world.address(*aim)));
+        send(|| socket.send_to(&[*aim as u8; 64], address(*aim)));
         aimed[*aim as usize] += 1;
         keep_pace(world, start, aimed);
     }
@@ -152,7 +161,7 @@ pub(crate) fn send(mut attempt: impl FnMut() -> std::io::Result<usize>) {
 }
 
 /// Waits while so many datagrams are on the way that the kernel might drop some.
-pub(crate) fn keep_pace(world: &World, start: [u64; 3], aimed: [u64; 3]) {
+fn keep_pace(world: &World, start: [u64; 3], aimed: [u64; 3]) {
     let deadline = Instant::now() + Duration::from_millis(200);
     let under_way = || {
         let arrived = world.sink.arrived();

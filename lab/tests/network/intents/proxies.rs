@@ -61,7 +61,7 @@ fn judged(case: &str, replace_proxy: impl Fn(&World)) {
             replace_proxy(&world);
             let socket = world.socket(host);
             let case = format!("{case}, from {host}");
-            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000), 64));
+            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000)));
         });
     }
 }
@@ -93,7 +93,7 @@ fn packets_that_ipvs_takes_out_of_conntrack_pass_and_are_counted() {
         let socket = world.socket("shop/client");
         let aims = [Denied; 200];
         for figures in
-            in_both_modes(&mut world, "IPVS without conntrack", |world| send_all(world, &socket, &aims, 64))
+            in_both_modes(&mut world, "IPVS without conntrack", |world| send_all(world, &socket, &aims))
         {
             assert_eq!(figures.arrived, figures.aimed, "{figures}");
             assert_eq!(figures.denied, 0, "{figures}");

@@ -52,17 +52,11 @@ fn each(world: &mut World, case: &str, host: &str, address: fn(&World, Aim) -> S
         {
             let before = world.figures();
             let arrived = stream(world, host, port, address(world, aim), length);
-            let now = world.figures();
-            let (denied, not_denied) = (now.denied - before.denied, now.not_denied - before.not_denied);
-            let no_intent = now.no_intent - before.no_intent;
-            let family = if world.ipv6 { 6 } else { 4 };
-            println!(
-                "{case}, {host}, IPv{family} {mode:?} {aim:?}: arrived {arrived} denied {denied} not-denied {not_denied} no-intent {no_intent}"
-            );
+            let seen = world.figures().since(&before);
+            println!("{case}, {host}, IPv6 {} {mode:?} {aim:?}: arrived {arrived}, {seen}", world.ipv6);
             assert_eq!(arrived, aim != Denied || mode == Mode::Observe);
-            assert_eq!(denied > 0, aim == Denied);
-            assert_eq!(not_denied > 0, aim == Other);
-            assert_eq!(no_intent > 0, aim == Direct);
+            let counted = [seen.denied, seen.not_denied, seen.no_intent].map(|packets| packets > 0);
+            assert_eq!(counted, [aim == Denied, aim == Other, aim == Direct]);
         }
     }
 }

@@ -36,7 +36,7 @@ fn the_outer_packet_of_a_pod_passes() {
             let socket = world.socket("shop/client");
             let case = format!("vxlan, {cni}");
             let aims = interleaved(3000);
-            let figures = in_both_modes(&mut world, &case, |world| send_all(world, &socket, &aims, 64));
+            let figures = in_both_modes(&mut world, &case, |world| send_all(world, &socket, &aims));
             figures.iter().for_each(all_right);
         }
     }
@@ -52,7 +52,7 @@ fn the_outer_packet_of_a_nodes_socket_passes() {
         let unconnected = world.socket("node-a");
         let aims = interleaved(3000);
         let case = "vxlan, a process of the node, sendto";
-        let figures = in_both_modes(&mut world, case, |world| send_all(world, &unconnected, &aims, 64));
+        let figures = in_both_modes(&mut world, case, |world| send_all(world, &unconnected, &aims));
         figures.iter().for_each(all_right);
         for aim in AIMS {
             let case = format!("vxlan, a process of the node, connected, {aim:?}");

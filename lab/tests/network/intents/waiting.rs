@@ -55,7 +55,7 @@ fn datagrams_that_waited_are_judged_each_by_its_own_aim() {
         for aims in ORDERS {
             let case = format!("neighbour pending, {host}, {aims:?}");
             judged_right(&mut world, &case, |world| {
-                while_deaf(world, |world| send_all(world, &socket, aims, 64))
+                while_deaf(world, |world| send_all(world, &socket, aims))
             });
         }
     });
@@ -71,7 +71,7 @@ fn datagrams_that_wait_when_the_denial_begins_are_denied_when_they_leave() {
         let figures = in_mode(&mut world, &case, Mode::Enforce, |world| {
             world.hooks.writer.install(&Tables::default()).unwrap();
             while_deaf(world, |world| {
-                let aimed = send_all(world, &socket, &aims, 64);
+                let aimed = send_all(world, &socket, &aims);
                 world.hooks.writer.install(&world.tables).unwrap();
                 aimed
             })

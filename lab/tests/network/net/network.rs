@@ -6,8 +6,6 @@ use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::{Call, Client, Outcome};
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
 use std::time::Duration;
 
 #[test]
@@ -52,62 +50,6 @@ fn a_closed_port_refuses_and_an_unused_address_times_out_or_is_unreachable() {
             assert!(matches!(nobody, Outcome::TimedOut | Outcome::Unreachable), "{nobody}");
         }
     });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn an_address_goes_from_one_pod_to_another_while_clients_keep_calling() {
-    on_every_cni_and_family(|mut cluster| {
-        let address = cluster.pod(1, 3);
-        let callers = ["shop/client", "node-a", "node-b"]
-            .map(|host| keep_calling(cluster.lab.netns(host).unwrap(), address));
-        let mut owner = "shop/local";
-        for next in ["bank/b-1", "bank/b-2"] {
-            wait_for_all(&callers, owner);
-            cluster.lab.remove_pod(owner).unwrap();
-            cluster.serve("node-a", next, address.ip());
-            // The first packet to the new owner arrives, from any sender.
-            cluster.answered_by("shop/client", address, next);
-            cluster.answered_by("node-a", address, next);
-            cluster.answered_by("node-b", address, next);
-            owner = next;
-        }
-        wait_for_all(&callers, owner);
-    });
-}
-
-/// A client that calls all the time, TCP and UDP in turn.
-struct Caller {
-    outcomes: Receiver<Outcome>,
-}
-
-fn keep_calling(netns: &NetNs, to: SocketAddr) -> Caller {
-    let client = Client::new(netns);
-    let (sender, outcomes) = mpsc::sync_channel(0);
-    thread::spawn(move || {
-        let timeout = Duration::from_millis(100);
-        for protocol in PROTOCOLS.into_iter().cycle() {
-            if sender.send(client.call(Call { protocol, to, from: None, timeout }).outcome).is_err() {
-                break;
-            }
-        }
-    });
-    Caller { outcomes }
-}
-
-fn wait_for_all(callers: &[Caller], pod: &str) {
-    for caller in callers {
-        caller.wait_for(pod);
-    }
-}
-
-impl Caller {
-    /// Waits for a reply of this pod; replies to earlier calls may come first.
-    fn wait_for(&self, pod: &str) {
-        let wanted = Outcome::Reply(pod.to_owned());
-        let mut seen = self.outcomes.iter().take(20);
-        assert!(seen.any(|outcome| outcome == wanted), "no reply of {pod} in 20 calls");
-    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
-use epguard_lab::net::TopologyOptions;
 use epguard_lab::proxy::{Protocol, ProxyOptions};
 use epguard_lab::traffic::{Call, Client, Outcome};
 
@@ -64,14 +63,20 @@ fn a_service_without_backends_refuses() {
 
 #[test]
 #[ignore = "needs root: makes network namespaces"]
-fn late_rules_lead_to_the_new_owner_of_the_address() {
+fn late_rules_and_direct_calls_lead_to_the_new_owner_of_the_address() {
     on_every_cni_and_family(|mut cluster| {
-        cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
-        cluster.answered_by("shop/client", cluster.vip(), "shop/local");
+        let (address, vip) = (cluster.pod(1, 3), cluster.vip());
+        let answered_by = |cluster: &Cluster, pod| {
+            for (from, to) in [("shop/client", vip), ("node-a", vip), ("node-b", address)] {
+                cluster.answered_by(from, to, pod);
+                cluster.answered_by(from, address, pod);
+            }
+        };
+        cluster.program("node-a", &[address], ProxyOptions::default());
+        answered_by(&cluster, "shop/local");
         cluster.lab.remove_pod("shop/local").unwrap();
-        cluster.serve("node-a", "bank/b", cluster.ip(1, 3));
-        cluster.answered_by("shop/client", cluster.vip(), "bank/b");
-        cluster.answered_by("node-a", cluster.vip(), "bank/b");
+        cluster.serve("node-a", "bank/b", address.ip());
+        answered_by(&cluster, "bank/b");
     });
 }
 
@@ -123,11 +128,4 @@ fn one_source_port_serves_many_destinations_at_once() {
         assert_eq!(peer.ask(closed, SECOND).outcome, Outcome::Refused);
         assert_eq!(peer.ask(cluster.pod(2, 3), SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
     });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces"]
-fn a_node_without_rules_leads_a_cluster_ip_nowhere() {
-    let cluster = Cluster::new(TopologyOptions::default(), false);
-    assert_eq!(cluster.call("shop/client", Protocol::Tcp, cluster.vip()), Outcome::TimedOut);
 }

@@ -3,28 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::figures::{Denied, Direct};
-use super::world::{World, rules};
+use super::figures::Denied;
+use super::world::World;
+use crate::net::cluster::PROTOCOLS;
 use epguard_common::{Action, AnswerLimits, Config, Mode, Outcome as Counted, ReasonActions};
-use epguard_lab::proxy::{Protocol, Proxy, ProxyOptions, ServiceRule};
+use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::{Call, Client, Outcome};
-
-/// Results of a client's calls, and the median of their durations.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Seen {
-    pub(crate) outcomes: Vec<Outcome>,
-    pub(crate) median: Duration,
-}
 
 /// Rejects all denied packets, with limits that these tests never reach.
 pub(crate) fn reject(world: &mut World) {
-    let limits = AnswerLimits { per_suspect: 1_000_000, per_node: 1_000_000 };
-    enforce(world, Action::Reject, limits);
-}
-
-/// Drops all denied packets.
-pub(crate) fn drop_all(world: &mut World) {
-    enforce(world, Action::Drop, AnswerLimits::default());
+    enforce(world, Action::Reject, AnswerLimits { per_suspect: 1_000_000, per_node: 1_000_000 });
 }
 
 /// Enforces all denials with this action.
@@ -32,15 +20,6 @@ pub(crate) fn enforce(world: &mut World, action: Action, limits: AnswerLimits) {
     let actions = ReasonActions::all(action);
     world.hooks.writer.config.change(|config| Config { actions, limits, ..config }).unwrap();
     world.hooks.set_mode(Mode::Enforce).unwrap();
-}
-
-/// Removes all endpoints from the proxy's rules.
-pub(crate) fn forget_endpoints(world: &World) {
-    let without = |service| ServiceRule { backends: Vec::new(), ..service };
-    let services = rules(world.ipv6, world.address(Direct).ip());
-    let services: Vec<_> = services.into_iter().map(without).collect();
-    let proxy = Proxy::new(world.netns("node-a"), ProxyOptions::default());
-    proxy.program(&services).unwrap();
 }
 
 /// The address at which this client reaches the denied Service: hosts outside of `node-a` use its node port.
@@ -51,7 +30,7 @@ pub(crate) fn service(world: &World, client: &str) -> SocketAddr {
     }
 }
 
-/// Makes this many calls, one after another.
+/// Makes this many calls, one after another. Returns each outcome once, and prints the median of their durations.
 pub(crate) fn calls(
     world: &World,
     client: &str,
@@ -59,25 +38,16 @@ pub(crate) fn calls(
     to: SocketAddr,
     count: usize,
     timeout: Duration,
-) -> Seen {
-    calls_of(&Client::new(world.netns(client)), protocol, to, count, timeout)
-}
-
-/// As [`calls`], usable from any thread.
-pub(crate) fn calls_of(
-    client: &Client,
-    protocol: Protocol,
-    to: SocketAddr,
-    count: usize,
-    timeout: Duration,
-) -> Seen {
+) -> Vec<Outcome> {
+    let caller = Client::new(world.netns(client));
     let call = Call { protocol, to, from: None, timeout };
-    let mut answers: Vec<_> = (0..count).map(|_| client.call(call)).collect();
+    let mut answers: Vec<_> = (0..count).map(|_| caller.call(call)).collect();
     answers.sort_by_key(|answer| answer.latency);
     let median = answers[count / 2].latency;
     let mut outcomes: Vec<Outcome> = answers.into_iter().map(|answer| answer.outcome).collect();
     outcomes.dedup();
-    Seen { outcomes, median }
+    println!("{client} to {to}/{protocol:?}: {outcomes:?}, median {median:.2?}");
+    outcomes
 }
 
 /// Number of packets answered so far.
@@ -87,39 +57,39 @@ pub(crate) fn rejected(world: &World) -> u64 {
 
 /// Makes this many calls, each of which should be refused by one answer, without a fault at `node-a` or the client. The text is what
 /// was seen instead.
-pub(crate) fn refused(
+pub(crate) fn wrong(
     world: &World,
     client: &str,
     protocol: Protocol,
     to: SocketAddr,
     count: usize,
-) -> (Seen, Option<String>) {
+) -> Option<String> {
     let faults = || ["node-a", client].map(|host| faults(world, host)).concat();
     let (before, answered) = (faults(), rejected(world));
-    let seen = calls(world, client, protocol, to, count, Duration::from_secs(2));
+    let outcomes = calls(world, client, protocol, to, count, Duration::from_secs(2));
     let (after, answered) = (faults(), rejected(world) - answered);
-    let wrong = if seen.outcomes != [Outcome::Refused] {
-        Some(format!("{:?}", seen.outcomes))
+    if outcomes != [Outcome::Refused] {
+        Some(format!("{outcomes:?}"))
     } else if answered != count as u64 {
         Some(format!("{answered} answers to {count} packets"))
     } else {
         let grown = before.iter().zip(&after).filter(|(before, after)| before != after);
         (before != after).then(|| format!("{:?}", grown.collect::<Vec<_>>()))
-    };
-    (seen, wrong)
+    }
 }
 
-/// Each pair of client and protocol.
-pub(crate) fn cases() -> impl Iterator<Item = (&'static str, Protocol)> {
-    let clients = ["shop/client", "node-a", "node-b"].into_iter();
-    clients.flat_map(|client| [Protocol::Tcp, Protocol::Udp].map(|protocol| (client, protocol)))
+/// Asserts that so many calls of each client in each protocol are refused so.
+#[track_caller]
+pub(crate) fn all_refused(world: &World, clients: &[&str], to: impl Fn(&str) -> SocketAddr, count: usize) {
+    for client in clients {
+        for protocol in PROTOCOLS {
+            assert_eq!(wrong(world, client, protocol, to(client), count), None, "{client} {protocol:?}");
+        }
+    }
 }
 
-/// Outcomes and median, for a table.
-pub(crate) fn shown(seen: &Seen) -> [String; 2] {
-    let outcomes: Vec<String> = seen.outcomes.iter().map(ToString::to_string).collect();
-    [outcomes.join(", "), format!("{:.3} ms", seen.median.as_secs_f64() * 1000.0)]
-}
+/// Clients with a way of their own through the node.
+pub(crate) const CLIENTS: [&str; 3] = ["shop/client", "node-a", "node-b"];
 
 /// Makes `node-a` count incoming packets that conntrack cannot place; its own statistics also count packets that it
 /// sends.

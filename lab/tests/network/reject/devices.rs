@@ -6,18 +6,14 @@ use std::fs::File;
 use epguard_lab::net::NetNs;
 use epguard_lab::proxy::Protocol;
 
-use super::cluster::{cases, count_invalid, refused, reject, service};
+use super::cluster::{CLIENTS, all_refused, count_invalid, reject, service, wrong};
 use super::figures::Direct;
 use super::world::{Plan, World, on_both_families};
+use crate::net::cluster::PROTOCOLS;
 
 fn without_offload(netns: &NetNs, device: &str) {
     let mut ethtool = netns.command("ethtool");
     assert!(ethtool.args(["-K", device, "tx", "off"]).status().unwrap().success());
-}
-
-/// Calls the Service; the text is what was seen instead of refusals.
-fn wrong(world: &World, client: &str, protocol: Protocol) -> Option<String> {
-    refused(world, client, protocol, service(world, client), 5).1
 }
 
 #[test]
@@ -30,11 +26,7 @@ fn checksums_are_right_when_the_client_completes_its_own() {
             without_offload(world.netns("shop/client"), "eth0");
             without_offload(world.netns("node-b"), "eth0");
             reject(&mut world);
-            for client in ["shop/client", "node-b"] {
-                for protocol in [Protocol::Tcp, Protocol::Udp] {
-                    assert_eq!(wrong(&world, client, protocol), None, "{client} {protocol:?}");
-                }
-            }
+            all_refused(&world, &["shop/client", "node-b"], |client| service(&world, client), 5);
         });
     }
 }
@@ -49,9 +41,10 @@ fn checksums_are_right_when_the_nodes_device_completes_them() {
         let link = world.link("shop/client").to_owned();
         without_offload(world.netns("node-a"), &link);
         reject(&mut world);
-        assert_eq!(wrong(&world, "shop/client", Protocol::Tcp), None);
-        let datagram = wrong(&world, "shop/client", Protocol::Udp);
-        assert_eq!(datagram.is_some(), world.ipv6, "{datagram:?}");
+        for protocol in PROTOCOLS {
+            let wrong = wrong(&world, "shop/client", protocol, service(&world, "shop/client"), 5);
+            assert_eq!(wrong.is_some(), world.ipv6 && protocol == Protocol::Udp, "{wrong:?}");
+        }
     });
 }
 
@@ -78,11 +71,6 @@ fn packets_that_leave_without_an_ethernet_header_are_answered_as_well() {
         count_invalid(&world);
         let _file = reroute(&mut world);
         reject(&mut world);
-        for (client, protocol) in cases() {
-            let to = service(&world, client);
-            let (seen, wrong) = refused(&world, client, protocol, to, 21);
-            println!("TUN, {client}, {to}, {protocol:?}: {seen:?}");
-            assert_eq!(wrong, None, "{client}, {protocol:?}");
-        }
+        all_refused(&world, &CLIENTS, |client| service(&world, client), 21);
     });
 }

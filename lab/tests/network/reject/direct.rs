@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use epguard_common::{Addr, Mode, Outcome as Counted, Uid};
 use epguard_core::state::OrphanIp;
-use epguard_lab::proxy::Protocol;
 
-use super::cluster::{count_invalid, refused, reject, rejected, service};
+use super::cluster::{all_refused, count_invalid, reject, rejected, service};
 use super::figures::{Denied, Direct};
 use super::world::{PORT, Plan, World, on_both_families};
 
@@ -29,13 +28,7 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
         let ip = world.address(Direct).ip();
         terminated(&mut world, ip.into());
         reject(&mut world);
-        for client in ["shop/client", "node-b"] {
-            for protocol in [Protocol::Tcp, Protocol::Udp] {
-                let (seen, wrong) = refused(&world, client, protocol, (ip, PORT).into(), 250);
-                println!("direct, {client}, {ip}, {protocol:?}: {seen:?}");
-                assert_eq!(wrong, None, "{client}");
-            }
-        }
+        all_refused(&world, &["shop/client", "node-b"], |_| (ip, PORT).into(), 250);
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
         assert_eq!(rejected(&world), 1000);
     });
@@ -50,16 +43,11 @@ fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
         let ip = world.address(Direct).ip();
         terminated(&mut world, ip.into());
         reject(&mut world);
-        for client in ["shop/client", "node-a"] {
-            let to = service(&world, client);
-            for protocol in [Protocol::Tcp, Protocol::Udp] {
-                assert_eq!(refused(&world, client, protocol, to, 250).1, None, "{client}");
-            }
-        }
+        all_refused(&world, &["shop/client", "node-a"], |client| service(&world, client), 250);
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
         assert_eq!(rejected(&world), 1000);
-        let (_, wrong) = refused(&world, "shop/client", Protocol::Tcp, (ip, PORT).into(), 3);
-        assert_eq!(wrong, None, "still denied when aimed at directly");
+        // It is still denied when aimed at directly.
+        all_refused(&world, &["shop/client"], |_| (ip, PORT).into(), 3);
     });
 }
 

@@ -1,6 +1,5 @@
 //! A flood of SYNs to a denied Service: how many are answered, and the outcome of the others.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::cluster::{count_entering, enforce, entered, rejected};
@@ -8,6 +7,7 @@ use super::figures::Denied;
 use super::world::{Plan, World, on_both_families};
 use epguard_common::{Action, AnswerLimits, Outcome};
 use epguard_lab::traffic::{Client, Flood};
+use epguard_lab::wait;
 
 const PER_SECOND: u32 = 20_000;
 /// Two seconds of the flood.
@@ -58,20 +58,16 @@ struct Seen {
 
 /// The counts, once they are complete.
 fn settled(world: &World) -> Seen {
-    let count = || Seen {
-        rejected: rejected(world),
-        dropped: world.hooks.packets(&[Outcome::Dropped]).unwrap(),
-        suppressed: world.hooks.packets(&[Outcome::AnswerSuppressed]).unwrap(),
-        resets: entered(world, "shop/client"),
-        arrived: entered(world, "bank/x"),
-    };
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
-        let seen = count();
+    let seen = wait::value(Duration::from_millis(1), || {
+        let seen = Seen {
+            rejected: rejected(world),
+            dropped: world.hooks.packets(&[Outcome::Dropped])?,
+            suppressed: world.hooks.packets(&[Outcome::AnswerSuppressed])?,
+            resets: entered(world, "shop/client"),
+            arrived: entered(world, "bank/x"),
+        };
         let complete = seen.rejected + seen.dropped >= SYNS.into() && seen.resets >= seen.rejected;
-        if complete || Instant::now() > deadline {
-            return seen;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
+        Ok(if complete { Ok(seen) } else { Err(format!("{seen:?}")) })
+    });
+    seen.unwrap()
 }

@@ -6,6 +6,5 @@ mod devices;
 mod direct;
 mod flood;
 mod table;
-mod wire;
 
 use super::intents::{figures, world};

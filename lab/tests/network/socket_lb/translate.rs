@@ -12,11 +12,11 @@ use epguard_lab::proxy::Protocol;
 use epguard_lab::traffic::{Outcome, Server};
 use socket2::Type;
 
-use super::world::{World, any, echo, mapped, on_both_families, peer};
+use super::world::{World, any, echo, on_both_families, peer};
+use crate::net::cluster::PROTOCOLS;
 
 const KINDS: [Type; 2] = [Type::STREAM, Type::DGRAM];
 const HOSTS: [&str; 2] = ["node-a", "shop/client"];
-const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
@@ -117,28 +117,6 @@ fn session_affinity_keeps_each_network_namespace_at_one_backend() {
         world.lb.program(&rules(&world.backends())).unwrap();
         assert_eq!(HOSTS.map(|host| call(&world, host)), [local.clone(), local]);
     });
-}
-
-#[test]
-#[ignore = "needs root: makes network namespaces and loads BPF programs"]
-fn a_v4_mapped_address_is_translated_as_ipv4() {
-    let mut world = World::new(false);
-    world.program(&world.backends()[..1]);
-    let vip = mapped(world.cluster.vip());
-    for host in HOSTS {
-        for kind in KINDS {
-            let socket = world.socket(host, kind, vip);
-            socket.connect(&vip.into()).unwrap();
-            assert_eq!(peer(&socket), vip, "{host} {kind:?}");
-        }
-        let socket = world.socket(host, Type::DGRAM, vip);
-        socket.bind(&any(true).into()).unwrap();
-        assert_eq!(echo(&socket, vip), vip, "{host}");
-        for protocol in PROTOCOLS {
-            let seen = world.call(host, protocol, vip);
-            assert_eq!(seen, Outcome::Reply("shop/local".into()), "{host} {protocol:?}");
-        }
-    }
 }
 
 #[test]

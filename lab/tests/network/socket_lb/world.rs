@@ -32,7 +32,7 @@ pub(crate) fn on_both_families(test: impl Fn(World)) {
 }
 
 impl World {
-    pub(crate) fn new(ipv6: bool) -> Self {
+    fn new(ipv6: bool) -> Self {
         let cluster = Cluster::new(TopologyOptions::default(), ipv6);
         let workdir = Workdir::new().unwrap();
         let root = SocketRoot::new().unwrap();
@@ -92,14 +92,6 @@ pub(crate) fn echo(socket: &Socket, to: SocketAddr) -> SocketAddr {
     let mut reply = [std::mem::MaybeUninit::uninit(); 64];
     let (_, from) = socket.recv_from(&mut reply).unwrap();
     from.as_socket().unwrap()
-}
-
-/// The same IPv4 address as an IPv6 socket takes it.
-pub(crate) fn mapped(of: SocketAddr) -> SocketAddr {
-    match of.ip() {
-        IpAddr::V4(ip) => SocketAddr::new(Ipv4Addr::to_ipv6_mapped(&ip).into(), of.port()),
-        IpAddr::V6(_) => panic!("{of} is no IPv4 address"),
-    }
 }
 
 /// Any address of a family.

@@ -131,18 +131,15 @@ async fn a_clients_way_asks_only_its_nodes() {
         "10.244.1.10" if number == 1 => shown_on(Some("worker-1")),
         _ => prints(&explanation("deny"), 0),
     });
-    let mut outputs = Vec::new();
-    for (ip, client) in [
-        ("10.244.1.10", "10.244.3.5"),
+    let asked = [
+        "why 10.244.1.10 --client 10.244.3.5",
         // Not the first IP of its pod.
-        ("10.244.1.10", "fd00::3:5"),
-        ("10.244.1.11", "10.244.3.5"),
-        ("10.244.1.10", "10.9.9.9"),
-    ] {
-        outputs.push(world.run(&format!("why {ip} --client {client}")).await);
-    }
-    outputs.push(world.run("--node worker-1 why 10.244.1.10 --client 10.9.9.9").await);
-    expect("why-client.txt", &outputs.join("\n"));
+        "why 10.244.1.10 --client fd00::3:5",
+        "why 10.244.1.11 --client 10.244.3.5",
+        "why 10.244.1.10 --client 10.9.9.9",
+        "--node worker-1 why 10.244.1.10 --client 10.9.9.9",
+    ];
+    world.expect_each("why-client.txt", &asked).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,7 +172,6 @@ async fn nodes_without_an_agent_are_named_by_every_verb() {
     world.agent("worker-1");
     world.node("worker-1");
     world.node("worker-2");
-    world.answers(usual);
     for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode", "sysdump -f /dev/null"] {
         let output = world.run(verb).await;
         assert_eq!(output.matches("no agent runs on worker-2").count(), 1, "{verb}: {output}");
@@ -195,9 +191,7 @@ async fn one_that_hangs_and_one_that_is_gone_are_named_by_every_verb() {
             _ => usual(exec),
         })
     });
-    let mut outputs = Vec::new();
-    for verb in ["why 10.244.1.10", "audit", "mode", "mode enforce", "mode off -y --node worker-1,worker-2"] {
-        outputs.push(format!("{verb}: {}", world.run(&format!("{verb} --timeout 1")).await));
-    }
-    expect("partly.txt", &outputs.join("\n"));
+    let verbs = ["why 10.244.1.10", "audit", "mode", "mode enforce", "mode off -y --node worker-1,worker-2"];
+    let verbs = verbs.map(|verb| format!("{verb} --timeout 1"));
+    world.expect_each("partly.txt", &verbs.each_ref().map(|verb| &**verb)).await;
 }

@@ -1,8 +1,8 @@
 //! The exit code of each verb: each row of the table in docs/operate.md.
 
-use super::denials::{dropped, finding, report};
+use super::denials::{dropped, finding, report, usual};
 use super::world::{World, condition, gone, node_of, prints, says, status};
-use epguard_lab::api::Run;
+use epguard::shared::status::Status;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -52,39 +52,22 @@ const ROWS: [(&str, Agents, &str, i32); 24] = [
 
 fn answer(world: &World, agents: Agents) {
     world.answers(move |exec| {
-        let worst = node_of(exec) == "worker-3" && agents == Missing;
-        if worst {
-            return gone();
-        }
-        let odd = node_of(exec) == "worker-2";
-        match &*exec.command[1] {
-            "status" => {
-                let mut status = status(node_of(exec));
-                status.synced = !(odd && agents == Bad);
-                match condition(status) {
-                    Run::Prints { stdout, stderr, .. } if odd && agents == Killed => {
-                        Run::Prints { stdout, stderr, code: 137 }
-                    }
-                    run => run,
-                }
+        let node = node_of(exec);
+        match (agents, node, &*exec.command[1]) {
+            (Missing, "worker-3", _) => gone(),
+            (Bad, "worker-2", "status") => condition(Status { synced: false, ..status(node) }),
+            (Killed, "worker-2", "status") => prints(&json!({"problems": [], "status": status(node)}), 137),
+            (Bad, "worker-2", "audit") => {
+                prints(&report(node, &json!([finding("stale", "dead-backend")])), 1)
             }
-            "audit" => {
-                let finding = json!([finding("stale", "dead-backend")]);
-                let mut report =
-                    report(node_of(exec), &if odd && agents == Bad { finding } else { json!([]) });
-                let code = match agents {
-                    Bad if odd => 1,
-                    Partly if odd => 2,
-                    _ => 0,
-                };
-                if code == 2 {
-                    report["notLookedAt"] = json!(["rules: no right"]);
-                }
-                prints(&report, code)
+            (Partly, "worker-2", "audit") => {
+                let mut report = report(node, &json!([]));
+                report["notLookedAt"] = json!(["rules: no right"]);
+                prints(&report, 2)
             }
-            "mode" => says("", "", 0),
-            "drops" => prints(&[dropped("shop/web", 3)], 0),
-            _ => prints(&json!([]), 0),
+            (.., "mode") => says("", "", 0),
+            (.., "drops") => prints(&[dropped("shop/web", 3)], 0),
+            _ => usual(exec),
         }
     });
 }

@@ -21,20 +21,8 @@ async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     let world = World::new("follow");
     let count = counts();
     world.answers(move |exec| one_hangs_one_is_gone(exec, |_| count()));
-    let mut command = world.command("drops -f --timeout 1");
-    let lines = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let first = |from: Box<dyn std::io::Read>| {
-            let lines = BufReader::new(from).lines().take(2);
-            lines.map(Result::unwrap).collect::<Vec<_>>()
-        };
-        let out = first(Box::new(child.stdout.take().unwrap()));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let lost = first(Box::new(child.stderr.take().unwrap()));
-        [out, lost].concat()
-    });
-    expect("follow.txt", &lines.await.unwrap().join("\n"));
+    let lines = first_lines(world.command("drops -f --timeout 1"), 2, 2).await;
+    expect("follow.txt", &lines.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,8 +100,7 @@ async fn a_document_of_new_denials_counts_all_of_them_and_keeps_words_of_a_newer
 async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
     let world = World::new("follow-rights");
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
-    let role = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": [pods]});
-    world.server.api.access.bind(&role).unwrap();
+    world.allow(&json!([pods]));
     let output = world.run("drops -f").await;
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(
@@ -150,15 +137,21 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
 }
 
 /// The first line that a command prints, within a minute. Then it is ended.
-pub async fn first_line(mut command: Command) -> String {
-    let line = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut line).unwrap();
+pub async fn first_line(command: Command) -> String {
+    first_lines(command, 1, 0).await.remove(0)
+}
+
+/// So many first lines of its standard output, and of its standard error.
+async fn first_lines(mut command: Command, out: usize, err: usize) -> Vec<String> {
+    let lines = tokio::task::spawn_blocking(move || {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let lines = stdout.by_ref().take(out).chain(stderr.by_ref().take(err));
+        let lines = lines.map(Result::unwrap).collect();
         child.kill().unwrap();
         child.wait().unwrap();
-        line
+        lines
     });
-    tokio::time::timeout(Duration::from_mins(1), line).await.unwrap().unwrap()
+    tokio::time::timeout(Duration::from_mins(1), lines).await.unwrap().unwrap()
 }

@@ -2,7 +2,7 @@
 
 use super::denials::{dropped, explanation, report, usual};
 use super::follow::first_line;
-use super::world::{World, expect, node_of, prints, says, status};
+use super::world::{World, node_of, prints, says, status};
 use epguard::commands::status::Problem;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,11 +26,7 @@ fn raw(output: &str) -> Option<char> {
 }
 
 fn world(name: &str) -> World {
-    let world = World::empty(name);
-    for node in ["worker-1", "worker-2", "worker-3"] {
-        world.agent(node);
-        world.node(node);
-    }
+    let world = World::new(name);
     let mut pod = super::world::pod("worker-2");
     pod["spec"]["containers"][0]["args"][0] = EVIL.into();
     world.store.apply(pod).unwrap();
@@ -38,29 +34,24 @@ fn world(name: &str) -> World {
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": EVIL}});
     world.store.apply(waiting).unwrap();
     let asked = AtomicU64::new(0);
-    world.answers(move |exec| {
-        if node_of(exec) == "worker-2" {
+    world.answers(move |exec| match (node_of(exec), &*exec.command[1]) {
+        ("worker-2", "status") => {
             let mut status = status("worker-1");
             status.version = EVIL.into();
             status.translators.cilium = vec![EVIL.into()];
-            let mut kind = dropped("shop/web", 3);
-            kind.kind.hit = EVIL.into();
-            let report = report(EVIL, &json!([]));
-            return match &*exec.command[1] {
-                "status" => {
-                    let problem = Problem { what: EVIL.into(), remedy: EVIL.into() };
-                    prints(&json!({"problems": [problem], "status": status}), 1)
-                }
-                "drops" => {
-                    kind.packets += asked.fetch_add(1, Ordering::Relaxed);
-                    prints(&json!([kind]), 0)
-                }
-                "why" => prints(&hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]), 0),
-                "audit" => prints(&hostile(&report, &[]), 1),
-                _ => says("", &EVIL.replace('\n', "\u{85}"), 1),
-            };
+            let problem = Problem { what: EVIL.into(), remedy: EVIL.into() };
+            prints(&json!({"problems": [problem], "status": status}), 1)
         }
-        usual(exec)
+        ("worker-2", "drops") => {
+            let mut dropped = dropped("shop/web", 3);
+            dropped.kind.hit = EVIL.into();
+            dropped.packets += asked.fetch_add(1, Ordering::Relaxed);
+            prints(&json!([dropped]), 0)
+        }
+        ("worker-2", "why") => prints(&hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]), 0),
+        ("worker-2", "audit") => prints(&report(EVIL, &json!([])), 1),
+        ("worker-2", _) => says("", &EVIL.replace('\n', "\u{85}"), 1),
+        _ => usual(exec),
     });
     world
 }
@@ -68,19 +59,15 @@ fn world(name: &str) -> World {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_node_writes_to_the_terminal_or_forges_a_line() {
     let world = world("hostile");
-    let mut outputs = Vec::new();
-    for verb in
-        ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"]
-    {
-        outputs.push(format!("{verb}: {}", world.run(verb).await));
-    }
+    let verbs =
+        ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"];
+    let outputs = world.expect_each("hostile.txt", &verbs).await;
     let followed = first_line(world.command("drops -f")).await;
     for output in outputs.iter().chain([&followed]) {
         assert_eq!(raw(output), None, "{output:?}");
         assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
     }
     assert!(followed.contains("FORGED"), "{followed}");
-    expect("hostile.txt", &outputs.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,8 @@ use epguard_lab::api::{Exec, Kind, ObjectRef, Run};
 use serde_json::{Value, json};
 
 fn agents(world: &World) {
-    world.label("worker-3", "epguard.io/canary", "true");
+    let canary = json!({"metadata": {"labels": {"epguard.io/canary": "true"}}});
+    world.store.patch(&ObjectRef::new(Kind::Node, "", "worker-3"), &canary).unwrap();
     world.answers(|exec| {
         let mut status = status(node_of(exec));
         match (node_of(exec), exec.command[1].as_str()) {
@@ -71,13 +72,9 @@ async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() 
     agents(&world);
     let rule =
         |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
-    let bind = |rules: Value| {
-        let granted = json!({"kind": "Role", "metadata": {"namespace": "epguard"}, "rules": rules});
-        world.server.api.access.bind(&granted).unwrap();
-    };
-    bind(json!([rule("pods", &["list"]), rule("pods/exec", &["get", "create"])]));
+    world.allow(&json!([rule("pods", &["list"]), rule("pods/exec", &["get", "create"])]));
     let read = world.run("mode observe -y").await;
-    bind(json!([rule("configmaps", &["get"])]));
+    world.allow(&json!([rule("configmaps", &["get"])]));
     let write = world.run("mode observe -y").await;
     expect("mode-rights.txt", &[read, write].join("\n"));
 }
@@ -142,7 +139,6 @@ async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another(
     pod["spec"]["containers"][0]["args"][3] = "--fleet-config=team/other".into();
     world.store.apply(pod).unwrap();
     world.store.apply(map(&json!({"mode": "enforce"}))).unwrap();
-    world.answers(|exec| condition(status(node_of(exec))));
     let output = world.run("mode off --yes").await;
     assert!(output.starts_with("exit code 0\n"), "{output}");
     assert_eq!(data(&world), json!({"mode": "off"}));

@@ -1,14 +1,9 @@
 //! What is printed without rights, without agents, and for agents that cannot answer.
 
 use super::denials::usual;
-use super::world::{World, condition, expect, node_of, prints, says, status};
+use super::world::{World, expect, node_of, prints, says};
 use epguard_lab::api::Run;
 use serde_json::{Value, json};
-
-/// A role in the agents' namespace.
-fn role(rules: &Value) -> Value {
-    json!({"kind": "Role", "metadata": {"name": "operator", "namespace": "epguard"}, "rules": rules})
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_rights_or_agents_the_answer_is_one_line() {
@@ -16,13 +11,12 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
     let none = world.run("status").await;
     world.agent("worker-1");
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
-    world.server.api.access.bind(&role(&json!([]))).unwrap();
+    world.allow(&json!([]));
     let no_list = world.run("status").await;
-    world.server.api.access.bind(&role(&json!([pods]))).unwrap();
+    world.allow(&json!([pods]));
     let no_exec = world.run("status").await;
     let exec = json!({"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]});
-    world.server.api.access.bind(&role(&json!([exec]))).unwrap();
-    world.answers(|exec| condition(status(node_of(exec))));
+    world.allow(&json!([exec]));
     let little = world.run("status").await;
     let archive = world.run("sysdump -f /dev/null").await;
     assert!(

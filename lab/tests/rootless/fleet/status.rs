@@ -10,7 +10,6 @@ use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, pri
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_is_well_is_a_line_for_each_node() {
     let world = World::new("well");
-    world.answers(|exec| condition(status(node_of(exec))));
     expect("status-well.txt", &world.run("status").await);
     expect("status-wide.txt", &world.run("status -o wide").await);
 }
@@ -54,7 +53,6 @@ async fn differences_and_problems_name_their_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_named_node_is_shown_as_by_its_own_command() {
     let world = World::new("one");
-    world.answers(|exec| condition(status(node_of(exec))));
     expect("status-one.txt", &world.run("status --node worker-2").await);
     let chosen = world.run("status -l name=worker-3").await;
     expect("status-selected.txt", &chosen);
@@ -75,8 +73,9 @@ fn newer() -> Value {
 }
 
 /// The first agent is of this version, the second newer, the third older.
-fn world(name: &str) -> World {
-    let world = World::new(name);
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known() {
+    let world = World::new("versions");
     world.answers(|exec| {
         let verb = &*exec.command[1];
         let mut denial = dropped("shop/web", 3);
@@ -101,23 +100,6 @@ fn world(name: &str) -> World {
             (_, verb) => says("", &format!("unexpected {verb}"), 2),
         }
     });
-    world
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known() {
-    let world = world("versions");
-    let mut outputs = Vec::new();
-    for verb in ["status", "drops", "drops --reason reused", "why 10.244.1.10", "audit", "mode"] {
-        outputs.push(format!("{verb}: {}", world.run(verb).await));
-    }
-    expect("versions.txt", &outputs.join("\n"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_document_keeps_the_words_of_a_newer_version() {
-    let world = world("newer-words");
-    let output = world.run("drops -o json --node worker-2").await;
-    let document: Value = serde_json::from_str(output.split_once('\n').unwrap().1).unwrap();
-    assert_eq!(document["nodes"][0]["answer"][0]["reason"], "moved");
+    let verbs = ["status", "drops", "drops --reason reused", "why 10.244.1.10", "audit", "mode"];
+    world.expect_each("versions.txt", &verbs).await;
 }

@@ -1,5 +1,6 @@
 //! A cluster of agents whose answers a test writes, and `kubectl epguard` beside it.
 
+use super::denials::usual;
 use epguard::commands::status::{Condition, problems};
 use epguard::shared::status::{Attachment, ModeSource, Status, Translators, Watch};
 use epguard_common::{Mode, Reason};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 pub struct World {
     pub store: Store,
     pub server: ApiServer,
-    kubeconfig: PathBuf,
+    pub kubeconfig: PathBuf,
 }
 
 impl World {
@@ -39,34 +40,27 @@ impl World {
         let kubeconfig = std::env::temp_dir().join(format!("epguard-fleet-{name}-{}", std::process::id()));
         std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
         store.ensure_namespace("epguard").unwrap();
-        Self { store, server, kubeconfig }
+        let world = Self { store, server, kubeconfig };
+        world.answers(usual);
+        world
     }
 
-    /// Answers every command in an agent's pod from now on.
+    /// Answers every command in an agent's pod from now on, in place of [`usual`].
     pub fn answers(&self, answer: impl Fn(&Exec) -> Run + Send + Sync + 'static) {
         self.server.api.execs.answer(answer);
     }
 
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    /// Lets the user of the kubeconfig do this in the agents' namespace.
+    pub fn allow(&self, rules: &Value) {
+        let role =
+            json!({"kind": "Role", "metadata": {"name": "operator", "namespace": "epguard"}, "rules": rules});
+        self.server.api.access.bind(&role).unwrap();
     }
 
     pub fn node(&self, name: &str) {
-        self.store.apply(Self::node_of(name, &json!({}))).unwrap();
-    }
-
-    /// A node with one more label.
-    pub fn label(&self, name: &str, label: &str, value: &str) {
-        self.store.apply(Self::node_of(name, &json!({label: value}))).unwrap();
-    }
-
-    fn node_of(name: &str, labels: &Value) -> Value {
-        let mut node = json!({"kind": "Node", "apiVersion": "v1", "spec": {},
+        let node = json!({"kind": "Node", "apiVersion": "v1", "spec": {},
             "metadata": {"name": name, "labels": {"kubernetes.io/os": "linux", "name": name}}});
-        for (label, value) in labels.as_object().unwrap() {
-            node["metadata"]["labels"][label] = value.clone();
-        }
-        node
+        self.store.apply(node).unwrap();
     }
 
     pub fn agent(&self, node: &str) {
@@ -80,6 +74,16 @@ impl World {
         let done = done.await.unwrap().unwrap();
         let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
+    }
+
+    /// Runs the plugin with each of these words, and compares the outputs with a file of `expected`.
+    pub async fn expect_each(&self, name: &str, all: &[&str]) -> Vec<String> {
+        let mut outputs = Vec::new();
+        for arguments in all {
+            outputs.push(format!("{arguments}: {}", self.run(arguments).await));
+        }
+        expect(name, &outputs.join("\n"));
+        outputs
     }
 
     /// Runs the plugin with these words for a reader that leaves at once. Kills it after 20 s.

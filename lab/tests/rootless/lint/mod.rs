@@ -42,7 +42,7 @@ impl Cluster {
 
     fn args(&self, namespace: Option<&str>, confirm_after: Duration) -> LintArgs {
         LintArgs {
-            kubeconfig: Some(self.0.kubeconfig().to_owned()),
+            kubeconfig: Some(self.0.kubeconfig.clone()),
             context: None,
             namespace: namespace.map(str::to_owned),
             output: Output::Table,
@@ -58,40 +58,6 @@ impl Cluster {
     async fn exit(&self, namespace: Option<&str>) -> ExitCode {
         lint::run(self.args(namespace, Duration::from_millis(1))).await
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_finished_pod_that_is_still_listed_is_found_over_the_api_in_every_form() {
-    let cluster = Cluster::new("found");
-    cluster.endpoint("good", "10.1.1.1", "Running");
-    cluster.endpoint("gone", "10.1.1.2", "Succeeded");
-    let report = cluster.look(None).await;
-    assert_eq!(
-        report.text(),
-        "EndpointSlice shop/web-gone, controller: endpointslice-controller.k8s.io\n  \
-         error   terminal-pod 10.1.1.2: pod shop/gone has finished, still listed as ready\n          \
-         fix: delete the finished pod: kubectl -n shop delete pod gone; for Jobs set ttlSecondsAfterFinished, or \
-         keep their pods out of the Service's selector\n\n\
-         2 EndpointSlices and 2 pods: 1 error, 0 warnings"
-    );
-    let yaml = Output::Yaml.text(&report, Report::text).unwrap();
-    assert_eq!(
-        yaml,
-        r#"slices: 2
-pods: 2
-findings:
-- object:
-    kind: EndpointSlice
-    namespace: shop
-    name: web-gone
-  controller: endpointslice-controller.k8s.io
-  address: "10.1.1.2"
-  problem: terminal-pod
-  severity: error
-  what: pod shop/gone has finished, still listed as ready
-  fix: "delete the finished pod: kubectl -n shop delete pod gone; for Jobs set ttlSecondsAfterFinished, or keep their pods out of the Service's selector"
-unchecked: []"#
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

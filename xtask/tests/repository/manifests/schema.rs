@@ -4,10 +4,10 @@
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Panics unless the object fits its type without a rest.
 pub fn check(object: &Value) {
@@ -21,8 +21,12 @@ pub fn check(object: &Value) {
         "DaemonSet" => drop(read::<DaemonSet>(object)),
         "ConfigMap" => drop(read::<ConfigMap>(object)),
         "Service" => drop(read::<Service>(object)),
-        "ServiceMonitor" | "PodMonitor" => drop(read::<Custom<MonitorSpec>>(object)),
-        "PrometheusRule" => drop(read::<Custom<RuleSpec>>(object)),
+        kind @ ("ServiceMonitor" | "PodMonitor") => {
+            let list = if kind == "PodMonitor" { "podMetricsEndpoints" } else { "endpoints" };
+            let endpoint = ENDPOINT.map(|field| format!("{list}.{field}"));
+            check_custom(object, MONITOR.map(str::to_owned).into_iter().chain(endpoint));
+        }
+        "PrometheusRule" => check_custom(object, ["groups".to_owned()]),
         other => panic!("no type for {other}"),
     }
 }
@@ -39,66 +43,32 @@ pub fn read<T: DeserializeOwned + Serialize>(object: &Value) -> T {
     read
 }
 
-/// A custom resource.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Custom<T> {
-    api_version: ApiVersion,
-    kind: String,
-    metadata: Metadata,
-    spec: T,
+/// The fields of a monitor beside its list of endpoints, and those of an endpoint.
+const MONITOR: [&str; 2] = ["jobLabel", "selector.matchLabels"];
+const ENDPOINT: [&str; 4] = ["interval", "port", "relabelings.sourceLabels", "relabelings.targetLabel"];
+
+/// Panics unless a custom resource has these fields below `spec`, and no others.
+fn check_custom(object: &Value, expected: impl IntoIterator<Item = String>) {
+    assert_eq!(object["apiVersion"], "monitoring.coreos.com/v1");
+    let mut found = BTreeSet::new();
+    fields(object, "", &mut found);
+    let metadata = ["apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.labels"];
+    let expected = expected.into_iter().map(|field| format!("spec.{field}"));
+    assert_eq!(found, metadata.map(str::to_owned).into_iter().chain(expected).collect());
 }
 
-#[derive(Serialize, Deserialize)]
-enum ApiVersion {
-    #[serde(rename = "monitoring.coreos.com/v1")]
-    MonitoringV1,
-}
+/// Taken as one value each: any labels, and groups of rules, which promtool reads.
+const WHOLE: [&str; 3] = ["metadata.labels", "spec.selector.matchLabels", "spec.groups"];
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Metadata {
-    name: String,
-    namespace: String,
-    labels: BTreeMap<String, String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct MonitorSpec {
-    job_label: String,
-    selector: Selector,
-    /// `podMetricsEndpoints` of a `PodMonitor`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    endpoints: Option<Vec<Endpoint>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pod_metrics_endpoints: Option<Vec<Endpoint>>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Selector {
-    match_labels: BTreeMap<String, String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Endpoint {
-    port: String,
-    interval: String,
-    relabelings: Vec<Relabeling>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Relabeling {
-    source_labels: Vec<String>,
-    target_label: String,
-}
-
-/// A file of rules, as promtool reads it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleSpec {
-    groups: Vec<Value>,
+/// The paths of all values, without indices.
+fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        _ if WHOLE.contains(&path) => _ = found.insert(path.to_owned()),
+        Value::Object(map) => {
+            let join = |key: &String| if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            map.iter().for_each(|(key, value)| fields(value, &join(key), found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| fields(item, path, found)),
+        _ => _ = found.insert(path.to_owned()),
+    }
 }
