@@ -1,10 +1,9 @@
 //! The whole process: how it ends, and what the next one finds.
 
-use super::node::{Node, ifindex, link, run, until};
+use super::*;
 use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
 use aya::programs::{SchedClassifier, TcAttachType};
-use epguard::kernel::datapath::Hook;
 use epguard::shared::status::{self, Attachment, SocketLb, Status};
 use nix::libc;
 use std::path::PathBuf;
@@ -35,7 +34,7 @@ fn an_agent_with_detach_on_exit_removes_everything() {
         assert_eq!(agent.attached().kernel_path, hooks);
         agent.end(libc::SIGTERM);
         assert!(!node.pins().exists());
-        assert!(!run("tc", &["qdisc", "show", "dev", "pod"]).contains("clsact"));
+        assert!(!tc("qdisc show dev pod").contains("clsact"));
     }
 }
 
@@ -46,13 +45,13 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     let mut agent = Agent::start(&node, &[]);
     agent.attached();
     let (old, before) = (ifindex("pod"), link(&node.pin(Hook::Egress)));
-    run("ip", &["link", "set", "pod", "down"]);
-    run("ip", &["link", "set", "pod", "name", "pod7"]);
+    ip("link set pod down");
+    ip("link set pod name pod7");
     let attached = agent.wait("pod7");
     let pin = node.pins().join(format!("v3/links/{old}-to"));
     assert_eq!((attached.ifindex, link(&pin)), (old, before));
-    run("ip", &["link", "del", "pod7"]);
-    run("ip", &["link", "add", "pod7", "type", "veth", "peer", "name", "x"]);
+    ip("link del pod7");
+    ip("link add pod7 type veth peer name x");
     let made = Instant::now();
     until("not hooked again", || agent.is_attached("pod7", ifindex("pod7")));
     println!("hooked {:?} after `ip link add` ended", made.elapsed());

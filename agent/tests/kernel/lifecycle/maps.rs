@@ -1,17 +1,9 @@
 //! What an earlier process wrote stands until the next one knows better.
 
-use super::node::{Node, ifindex, run};
-use crate::programs::world::denial;
+use super::*;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
-use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
-use epguard::shared::clock::boot_ns;
-use epguard_common::{
-    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason,
-    ServiceNumber, Suspect, Uid, UidState, View, Vip, capacity, counter,
-};
 use epguard_core::sorted_map::SortedMap;
-use epguard_core::state::Tables;
 use std::collections::BTreeSet;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
@@ -240,16 +232,13 @@ fn denying() -> Tables {
     }
 }
 
-fn counters(node: &Node) -> PerCpuArray<aya::maps::MapData, Count> {
-    maps::open(&node.pins(), "COUNTERS").unwrap()
-}
-
 fn count(node: &Node, packets: u64) {
     let mut values = vec![Count::default(); aya::util::nr_cpus().unwrap()];
     values[0].packets = packets;
     let values = PerCpuValues::try_from(values).unwrap();
     let index = counter(Reason::Reused, Outcome::Draining);
-    counters(node).set(index, values, 0).unwrap();
+    let mut counters: PerCpuArray<MapData, Count> = maps::open(&node.pins(), "COUNTERS").unwrap();
+    counters.set(index, values, 0).unwrap();
 }
 
 fn counted(node: &Node) -> u64 {

@@ -1,9 +1,8 @@
 //! The whole process and XDP: `pod` carries the default route here, so it is an uplink.
 
 use super::agent::Agent;
-use super::node::{Node, ip, link, run, shown, until};
+use super::*;
 use aya::programs::{Xdp as Program, XdpMode};
-use epguard::kernel::datapath::Hooks;
 use nix::libc;
 
 #[test]
@@ -33,7 +32,7 @@ fn a_running_agent_attaches_xdp_again_and_detaches_it_with_the_default_route() {
     let severed = link(&node.xdp_pin()).0;
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
     until("not attached again", attached);
-    ip(&["route del default dev pod".into()]);
+    ip("route del default dev pod");
     agent.wait_for("pod", |at| at.xdp.is_none());
     until("still attached", || !attached());
 }
@@ -67,7 +66,7 @@ fn where_xdp_is_optional_the_status_has_the_reason_why_it_is_missing_and_by_defa
 
 fn uplink() -> Node {
     let node = Node::new();
-    ip(&["route add default dev pod".into()]);
+    ip("route add default dev pod");
     node
 }
 

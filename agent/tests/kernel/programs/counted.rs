@@ -1,9 +1,4 @@
 //! What the programs have counted and reported.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use super::rig::Rig;
 use aya::maps::{PerCpuArray, PerCpuValues, RingBuf};

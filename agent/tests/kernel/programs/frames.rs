@@ -1,9 +1,4 @@
 //! Frames by hand, from the inside out: transport, network, link.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use epguard_common::Addr;
 

@@ -1,12 +1,9 @@
 //! What switches denials off: the lease, all-zero maps, numbers that no epguard wrote. `differential` has the modes.
 
-use super::frames::TCP;
-use super::rig::Rig;
-use super::world::{self, DENIED, ENFORCE, FRESH, REUSED, target};
+use super::*;
+use Mode::Observe;
+use Verdict::{Clear, Deny, Pass};
 use epguard::shared::clock::boot_ns;
-use epguard_common::Mode::{self, Observe};
-use epguard_common::Verdict::{self, Clear, Deny, Pass};
-use epguard_common::{Config, DenialKey, Keyed, Outcome, RawConfig, RawDenial, Reason, UidState, View};
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: false };
 const SWITCHED_OFF: Verdict = Pass(Reason::Reused, Outcome::Off);

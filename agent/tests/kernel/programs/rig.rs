@@ -1,9 +1,4 @@
 //! The loaded programs with maps filled by hand, and what a packet leaves behind.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use super::kernel;
 use super::tracked::Tracked;

@@ -1,11 +1,7 @@
 //! Where the hooks are: only beside a load balancer, and around it.
 
-use super::balancer::{Balancer, Root};
-use super::rig::{OTHER_VIP, Rig, VIP, follow};
-use crate::lifecycle::agent::Agent;
-use crate::lifecycle::node::{Node, link, output};
+use super::*;
 use aya_obj::generated::{BPF_F_QUERY_EFFECTIVE, bpf_attach_type};
-use epguard::kernel::datapath::Hooks;
 use epguard::kernel::datapath::bpf::{Target, query};
 use std::fs;
 use std::os::fd::AsFd as _;
@@ -107,22 +103,16 @@ fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
 
 #[test]
 #[ignore = "needs root: BPF and cgroups of its own"]
-fn hooks_that_the_load_balancer_does_not_use_stay_empty() {
+fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_ends_what_was_known() {
     let (node, root) = (Node::new(), Root::new());
-    let balancer = Balancer::attach_v4(&root.path, VIP, OTHER_VIP);
+    let attach = || Balancer::attach(&root.path, VIP, OTHER_VIP);
+    let mut of_ipv6 = attach();
+    of_ipv6.leave_v4();
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     follow(&mut datapath);
-    let orders = HOOKS.map(|hook| order(&root.pod, &node, hook));
-    assert_eq!(orders, ["bLa", "", "bLa", ""]);
-    drop(balancer);
-}
-
-#[test]
-#[ignore = "needs root: BPF and cgroups of its own"]
-fn a_hook_that_the_load_balancer_leaves_ends_what_was_known_of_connections() {
-    let (node, root) = (Node::new(), Root::new());
-    let mut balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
-    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
+    assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), ["", "bLa", "", "bLa"]);
+    drop(of_ipv6);
+    let mut balancer = attach();
     follow(&mut datapath);
     balancer.leave_v4();
     let in_force = [(); 2].map(|()| datapath.follow_socket_lb().unwrap());

@@ -31,13 +31,7 @@ pub struct Balancer {
 impl Balancer {
     /// Attaches programs that send calls for `vip` to `endpoint`.
     pub fn attach(cgroup: &Path, vip: SocketAddrV4, endpoint: SocketAddrV4) -> Self {
-        Self::attach_at(cgroup, &HOOKS, |hook, at| replacement(hook, at, vip, endpoint))
-    }
-
-    /// Attaches programs that know IPv4 only.
-    pub fn attach_v4(cgroup: &Path, vip: SocketAddrV4, endpoint: SocketAddrV4) -> Self {
-        let [connect, _, sendmsg, _] = HOOKS;
-        Self::attach_at(cgroup, &[connect, sendmsg], |hook, at| replacement(hook, at, vip, endpoint))
+        Self::attach_at(cgroup, |hook, at| replacement(hook, at, vip, endpoint))
     }
 
     /// Attaches programs that let every call fail with `EACCES`.
@@ -50,16 +44,12 @@ impl Balancer {
             instruction(0xb7, 0x00, 0, 0),
             instruction(0x95, 0x00, 0, 0),
         ];
-        Self::attach_at(cgroup, &HOOKS, |hook, _| load(hook, &instructions))
+        Self::attach_at(cgroup, |hook, _| load(hook, &instructions))
     }
 
-    fn attach_at(
-        cgroup: &Path,
-        hooks: &[(bpf_attach_type, u16)],
-        load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>,
-    ) -> Self {
-        let load = |(hook, at): &(bpf_attach_type, u16)| (*hook, load(*hook, *at).unwrap());
-        let balancer = Self { cgroup: cgroup.to_owned(), programs: hooks.iter().map(load).collect() };
+    fn attach_at(cgroup: &Path, load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>) -> Self {
+        let programs = HOOKS.map(|(hook, at)| (hook, load(hook, at).unwrap()));
+        let balancer = Self { cgroup: cgroup.to_owned(), programs: programs.into() };
         balancer.again();
         balancer
     }

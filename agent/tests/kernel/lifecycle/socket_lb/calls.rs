@@ -1,10 +1,7 @@
 //! Calls that are refused, redirected, or let pass.
 
-use super::balancer::{Balancer, inside};
-use super::rig::{OTHER_VIP, Rig, VIP, follow};
-use crate::lifecycle::node::{Node, OWN};
+use super::*;
 use crate::series;
-use epguard_common::{Action, Outcome, Reason, UidState};
 use std::io::ErrorKind;
 use std::net::{
     Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpListener, TcpStream, UdpSocket,

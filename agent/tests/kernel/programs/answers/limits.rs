@@ -1,9 +1,6 @@
 //! How many answers there are.
 
-use super::{ANSWERED, REJECTING, rejecting};
-use crate::programs::rig::{BOTH, DROP, Rig};
-use crate::programs::world::{REUSED, REUSED_V6, put_suspects, syn};
-use epguard_common::{Addr, AnswerLimits, Config, Outcome, Reason};
+use super::*;
 use std::time::Instant;
 
 /// Answers to so many SYNs, all the others being dropped.

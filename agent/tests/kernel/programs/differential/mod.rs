@@ -13,13 +13,16 @@ mod oracle;
 mod tables;
 mod trial;
 
+use super::*;
+use damage::least;
 use fastrand::Rng;
 use generate::Generator;
-use oracle::Counts;
+use node::*;
+use oracle::*;
 use std::collections::BTreeSet;
 use std::str::FromStr;
-use tables::Tables;
-use trial::Trial;
+use tables::*;
+use trial::*;
 
 /// Frames that run between two looks at the counters.
 const BATCH: usize = 32;

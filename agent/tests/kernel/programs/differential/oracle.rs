@@ -1,10 +1,6 @@
 //! What the programs have to do with a frame, written from the documents and not from their code.
 
-use super::node::{Leads, leads};
-use super::tables::Tables;
-use crate::programs::tracked::Tracked;
-use crate::programs::wire::{Ip, Wire, read};
-use epguard_common::{Action, Addr, Count, Denial, Mode, Outcome, Reason, Suspect, Tuple, UidState, Vip};
+use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,14 +1,6 @@
 //! Random tables: what the oracle reads, and what the maps hold.
 
-use super::node::HOSTS;
-use crate::programs::rig::Rig;
-use crate::programs::tracked::Tracked;
-use crate::programs::world::{ENFORCE, FRESH, denial, suspect, vip};
-use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Gate, Keyed, Mode, RawDenial, Reason,
-    ReasonActions, ReasonModes, ServiceNumber, Suspect, Terminated, UidState, View, Vip,
-};
-use fastrand::Rng;
+use super::*;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -1,11 +1,6 @@
 //! Runs frames through programs and oracle, and compares.
 
-use super::damage::least;
-use super::node;
-use super::oracle::{Counts, Oracle, Program};
-use super::tables::Tables;
-use crate::programs::rig::{BOTH, Context, DROP, PASS, Rig, XDP_DROP, XDP_PASS};
-use epguard_common::{Addr, Count, Outcome, Terminated};
+use super::*;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
