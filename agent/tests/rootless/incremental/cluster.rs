@@ -1,14 +1,6 @@
 //! What the API holds, and which facts the watches make of a step.
 
-use super::draw::service;
-use super::step::{EndpointStep, PodChange, Shown, SliceStep, Step, Variant};
-use super::step::{list, node_name, part, plain_node, pod_uid, pool, some};
-use super::world::namespace;
-use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{
-    Change, Fact, Name, Namespace, Node, Pod, PodName, Presence, Selection, Selector, Service, Slice,
-    SliceEndpoint, Text, Watched, Workload,
-};
+use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 

@@ -1,12 +1,6 @@
 //! Draws what happens, one step after another.
 
-use super::cluster::{ips_of, service_name, set_sandbox, set_variant};
-use super::step::*;
-use super::world::{NODE, pod, uid, web};
-use epguard_common::{Action, Addr, Mode, UidState};
-use epguard_core::facts::{
-    Node, OnDenial, Pod, PortName, Protocol, Sandbox, Service, ServicePort, SlicePort, Watched,
-};
+use super::*;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 

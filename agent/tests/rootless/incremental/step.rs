@@ -1,10 +1,7 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
-use super::world::{X, Y, node, uid};
-use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{Change, Cidr, Node, Part, Pod, Sandbox, Selection, Service, SlicePort, Watched};
-use std::collections::{BTreeMap, BTreeSet};
+use super::*;
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use std::time::Duration;
 
 /// How many pods there are at most at a time; a UID comes back only by mistake.
 pub const PODS: usize = 8;
@@ -138,10 +135,6 @@ pub fn some<K: Ord, T: Clone>(
     let mut vanished = vanish(gone);
     objects.retain(|_, object| !is_asked(object) || !vanished());
     objects.values().filter(|object| is_asked(object)).cloned().collect()
-}
-
-pub fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
-    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
 }
 
 /// Whether the next object vanished.

@@ -1,8 +1,6 @@
 //! Small objects that stand for very many endpoints or VIPs: they are left out, and nothing is denied because of that.
 
-use super::world::{World, X, dead, endpoint, endpoints, shown_slice, slice, tcp, uid, web};
-use epguard_common::{Addr, Reason};
-use epguard_core::facts::{Change, Fact, Protocol, Service, ServicePort, Slice};
+use super::*;
 use std::collections::BTreeMap;
 
 const VIP: Addr = Addr::v4([10, 96, 0, 1]);

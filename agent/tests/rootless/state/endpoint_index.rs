@@ -1,12 +1,8 @@
 //! The index of endpoints finds what a look at every slice finds.
 
-use super::world::{endpoint, slice, tcp, uid};
-use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Name, PodName, Slice, SliceEndpoint};
-use epguard_core::state::{Endpoint, EndpointIndex, MEMORY, Target};
+use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 const NUMBERS: u8 = 4;
 

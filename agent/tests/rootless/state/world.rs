@@ -1,10 +1,6 @@
 //! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
 
-pub use super::objects::*;
-use epguard_common::{Addr, Mode, Reason, Uid, UidState};
-use epguard_core::facts::{Change, Fact, Pod, Presence};
-use epguard_core::state::{Ipam, Ranges, Settings, State};
-use std::time::Duration;
+use super::*;
 
 pub struct World {
     pub state: State,
