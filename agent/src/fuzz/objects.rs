@@ -6,7 +6,7 @@ use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
     self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice, Watched,
 };
-use epguard_core::state::{Ipam, Ranges, Settings, State};
+use epguard_core::state::{Settings, State};
 use std::time::Duration;
 
 const WORDS: &str = "null true {} [] \"\" metadata namespace annotations epguard.io/mode epguard.io/action enforce \
@@ -18,8 +18,7 @@ const WORDS: &str = "null true {} [] \"\" metadata namespace annotations epguard
 
 /// A state that has listed everything, and then was shown the corpus.
 fn state() -> State {
-    let mut state =
-        State::new(Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
+    let mut state = State::new(Settings { node: "node-a".into(), ..Settings::default() });
     let now = Duration::from_secs(1);
     let lists = [
         Fact::Presence(Presence::Held(vec![])),
