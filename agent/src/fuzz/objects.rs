@@ -63,27 +63,11 @@ fn shown<O: Object + Clone>(target: &'static str, fact: fn(Change<O>) -> Fact) {
 }
 
 #[test]
-fn pods_and_their_annotations() {
+fn objects_and_their_annotations() {
     shown::<Pod>("pod", Fact::Pod);
-}
-
-#[test]
-fn endpoint_slices() {
     shown::<Slice>("slice", Fact::Slice);
-}
-
-#[test]
-fn services_and_their_annotations() {
     shown::<Service>("service", Fact::Service);
-}
-
-#[test]
-fn nodes() {
     shown::<Node>("node", Fact::Node);
-}
-
-#[test]
-fn namespaces_and_their_annotations() {
     shown::<Namespace>("namespace", Fact::Namespace);
 }
 

@@ -54,15 +54,6 @@ async fn only_the_pods_of_a_node_may_take_many_octets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_does_not_begin_is_asked_for_again_from_where_it_was() {
-    let (mut rig, stream) = Rig::streaming().await;
-    drop(stream);
-    let _unanswered = rig.called("watch 7").await;
-    assert!(rig.message().await.starts_with("down: cannot watch pods: no usable answer"));
-    rig.called("watch 7").await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;

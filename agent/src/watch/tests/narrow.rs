@@ -7,7 +7,7 @@ use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::sleep;
 
-fn web() -> Selection {
+pub(super) fn web() -> Selection {
     Selection::Labelled {
         namespace: "ns".into(),
         selector: [("app", "web")].into_iter().collect(),
@@ -201,18 +201,6 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
         after.push(up.elapsed().as_secs_f64());
     }
     assert!((2.0..8.0).contains(&after[15]) && after[29] <= 10.0, "{after:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_of_everything_satisfies_narrow_lists_ordered_before() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    stream.error(410, "too old resource version").await;
-    assert!(rig.message().await.starts_with("down: "));
-    order(&rig, web());
-    let _stream = rig.listed(&[], 9).await;
-    rig.says(&["reset  @9", "up"]).await;
-    sleep(Duration::from_secs(10)).await;
-    assert_eq!(rig.server.waiting(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -74,22 +74,22 @@ fn a_running_agent_attaches_again_after_a_foreign_detach() {
     until("not attached again", || programs() > 0);
 }
 
-/// An agent that no API server talks to: hooks come without one. Dropped in this order.
+/// An agent that no API server talks to: hooks come without one.
 pub struct Agent {
     process: AgentProcess,
-    run_dir: RunDir,
+    run_dir: PathBuf,
 }
 
 impl Agent {
     /// With these options.
     pub fn start(node: &Node, options: &[&str]) -> Self {
-        let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
+        let run_dir = node.run_dir();
         std::fs::create_dir_all(&run_dir).unwrap();
         let place = Place { node: "n", kubeconfig: UNREACHABLE, run_dir: &run_dir, pin_dir: &node.pins() };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
         command.args(place.arguments().unwrap());
         command.args(["--pod-interfaces", "pod*"]).args(options);
-        Self { process: AgentProcess::start(command, &run_dir).unwrap(), run_dir: RunDir(run_dir) }
+        Self { process: AgentProcess::start(command, &run_dir).unwrap(), run_dir }
     }
 
     fn attached(&mut self) -> Attachment {
@@ -121,7 +121,7 @@ impl Agent {
     }
 
     fn is_attached(&self, name: &str, ifindex: u32) -> bool {
-        let status = status::current(&self.run_dir.0).unwrap_or_default();
+        let status = status::current(&self.run_dir).unwrap_or_default();
         let wanted = |at: &Attachment| at.name == name && at.ifindex == ifindex && at.attached;
         status.interfaces.iter().any(wanted)
     }
@@ -134,13 +134,5 @@ impl Agent {
     pub fn complaint(mut self) -> String {
         assert!(!self.process.await_end().unwrap().success());
         self.process.log()
-    }
-}
-
-struct RunDir(PathBuf);
-
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

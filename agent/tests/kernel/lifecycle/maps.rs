@@ -89,7 +89,7 @@ fn a_denial_with_invalid_numbers_is_removed() {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
+fn a_map_that_is_missing_or_of_another_layout_is_made_and_the_others_stay_as_one_of_a_later_agent_does() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     replace(&node, "SUSPECTS", "type hash key 16 value 8 entries 4");
@@ -98,13 +98,6 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
         assert_eq!(writer.restored().denied, denying().denied);
         assert!(writer.install(&denying()).unwrap());
     });
-}
-
-#[test]
-#[ignore = "needs root: BPF"]
-fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
-    let node = Node::new();
-    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let (missing, later) = (node.pins().join("v3/CLIENTS"), node.pins().join("v3/LATER"));
     std::fs::rename(&missing, &later).unwrap();
     write(&node, |writer| assert_eq!(writer.restored(), &denying()));

@@ -79,6 +79,11 @@ impl Node {
         self.dir.join("epguard")
     }
 
+    /// `--run-dir`.
+    pub fn run_dir(&self) -> PathBuf {
+        self.dir.with_extension("run")
+    }
+
     /// The pin of a hook's link.
     pub fn pin(&self, hook: Hook) -> PathBuf {
         self.pins().join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
@@ -111,6 +116,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
         let _ = fs::remove_dir(&self.dir);
+        let _ = fs::remove_dir_all(self.run_dir());
     }
 }
 
