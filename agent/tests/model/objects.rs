@@ -1,6 +1,6 @@
 //! The objects that the API stores, and how they look as JSON.
 
-use crate::cluster::{Cluster, Ip, Ipam, Kubelet};
+use super::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

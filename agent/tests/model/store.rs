@@ -2,12 +2,10 @@
 //!
 //! Every change has a number of its own beside its resourceVersion, which a restore may repeat.
 
-use crate::objects::PATHS;
+use super::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 /// One change of a kind.
 #[derive(Clone, Debug)]

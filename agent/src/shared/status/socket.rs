@@ -272,14 +272,4 @@ mod tests {
         let error = serde_json::from_value::<Status>(document).unwrap_err();
         assert_eq!(error.to_string(), "its form is 3, and this epguard reads 2 at most");
     }
-
-    #[test]
-    fn names_in_the_document_are_camel_case() {
-        let document = serde_json::to_value(status()).unwrap();
-        assert_eq!(document["leaseMs"], -5);
-        assert_eq!(document["watches"]["pods"]["provenBy"], "confirmation");
-        assert_eq!(document["latency"]["p99Us"], 2);
-        assert_eq!(document["watches"]["pods"]["error"], "403 Forbidden");
-        assert_eq!(document["interfaces"][1]["attached"], true);
-    }
 }

@@ -85,17 +85,6 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn two_narrow_lists_come_one_by_one() {
-    let (mut rig, _stream, of_web) = asked().await;
-    let on_node = ordered(&mut rig, Selection::OnNode("n".into())).await;
-    assert_eq!(on_node.param("fieldSelector"), Some("spec.nodeName%3Dn"));
-    on_node.page(7, "", &[]).await;
-    rig.says(&["part , but  later @7"]).await;
-    of_web.page(7, "", &[pod("a", 3)]).await;
-    rig.says(&["part a, but  later @7"]).await;
-}
-
 /// Two narrow lists, of which the one that is sent first shows a later version than the other.
 async fn crossed() -> (Rig, Stream) {
     let (mut rig, stream, first) = asked().await;

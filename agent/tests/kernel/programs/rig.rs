@@ -122,10 +122,8 @@ impl Rig {
 
     /// The same, with the frame as the program left it.
     pub fn turn_xdp(&mut self, frame: &[u8]) -> (u32, Vec<u8>) {
+        self.program("epguard_xdp");
         let program: &mut Xdp = self.datapath.ebpf.program_mut("epguard_xdp").unwrap().try_into().unwrap();
-        if program.fd().is_err() {
-            program.load().unwrap();
-        }
         let mut data_out = vec![0; frame.len()];
         let options = TestRunOptions {
             data_in: Some(frame),

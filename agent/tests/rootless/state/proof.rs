@@ -174,13 +174,6 @@ fn two_live_claimants_are_a_conflict_and_pass() {
 }
 
 #[test]
-fn a_pod_with_more_addresses_than_are_read_is_named() {
-    let (mut world, _) = World::cluster().with_a();
-    world.pod(&Pod { partial: true, ..own(&[Y]) });
-    assert_eq!(world.state.partial(), (1, vec!["Pod shop/c".to_owned()]));
-}
-
-#[test]
 fn the_owners_of_an_ip_are_counted_across_its_idle_time() {
     let (mut world, a) = World::cluster().with_a();
     let generation =

@@ -49,7 +49,7 @@ fn programs_and_oracle_agree_on_every_frame() {
         match trial.run(&tables, &frames) {
             Ok(counts) => trial::add(&mut counted, &counts),
             Err(difference) => {
-                let report = trial.explain(&tables, &frames, difference);
+                let report = trial.explain(&tables, &frames, &difference);
                 panic!("{tables:#?}\nSEED={seed} BATCH={batch} FRAMES={BATCH}: {report}");
             }
         }
