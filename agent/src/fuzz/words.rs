@@ -27,19 +27,8 @@ fn command_lines() {
 
 #[test]
 fn requests_at_the_status_socket() {
-    let words = &[
-        "\"release-breaker\"",
-        "\"history\":",
-        "figures",
-        "drops",
-        "shop/web",
-        "::",
-        " ",
-        "\n",
-        "\0",
-        "\u{2028}",
-    ];
-    run("request", corpus("request"), words, |input| {
+    let words = words("\"release-breaker\" \"history\": figures drops shop/web :: \n \0 \u{2028}");
+    run("request", corpus("request"), &words, |input| {
         // The socket's reader takes one line.
         let line = String::from_utf8_lossy(
             input.split_inclusive(|octet| *octet == b'\n').next().unwrap_or_default(),

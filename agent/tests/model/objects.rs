@@ -29,7 +29,6 @@ pub enum Container {
     Ended(u64, u64),
 }
 
-/// A pod object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodObject {
     pub uid: String,
@@ -113,7 +112,6 @@ impl PodObject {
     }
 }
 
-/// An endpoint of a slice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     pub ip: Ip,

@@ -149,7 +149,6 @@ impl Run {
         Err(format!("{before:?} is denied at the end, and {after:?} by an agent that starts then"))
     }
 
-    /// Lets time pass.
     async fn wait(&mut self, duration: Duration) -> Result<(), String> {
         let end = Instant::now() + duration;
         loop {

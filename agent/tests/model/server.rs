@@ -96,7 +96,6 @@ impl Api {
     }
 }
 
-/// One open watch.
 struct Stream {
     api: Api,
     kind: usize,
@@ -206,7 +205,6 @@ fn bookmark(version: u64, annotations: &Value) -> String {
     line("BOOKMARK", &json!({"metadata": metadata}).to_string())
 }
 
-/// A line of a watch.
 fn line(change: &str, object: &str) -> String {
     format!("{{\"type\":\"{change}\",\"object\":{object}}}\n")
 }

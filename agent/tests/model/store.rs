@@ -7,7 +7,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// One change of a kind.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub number: u64,
@@ -25,7 +24,6 @@ pub struct Stored {
     pub json: String,
 }
 
-/// One collection.
 #[derive(Clone, Default, Debug)]
 pub struct Kind {
     pub objects: BTreeMap<String, Stored>,
@@ -42,7 +40,6 @@ pub struct Kind {
     pub shown_elsewhere: Option<(u64, Instant)>,
 }
 
-/// All collections.
 #[derive(Debug)]
 pub struct Store {
     pub kinds: [Kind; 5],
@@ -127,7 +124,6 @@ impl Store {
         (number, json)
     }
 
-    /// Ends the streams of a kind.
     pub fn break_streams(&mut self, kind: usize) {
         self.kinds[kind].epoch += 1;
         self.wake();
@@ -137,7 +133,6 @@ impl Store {
         (0..self.kinds.len()).for_each(|kind| self.break_streams(kind));
     }
 
-    /// The history so far is gone.
     pub fn compact(&mut self) {
         // Other kinds are written all the time.
         self.revision += 1;

@@ -35,7 +35,6 @@ fn pod(object: &Value) -> Pod {
 /// Fields that a change may add; others have to be there.
 const ADDED: [&str; 3] = ["annotations", "ephemeralContainerStatuses", "initContainerStatuses"];
 
-/// The pod after these values were changed.
 pub fn changed(mut object: Value, changes: &[(&str, Value)]) -> Pod {
     for (pointer, value) in changes {
         let (parent, field) = pointer.rsplit_once('/').unwrap();
@@ -47,7 +46,6 @@ pub fn changed(mut object: Value, changes: &[(&str, Value)]) -> Pod {
     pod(&object)
 }
 
-/// The state of the UID after one change to the failed pod.
 fn uid_state(pointer: &str, value: Value) -> UidState {
     let pod = changed(failed(), &[(pointer, value)]);
     assert_eq!(pod.mirror, pointer == "/metadata/annotations");

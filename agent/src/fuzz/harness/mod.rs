@@ -23,21 +23,8 @@ const FIXED: usize = 8 << 20;
 const PER_OCTET: usize = 256;
 
 /// Numbers at the edges of what parsers expect, and beyond; and what text formats nest by.
-const EDGES: [&str; 13] = [
-    "0",
-    "-1",
-    "65535",
-    "65536",
-    "4294967296",
-    "18446744073709551616",
-    "9223372036854775808",
-    "1e999",
-    "0.1",
-    "00000000000001",
-    "[",
-    "{\"a\":",
-    "- ",
-];
+const EDGES: &str =
+    "0 -1 65535 65536 4294967296 18446744073709551616 9223372036854775808 1e999 0.1 00000000000001 [ {\"a\":";
 
 /// At a place, so many octets are replaced.
 type Edit = (Index, usize, By);
@@ -74,7 +61,7 @@ pub fn words(text: &str) -> Vec<&str> {
 pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: impl Fn(&[u8])) {
     let seeds = seeds.as_ref();
     assert!(!seeds.is_empty(), "{target} has no corpus");
-    let words: Vec<&str> = words.iter().copied().chain(EDGES).collect();
+    let words: Vec<&str> = words.iter().copied().chain(self::words(EDGES)).chain(["- "]).collect();
     let edit = (any::<Index>(), 0_usize..64, any_by());
     let edits = vec(edit, 1..8);
     let input = |from: &Index, edits: &[Edit]| {

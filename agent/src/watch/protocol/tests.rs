@@ -44,19 +44,6 @@ fn each_end_of_a_request_leads_to_the_next_one() {
 }
 
 #[test]
-fn a_server_that_streams_no_lists_gets_requests_for_pages_from_then_on() {
-    let mut protocol = Protocol::default();
-    protocol.begin();
-    assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
-    assert_eq!(protocol.begin(), Step::Pages);
-    protocol.listed(7, 1);
-    assert_eq!(protocol.end(End::Listed, Duration::ZERO), Duration::ZERO);
-    assert_eq!(protocol.begin(), Step::Watch(7));
-    protocol.end(End::Expired, LONG);
-    assert_eq!(protocol.begin(), Step::Pages);
-}
-
-#[test]
 fn waits_double_up_to_the_ceiling_and_start_over_after_a_stable_stream() {
     // A server that closes at once is not retried in a loop, and a silent one more often than one that refuses.
     for (end, longest) in

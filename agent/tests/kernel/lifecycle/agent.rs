@@ -5,38 +5,9 @@ use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard::shared::status::{self, Attachment, SocketLb, Status};
-use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn the_next_agent_takes_over_the_hooks_of_a_killed_or_stopped_one() {
-    let node = Node::new();
-    let mut ids = Vec::new();
-    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
-        let mut agent = Agent::start(&node, &[]);
-        let attached = agent.attached();
-        assert_eq!((attached.kernel_path.as_str(), attached.position), ("tcx", 1));
-        agent.end(signal);
-        ids.push(Hook::ALL.map(|hook| link(&node.pin(hook)).0));
-    }
-    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_with_detach_on_exit_removes_everything() {
-    let node = Node::new();
-    for hooks in ["tcx", "clsact"] {
-        let mut agent = Agent::start(&node, &["--detach-on-exit", "--hooks", hooks]);
-        assert_eq!(agent.attached().kernel_path, hooks);
-        agent.end(libc::SIGTERM);
-        assert!(!node.pins().exists());
-        assert!(!tc("qdisc show dev pod").contains("clsact"));
-    }
-}
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -47,7 +18,7 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     let (old, before) = (ifindex("pod"), link(&node.pin(Hook::Egress)));
     ip("link set pod down");
     ip("link set pod name pod7");
-    let attached = agent.wait("pod7");
+    let attached = agent.wait_for("pod7", |at| at.attached);
     let pin = node.pins().join(format!("v3/links/{old}-to"));
     assert_eq!((attached.ifindex, link(&pin)), (old, before));
     ip("link del pod7");
@@ -81,7 +52,6 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// With these options.
     pub fn start(node: &Node, options: &[&str]) -> Self {
         let run_dir = node.run_dir();
         std::fs::create_dir_all(&run_dir).unwrap();
@@ -93,11 +63,7 @@ impl Agent {
     }
 
     fn attached(&mut self) -> Attachment {
-        self.wait("pod")
-    }
-
-    fn wait(&mut self, name: &str) -> Attachment {
-        self.wait_for(name, |at| at.attached)
+        self.wait_for("pod", |at| at.attached)
     }
 
     /// Waits until the status shows the interface so.

@@ -103,7 +103,6 @@ fn detach_without_privileges_or_bpffs_names_the_remedy() {
     assert!(said.contains("not on a bpf file system"), "{said}");
 }
 
-/// `epguard detach`.
 pub fn detach(node: &Node) -> String {
     run(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()])
 }

@@ -149,7 +149,6 @@ pub fn foreign(datapath: &mut Datapath) -> &mut SchedClassifier {
     program
 }
 
-/// A filter of this priority.
 pub fn filter(priority: u16) -> TcAttachOptions {
     TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
 }

@@ -7,20 +7,26 @@ use nix::libc;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_takes_the_xdp_link_over_and_detaches_it_with_detach_on_exit() {
+fn the_next_agent_takes_over_the_links_of_a_killed_or_stopped_one_and_detach_on_exit_removes_everything() {
     let node = uplink();
     let mut ids = Vec::new();
-    for signal in [libc::SIGKILL, libc::SIGTERM] {
+    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
         let mut agent = Agent::start(&node, &["--xdp", "driver"]);
-        agent.wait_for("pod", |at| at.xdp.as_deref() == Some("driver"));
+        let hooked = agent.wait_for("pod", |at| at.xdp.as_deref() == Some("driver") && at.attached);
+        assert_eq!((hooked.kernel_path.as_str(), hooked.position), ("tcx", 1));
         agent.end(signal);
-        ids.push(link(&node.xdp_pin()).0);
+        let pins = Hook::ALL.map(|hook| node.pin(hook)).into_iter().chain([node.xdp_pin()]);
+        ids.push(pins.map(|pin| link(&pin).0).collect::<Vec<_>>());
     }
-    assert_eq!(ids[0], ids[1]);
-    let mut agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit"]);
-    agent.wait_for("pod", |at| at.xdp.is_some());
-    agent.end(libc::SIGTERM);
-    assert!(!node.pins().exists() && !attached());
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
+    for hooks in ["tcx", "clsact"] {
+        let mut agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit", "--hooks", hooks]);
+        let hooked = agent.wait_for("pod", |at| at.xdp.is_some() && at.attached);
+        assert_eq!(hooked.kernel_path, hooks);
+        agent.end(libc::SIGTERM);
+        assert!(!node.pins().exists() && !attached());
+        assert!(!tc("qdisc show dev pod").contains("clsact"));
+    }
 }
 
 #[test]

@@ -25,7 +25,6 @@ impl Rig {
         sums.filter(|(_, sum)| *sum != Count::default()).collect()
     }
 
-    /// Sets all counters to 0.
     pub fn forget_counters(&mut self) {
         let cpus = aya::util::nr_cpus().unwrap();
         let mut map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();

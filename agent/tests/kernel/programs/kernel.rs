@@ -30,7 +30,6 @@ pub fn fresh_bpffs() {
     mount(nothing, "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), nothing).unwrap();
 }
 
-/// Runs `ip` with these words.
 pub fn ip(arguments: &str) {
     let mut ip = Command::new("ip");
     ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments.split_whitespace());

@@ -57,7 +57,6 @@ impl Rig {
         rig
     }
 
-    /// With empty maps.
     pub fn bare() -> Self {
         Self::of(kernel::load())
     }
@@ -81,7 +80,6 @@ impl Rig {
         program.attach(device, tc::TcAttachType::Ingress).unwrap();
     }
 
-    /// Runs a program on a frame once.
     pub fn run(&mut self, program: &str, frame: &[u8]) -> Ran {
         self.repeat(program, frame, [0; 192], 1)
     }

@@ -89,7 +89,6 @@ impl Run {
         Ok(())
     }
 
-    /// The facts that the agent receives of a step.
     fn facts(&mut self, step: &Step) -> Vec<Fact> {
         match step {
             Step::Speaks(ip) => vec![Fact::Presence(Presence::Spoke(*ip, self.world.now))],

@@ -20,14 +20,12 @@ pub enum Step {
     DeleteService(usize),
     Node(Node),
     DeleteNode(usize),
-    /// A Namespace is annotated.
     Namespace(&'static str, Mode),
     Local(Vec<Addr>),
     /// The IPs that the node's routes and neighbours lead to.
     Held(Vec<Addr>),
     /// The node does not say any more.
     Unknown,
-    /// A packet from the IP is seen.
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
     Relist(Watched, u8),
@@ -51,7 +49,6 @@ pub enum Variant {
     StaticIp,
     /// More addresses than are read.
     Partial,
-    /// An address of another network.
     Network(Addr),
     /// Of a workload whose pods stand in for each other.
     Replica(&'static str),
@@ -137,7 +134,6 @@ pub fn some<K: Ord, T: Clone>(
     objects.values().filter(|object| is_asked(object)).cloned().collect()
 }
 
-/// Whether the next object vanished.
 fn vanish(gone: u8) -> impl FnMut() -> bool {
     let mut bits = gone;
     move || {

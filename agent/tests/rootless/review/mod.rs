@@ -5,7 +5,6 @@ mod orphan_ip;
 use super::state::*;
 use Reason::Terminated;
 
-/// A packet that is denied now.
 fn denied(world: &mut World, reason: Reason, meant: Uid) {
     world.now += Duration::from_secs(1);
     denied_at(world, world.now, reason, meant);

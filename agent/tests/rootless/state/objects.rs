@@ -121,7 +121,6 @@ pub fn endpoint(ip: Addr, target: Option<Uid>) -> SliceEndpoint {
     SliceEndpoint { ip, target, target_name: None, ready: true }
 }
 
-/// A port of a slice.
 pub fn tcp(name: &str, port: u16) -> SlicePort {
     SlicePort { name: PortName::new(name), port, protocol: Protocol::Tcp }
 }

@@ -5,7 +5,6 @@ mod needs;
 use super::*;
 use std::collections::BTreeSet;
 
-/// The opinions that are requested after a time.
 fn requested(world: &mut World, after: Duration) -> Vec<Selection> {
     world.now += after;
     let opinions = world.state.take_opinions(world.now).into_iter();

@@ -13,7 +13,6 @@ impl World {
         Self::with(settings())
     }
 
-    /// The same with other settings.
     pub fn with(settings: Settings) -> Self {
         let mut world = Self::blind(settings);
         world.tell(Fact::Presence(Presence::Held(vec![])));
@@ -72,7 +71,6 @@ impl World {
         self.tell(sliced(endpoints))
     }
 
-    /// Checks the reasons of all denials.
     #[track_caller]
     pub fn denies(&mut self, reasons: &[Reason]) -> &mut Self {
         self.denies_as("", reasons)

@@ -58,19 +58,6 @@ fn is_foreign(id: u32) -> bool {
 
 #[test]
 #[ignore = "needs root: BPF and cgroups of its own"]
-fn without_a_load_balancer_nothing_is_attached() {
-    let (node, root) = (Node::new(), Root::new());
-    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
-    let before: Vec<_> = HOOKS.map(|hook| effective(&root.pod, hook)).into();
-    assert!(!datapath.follow_socket_lb().unwrap());
-    assert_eq!(HOOKS.map(|hook| effective(&root.pod, hook)).to_vec(), before);
-    assert_eq!(links(&node), Vec::<PathBuf>::new());
-    let shown = datapath.socket_lb();
-    assert!(shown.programs.is_empty() && !shown.in_force && shown.problem.is_none());
-}
-
-#[test]
-#[ignore = "needs root: BPF and cgroups of its own"]
 fn ours_run_before_and_after_the_load_balancer_in_cgroups_old_and_new() {
     let mut rig = Rig::new(VIP);
     let late = rig.root.child("late");
@@ -105,10 +92,14 @@ fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_ends_what_was_known() {
     let (node, root) = (Node::new(), Root::new());
+    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
+    assert!(!datapath.follow_socket_lb().unwrap());
+    assert_eq!(links(&node), Vec::<PathBuf>::new());
+    let shown = datapath.socket_lb();
+    assert!(shown.programs.is_empty() && !shown.in_force && shown.problem.is_none());
     let attach = || Balancer::attach(&root.path, VIP, OTHER_VIP);
     let mut of_ipv6 = attach();
     of_ipv6.leave_v4();
-    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     follow(&mut datapath);
     assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), ["", "bLa", "", "bLa"]);
     drop(of_ipv6);

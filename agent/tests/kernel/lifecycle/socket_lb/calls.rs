@@ -26,12 +26,10 @@ impl Stranger {
         }
     }
 
-    /// How many connections wait.
     pub fn connections(&self) -> usize {
         std::iter::from_fn(|| self.tcp.accept().ok()).count()
     }
 
-    /// How many datagrams wait.
     pub fn datagrams(&self) -> usize {
         std::iter::from_fn(|| self.udp.recv(&mut [0; 64]).ok()).count()
     }

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Where a packet goes.
 #[derive(Clone, Copy)]
 struct Aim {
     src: Addr,

@@ -62,7 +62,6 @@ fn programs_and_oracle_agree_on_every_frame() {
     assert!(outcomes.is_superset(&trial::REACHED.into()), "only {outcomes:?} occurred");
 }
 
-/// A number from the environment.
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| u64::from_str(&text).expect(name))
 }

@@ -30,7 +30,6 @@ pub const REACHED: [Outcome; 13] = [
     Outcome::AnswerSuppressed,
 ];
 
-/// The loaded programs.
 pub struct Trial {
     pub rig: Rig,
     counted: Counts,
@@ -148,7 +147,6 @@ pub fn hex(frames: &[Vec<u8>]) -> String {
     frames.iter().map(octets).collect()
 }
 
-/// Adds counts to others.
 pub fn add(sum: &mut Counts, counts: &Counts) {
     for (of, count) in counts {
         let all = sum.entry(*of).or_default();
