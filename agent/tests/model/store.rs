@@ -40,7 +40,7 @@ pub struct Kind {
     pub shown_elsewhere: Option<(u64, Instant)>,
 }
 
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Store {
     pub kinds: [Kind; 5],
     pub revision: u64,
@@ -59,16 +59,7 @@ const BUMP: u64 = 1_000_000;
 
 impl Store {
     pub fn new() -> Self {
-        Self {
-            kinds: Default::default(),
-            revision: 100,
-            compacted: 0,
-            up: true,
-            number: 0,
-            backup: None,
-            went_back: false,
-            changed: watch::Sender::new(0),
-        }
+        Self { revision: 100, up: true, ..Self::default() }
     }
 
     pub fn changes(&self) -> watch::Receiver<u64> {

@@ -75,29 +75,21 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn by_default_epguard_attaches_xdp_to_hardware_only() {
-    let node = Node::new();
-    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Auto).unwrap();
-    let error = datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err();
-    assert!(format!("{error:#}").contains("gains little on a veth"), "{error:#}");
-    assert!(!node.xdp_pin().exists());
-    let error = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap().hook_xdp(ifindex("lo"), "lo");
-    assert!(error.is_err_and(|error| error.to_string().contains("no Ethernet device")));
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn a_driver_without_xdp_is_reported_and_uses_generic_mode() {
+fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused_and_a_bridge_takes_generic_mode() {
+    const NOT_BY_DRIVER: &str = "takes no program in driver mode: bpf_link_create: Operation not supported";
     let node = Node::new();
     ip("link add cni0 type bridge");
-    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
-    let mut refusal = || datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap_err();
-    for error in [refusal(), refusal()] {
-        let error = format!("{error:#}");
-        assert!(
-            error.contains("takes no program in driver mode: bpf_link_create: Operation not supported"),
-            "{error}"
-        );
+    for (wanted, name, expected) in [
+        (Xdp::Auto, "pod", "gains little on a veth"),
+        (Xdp::Generic, "lo", "no Ethernet device"),
+        (Xdp::Driver, "cni0", NOT_BY_DRIVER),
+    ] {
+        let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
+        for _ in 0..2 {
+            let error = format!("{:#}", datapath.hook_xdp(ifindex(name), name).unwrap_err());
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(!node.xdp_pin().exists());
     }
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap();
     let mode = datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap();

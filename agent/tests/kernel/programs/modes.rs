@@ -52,7 +52,7 @@ fn settings(mode: u32, reused: u32, others: u32, rest: u32) -> [u32; CONFIG] {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn numbers_that_are_no_mode_are_off() {
+fn numbers_that_are_no_mode_are_off_and_those_that_are_no_action_drop() {
     let mut rig = Rig::new();
     for garbage in [5, 77, 0x100, 0x0200_0000, u32::MAX] {
         let (off, on) = (garbage, Mode::Enforce as u32);

@@ -26,27 +26,6 @@ fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn numbers_that_are_no_action_drop() {
-    let mut rig = rejecting();
-    for garbage in [5, 77, u32::MAX] {
-        let on = PerReason::all(Mode::Enforce as u32);
-        let config = RawConfig {
-            mode: Mode::Enforce as u32,
-            reasons: on,
-            configured: on,
-            actions: PerReason::all(garbage),
-            limits: AnswerLimits { per_suspect: 1_000, per_node: 1_000 },
-            debug: 1_000,
-            from_config_map: 1_000,
-            capture: 0,
-        };
-        rig.set("CONFIG", config);
-        rig.expect(&format!("{garbage}"), &syn(REUSED), DENIED);
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
 fn a_packet_that_cannot_be_rewritten_is_dropped_and_counted() {
     let mut rig = rejecting();
     let options: &[(u8, &[u8])] = &[(60, &[0, 1, 4, 0, 0, 0, 0])];
